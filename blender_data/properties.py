@@ -358,8 +358,15 @@ class MeshferryObject(bpy.types.PropertyGroup):
     )
 
 
+class MeshferryFileProperty(bpy.types.PropertyGroup):
+    """A value of the file that is shown to the user, but has no counterpart in Blender."""
+
+    name: StringProperty(name="Name", description="Name of the value")
+    value: StringProperty(name="Value", description="The value in the file")
+
+
 class MeshferryMaterial(bpy.types.PropertyGroup):
-    """The name of a material in its file."""
+    """The material in its file."""
 
     source_name: StringProperty(
         name="Name in File",
@@ -370,6 +377,15 @@ class MeshferryMaterial(bpy.types.PropertyGroup):
         name="Name on Import",
         description="Name that Blender gave the material on import; "
         "once the material is renamed, its new name is exported",
+    )
+    identity: StringProperty(
+        name="GUID",
+        description="Identifier of the material in its project, which tells materials of the same name apart",
+    )
+    file_properties: CollectionProperty(
+        type=MeshferryFileProperty,
+        name="In the Project",
+        description="Where the material came from, and what of it is not shown",
     )
 
 
@@ -657,6 +673,7 @@ CLASSES = (
     MeshferrySkin,
     MeshferryImportChoice,
     MeshferryObject,
+    MeshferryFileProperty,
     MeshferryMaterial,
     MeshferryImage,
     MeshferryJointPriority,

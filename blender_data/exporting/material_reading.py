@@ -179,13 +179,13 @@ def read_texture(image: bpy.types.Image, notice: Callable[[str], None]) -> Textu
         path = path.replace("<UDIM>", "1001").replace("<UVTILE>", "u1_v1")
     texture = Texture(_file_name(image, path), path, width=width, height=height)
     if image.is_dirty or (image.source == "GENERATED" and image.packed_file is None):
-        texture.data = _png(image, notice)
-    elif image.packed_file is not None:
-        texture.data = bytes(image.packed_file.data)
-    if texture.data is not None:
-        texture.path = ""
-        texture.name = Path(texture.name).stem + _extension(texture.data, Path(texture.name).suffix)
-    return texture
+        data = _png(image, notice)
+    else:
+        data = bytes(image.packed_file.data) if image.packed_file is not None else None
+    if data is None:
+        return texture
+    name = Path(texture.name).stem + _extension(data, Path(texture.name).suffix)
+    return replace(texture, name=name, path="", data=data)
 
 
 def _file_name(image: bpy.types.Image, path: str) -> str:

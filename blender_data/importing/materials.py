@@ -15,16 +15,17 @@ import bpy
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Material
+from ...io_formats.core.shading import Channel, Factor, ImageMap, Opacity, Shading, Texture, Tint
 from ...io_formats.disk.special_files import special_kind
-from .. import compat, names
+from .. import names
+from . import shaders
 from .project_images import ProjectImages
+from .shaders import MeshLayers
 from .textures import TextureLoader
 
 _WHITE = 0.999
 _DARK = 1e-3
 _BRIGHTEST = 1e6
-_DEPTHS_WITH_ALPHA = (32, 128)
-"""Bits per pixel of images with an alpha channel. ``channels`` is 4 for byte images without alpha, too."""
 
 _COLORS = {
     "black": (0.03, 0.03, 0.03),
@@ -85,6 +86,8 @@ class MaterialFinder:
         Whether images of a project's textures refer to files, see :class:`ProjectImages`.
     keep_file:
         Called with each file that is written, so that it is removed if the import fails.
+    multiply_occlusion:
+        Whether ambient occlusion darkens the base colour.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class MaterialFinder:
         warn: Callable[[str], None] = lambda _text: None,
         link_textures: bool = False,
         keep_file: Callable[[Path], None] = lambda _path: None,
+        multiply_occlusion: bool = False,
     ) -> None:
         self.use_existing = use_existing
         self.library = bpy.path.abspath(library) if library else ""
@@ -105,6 +109,7 @@ class MaterialFinder:
         self._given = {material.name: material for material in given}
         self._project_images = ProjectImages(is_linked=link_textures, keep=self.keep, keep_file=keep_file, warn=warn)
         self._textures = TextureLoader(folder, self.keep, warn, self._project_images)
+        self._multiply_occlusion = multiply_occlusion
 
     def keep(self, block: Any) -> Any:
         """Register a data block as created by this import."""
@@ -141,115 +146,74 @@ class MaterialFinder:
                 self._known[material.name] = material
 
     def _existing(self, name: str) -> bpy.types.Material | None:
-        found = bpy.data.materials.get(names.fit(name))
-        if found is not None and names.file_name(found) == name:
-            return found
-        return next(
-            (m for m in bpy.data.materials if m.meshferry.source_name == name and names.file_name(m) == name), None
-        )
+        """Return the material of this .blend for a name in the file.
 
-    def find(self, name: str, color_attribute: str) -> bpy.types.Material | None:
+        A material with the identity of the file's comes first; materials of other identities are not used.
+        """
+        given = self._given.get(name)
+        identity = given.identity if given is not None else ""
+        same = (m for m in bpy.data.materials if identity and m.meshferry.identity == identity)
+        found = bpy.data.materials.get(names.fit(name))
+        if found is not None and names.file_name(found) != name:
+            found = None
+        named = (m for m in bpy.data.materials if m.meshferry.source_name == name and names.file_name(m) == name)
+        candidates = itertools.chain(same, [found] if found is not None else [], named)
+        return next((m for m in candidates if not identity or m.meshferry.identity in ("", identity)), None)
+
+    def find(self, name: str, layers: MeshLayers) -> bpy.types.Material | None:
         """Return the material with that name, created if necessary; None for an empty name.
 
-        ``color_attribute`` is the colour layer that a new material shows, or empty.
+        ``layers`` are those of the first mesh with the material, by whose names a new material refers to them.
         """
         if not name:
             return None
         if name not in self._known:
             found = self._existing(name) if self.use_existing else None
-            self._known[name] = found or self._new(name, color_attribute)
+            self._known[name] = found or self._new(name, layers)
         return self._known[name]
 
-    def _new(self, name: str, color_attribute: str) -> bpy.types.Material:
+    def _new(self, name: str, layers: MeshLayers) -> bpy.types.Material:
         self.made.append(bpy.data.materials.new(names.fit(name)))
         material = self.made[-1]
         names.remember(material, name)
-        given = self._given.get(name)
-        color = (*steady_color(name), 1.0) if given is None else _within_one(given.color)
-        material.diffuse_color = color
-        material.roughness = 0.8
-        compat.enable_nodes(material)
-        tree = material.node_tree
-        shader = next((node for node in tree.nodes if node.type == "BSDF_PRINCIPLED"), None)
-        if shader is None:
-            return material
-        shader.inputs["Base Color"].default_value = color
-        shader.inputs["Roughness"].default_value = 0.8
-        shown = None
-        if color_attribute:
-            shown = _multiplied_by_attribute(tree, shader, color, color_attribute)
-        if given is not None:
-            self._show(tree, shader, given, shown)
+        given = self._given.get(name) or Material(name, (*steady_color(name), 1.0))
+        shading = given.shading
+        if shading is None:
+            shading = _plain_shading(given, has_vertex_color=bool(layers.color))
+
+        def image_of(texture: Texture, is_color: bool) -> bpy.types.Image | None:
+            return self._textures.image(name, texture, is_color=is_color)
+
+        shaders.show(material, shading, layers, image_of, multiply_occlusion=self._multiply_occlusion)
+        material.meshferry.identity = given.identity
+        for label, value in given.properties.items():
+            stored = material.meshferry.file_properties.add()
+            stored.name, stored.value = label, names.readable(value)
         return material
 
-    def _show(
-        self,
-        tree: bpy.types.NodeTree,
-        shader: bpy.types.Node,
-        given: Material,
-        shown: bpy.types.NodeSocket | None,
-    ) -> None:
-        """Apply the file's properties to a new material; ``shown`` is the socket linked to its base colour, if any."""
-        red, green, blue, alpha = color = _within_one(given.color)
-        shader.inputs["Alpha"].default_value = alpha
-        if given.texture is not None:
-            source = tree.nodes.new("ShaderNodeTexImage")
-            source.image = self._textures.image(given.name, given.texture)
-            source.location = (shader.location.x - 700, shader.location.y)
-            if shown is not None or min(red, green, blue) < _WHITE:
-                mixed = _multiplied(tree, shader, source.outputs["Color"], shown, color)
-            else:
-                mixed = source.outputs["Color"]
-            tree.links.new(mixed, shader.inputs["Base Color"])
-            shown = mixed
-            if source.image.depth in _DEPTHS_WITH_ALPHA and alpha >= _WHITE:
-                tree.links.new(source.outputs["Alpha"], shader.inputs["Alpha"])
-        if given.emission > 0:
-            # The emission colour is the base colour. The file's value is the mean of that colour times the strength.
-            mean = (red + green + blue) / 3
-            emitted = color if mean > _DARK else (1.0, 1.0, 1.0, 1.0)
-            shader.inputs["Emission Color"].default_value = emitted
-            shader.inputs["Emission Strength"].default_value = min(given.emission, _BRIGHTEST) / max(
-                sum(emitted[:3]) / 3, _DARK
-            )
-            if shown is not None:
-                tree.links.new(shown, shader.inputs["Emission Color"])
+
+def _plain_shading(given: Material, *, has_vertex_color: bool) -> Shading:
+    """Return the shading of a material of which only colour, image and emission are known.
+
+    Colour attributes are multiplied onto the colour, as game shaders do. The emitted colour is the base colour; the
+    file's emission is the mean of that colour times the strength.
+    """
+    red, green, blue, alpha = _within_one(given.color)
+    image = ImageMap(given.texture, is_color=True) if given.texture is not None else None
+    base = Tint((red, green, blue), image, has_vertex_color)
+    mean = (red + green + blue) / 3
+    is_dark = mean <= _DARK
+    return Shading(
+        base_color=base,
+        roughness=Factor(0.8),
+        emission=(Tint() if is_dark and base == Tint(base.value) else base) if given.emission > 0 else None,
+        emission_strength=min(given.emission, _BRIGHTEST) / (1.0 if is_dark else mean),
+        opacity=Opacity.DITHERED,
+        alpha=Factor(1.0, image, Channel.ALPHA) if alpha >= _WHITE else Factor(alpha),
+    )
 
 
 def _within_one(color: Sequence[float]) -> tuple[float, float, float, float]:
     """Return a colour clamped to 0..1, with NaN replaced by 0."""
     red, green, blue, alpha = (0.0 if math.isnan(part) else min(max(part, 0.0), 1.0) for part in color)
     return (red, green, blue, alpha)
-
-
-def _multiplied_by_attribute(
-    tree: bpy.types.NodeTree, shader: bpy.types.Node, color: tuple[float, ...], attribute: str
-) -> bpy.types.NodeSocket:
-    """Show the colour attribute times the material's colour, as game shaders do."""
-    source = tree.nodes.new("ShaderNodeVertexColor")
-    source.layer_name = attribute
-    source.location = (shader.location.x - 420, shader.location.y)
-    result = _multiplied(tree, shader, source.outputs["Color"], None, color)
-    tree.links.new(result, shader.inputs["Base Color"])
-    return result
-
-
-def _multiplied(
-    tree: bpy.types.NodeTree,
-    shader: bpy.types.Node,
-    one: bpy.types.NodeSocket,
-    other: bpy.types.NodeSocket | None,
-    color: Sequence[float],
-) -> bpy.types.NodeSocket:
-    """Add a node that multiplies a colour by another socket, or by a constant colour; return its result."""
-    mix = tree.nodes.new("ShaderNodeMix")
-    mix.data_type = "RGBA"
-    mix.blend_type = "MULTIPLY"
-    mix.location = (shader.location.x - 200, shader.location.y)
-    sockets = {socket.identifier: socket for socket in mix.inputs}
-    sockets["Factor_Float"].default_value = 1.0
-    sockets["B_Color"].default_value = color
-    tree.links.new(one, sockets["A_Color"])
-    if other is not None:
-        tree.links.new(other, sockets["B_Color"])
-    return next(socket for socket in mix.outputs if socket.identifier == "Result_Color")

@@ -17,6 +17,7 @@ from . import hull_faces, meshes, objects, shape_keys, skins
 from .armatures import BoneMap
 from .import_context import ImportContext
 from .import_options import AUTOMATIC_NORMALS_LIMIT
+from .shaders import MeshLayers
 
 
 class NodeBuilder:
@@ -78,10 +79,11 @@ class NodeBuilder:
         if len(mesh.uvs) > meshes.MOST_UV_LAYERS:
             extra = len(mesh.uvs) - meshes.MOST_UV_LAYERS
             self.job.warnings.append(f"{node.name}: {extra} UV layers beyond Blender's 8 were left out")
-        colors = meshes.COLOR_NAME if mesh.colors else ""
+        uv_names = tuple(layer.name for layer in mesh.uvs[: meshes.MOST_UV_LAYERS])
+        layers = MeshLayers(meshes.COLOR_NAME if mesh.colors else "", uv_names)
         # A single slot without a material would be useless to the user.
         materials = mesh.materials if len(mesh.materials) > 1 or any(mesh.materials) else []
-        found = [self.job.materials.find(name, colors) for name in materials]
+        found = [self.job.materials.find(name, layers) for name in materials]
         built = meshes.build_mesh(node.name, mesh, found, self.job.keep, weights)
         built.meshferry.slot_names = json.dumps(materials)
         quantised_values.write(built, mesh)

@@ -70,6 +70,9 @@ class Opacity(Enum):
     CLIP = "clip"
     """Opaque where alpha is at least ``Shading.alpha_threshold``, otherwise invisible."""
     BLEND = "blend"
+    """Blended with what is behind, surface by surface, sorted by distance."""
+    DITHERED = "dithered"
+    """Blended without sorting, so that it is right in any order, but grainy."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,68 @@
+"""Positions of shader nodes: columns from left to right, without overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import bpy
+
+_GAP_X = 60.0
+_GAP_Y = 30.0
+_HEADER = 34.0
+_ROW = 22.0
+_EXTRA_HEIGHT = {"TEX_IMAGE": 180.0, "MAPPING": 210.0, "BSDF_PRINCIPLED": 80.0, "MIX": 70.0, "NORMAL_MAP": 60.0}
+"""Height of what nodes show beside their sockets, by type, in units of the node editor. Blender computes heights only
+when it draws nodes."""
+_MATH_HEIGHT = 60.0
+
+
+def arrange(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
+    """Place the nodes of a tree in columns to the left of the output.
+
+    A node stands left of all nodes that it feeds. In a column, nodes follow the order of the inputs that they feed, so
+    that few wires cross. Nodes that feed nothing stand in the column of the textures, below the others.
+    """
+    columns: dict[bpy.types.Node, int] = {}
+    _set_columns(output, 0, columns)
+    order = list(dict.fromkeys(_sources_first_to_last(output)))
+    for node in tree.nodes:  # nodes that lead nowhere
+        if node not in columns and not any(socket.is_linked for socket in node.outputs):
+            _set_columns(node, 2, columns)
+            order += [found for found in _sources_first_to_last(node) if found not in order]
+    widths: dict[int, float] = {}
+    for node, column in columns.items():
+        widths[column] = max(widths.get(column, 0.0), node.width)
+    right, bottom = output.location.x + output.width, dict.fromkeys(widths, output.location.y)
+    left_edges: dict[int, float] = {}
+    for column in sorted(widths):
+        left_edges[column] = right - widths[column]
+        right = left_edges[column] - _GAP_X
+    for node in order:
+        column = columns[node]
+        node.location = (left_edges[column], bottom[column])
+        bottom[column] -= _height(node) + _GAP_Y
+
+
+def _set_columns(node: bpy.types.Node, column: int, columns: dict[bpy.types.Node, int]) -> None:
+    if columns.get(node, -1) >= column:
+        return
+    columns[node] = column
+    for socket in node.inputs:
+        for link in socket.links:
+            _set_columns(link.from_node, column + 1, columns)
+
+
+def _sources_first_to_last(node: bpy.types.Node) -> Iterator[bpy.types.Node]:
+    """Yield a node and all nodes upstream of it, in the order of the inputs; shared nodes more than once."""
+    yield node
+    for socket in node.inputs:
+        for link in socket.links:
+            yield from _sources_first_to_last(link.from_node)
+
+
+def _height(node: bpy.types.Node) -> float:
+    if node.hide:
+        return _HEADER
+    shown = [socket for socket in (*node.outputs, *node.inputs) if socket.enabled and not socket.hide]
+    extra = _EXTRA_HEIGHT.get(node.type, _MATH_HEIGHT if "MATH" in node.type else 0.0)
+    return _HEADER + _ROW * len(shown) + extra

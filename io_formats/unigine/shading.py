@@ -1,0 +1,357 @@
+"""Materials of a UNIGINE project -> neutral shading (``docs/formats/unigine_projects.md``, Materials).
+
+The states of a material decide which of its textures are used. Textures that are missing leave their factor or colour,
+and everything that has no counterpart is listed by words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..binary.quantization import srgb_to_linear
+from ..core import shading as neutral
+from ..core.messages import counted, listed
+from ..core.scene import Material
+from ..core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
+from .graph_slots import graph_slots
+
+
+class TextureUse(Protocol):
+    """A texture of a material, with how it continues outside of the image."""
+
+    @property
+    def reference(self) -> str: ...
+    @property
+    def wrap(self) -> str: ...
+
+
+class FoundTexture(Protocol):
+    """The file that a reference to a texture stands for."""
+
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def is_green_up(self) -> bool: ...
+    @property
+    def engine_name(self) -> str: ...
+
+
+class ProjectMaterial(Protocol):
+    """A material of a project, merged along its parents."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def guid(self) -> str: ...
+    @property
+    def file(self) -> str | None: ...
+    @property
+    def base(self) -> str | None: ...
+    @property
+    def textures(self) -> Mapping[str, TextureUse]: ...
+    @property
+    def parameters(self) -> Mapping[str, str]: ...
+    @property
+    def states(self) -> Mapping[str, str]: ...
+    @property
+    def options(self) -> Mapping[str, str]: ...
+    @property
+    def inputs(self) -> Mapping[str, tuple[str, ...]]: ...
+    @property
+    def graph_parent(self) -> str: ...
+
+
+Find = Callable[[str], FoundTexture]
+Load = Callable[[FoundTexture], Texture | None]
+
+
+@dataclass(frozen=True)
+class ShownMaterial:
+    """A neutral material, and what of the project's material it does not show."""
+
+    material: Material
+    not_shown: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """References of used textures without a file."""
+
+
+_PBR_BASES = {"mesh_base", "mesh_pbr_base"}
+GRAPH = "graph"
+"""Base of a material graph."""
+
+_COLOR_SLOTS = {"albedo", "diffuse", "emission"}
+"""Slots whose images are sRGB-encoded."""
+_WRAPS = {"clamp": Extension.EXTEND, "border": Extension.CLIP}
+_ENGINE_COLORS: Mapping[str, tuple[float, float, float, float]] = {
+    "white": (1.0, 1.0, 1.0, 1.0),
+    "black": (0.0, 0.0, 0.0, 1.0),
+    "red": (1.0, 0.0, 0.0, 1.0),
+    "checker_d": (0.5, 0.5, 0.5, 1.0),
+}
+"""Plain colours in place of textures that are part of the engine."""
+
+_PROJECTIONS = (
+    neutral.Mapping(),
+    neutral.Mapping(uv_layer=1),
+    neutral.Mapping(Projection.BOX_OBJECT),
+    neutral.Mapping(Projection.BOX_WORLD),
+    neutral.Mapping(Projection.TOP_OBJECT),
+    neutral.Mapping(Projection.TOP_WORLD),
+)
+"""By the value of the state ``base_mapping``."""
+
+_STATES_NOT_SHOWN = {
+    "detail": "detail maps",
+    "microfiber_map": "microfiber",
+    "parallax": "parallax",
+    "translucent": "translucency",
+    "auxiliary": "auxiliary pass",
+}
+_DESTINATIONS_THAT_ADD = {"one", "2"}
+
+
+def shown_material(name: str, material: ProjectMaterial, find: Find, load: Load) -> ShownMaterial:
+    """Return the neutral material for a material of a project.
+
+    Parameters
+    ----------
+    name:
+        Name of the material in the scene, which must be unique there.
+    find:
+        Function that returns the file of a texture's reference.
+    load:
+        Function that returns the image of a texture file, or None if it cannot be shown.
+    """
+    builder = _Shader(material, find, load)
+    shading = builder.shading()
+    words = tuple(dict.fromkeys(builder.not_shown))
+    properties = {"Name in Project": material.name, "File": material.file or "", "Base": material.base or ""}
+    properties["Not Shown"] = ", ".join(words)
+    properties |= {f"Missing Texture {slot}": reference for slot, reference in builder.missing.items()}
+    given = {label: value for label, value in properties.items() if value}
+    made = Material(name, shading=shading, identity=material.guid, properties=given)
+    return ShownMaterial(made, words, tuple(dict.fromkeys(builder.missing.values())))
+
+
+def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[str]:
+    """Return one sentence for each kind of setting that the materials of an import do not show."""
+    owners: dict[str, list[str]] = {}
+    for shown in materials:
+        for word in shown.not_shown:
+            owners.setdefault(word, []).append(shown.material.name)
+    return [
+        f"{counted(len(names), 'material')} without {word}, which Blender does not show: {listed(names, 5)}"
+        for word, names in owners.items()
+    ]
+
+
+class _Shader:
+    """The shading of one material, which collects what it could not show."""
+
+    def __init__(self, material: ProjectMaterial, find: Find, load: Load) -> None:
+        self.material = material
+        self.find = find
+        self.load = load
+        self.not_shown: list[str] = []
+        self.missing: dict[str, str] = {}
+        """Reference of each used slot without a file."""
+        self.is_graph = material.base == GRAPH or bool(material.inputs)
+        self.is_specular = self.state("workflow") == "1"
+        self.slots = graph_slots(material, find) if self.is_graph else {slot: slot for slot in material.textures}
+        """The slot in the file of each slot of the shader."""
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def state(self, name: str) -> str:
+        return self.material.states.get(name, "0").strip()
+
+    def numbers(self, name: str, default: tuple[float, ...]) -> tuple[float, ...]:
+        """Return the numbers of a parameter; components that are missing or not finite are those of the default."""
+        words = self.material.parameters.get(name, "").replace(",", " ").split()[: len(default)]
+        try:
+            given = [float(word) for word in words]
+        except ValueError:
+            self.not_shown.append(f"parameter '{name}', which is not a number")
+            return default
+        pairs = zip([*given, *default[len(given) :]], default, strict=True)
+        return tuple(value if math.isfinite(value) else fallback for value, fallback in pairs)
+
+    def number(self, name: str, default: float) -> float:
+        return self.numbers(name, (default,))[0]
+
+    def color(self, name: str, default: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+        """Return a colour, whose numbers are sRGB-encoded, as linear RGB and alpha."""
+        values = np.clip(np.array(self.numbers(name, default), np.float32), 0.0, None)
+        red, green, blue = srgb_to_linear(values[:3].reshape(1, 3))[0].tolist()
+        return (red, green, blue, float(values[3]))
+
+    def mapping(self, slot: str = "") -> neutral.Mapping:
+        """Return the mapping of a slot that may have one of its own, otherwise that of the base."""
+        chosen = self.state(f"{slot}_mapping") if slot else "0"
+        prefix = f"{slot}_" if chosen != "0" else ""
+        number = int(chosen) - 1 if prefix and chosen.isdigit() else self.state("base_mapping")
+        base = (
+            _PROJECTIONS[int(number)] if str(number).isdigit() and int(number) < len(_PROJECTIONS) else _PROJECTIONS[0]
+        )
+        x, y, x_offset, y_offset = self.numbers(f"{prefix}uv_transform", (1.0, 1.0, 0.0, 0.0))
+        if base.projection is Projection.UV:  # v runs down in the file
+            return neutral.Mapping(uv_layer=base.uv_layer, scale=(x, y), offset=(x_offset, 1.0 - y - y_offset))
+        blend = min(max(self.number("triplanar_blend", 0.5), 0.0), 1.0)
+        return neutral.Mapping(base.projection, scale=(x, y), offset=(x_offset, y_offset), blend=blend)
+
+    # -- textures -------------------------------------------------------------------------------
+
+    def texture(self, slot: str) -> tuple[ImageMap | None, FoundTexture | None]:
+        """Return the image of a slot and its file, each None if there is none."""
+        use = self.material.textures.get(self.slots.get(slot, ""))
+        if use is None or not use.reference.strip():
+            return None, None
+        found = self.find(use.reference)
+        if found.engine_name or found.file is None:
+            if not found.engine_name:
+                self.missing[slot] = use.reference
+            elif found.engine_name not in _ENGINE_COLORS and slot != "normal":
+                self.not_shown.append(f"texture '{found.engine_name}' of the engine")
+            return None, found
+        texture = self.load(found)
+        own = slot if slot in ("emission", "ambient_occlusion") else ""
+        mapping = self.mapping("ao" if own == "ambient_occlusion" else own)
+        if texture is None:
+            return None, found
+        extension = _WRAPS.get(use.wrap, Extension.REPEAT)
+        return ImageMap(texture, slot in _COLOR_SLOTS, mapping, extension), found
+
+    def factor(self, value: float, slot: str, channel: Channel, *, is_inverted: bool = False) -> Factor:
+        image, found = self.texture(slot)
+        if found is not None and image is None:
+            value *= _ENGINE_COLORS.get(found.engine_name, _ENGINE_COLORS["white"])["RGBA".index(channel.value)]
+        return Factor(value, image, channel, is_inverted)
+
+    def tint(self, color: Color, slot: str, *, uses_vertex_color: bool = False) -> Tint:
+        image, found = self.texture(slot)
+        if found is not None and image is None:
+            engine = _ENGINE_COLORS.get(found.engine_name, _ENGINE_COLORS["white"])
+            color = (color[0] * engine[0], color[1] * engine[1], color[2] * engine[2])
+        return Tint(color, image, uses_vertex_color)
+
+    # -- shading --------------------------------------------------------------------------------
+
+    def shading(self) -> Shading:
+        """Return the shading, with the slots and states of ``mesh_base`` or those of a graph."""
+        slot = "diffuse" if self.is_specular else "albedo"
+        if not self.is_graph and self.material.base not in _PBR_BASES:
+            self.not_shown.append(f"base material '{self.material.base or 'unknown'}'")
+            slot = slot if slot in self.slots or "diffuse" not in self.slots else "diffuse"
+            return Shading(base_color=self.tint(self.color(f"{slot}_color", (1.0,) * 4)[:3], slot))
+        if self.is_graph:
+            self.not_shown.append("material graph")
+        self.not_shown += [word for state, word in _STATES_NOT_SHOWN.items() if self.state(state) == "1"]
+        red, green, blue, alpha = self.color(f"{slot}_color", (1.0,) * 4)
+        is_tinted = self.state("vertex_color") == "1" and self.state("vertex_albedo") == "1"
+        opacity = self.opacity()
+        metallic, roughness, specular = self.reflection()
+        return Shading(
+            base_color=self.tint((red, green, blue), slot, uses_vertex_color=is_tinted),
+            metallic=metallic,
+            roughness=roughness,
+            specular=specular,
+            specular_tint=self.specular_tint(),
+            normal=self.normal(),
+            occlusion=self.occlusion(),
+            emission=self.emission(),
+            emission_strength=max(self.number("emission_scale", 1.0), 0.0) if self.is_emissive else 0.0,
+            opacity=opacity,
+            alpha=self.alpha(slot, alpha) if opacity is not Opacity.OPAQUE else Factor(1.0),
+            alpha_power=max(self.number("transparent_pow", 1.0), 0.0),
+            is_two_sided=self.option("two_sided") in ("1", "true"),
+        )
+
+    def option(self, name: str) -> str:
+        return self.material.options.get(name, "0").strip().lower()
+
+    def factor_default(self, slot: str, default: float) -> float:
+        """Return the default of a parameter: where a graph's texture feeds the input, the texture alone counts."""
+        return 1.0 if self.is_graph and slot in self.slots else default
+
+    def reflection(self) -> tuple[Factor, Factor, Factor]:
+        """Return metallic, roughness and specular."""
+        if self.is_specular:
+            self.not_shown.append("exact reflections of the specular workflow")
+            gloss = self.factor(self.number("gloss", 0.0), "specular", Channel.ALPHA, is_inverted=True)
+            return Factor(0.0), gloss, Factor(0.5)
+        metal, rough = ("metalness", "roughness") if self.is_graph else ("shading", "shading")
+        rough_channel = Channel.GREEN
+        if self.is_graph and self.slots.get(metal) != self.slots.get(rough):
+            rough_channel = Channel.RED  # a texture of its own, usually grey
+        metalness = self.number("metalness", self.factor_default(metal, 0.0))
+        metallic = self.factor(metalness, metal, Channel.RED)
+        roughness = self.factor(self.number("roughness", self.factor_default(rough, 1.0)), rough, rough_channel)
+        specular = self.number("specular", 0.5)
+        if self.state("specular_map") == "1":
+            return metallic, roughness, self.factor(specular, "shading", Channel.BLUE)
+        return metallic, roughness, Factor(specular)
+
+    def specular_tint(self) -> Tint:
+        if not self.is_specular:
+            return Tint()
+        return self.tint(self.color("specular_color", (0.0, 0.0, 0.0, 1.0))[:3], "specular")
+
+    @property
+    def uses_normal_blue(self) -> bool:
+        """Whether the third channel of the normal map is the opacity."""
+        return self.state("opacity_map") == "1"
+
+    def normal(self) -> neutral.NormalMap | None:
+        image, found = self.texture("normal")
+        if image is None or found is None:
+            return None
+        if image.mapping.projection is not Projection.UV:
+            self.not_shown.append("normal map of a projection from several sides")
+            return None
+        is_object_space = self.state("normal_map") == "1"
+        strength = self.number("normal_scale", 1.0)
+        if strength < 0:
+            self.not_shown.append("negative strength of the normal map")
+        is_green_down = not found.is_green_up and not is_object_space
+        return neutral.NormalMap(image, abs(strength), is_green_down, not self.uses_normal_blue, is_object_space)
+
+    def occlusion(self) -> Factor | None:
+        if self.state("ao_map") != "1" and not (self.is_graph and "ambient_occlusion" in self.slots):
+            return None
+        factor = self.factor(1.0, "ambient_occlusion", Channel.RED)
+        return factor if factor.image is not None else None
+
+    @property
+    def is_emissive(self) -> bool:
+        return self.state("emission") in ("1", "true") or (self.is_graph and "emission" in self.slots)
+
+    def emission(self) -> Tint | None:
+        if not self.is_emissive:
+            return None
+        return self.tint(self.color("emission_color", (1.0,) * 4)[:3], "emission")
+
+    def opacity(self) -> Opacity:
+        """Return how the options say that alpha is used."""
+        chosen = self.option("transparent")
+        if chosen in ("1", "alpha_test") or (chosen == "0" and self.option("alpha_test") in ("1", "true")):
+            return Opacity.CLIP
+        if chosen in ("0", "opaque", "none") and self.material.graph_parent != "mesh_transparent":
+            return Opacity.OPAQUE
+        if self.option("blend_dest") in _DESTINATIONS_THAT_ADD:
+            self.not_shown.append("additive blending")
+        return Opacity.BLEND
+
+    def alpha(self, slot: str, alpha: float) -> Factor:
+        value = min(max(alpha * self.number("transparent", 1.0), 0.0), 1.0)
+        if self.is_graph and "opacity" in self.slots:
+            return self.factor(value, "opacity", Channel.RED)
+        if self.uses_normal_blue:
+            return self.factor(value, "normal", Channel.BLUE)
+        return self.factor(value, slot, Channel.ALPHA)

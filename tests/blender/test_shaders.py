@@ -1,0 +1,286 @@
+"""Shader nodes for neutral shading: structure, sharing, and what Cycles makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from meshferry.io_formats.core.shading import (
+    Channel,
+    Factor,
+    ImageMap,
+    Mapping,
+    NormalMap,
+    Opacity,
+    Projection,
+    Shading,
+    Texture,
+    Tint,
+)
+
+pytestmark = pytest.mark.needs_bpy
+
+SIZE = 64
+
+
+def image_of(texture: Texture, is_color: bool) -> Any:
+    """Return an image whose name states its colour, such as ``0.5,0.25,1,0.5``; None for ``gone``."""
+    import bpy
+
+    if texture.name == "gone":
+        return None
+    name = f"{texture.name} {is_color}"
+    found = bpy.data.images.get(name)
+    if found is None:
+        found = bpy.data.images.new(name, 4, 4, alpha=True, is_data=not is_color)
+        found.alpha_mode = "CHANNEL_PACKED"
+        found.pixels = [float(part) for part in texture.name.split(",")] * 16
+        found.pack()
+    return found
+
+
+def shown(shading: Shading, *, uvs: tuple[str, ...] = ("UV0", "UV1"), **options: Any) -> Any:
+    import bpy
+    from meshferry.blender_data.importing import shaders
+
+    material = bpy.data.materials.new("Shown")
+    shaders.show(material, shading, shaders.MeshLayers("Color", uvs), options.pop("image_of", image_of), **options)
+    return material
+
+
+def shader_of(material: Any) -> Any:
+    return next(node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
+
+
+def feeds(socket: Any) -> list[str]:
+    """Return the types of the nodes from a socket to the coordinates, along the first links."""
+    found = []
+    linked = [socket]
+    while linked:
+        node = linked[0].links[0].from_node
+        found.append(node.type)
+        linked = [entry for entry in node.inputs if entry.is_linked]
+    return found
+
+
+def of_type(material: Any, kind: str) -> list[Any]:
+    return [node for node in material.node_tree.nodes if node.type == kind]
+
+
+def map_of(name: str, *, is_color: bool = False, mapping: Mapping | None = None) -> ImageMap:
+    return ImageMap(Texture(name), is_color, mapping or Mapping())
+
+
+def whole() -> Shading:
+    """Return a shading with an image in every channel."""
+    albedo, surface = map_of("0.5,0.25,1,0.5", is_color=True), map_of("0.75,0.5,0.25,1")
+    return Shading(
+        base_color=Tint((0.5, 1.0, 1.0), albedo),
+        metallic=Factor(1.0, surface, Channel.RED),
+        roughness=Factor(0.5, surface, Channel.GREEN, is_inverted=True),
+        specular=Factor(0.5, surface, Channel.BLUE),
+        normal=NormalMap(map_of("0.5,0.5,1,1"), 0.5, is_green_down=True),
+        occlusion=Factor(1.0, map_of("0.5,0,0,1"), Channel.RED),
+        emission=Tint((1.0, 1.0, 1.0), map_of("1,0.5,0,1", is_color=True)),
+        emission_strength=3.0,
+        opacity=Opacity.BLEND,
+        alpha=Factor(0.5, albedo, Channel.ALPHA),
+        alpha_power=2.0,
+        is_two_sided=False,
+    )
+
+
+def test_a_whole_material_is_a_small_tree_with_one_node_for_an_image() -> None:
+    material = shown(whole())
+    shader = shader_of(material)
+    assert len(of_type(material, "TEX_IMAGE")) == 5 and len(of_type(material, "SEPARATE_COLOR")) == 2
+    assert not of_type(material, "UVMAP") and not of_type(material, "MAPPING")
+    assert feeds(shader.inputs["Base Color"]) == ["MIX", "TEX_IMAGE"]
+    assert feeds(shader.inputs["Metallic"]) == ["SEPARATE_COLOR", "TEX_IMAGE"]
+    assert feeds(shader.inputs["Normal"]) == ["NORMAL_MAP", "VECT_MATH", "TEX_IMAGE"]
+    assert of_type(material, "NORMAL_MAP")[0].uv_map == "UV0"
+    assert material.use_backface_culling and material.surface_render_method == "BLENDED"
+    opaque = shown(replace(whole(), opacity=Opacity.OPAQUE, is_two_sided=True, normal=None))
+    assert not shader_of(opaque).inputs["Alpha"].is_linked and shader_of(opaque).inputs["Alpha"].default_value == 1.0
+    assert not opaque.use_backface_culling and opaque.surface_render_method == "DITHERED"
+
+
+def test_nodes_stand_in_columns_without_overlap() -> None:
+    material = shown(replace(whole(), normal=replace(whole().normal, has_blue=False)))
+    nodes = list(material.node_tree.nodes)
+    for link in material.node_tree.links:
+        assert link.from_node.location.x + link.from_node.width < link.to_node.location.x
+    for node in nodes:
+        below = [o for o in nodes if o != node and abs(o.location.x - node.location.x) < 100]
+        assert all(abs(o.location.y - node.location.y) >= 60 for o in below)
+    assert len({node.name for node in nodes}) == len(nodes)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "kinds"),
+    [
+        (Mapping(uv_layer=1), ["TEX_IMAGE", "UVMAP"]),
+        (Mapping(scale=(2.0, 3.0), offset=(0.5, -1.0)), ["TEX_IMAGE", "MAPPING", "UVMAP"]),
+        (Mapping(Projection.BOX_WORLD, blend=0.25), ["TEX_IMAGE", "NEW_GEOMETRY"]),
+        (Mapping(Projection.TOP_OBJECT, scale=(2.0, 2.0)), ["TEX_IMAGE", "MAPPING", "TEX_COORD"]),
+    ],
+)
+def test_mappings(mapping: Mapping, kinds: list[str]) -> None:
+    image = map_of("1,1,1,1", is_color=True, mapping=mapping)
+    material = shown(Shading(base_color=Tint(image=image), emission=Tint((0.5, 0.5, 0.5), image)))
+    assert feeds(shader_of(material).inputs["Base Color"]) == kinds
+    assert len(of_type(material, "TEX_IMAGE")) == 1
+    node = of_type(material, "TEX_IMAGE")[0]
+    assert node.projection == ("BOX" if mapping.blend else "FLAT") and node.projection_blend == mapping.blend
+    if "UVMAP" in kinds:
+        assert of_type(material, "UVMAP")[0].uv_map == f"UV{mapping.uv_layer}"
+    if "MAPPING" in kinds:
+        inputs = of_type(material, "MAPPING")[0].inputs
+        assert tuple(inputs["Scale"].default_value)[:2] == mapping.scale
+        assert tuple(inputs["Location"].default_value)[:2] == mapping.offset
+
+
+def test_missing_images_leave_their_values() -> None:
+    gone = map_of("gone")
+    lost = replace(
+        whole(),
+        base_color=Tint((0.5, 0.25, 1.0), gone),
+        metallic=Factor(0.75, gone),
+        roughness=Factor(0.25, gone, is_inverted=True),
+        normal=NormalMap(gone),
+        alpha=Factor(0.5, gone),
+        occlusion=Factor(1.0, gone),
+    )
+    material = shown(lost, multiply_occlusion=True)
+    inputs = shader_of(material).inputs
+    linked = {socket.name for socket in inputs if socket.is_linked}
+    assert linked == {"Specular IOR Level", "Emission Color"}
+    assert tuple(inputs["Base Color"].default_value)[:3] == (0.5, 0.25, 1.0)
+    assert (inputs["Metallic"].default_value, inputs["Roughness"].default_value) == (0.75, 0.75)
+    assert inputs["Alpha"].default_value == 0.25, "0.5 to the power of 2"
+    assert tuple(material.diffuse_color) == (0.5, 0.25, 1.0, 0.5)
+
+
+@pytest.mark.parametrize(("alpha", "shows"), [(0.5, 1.0), (0.49, 0.0)])
+def test_a_constant_alpha_is_tested(alpha: float, shows: float) -> None:
+    material = shown(Shading(opacity=Opacity.CLIP, alpha=Factor(alpha)))
+    assert shader_of(material).inputs["Alpha"].default_value == shows
+
+
+def test_building_again_replaces_the_nodes() -> None:
+    from meshferry.blender_data.importing import shaders
+
+    material = shown(whole())
+    count = len(material.node_tree.nodes)
+    shaders.show(material, whole(), shaders.MeshLayers(), image_of)
+    assert len(material.node_tree.nodes) == count
+
+
+# -- pictures ------------------------------------------------------------------------------------
+
+
+def render(material: Any, folder: Path, size: int, samples: int) -> npt.NDArray[np.float32]:
+    """Render a plane of 2 m with a material from above; return linear RGB (H, W, 3), the lowest row first."""
+    import bpy
+
+    scene = bpy.context.scene
+    mesh = bpy.data.meshes.new("Plane")
+    mesh.from_pydata([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)], [], [(0, 1, 2, 3)])
+    mesh.uv_layers.new(name="UV0").uv.foreach_set("vector", np.array([0, 0, 1, 0, 1, 1, 0, 1], np.float32))
+    mesh.materials.append(material)
+    plane = bpy.data.objects.new("Plane", mesh)
+    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    camera.data.type, camera.data.ortho_scale, camera.location = "ORTHO", 2.0, (0.0, 0.0, 5.0)
+    for item in (plane, camera):
+        scene.collection.objects.link(item)
+    scene.camera = camera
+    scene.render.engine = "CYCLES"
+    scene.cycles.samples, scene.cycles.use_denoising, scene.cycles.device = samples, False, "CPU"
+    scene.render.resolution_x = scene.render.resolution_y = size
+    scene.view_settings.view_transform = "Raw"
+    settings = scene.render.image_settings
+    settings.file_format, settings.color_mode, settings.color_depth = "OPEN_EXR", "RGB", "32"
+    scene.render.filepath = str(folder / "picture.exr")
+    bpy.ops.render.render(write_still=True)
+    picture = bpy.data.images.load(scene.render.filepath)
+    pixels = np.empty(size * size * picture.channels, np.float32)
+    picture.pixels.foreach_get(pixels)
+    for item in (plane, camera):
+        bpy.data.objects.remove(item)
+    bpy.data.images.remove(picture)
+    return pixels.reshape(size, size, -1)[..., :3]
+
+
+def evaluated(material: Any, name: str, folder: Path) -> npt.NDArray[np.float32]:
+    """Return the mean of what an input of the shader gets, by a picture in which it is emitted."""
+    tree = material.node_tree
+    output = next(node for node in tree.nodes if node.type == "OUTPUT_MATERIAL")
+    emission = tree.nodes.new("ShaderNodeEmission")
+    tree.links.new(shader_of(material).inputs[name].links[0].from_socket, emission.inputs["Color"])
+    tree.links.new(emission.outputs["Emission"], output.inputs["Surface"])
+    return render(material, folder, 4, 1).mean(axis=(0, 1))
+
+
+def linear(value: float) -> float:
+    return ((value + 0.055) / 1.055) ** 2.4 if value > 0.04045 else value / 12.92
+
+
+EXPECTED: list[tuple[str, Callable[[], tuple[float, ...]]]] = [
+    ("Base Color", lambda: (0.5 * linear(0.5) * 0.5, linear(0.25) * 0.5, 0.5)),  # times colour and occlusion
+    ("Metallic", lambda: (0.75,) * 3),
+    ("Roughness", lambda: (1 - 0.5 * 0.5,) * 3),
+    ("Specular IOR Level", lambda: (0.5 * 0.25,) * 3),
+    ("Alpha", lambda: ((0.5 * 0.5) ** 2,) * 3),
+    ("Emission Color", lambda: (1.0, linear(0.5), 0.0)),
+]
+
+
+def test_cycles_computes_every_channel_as_stated(tmp_path: Path) -> None:
+    for name, expected in EXPECTED:
+        found = evaluated(shown(whole(), multiply_occlusion=True), name, tmp_path)
+        np.testing.assert_allclose(found, expected(), atol=4e-3, err_msg=name)
+
+
+def bump(*, is_green_down: bool, blue: bool = True) -> Any:
+    """Return the normal map of a half ellipsoid on a plane: normals lean away from its centre."""
+    import bpy
+
+    across = (np.arange(SIZE) + 0.5) / SIZE * 2 - 1
+    x, y = np.meshgrid(across, across)  # the lowest row first, as in Blender's pixels
+    inside = x**2 + y**2 < 0.8
+    nx, ny = np.where(inside, 0.7 * x, 0), np.where(inside, 0.7 * y, 0)
+    nz = np.sqrt(1 - nx**2 - ny**2)
+    green = -ny if is_green_down else ny
+    pixels = np.stack((nx * 0.5 + 0.5, green * 0.5 + 0.5, nz * 0.5 + 0.5 if blue else 0 * nz, np.ones_like(nx)), axis=2)
+    image = bpy.data.images.new("Bump", SIZE, SIZE, float_buffer=True, is_data=True)
+    image.pixels.foreach_set(pixels.astype(np.float32).ravel())
+    image.pack()
+    return image
+
+
+@pytest.mark.parametrize(("is_green_down", "blue"), [(True, True), (False, True), (True, False)])
+def test_a_bump_is_lit_from_the_side_of_the_light(tmp_path: Path, is_green_down: bool, blue: bool) -> None:
+    import bpy
+
+    image = bump(is_green_down=is_green_down, blue=blue)
+    normal = NormalMap(map_of("bump"), 1.0, is_green_down, has_blue=blue)
+    material = shown(Shading(roughness=Factor(1.0), specular=Factor(0.0), normal=normal), image_of=lambda *_: image)
+    sun = bpy.data.objects.new("Sun", bpy.data.lights.new("Sun", "SUN"))
+    bpy.context.scene.collection.objects.link(sun)
+    sun.rotation_euler = (-np.pi / 4, 0.0, 0.0)  # from +Y, 45 degrees high
+    lit = render(material, tmp_path, SIZE, 8).mean(axis=2)
+    across = (np.arange(SIZE) + 0.5) / SIZE * 2 - 1
+    x, y = np.meshgrid(across, across)
+    ny = np.where(x**2 + y**2 < 0.8, 0.7 * y, 0)
+    nx = np.where(x**2 + y**2 < 0.8, 0.7 * x, 0)
+    expected = (ny + np.sqrt(1 - nx**2 - ny**2)) / np.sqrt(2)  # Lambert
+    inside = x**2 + y**2 < 0.7
+    assert lit[inside & (y > 0.3)].mean() > 1.5 * lit[inside & (y < -0.3)].mean()
+    assert np.corrcoef(lit[inside], expected[inside])[0, 1] > 0.98
+    left, right = lit[inside & (x < -0.3)].mean(), lit[inside & (x > 0.3)].mean()
+    assert left == pytest.approx(right, rel=0.05)

@@ -1,0 +1,236 @@
+"""Materials of UNIGINE projects as neutral shading: which textures, channels, factors and mappings are used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from meshferry.io_formats.core.shading import Channel, Extension, Opacity, Projection, Shading, Texture
+from meshferry.io_formats.unigine.shading import ShownMaterial, not_shown_warnings, shown_material
+
+
+@dataclass
+class Use:
+    reference: str
+    wrap: str = ""
+
+
+@dataclass
+class Found:
+    reference: str
+    file: str | None
+    name: str
+    is_green_up: bool = False
+    engine_name: str = ""
+
+
+@dataclass
+class Stated:
+    """A material as a project states it."""
+
+    name: str = "brick"
+    guid: str = "ab" * 20
+    file: str | None = "walls/brick.mat"
+    base: str | None = "mesh_base"
+    textures: dict[str, Use] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    graph_parent: str = ""
+
+
+def find(reference: str) -> Found:
+    """Return the file ``reference``; ``core:NAME`` is one of the engine's, ``gone…`` missing, ``gl…`` has green up."""
+    if reference.startswith("core:"):
+        return Found(reference, None, reference, engine_name=reference[5:])
+    file = None if reference.startswith("gone") else reference
+    return Found(reference, file, reference, reference.startswith("gl"))
+
+
+def shown(slots: dict[str, str] | None = None, **stated: Any) -> ShownMaterial:
+    """Return the shading of a material with these references by slot."""
+    uses = {slot: Use(reference) for slot, reference in (slots or {}).items()}
+    return shown_material("brick", Stated(textures=uses, **stated), find, lambda found: Texture(found.name))
+
+
+def shading(slots: dict[str, str] | None = None, **stated: Any) -> Shading:
+    made = shown(slots, **stated).material.shading
+    assert made is not None
+    return made
+
+
+def name_of(value: Any) -> str | None:
+    """Return the name of the image of a factor, tint or normal map."""
+    return None if value is None or value.image is None else value.image.texture.name
+
+
+ALL = {
+    "albedo": "alb.png",
+    "shading": "sh.png",
+    "normal": "n.png",
+    "diffuse": "d.png",
+    "specular": "s.png",
+    "ambient_occlusion": "a.png",
+    "emission": "e.png",
+}
+
+
+def test_the_metalness_workflow_uses_its_own_textures() -> None:
+    made = shading(ALL, parameters={"metalness": "0.5", "roughness": "0.25"})
+    assert (name_of(made.base_color), made.base_color.image.is_color) == ("alb.png", True)
+    assert (name_of(made.metallic), made.metallic.channel, made.metallic.value) == ("sh.png", Channel.RED, 0.5)
+    assert (name_of(made.roughness), made.roughness.channel, made.roughness.value) == ("sh.png", Channel.GREEN, 0.25)
+    assert made.metallic.image == made.roughness.image and not made.metallic.image.is_color
+    assert name_of(made.specular) is None and made.specular.value == 0.5
+    assert name_of(made.normal) == "n.png" and made.normal.is_green_down and made.normal.has_blue
+    assert made.occlusion is None and made.emission is None, "their states are off"
+    assert made.opacity is Opacity.OPAQUE and name_of(made.alpha) is None
+
+
+def test_states_switch_textures_on() -> None:
+    made = shading(
+        ALL, states={"ao_map": "1", "emission": "1", "specular_map": "1"}, parameters={"emission_scale": "3"}
+    )
+    assert (name_of(made.occlusion), made.occlusion.channel) == ("a.png", Channel.RED)
+    assert (name_of(made.emission), made.emission.image.is_color, made.emission_strength) == ("e.png", True, 3.0)
+    assert (name_of(made.specular), made.specular.channel) == ("sh.png", Channel.BLUE)
+
+
+def test_the_specular_workflow_uses_its_own_textures() -> None:
+    made = shown(ALL, states={"workflow": "1"}, parameters={"gloss": "0.75", "specular_color": "1 1 1 1"})
+    found = made.material.shading
+    assert found is not None and name_of(found.base_color) == "d.png"
+    assert found.metallic.value == 0.0 and name_of(found.metallic) is None
+    assert (name_of(found.roughness), found.roughness.channel) == ("s.png", Channel.ALPHA)
+    assert found.roughness.is_inverted and found.roughness.value == 0.75
+    assert name_of(found.specular_tint) == "s.png" and not found.specular_tint.image.is_color
+    assert made.not_shown == ("exact reflections of the specular workflow",)
+
+
+def test_defaults_are_those_of_the_base() -> None:
+    made = shading()
+    assert made.base_color.value == (1.0, 1.0, 1.0)
+    assert (made.metallic.value, made.roughness.value, made.specular.value) == (0.0, 1.0, 0.5)
+    assert not made.is_two_sided and made.opacity is Opacity.OPAQUE
+
+
+def test_colours_are_converted_to_linear() -> None:
+    made = shading(parameters={"albedo_color": "0.5 0 1 0.25"}, options={"transparent": "2"})
+    assert made.base_color.value == pytest.approx((0.21404, 0.0, 1.0), abs=1e-4)
+    assert made.alpha.value == 0.25, "alpha is no colour"
+
+
+@pytest.mark.parametrize(
+    ("options", "opacity"),
+    [
+        ({}, Opacity.OPAQUE),
+        ({"transparent": "1"}, Opacity.CLIP),
+        ({"transparent": "2"}, Opacity.BLEND),
+        ({"alpha_test": "1"}, Opacity.CLIP),
+        ({"transparent": "alpha_test"}, Opacity.CLIP),
+    ],
+)
+def test_options_decide_how_alpha_is_used(options: dict[str, str], opacity: Opacity) -> None:
+    made = shading(ALL, options=options, parameters={"transparent": "0.5", "transparent_pow": "2"})
+    assert made.opacity is opacity
+    if opacity is not Opacity.OPAQUE:
+        assert made.alpha.image == made.base_color.image, "one image serves colour and alpha"
+        assert (made.alpha.channel, made.alpha.value, made.alpha_power) == (Channel.ALPHA, 0.5, 2.0)
+
+
+def test_opacity_in_the_normal_map_leaves_its_third_component_to_be_computed() -> None:
+    made = shading(ALL, options={"transparent": "1"}, states={"opacity_map": "1"})
+    assert (name_of(made.alpha), made.alpha.channel) == ("n.png", Channel.BLUE)
+    assert not made.normal.has_blue
+
+
+def test_normals_of_sources_with_green_up_and_of_object_space() -> None:
+    assert not shading({"normal": "gl_n.png"}).normal.is_green_down
+    made = shading({"normal": "n.png"}, states={"normal_map": "1"}, parameters={"normal_scale": "0.5"}).normal
+    assert (made.is_object_space, made.is_green_down, made.strength) == (True, False, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("state", "projection", "layer"),
+    [("0", Projection.UV, 0), ("1", Projection.UV, 1), ("2", Projection.BOX_OBJECT, 0), ("5", Projection.TOP_WORLD, 0)],
+)
+def test_mapping_and_transform(state: str, projection: Projection, layer: int) -> None:
+    made = shown(ALL, states={"base_mapping": state}, parameters={"uv_transform": "2 4 0.25 0.5"})
+    found = made.material.shading.base_color.image.mapping
+    assert (found.projection, found.uv_layer, found.scale) == (projection, layer, (2.0, 4.0))
+    if projection is Projection.UV:
+        # v runs down in the file: v_file' = (1 - v) * 4 + 0.5, and v' = 1 - v_file'
+        v = 0.3
+        assert v * found.scale[1] + found.offset[1] == pytest.approx(1 - ((1 - v) * 4 + 0.5))
+        assert found.offset[0] == 0.25 and made.material.shading.normal is not None
+    else:
+        assert made.material.shading.normal is None and "several sides" in made.not_shown[0]
+
+
+def test_emission_and_occlusion_may_have_a_mapping_of_their_own() -> None:
+    states = {"ao_map": "1", "emission": "1", "ao_mapping": "2", "base_mapping": "0", "emission_mapping": "0"}
+    made = shading(ALL, states=states, parameters={"ao_uv_transform": "3 3 0 0", "uv_transform": "2 2 0 0"})
+    assert (made.occlusion.image.mapping.uv_layer, made.occlusion.image.mapping.scale) == (1, (3.0, 3.0))
+    assert made.emission.image.mapping == made.base_color.image.mapping
+
+
+def test_engine_textures_become_values_and_missing_ones_leave_theirs() -> None:
+    slots = {"albedo": "core:black", "shading": "core:red", "normal": "core:normal"}
+    made = shown(slots, parameters={"metalness": "0.5", "roughness": "0.75"})
+    found = made.material.shading
+    assert found.base_color.value == (0.0, 0.0, 0.0) and found.normal is None
+    assert (found.metallic.value, found.roughness.value) == (0.5, 0.0) and not made.missing
+    made = shown(
+        {"albedo": "gone.png", "shading": "gone_sh.png", "specular": "gone_s.png"}, parameters={"metalness": "1"}
+    )
+    assert made.material.shading.base_color.value == (1.0, 1.0, 1.0) and made.material.shading.metallic.value == 1.0
+    assert set(made.missing) == {"gone.png", "gone_sh.png"}
+    assert made.material.properties["Missing Texture albedo"] == "gone.png"
+    assert "Missing Texture specular" not in made.material.properties, "its workflow is off"
+
+
+def test_vertex_colours_need_both_states() -> None:
+    assert shading(states={"vertex_color": "1", "vertex_albedo": "1"}).base_color.uses_vertex_color
+    assert not shading(states={"vertex_color": "1"}).base_color.uses_vertex_color
+
+
+def test_wrapping() -> None:
+    stated = Stated(textures={"albedo": Use("alb.png", "clamp"), "normal": Use("n.png", "border")})
+    made = shown_material("brick", stated, find, lambda found: Texture(found.name)).material.shading
+    assert made.base_color.image.extension is Extension.EXTEND and made.normal.image.extension is Extension.CLIP
+
+
+def test_graphs_by_their_inputs_words_and_postfixes() -> None:
+    by_input = {"1" * 40: ("Albedo",), "2" * 40: ("Metalness", "Roughness"), "3" * 40: ("Normal Tangent Space",)}
+    slots = dict(zip(by_input, ("x.png", "y.png", "z.png"), strict=True))
+    made = shading(slots, base="graph", inputs=by_input)
+    assert (name_of(made.base_color), name_of(made.metallic), name_of(made.normal)) == ("x.png", "y.png", "z.png")
+    assert (made.metallic.value, made.roughness.value, made.roughness.channel) == (1.0, 1.0, Channel.GREEN)
+    made = shading({"albedo": "q.png", "4" * 40: "rock_sh.png", "5" * 40: "rock_n.texture"}, base="graph")
+    assert (name_of(made.base_color), name_of(made.roughness)) == ("q.png", "rock_sh.png")
+    assert name_of(made.normal) == "rock_n.texture"
+    assert shading(base="graph", graph_parent="mesh_transparent").opacity is Opacity.BLEND
+
+
+def test_other_bases_show_their_colour() -> None:
+    made = shown(ALL, base="decal_base", parameters={"albedo_color": "1 0 0 1"})
+    assert name_of(made.material.shading.base_color) == "alb.png" and name_of(made.material.shading.normal) is None
+    assert made.not_shown == ("base material 'decal_base'",)
+
+
+def test_settings_without_a_counterpart_are_named_once_for_all_materials() -> None:
+    made = shown(states={"detail": "1"}, options={"transparent": "2", "blend_dest": "2"})
+    assert made.not_shown == ("detail maps", "additive blending")
+    assert made.material.properties["Not Shown"] == "detail maps, additive blending"
+    assert made.material.properties["File"] == "walls/brick.mat" and made.material.identity == "ab" * 20
+    first, second = not_shown_warnings([made] * 7)
+    assert first.startswith("7 materials without detail maps") and first.endswith("'brick' and 2 more")
+    assert "additive blending" in second
+
+
+@pytest.mark.parametrize("text", ["", "nan", "red green", "1e999 1 1 1", "1"])
+def test_bad_numbers_leave_the_default(text: str) -> None:
+    made = shading(parameters={"albedo_color": text, "uv_transform": text, "roughness": text})
+    assert made.base_color.value == pytest.approx((1.0, 1.0, 1.0)) and made.roughness.value == 1.0
