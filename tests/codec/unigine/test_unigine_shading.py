@@ -119,7 +119,7 @@ def test_defaults_are_those_of_the_base() -> None:
 def test_colours_are_converted_to_linear() -> None:
     made = shading(parameters={"albedo_color": "0.5 0 1 0.25"}, options={"transparent": "2"})
     assert made.base_color.value == pytest.approx((0.21404, 0.0, 1.0), abs=1e-4)
-    assert made.alpha.value == 0.25, "alpha is no colour"
+    assert made.alpha.value == 0.25, "alpha is not encoded"
 
 
 @pytest.mark.parametrize(
