@@ -156,7 +156,7 @@ class RootedFiles:
 
     def find(self, path: str) -> str | None:
         """Return the path of a file under any of its spellings, or None if there is no such file."""
-        return self.paths.get(path_key(plain_path(path)))
+        return self.paths.get(path_key(path)) or self.paths.get(path_key(plain_path(path)))
 
     def find_above(self, path: str) -> str | None:
         """Return a path that starts with ``../`` if it is a file in the folder above, or None."""
@@ -176,10 +176,13 @@ class RootedFiles:
 
     def location(self, path: str) -> Path:
         """Return the full path of a file that :meth:`find` or :meth:`find_above` returned."""
+        return Path(self._full(path))
+
+    def _full(self, path: str) -> str:
         for prefix, folder in self._mounts:
             if path.startswith(prefix):
-                return Path(folder, path[len(prefix) :])
-        return self.root / path
+                return os.path.join(folder, path[len(prefix) :])
+        return os.path.join(self.root, path)
 
     def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a file that :meth:`find` or :meth:`find_above` returned.
@@ -191,20 +194,23 @@ class RootedFiles:
         FormatError
             There is no such file, it is larger than the limit, or it cannot be read.
         """
-        known = self.find_above(path) if path.startswith("../") else self.paths.get(path_key(path))
+        known = self.find(path) or self.find_above(path)
         if known is None:
             raise FormatError("The project has no such file", file=path)
-        full = self.location(known)
+        full = self._full(known)
         try:
-            with open(full, "rb", opener=_open_regular) as stream:
-                size = os.fstat(stream.fileno()).st_size
-                data = stream.read(limit + 1) if size <= limit else b""
+            handle = _open_regular(full)
+            try:
+                size = os.fstat(handle).st_size
+                data = b"" if size > limit else _read_all(handle, size)
+            finally:
+                os.close(handle)
         except (OSError, ValueError) as problem:
-            raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(full)) from None
-        if size > limit or len(data) > limit:
-            raise FormatError(f"The file has more than {limit:,} bytes", file=str(full))
+            raise FormatError(f"The file cannot be read: {refusal(problem)}", file=full) from None
+        if size > limit:
+            raise FormatError(f"The file has more than {limit:,} bytes", file=full)
         if has_lfs_pointer(data):
-            raise LfsPointerError(str(full))
+            raise LfsPointerError(full)
         return data
 
     def is_current(self) -> bool:
@@ -222,13 +228,12 @@ def _list_folder(full: str, relative: str, depth: int, found: _Listing) -> list[
             for entry in entries:
                 name = entry.name
                 path = relative + name
-                if entry.is_symlink():
-                    found.links.append((path, entry.path))
-                elif entry.is_dir(follow_symlinks=False):
-                    if depth < MOST_FOLDERS_DEEP and not _is_junction(entry):
-                        below.append((entry.path, path + "/", depth + 1))
-                else:
+                if entry.is_file(follow_symlinks=False):
                     paths[path.lower() if path.isascii() else path_key(path)] = path
+                elif entry.is_symlink():
+                    found.links.append((path, entry.path))
+                elif entry.is_dir() and depth < MOST_FOLDERS_DEEP and not _is_junction(entry):
+                    below.append((entry.path, path + "/", depth + 1))
     except OSError:
         pass
     return below
@@ -264,10 +269,22 @@ def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def _open_regular(path: str, flags: int) -> int:
+def _open_regular(path: str) -> int:
     """Open a regular file; a FIFO would block."""
-    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    handle = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError("not a regular file")
     return handle
+
+
+def _read_all(handle: int, size: int) -> bytes:
+    """Return so many bytes of an open file, or fewer if it was shortened meanwhile."""
+    data = os.read(handle, size)
+    if len(data) == size:
+        return data
+    blocks = [data]
+    while block := os.read(handle, size - sum(map(len, blocks))):
+        blocks.append(block)
+    return b"".join(blocks)

@@ -14,9 +14,9 @@ from ...core.errors import FormatError
 from ...disk.rooted_files import RootedFiles, path_key
 from .metas import (
     GUID,
-    GUID_IN_BYTES,
     AssetMeta,
     RuntimeMeta,
+    mentioned_guids,
     parse_asset_meta,
     parse_guid_table,
     parse_runtime_meta,
@@ -40,6 +40,7 @@ class GuidIndex:
         self.runtimes: dict[str, str] = {}
         """Path of each runtime by its GUID."""
         self._runtime_metas: dict[str, str] = {}
+        self._read_runtime_metas: dict[str, RuntimeMeta | None] = {}
         self._metas: dict[str, AssetMeta | None] = {}
         self.unreadable: dict[str, str] = {}
         """Why files could not be read, by path."""
@@ -80,8 +81,8 @@ class GuidIndex:
             except FormatError as problem:
                 self.unreadable[path] = str(problem)
                 continue
-            for guid in set(GUID_IN_BYTES.findall(data)):
-                found[guid.decode()].append(path)
+            for guid in set(mentioned_guids(data)):
+                found[guid].append(path)
         return found
 
     def meta_of(self, path: str) -> AssetMeta | None:
@@ -108,7 +109,7 @@ class GuidIndex:
 
     def asset(self, guid: str) -> str | None:
         """Return the path of the asset with a GUID, or None."""
-        listed = self._listed(guid)
+        listed = self.listed(guid)
         if listed is not None:
             meta = self.meta_of(listed)
             if meta is None or meta.guid == guid:
@@ -121,9 +122,6 @@ class GuidIndex:
 
     def listed(self, guid: str) -> str | None:
         """Return the path that ``guids.db`` states for a GUID, if there is such a file."""
-        return self._listed(guid)
-
-    def _listed(self, guid: str) -> str | None:
         path = self._table.get(guid)
         found = self._files.find(path) if path else None
         return None if found is None or found.lower().endswith(META) else found
@@ -152,11 +150,13 @@ class GuidIndex:
         path = self._runtime_metas.get(guid)
         if path is None:
             return None
-        try:
-            return parse_runtime_meta(self._files.read(path, META_LIMIT))
-        except FormatError as problem:
-            self.unreadable[path] = str(problem)
-            return None
+        if path not in self._read_runtime_metas:
+            try:
+                self._read_runtime_metas[path] = parse_runtime_meta(self._files.read(path, META_LIMIT))
+            except FormatError as problem:
+                self._read_runtime_metas[path] = None
+                self.unreadable[path] = str(problem)
+        return self._read_runtime_metas[path]
 
     def container_meta(self, runtime: str) -> AssetMeta | None:
         """Return the meta of the asset that a runtime was made from; the asset itself may be missing."""

@@ -10,7 +10,10 @@ from ...core.errors import FormatError
 from ...xml_files import parse_xml
 
 GUID = re.compile(r"[0-9a-f]{40}\Z")
-GUID_IN_BYTES = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+_ANY_GUID = re.compile(rb"[0-9a-f]{40}")
+_OWN_GUIDS = (re.compile(rb'<runtime id="([0-9a-f]{40})"'), re.compile(rb"<guid>([0-9a-f]{40})<"))
+"""Where the editor writes the GUIDs of an asset and its runtimes. Patterns that begin with plain text are ten times as
+fast as the general one."""
 _PRIMARY = "1"
 _ITSELF = "0"
 
@@ -53,6 +56,13 @@ class RuntimeMeta:
     """GUID of the asset that it was made from."""
     alias: str
     """Name of the runtime inside the asset."""
+
+
+def mentioned_guids(data: bytes) -> list[str]:
+    """Return the GUIDs of an asset and its runtimes in its ``.meta`` file, without parsing it, perhaps with others."""
+    runtimes, stated = (pattern.findall(data) for pattern in _OWN_GUIDS)
+    found = runtimes + stated if runtimes and stated else _ANY_GUID.findall(data)
+    return [guid.decode() for guid in found]
 
 
 def parse_asset_meta(data: bytes) -> AssetMeta:

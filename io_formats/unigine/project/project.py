@@ -133,24 +133,21 @@ class Project:
         """Return the source image and the runtime of the texture that a reference means."""
         plain = plain_reference(reference)
         found = self.find(plain)
-        source = runtime = None
-        if found.path is not None:
-            guid = self._guid_in_name(found.path)
-            source = self._guids.source_of(guid) if guid else self._source_of_path(plain)
-            source = source if source and source.lower().endswith(IMAGES) else None
-            runtime = None if found.rule is Rule.SOURCE_OF_MISSING_RUNTIME else found.path
-            runtime = runtime if runtime != source else None
-        file = source or found.path
-        meta = self._guids.meta_of(file) if file else None
-        alias = self._guids.alias_of(self._guid_in_name(file)) if file and not source else ""
+        if found.path is None:
+            return FoundTexture(reference.strip(), None, None, found.rule, engine_name=found.engine_name)
+        guid = self._guid_in_name(found.path)
+        source = self._guids.source_of(guid) if guid else self._source_of_path(plain)
+        has_source = source is not None and source.lower().endswith(IMAGES)
+        file = source if has_source and source else found.path
+        meta = self._guids.meta_of(file)
+        alias = self._guids.alias_of(self._guid_in_name(file)) if not has_source else ""
         return FoundTexture(
             reference=reference.strip(),
             file=file,
-            runtime=runtime or (file if file and not source else None),
+            runtime=None if found.rule is Rule.SOURCE_OF_MISSING_RUNTIME else found.path,
             rule=found.rule,
             is_green_up=meta is not None and meta.is_green_inverted,
-            name=alias or (PurePosixPath(file).name if file else ""),
-            engine_name=found.engine_name,
+            name=alias or PurePosixPath(file).name,
         )
 
     def _source_of_path(self, reference: str) -> str | None:

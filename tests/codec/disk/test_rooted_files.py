@@ -1,0 +1,137 @@
+"""Files below one folder: found under every spelling, bounded, and never outside of the folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.disk import rooted_files
+from meshferry.io_formats.disk.rooted_files import LfsPointerError, RootedFiles, TooManyFilesError
+
+NAME = "Größe/Дом/é.mat"
+
+
+def write(path: Path, content: bytes = b"x") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write(tmp_path / "data" / NAME, b"inside")
+    write(tmp_path / "beside" / "Lib.mat", b"beside")
+    write(tmp_path.parent / "far.mat", b"far")
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        NAME,
+        NAME.upper(),
+        NAME.replace("/", "\\"),
+        unicodedata.normalize("NFD", NAME),
+        "./Größe//x/../Дом/é.mat",
+        "GRÖSSE/дом/É.MAT",
+    ],
+    ids=["exact", "case", "backslash", "decomposed", "dots", "sharp s"],
+)
+def test_every_spelling_finds_the_file(data: Path, spelling: str) -> None:
+    files = RootedFiles(data)
+    assert files.find(spelling) == NAME
+    assert files.read(spelling) == b"inside"
+
+
+def test_only_the_folder_above_is_reached_by_dots(data: Path) -> None:
+    files = RootedFiles(data)
+    found = files.find_above("..\\BESIDE/lib.mat")
+    assert found == "../beside/Lib.mat"
+    assert files.read(found) == b"beside"
+    for path in ("../../far.mat", "../beside/../../far.mat", str(data / NAME), "Größe/Дом", "..", ""):
+        assert files.find_above(path) is None
+        with pytest.raises(FormatError, match="no such file"):
+            files.read(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
+def test_links_lead_to_inside_only(data: Path, tmp_path: Path) -> None:
+    (data / "file").symlink_to(data / NAME)
+    (data / "folder").symlink_to(data / "Größe")
+    (data / "above").symlink_to(tmp_path)
+    (data / "loop").symlink_to(data)
+    (data / "out.mat").symlink_to(tmp_path / "beside" / "Lib.mat")
+    (data / "gone").symlink_to(data / "nowhere")
+    (tmp_path / "up.mat").symlink_to(tmp_path.parent / "far.mat")
+    files = RootedFiles(data)
+    assert sorted(files.paths.values()) == sorted([NAME, "file", "folder/Дом/é.mat"])
+    assert files.read("folder/Дом/é.mat") == files.read("file") == b"inside"
+    assert files.find_above("../up.mat") is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs on Windows")
+def test_a_fifo_does_not_block(data: Path) -> None:
+    os.mkfifo(data / "pipe.mat")
+    files = RootedFiles(data)
+    assert files.find("pipe.mat") is None
+    (data / "Größe/Дом/é.mat").unlink()
+    os.mkfifo(data / NAME)
+    with pytest.raises(FormatError, match="not a regular file"):
+        files.read(NAME)
+
+
+def test_large_files_and_pointers_of_lfs_are_refused(data: Path) -> None:
+    write(data / "big", b"12345")
+    write(data / "pointer.mesh", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    files = RootedFiles(data)
+    assert files.read("big", 5) == b"12345"
+    with pytest.raises(FormatError, match="more than 4 bytes"):
+        files.read("big", 4)
+    with pytest.raises(LfsPointerError, match=r"pointer\.mesh: .*run git lfs pull"):
+        files.read("pointer.mesh")
+
+
+def test_the_number_of_files_is_bounded(data: Path) -> None:
+    for number in range(9):
+        write(data / "deep" / "deeper" / f"{number}.png")
+        write(data / f"{number}.png")
+    with pytest.raises(TooManyFilesError, match="more than 12 files"):
+        RootedFiles(data, most=12)
+    near = RootedFiles(data, most=12, is_partial=True)
+    assert {f"{number}.png" for number in range(9)} <= set(near.paths)
+
+
+def test_listing_can_be_cancelled(data: Path) -> None:
+    def check() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        RootedFiles(data, check=check)
+
+
+def test_new_files_are_noticed(data: Path) -> None:
+    files = RootedFiles(data)
+    assert files.is_current()
+    os.utime(data / "Größe", ns=(1, 1))
+    assert not files.is_current()
+
+
+def test_deep_folders_end(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooted_files, "MOST_FOLDERS_DEEP", 3)
+    write(data / "1/2/3/there")
+    write(data / "1/2/3/4/gone")
+    files = RootedFiles(data)
+    assert files.find("1/2/3/there")
+    assert files.find("1/2/3/4/gone") is None
+
+
+def test_mounted_files_are_below_their_name(data: Path, tmp_path: Path) -> None:
+    files = RootedFiles(data)
+    files.mount("shared", tmp_path / "beside")
+    assert files.find("SHARED/lib.mat") == "shared/Lib.mat"
+    assert files.read("shared/Lib.mat") == b"beside"
+    assert files.location("shared/Lib.mat") == (tmp_path / "beside" / "Lib.mat").resolve()
