@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import (
+    image_cases,
     mesh_serializer_cases,
     raw,
     second_life_animation_cases,
@@ -61,6 +62,7 @@ _FOLDERS = {
     "unigine_mesh": "unigine",
     "unigine_animation": "unigine",
     "unigine_skeleton": "unigine",
+    "unigine_texture": "unigine_scenes",
     "second_life_mesh": "secondlife",
     "second_life_bundle": "secondlife",
     "second_life_animation": "secondlife_animation",
@@ -162,6 +164,10 @@ def make_mesh_serializer(corpus: Corpus, rng: random.Random) -> tuple[bytes, str
     return mesh_serializer_cases.make(corpus.files, rng)
 
 
+def make_image(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    return image_cases.make(corpus.files, rng)
+
+
 def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """Choose a file, small ones more often: a hundred small cases find more than one large one."""
     names = list(files)
@@ -182,6 +188,8 @@ _MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
     "mesh_serializer": (lambda files: Corpus(files=files), make_mesh_serializer),
 }
 
+_PROJECT_FILES: dict[str, tuple[tuple[str, ...], Maker]] = {"unigine_texture": ((".texture", ".dds"), make_image)}
+"""Files of a project that are no models: their extensions and makers."""
 
 _WEIGHTS = {"second_life_mesh": 2, "second_life_bundle": 1, "unigine_skeleton": 2}
 """Cases of a format for each three of most others: bundles take ten times as long, and their models are assets."""
@@ -202,6 +210,10 @@ class CaseMaker:
                 files = corpus_files(known.name) | samples
                 prepare, make = _MAKERS.get(known.name, (lambda files: Corpus(files=files), make_raw))
                 self.sources += [(known.name, prepare(files), make)] * _WEIGHTS.get(known.name, 3)
+        for name, (extensions, make) in _PROJECT_FILES.items():
+            if only in ("", name):
+                samples = sample_files(name, extensions) if use_samples else {}
+                self.sources.append((name, Corpus(files=corpus_files(name) | samples), make))
 
     def make(self, number: int) -> Case:
         rng = random.Random(f"{self.seed}:{number}")

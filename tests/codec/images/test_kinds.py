@@ -1,0 +1,37 @@
+"""Image files are known by their content."""
+
+from __future__ import annotations
+
+import struct
+
+import courtyard
+import numpy as np
+import pytest
+from meshferry.io_formats.images.kinds import image_kind
+
+PNG = courtyard.script().png(np.zeros((2, 2, 3), np.uint8))
+TARGA = struct.pack("<3B5x2x2x2HBB", 0, 0, 2, 4, 4, 24, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (PNG, "PNG"),
+        (PNG[:-12], ""),  # its end is missing
+        (b"\xff\xd8\xff\xe0" + bytes(20), "JPEG"),
+        (b"II*\0" + bytes(20), "TIFF"),
+        (b"MM\0*" + bytes(20), "TIFF"),
+        (b"v/1\x01" + bytes(20), "OpenEXR"),
+        (b"#?RADIANCE\n", "Radiance HDR"),
+        (b"8BPS\0\1", "PSD"),
+        (TARGA, "Targa"),
+        (TARGA[:-1], ""),
+        (struct.pack("<3B5x2x2x2HBB", 0, 0, 2, 0, 4, 24, 0), ""),
+        (struct.pack("<3B5x2x2x2HBB", 0, 0, 2, 4, 4, 7, 0), ""),
+        (b"DDS " + bytes(124), ""),
+        (b"version https://git-lfs.github.com/spec/v1\n", ""),
+        (b"", ""),
+    ],
+)
+def test_the_content_decides(data: bytes, kind: str) -> None:
+    assert image_kind(data) == kind
