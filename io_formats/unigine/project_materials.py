@@ -6,8 +6,11 @@ from collections.abc import Iterable
 
 from ..core.messages import counted, listed
 from ..core.scene import Material
+from ..core.shading import Texture
 from .project.project import Project
-from .project.references import plain_reference
+from .project.references import FoundTexture, plain_reference
+from .project.textures import texture_of
+from .shading import ShownMaterial, not_shown_warnings, shown_material
 
 MOST_NAMES = 5
 """Number of names in a warning."""
@@ -31,6 +34,7 @@ class ProjectMaterials:
         self._names: dict[str, str] = {}
         """Name of the material of each reference."""
         self._taken = set(taken)
+        self._shown: list[ShownMaterial] = []
         self._missing: dict[str, None] = {}
         self._problems: dict[str, None] = {}
 
@@ -52,10 +56,14 @@ class ProjectMaterials:
             self.materials.append(Material(name, properties={"Missing Material": reference}))
             return name
         name = self._free(found.name)
+        shown = shown_material(name, found, self.project.texture, self._load)
+        self._shown.append(shown)
         self._problems.update(dict.fromkeys(found.problems))
-        properties = {"File": found.file} if found.file else {}
-        self.materials.append(Material(name, identity=found.guid, properties=properties))
+        self.materials.append(shown.material)
         return name
+
+    def _load(self, found: FoundTexture) -> Texture | None:
+        return texture_of(self.project, found)
 
     def _free(self, name: str) -> str:
         """Return a name that no other material has."""
@@ -68,7 +76,13 @@ class ProjectMaterials:
 
     def warnings(self) -> list[str]:
         """Return one sentence for each kind of missing file, and those about settings that are not shown."""
-        return [*missing_warnings("material", self._missing), *self._problems]
+        textures = dict.fromkeys(reference for shown in self._shown for reference in shown.missing)
+        return [
+            *missing_warnings("material", self._missing),
+            *missing_warnings("texture", textures),
+            *self._problems,
+            *not_shown_warnings(self._shown),
+        ]
 
 
 def missing_warnings(noun: str, names: Iterable[str]) -> list[str]:
