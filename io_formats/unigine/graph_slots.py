@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .shading import FoundTexture, ProjectMaterial
+    from .project.materials import ProjectMaterial
+    from .project.references import FoundTexture
 
 _OF_INPUT = {
     "albedo": "albedo",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -19,54 +18,8 @@ from ..core.messages import counted, listed
 from ..core.scene import Material
 from ..core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
 from .graph_slots import graph_slots
-
-
-class TextureUse(Protocol):
-    """A texture of a material, with how it continues outside of the image."""
-
-    @property
-    def reference(self) -> str: ...
-    @property
-    def wrap(self) -> str: ...
-
-
-class FoundTexture(Protocol):
-    """The file that a reference to a texture stands for."""
-
-    @property
-    def file(self) -> str | None: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def is_green_up(self) -> bool: ...
-    @property
-    def engine_name(self) -> str: ...
-
-
-class ProjectMaterial(Protocol):
-    """A material of a project, merged along its parents."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def guid(self) -> str: ...
-    @property
-    def file(self) -> str | None: ...
-    @property
-    def base(self) -> str | None: ...
-    @property
-    def textures(self) -> Mapping[str, TextureUse]: ...
-    @property
-    def parameters(self) -> Mapping[str, str]: ...
-    @property
-    def states(self) -> Mapping[str, str]: ...
-    @property
-    def options(self) -> Mapping[str, str]: ...
-    @property
-    def inputs(self) -> Mapping[str, tuple[str, ...]]: ...
-    @property
-    def graph_parent(self) -> str: ...
-
+from .project.materials import ProjectMaterial
+from .project.references import FoundTexture
 
 Find = Callable[[str], FoundTexture]
 Load = Callable[[FoundTexture], Texture | None]
