@@ -31,7 +31,14 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def _tables() -> dict[str, OptionTable]:
     """Return the options of each format that its checks use, by name of the format."""
-    found = {known.name: tuple(option for option in known.export_options if option.preference) for known in FORMATS}
+    found = {
+        known.name: tuple(
+            option
+            for option in (known.export_options if known.is_written else known.import_options)
+            if option.preference
+        )
+        for known in FORMATS
+    }
     return {name: format_table("checking", name, by_name(name).label, options) for name, options in found.items()}
 
 

@@ -82,6 +82,7 @@ def described(entry: dict[str, Any]) -> str:
     ]
     if layers:
         lines.append(f"  {', '.join(layers)}")
+    lines += _nodes(entry)
     lines += _placed(entry)
     lines += _playback(entry)
     lines += [f"  animation {printable(clip_text(clip, with_kind=True))}" for clip in entry["clips"]]
@@ -108,6 +109,15 @@ def _playback(entry: dict[str, Any]) -> list[str]:
     clip = entry["clips"][0]
     keys = [f"{counted(clip[f'{kind}_keys'], f'{kind} key')}" for kind in ("rotation", "position")]
     return [f"  {', '.join(keys)}", f"  {', '.join(parts)}"]
+
+
+def _nodes(entry: dict[str, Any]) -> list[str]:
+    """Return the additional lines for files that place models: references, and nodes by type."""
+    if "types" not in entry:
+        return []
+    models = f"{counted(entry['meshes'], 'mesh', 'meshes')} and {counted(entry['references'], 'node file')} referred to"
+    types = ", ".join(f"{count:,} {printable(kind) or 'without a type'}" for kind, count in entry["types"].items())
+    return [f"  {models}", *([f"  {types}"] if types else [])]
 
 
 def _placed(entry: dict[str, Any]) -> list[str]:

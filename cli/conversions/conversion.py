@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
 
+PLACES_MODELS = "It places models of other files; convert it to .blend, .glb or another of Blender's own formats"
+
+
 class Conversion:
     """Runs the conversion jobs of one run. A failed file gives an outcome with a problem; the others continue."""
 
@@ -72,6 +75,8 @@ class Conversion:
     def _read(self, outcome: Outcome, content: bytes | None = None) -> Scene:
         with interruption.raising():
             scene = api.read_scene(outcome.source, self._settings.read_options, data=content)
+        if scene.placement is not None:
+            raise ExportError(PLACES_MODELS)
         self._settings.clips.apply(scene)
         outcome.facts = scene_facts(scene)
         return scene

@@ -11,8 +11,10 @@ from ...io_formats import api
 from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import listed
 from ...io_formats.core.options import resolve
 from ...io_formats.disk.atomic_write import make_folder
+from ...io_formats.passes.expand_placement import expanded
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import by_name
 from .. import inputs, interruption
@@ -111,6 +113,8 @@ class IntoBlender:
             scene = api.read_scene(outcome.source, options, data=content, projects=projects)
         self._settings.clips.apply(scene)
         lost: list[str] = []
+        if scene.placement is not None and not work.target.is_blend:
+            scene.placement = expanded(scene.placement)  # most of Blender's exporters leave out instances
         if not work.target.is_blend:
             lost = _fitted(scene, work.target.capabilities_in(self._session.load().app.version))
             lost += lost_by_exporter(scene, work.target)
@@ -123,6 +127,9 @@ class IntoBlender:
         finest = [thing for thing in made if thing.data and _is_finest(thing)]
         triangles = sum(len(thing.data.polygons) for thing in finest)
         outcome.facts = facts | {"nodes": len(made), "triangles": triangles}
+        if scene.placement is not None:
+            found = {slot.material for thing in finest for slot in thing.material_slots if slot.material}
+            outcome.facts["materials"] = len(found)
         said = [*lost, *result.warnings]
         outcome.tell(said, said, strict=self._settings.strict)
 
@@ -147,6 +154,11 @@ class IntoBlender:
             self._session.save(work.job.target, compress=compress, is_flushed=self._settings.is_flushed)
         else:
             objects = list(self._session.use_bpy().context.view_layer.objects)
+            hidden = [thing for thing in objects if _is_hidden(thing)]
+            if hidden:
+                lost = f"{listed([thing.name for thing in hidden])}: hidden, left out"
+                saved.tell([*saved.warnings, lost], [lost], strict=self._settings.strict)
+                objects = [thing for thing in objects if not _is_hidden(thing)]
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
 
 
@@ -170,6 +182,11 @@ def _comes_later(outcome: Outcome) -> bool:
 def _is_finest(made: Any) -> bool:
     """Return whether an object is neither a coarser level of detail nor a physics shape."""
     return bool(made.meshferry.lod == 0 and made.meshferry.role == "RENDER")
+
+
+def _is_hidden(made: Any) -> bool:
+    """Return whether the file hides an object, or a level of detail that it belongs to."""
+    return made.hide_viewport or all(home.hide_viewport for home in made.users_collection)
 
 
 def _all_failed(outcomes: list[Outcome], problem: Exception | None) -> list[Outcome]:

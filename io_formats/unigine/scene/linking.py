@@ -31,10 +31,13 @@ def link(
     scene.warnings, scene.notes = built.warnings, built.notes
 
 
-def check_in_context(document: SceneFile, _options: Mapping[str, Any], path: Path | None) -> list[Finding]:
+def check_in_context(document: SceneFile, options: Mapping[str, Any], path: Path | None) -> list[Finding]:
     """Return findings about missing meshes, materials and node files, and about references that form loops."""
-    project = open_project(path, Projects(), is_scene=True) if path is not None else None
-    if project is None or path is None:
+    if path is None:
+        return []
+    folder = str(options.get(PROJECT_FOLDER.name, ""))
+    project = open_project(path, Projects(), folder, is_scene=True)
+    if project is None:
         return []
     scene = _build(document, project, path, path.stem)
     known = {*document.warnings, *scene.notes}
