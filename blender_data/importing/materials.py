@@ -26,6 +26,7 @@ from .textures import TextureLoader
 _WHITE = 0.999
 _DARK = 1e-3
 _BRIGHTEST = 1e6
+_NO_LAYERS = MeshLayers()
 
 _COLORS = {
     "black": (0.03, 0.03, 0.03),
@@ -160,7 +161,7 @@ class MaterialFinder:
         candidates = itertools.chain(same, [found] if found is not None else [], named)
         return next((m for m in candidates if not identity or m.meshferry.identity in ("", identity)), None)
 
-    def find(self, name: str, layers: MeshLayers) -> bpy.types.Material | None:
+    def find(self, name: str, layers: MeshLayers = _NO_LAYERS) -> bpy.types.Material | None:
         """Return the material with that name, created if necessary; None for an empty name.
 
         ``layers`` are those of the first mesh with the material, by whose names a new material refers to them.

@@ -15,6 +15,7 @@ from ..properties import store_fields
 from ..steps import Step, Steps, scaled
 from .import_context import ImportContext
 from .placed_models import ModelBuilder, Stand
+from .shaders import layers_of
 
 _EMPTY_SIZE = 0.25
 _LIGHTS = {LightKind.POINT: "POINT", LightKind.SPOT: "SPOT", LightKind.SUN: "SUN"}
@@ -146,7 +147,7 @@ class PlacementImporter:
         for slot, name, usual in zip(item.material_slots, stand.materials, stand.template.materials, strict=False):
             if name != usual:
                 slot.link = "OBJECT"
-                slot.material = self.job.materials.find(name, "")
+                slot.material = self.job.materials.find(name, layers_of(item.data))
 
     def _new_object(self, node: PlacedNode) -> bpy.types.Object:
         """Create the object of a node that is not a model."""

@@ -45,6 +45,12 @@ class MeshLayers:
     uvs: tuple[str, ...] = ()
 
 
+def layers_of(mesh: bpy.types.Mesh) -> MeshLayers:
+    """Return the names of the layers of a mesh."""
+    color = mesh.color_attributes[0].name if len(mesh.color_attributes) else ""
+    return MeshLayers(color, tuple(layer.name for layer in mesh.uv_layers))
+
+
 def show(
     material: bpy.types.Material,
     shading: Shading,

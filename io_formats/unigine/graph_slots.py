@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .project.materials import ProjectMaterial
-    from .project.references import FoundTexture
+from .project.materials import ProjectMaterial
+from .project.references import FoundTexture
 
 _OF_INPUT = {
     "albedo": "albedo",

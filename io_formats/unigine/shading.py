@@ -36,9 +36,8 @@ class ShownMaterial:
 
 
 _PBR_BASES = {"mesh_base", "mesh_pbr_base"}
-GRAPH = "graph"
+_GRAPH = "graph"
 """Base of a material graph."""
-
 _COLOR_SLOTS = {"albedo", "diffuse", "emission"}
 """Slots whose images are sRGB-encoded."""
 _WRAPS = {"clamp": Extension.EXTEND, "border": Extension.CLIP}
@@ -115,7 +114,7 @@ class _Shader:
         self.not_shown: list[str] = []
         self.missing: dict[str, str] = {}
         """Reference of each used slot without a file."""
-        self.is_graph = material.base == GRAPH or bool(material.inputs)
+        self.is_graph = material.base == _GRAPH
         self.is_specular = self.state("workflow") == "1"
         self.slots = graph_slots(material, find) if self.is_graph else {slot: slot for slot in material.textures}
         """The slot in the file of each slot of the shader."""

@@ -258,7 +258,6 @@ def _apply(element: Element, material: ProjectMaterial) -> None:
             material.options.update({f"blend_{key}": value for key, value in child.attrib.items()})
         elif child.tag == "texture" and not len(child):
             material.textures[name] = TextureUse(text, child.get("wrap", ""))
-            material.inputs.pop(name, None)
         elif child.tag == "state":
             material.states[name] = text
         elif child.tag == "parameter":

@@ -2,61 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from meshferry.io_formats.core.shading import Channel, Extension, Opacity, Projection, Shading, Texture
+from meshferry.io_formats.unigine.project.materials import ProjectMaterial, TextureUse
+from meshferry.io_formats.unigine.project.references import FoundTexture, Rule
 from meshferry.io_formats.unigine.shading import ShownMaterial, not_shown_warnings, shown_material
 
 
-@dataclass
-class Use:
-    reference: str
-    wrap: str = ""
-
-
-@dataclass
-class Found:
-    reference: str
-    file: str | None
-    name: str
-    is_green_up: bool = False
-    engine_name: str = ""
-
-
-@dataclass
-class Stated:
-    """A material as a project states it."""
-
-    name: str = "brick"
-    guid: str = "ab" * 20
-    file: str | None = "walls/brick.mat"
-    base: str | None = "mesh_base"
-    textures: dict[str, Use] = field(default_factory=dict)
-    parameters: dict[str, str] = field(default_factory=dict)
-    states: dict[str, str] = field(default_factory=dict)
-    options: dict[str, str] = field(default_factory=dict)
-    inputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    graph_parent: str = ""
-
-
-def find(reference: str) -> Found:
+def find(reference: str) -> FoundTexture:
     """Return the file ``reference``; ``core:NAME`` is one of the engine's, ``gone…`` missing, ``gl…`` has green up."""
     if reference.startswith("core:"):
-        return Found(reference, None, reference, engine_name=reference[5:])
+        return FoundTexture(reference, None, None, Rule.ENGINE, engine_name=reference[5:])
     file = None if reference.startswith("gone") else reference
-    return Found(reference, file, reference, reference.startswith("gl"))
+    rule = Rule.ASSET if file else Rule.MISSING
+    return FoundTexture(reference, file, file, rule, reference.startswith("gl"), reference)
 
 
-def shown(slots: dict[str, str] | None = None, **stated: Any) -> ShownMaterial:
+def stated(textures: dict[str, TextureUse], base: str = "mesh_base", **values: Any) -> ProjectMaterial:
+    return ProjectMaterial("brick", "ab" * 20, "walls/brick.mat", base, textures=textures, **values)
+
+
+def shown(slots: dict[str, str] | None = None, **values: Any) -> ShownMaterial:
     """Return the shading of a material with these references by slot."""
-    uses = {slot: Use(reference) for slot, reference in (slots or {}).items()}
-    return shown_material("brick", Stated(textures=uses, **stated), find, lambda found: Texture(found.name))
+    uses = {slot: TextureUse(reference) for slot, reference in (slots or {}).items()}
+    return shown_material("brick", stated(uses, **values), find, lambda found: Texture(found.name))
 
 
-def shading(slots: dict[str, str] | None = None, **stated: Any) -> Shading:
-    made = shown(slots, **stated).material.shading
+def shading(slots: dict[str, str] | None = None, **values: Any) -> Shading:
+    made = shown(slots, **values).material.shading
     assert made is not None
     return made
 
@@ -197,8 +172,8 @@ def test_vertex_colours_need_both_states() -> None:
 
 
 def test_wrapping() -> None:
-    stated = Stated(textures={"albedo": Use("alb.png", "clamp"), "normal": Use("n.png", "border")})
-    made = shown_material("brick", stated, find, lambda found: Texture(found.name)).material.shading
+    uses = {"albedo": TextureUse("alb.png", "clamp"), "normal": TextureUse("n.png", "border")}
+    made = shown_material("brick", stated(uses), find, lambda found: Texture(found.name)).material.shading
     assert made.base_color.image.extension is Extension.EXTEND and made.normal.image.extension is Extension.CLIP
 
 
