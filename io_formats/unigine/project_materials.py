@@ -76,10 +76,14 @@ class ProjectMaterials:
 
     def warnings(self) -> list[str]:
         """Return one sentence for each kind of missing file, and those about settings that are not shown."""
-        textures = dict.fromkeys(reference for shown in self._shown for reference in shown.missing)
+        textures = {
+            reference: f"{slot} of {shown.material.name}"
+            for shown in self._shown
+            for reference, slot in shown.missing.items()
+        }
         return [
             *missing_warnings("material", self._missing),
-            *missing_warnings("texture", textures),
+            *missing_warnings("texture", textures.values()),
             *self._problems,
             *not_shown_warnings(self._shown),
         ]

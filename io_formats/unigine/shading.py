@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,8 +31,8 @@ class ShownMaterial:
 
     material: Material
     not_shown: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    """References of used textures without a file."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Slot of each reference to a texture that is used, but without a file."""
 
 
 _PBR_BASES = {"mesh_base", "mesh_pbr_base"}
@@ -86,10 +86,11 @@ def shown_material(name: str, material: ProjectMaterial, find: Find, load: Load)
     words = tuple(dict.fromkeys(builder.not_shown))
     properties = {"Name in Project": material.name, "File": material.file or "", "Base": material.base or ""}
     properties["Not Shown"] = ", ".join(words)
-    properties |= {f"Missing Texture {slot}": reference for slot, reference in builder.missing.items()}
+    properties |= {f"Missing Texture ({slot})": reference for slot, reference in builder.missing.items()}
     given = {label: value for label, value in properties.items() if value}
     made = Material(name, shading=shading, identity=material.guid, properties=given)
-    return ShownMaterial(made, words, tuple(dict.fromkeys(builder.missing.values())))
+    missing = {reference: slot for slot, reference in builder.missing.items()}
+    return ShownMaterial(made, words, missing)
 
 
 def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[str]:
@@ -99,8 +100,7 @@ def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[str]:
         for word in shown.not_shown:
             owners.setdefault(word, []).append(shown.material.name)
     return [
-        f"{counted(len(names), 'material')} without {word}, which Blender does not show: {listed(names, 5)}"
-        for word, names in owners.items()
+        f"{counted(len(names), 'material')} shown without {word}: {listed(names, 5)}" for word, names in owners.items()
     ]
 
 
@@ -203,7 +203,7 @@ class _Shader:
             slot = slot if slot in self.slots or "diffuse" not in self.slots else "diffuse"
             return Shading(base_color=self.tint(self.color(f"{slot}_color", (1.0,) * 4)[:3], slot))
         if self.is_graph:
-            self.not_shown.append("material graph")
+            self.not_shown.append("nodes of the material graph")
         self.not_shown += [word for state, word in _STATES_NOT_SHOWN.items() if self.state(state) == "1"]
         red, green, blue, alpha = self.color(f"{slot}_color", (1.0,) * 4)
         is_tinted = self.state("vertex_color") == "1" and self.state("vertex_albedo") == "1"
@@ -265,7 +265,7 @@ class _Shader:
         if image is None or found is None:
             return None
         if image.mapping.projection is not Projection.UV:
-            self.not_shown.append("normal map of a projection from several sides")
+            self.not_shown.append("normal map in triplanar projection")
             return None
         is_object_space = self.state("normal_map") == "1"
         strength = self.number("normal_scale", 1.0)

@@ -141,7 +141,7 @@ def test_mapping_and_transform(state: str, projection: Projection, layer: int) -
         assert v * found.scale[1] + found.offset[1] == pytest.approx(1 - ((1 - v) * 4 + 0.5))
         assert found.offset[0] == 0.25 and made.material.shading.normal is not None
     else:
-        assert made.material.shading.normal is None and "several sides" in made.not_shown[0]
+        assert made.material.shading.normal is None and "triplanar" in made.not_shown[0]
 
 
 def test_emission_and_occlusion_may_have_a_mapping_of_their_own() -> None:
@@ -161,9 +161,9 @@ def test_engine_textures_become_values_and_missing_ones_leave_theirs() -> None:
         {"albedo": "gone.png", "shading": "gone_sh.png", "specular": "gone_s.png"}, parameters={"metalness": "1"}
     )
     assert made.material.shading.base_color.value == (1.0, 1.0, 1.0) and made.material.shading.metallic.value == 1.0
-    assert set(made.missing) == {"gone.png", "gone_sh.png"}
-    assert made.material.properties["Missing Texture albedo"] == "gone.png"
-    assert "Missing Texture specular" not in made.material.properties, "its workflow is off"
+    assert made.missing == {"gone.png": "albedo", "gone_sh.png": "shading"}
+    assert made.material.properties["Missing Texture (albedo)"] == "gone.png"
+    assert "Missing Texture (specular)" not in made.material.properties, "its workflow is off"
 
 
 def test_vertex_colours_need_both_states() -> None:
@@ -201,7 +201,7 @@ def test_settings_without_a_counterpart_are_named_once_for_all_materials() -> No
     assert made.material.properties["Not Shown"] == "detail maps, additive blending"
     assert made.material.properties["File"] == "walls/brick.mat" and made.material.identity == "ab" * 20
     first, second = not_shown_warnings([made] * 7)
-    assert first.startswith("7 materials without detail maps") and first.endswith("'brick' and 2 more")
+    assert first.startswith("7 materials shown without detail maps: ") and first.endswith("'brick' and 2 more")
     assert "additive blending" in second
 
 
