@@ -9,16 +9,18 @@ import numpy.typing as npt
 
 from .document import Matrices
 
+_LARGEST = 3.4e38
+
 Numbers = npt.NDArray[np.float64]
 
 
 def numbers(text: str | None) -> Numbers | None:
-    """Return the finite numbers of a text, or None if it holds anything else."""
+    """Return the numbers of a text, or None if one of them is not finite in single precision."""
     try:
         values = np.array((text or "").split(), np.float64)
     except ValueError:
         return None
-    return values if np.isfinite(values).all() else None
+    return values if (np.abs(values) < _LARGEST).all() else None
 
 
 def number(text: str | None, default: float) -> float:

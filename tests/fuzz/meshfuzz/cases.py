@@ -21,6 +21,7 @@ from . import (
     timbermesh_seeds,
     timbermesh_wrappings,
     unigine_mutations,
+    unigine_scene_cases,
     unigine_seeds,
 )
 from .checkout import ROOT, SAMPLES, load_package
@@ -62,6 +63,7 @@ _FOLDERS = {
     "unigine_mesh": "unigine",
     "unigine_animation": "unigine",
     "unigine_skeleton": "unigine",
+    "unigine_scene": "unigine_scenes",
     "unigine_texture": "unigine_scenes",
     "second_life_mesh": "secondlife",
     "second_life_bundle": "secondlife",
@@ -168,6 +170,10 @@ def make_image(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
     return image_cases.make(corpus.files, rng)
 
 
+def make_unigine_scene(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    return unigine_scene_cases.make(corpus.files, rng)
+
+
 def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """Choose a file, small ones more often: a hundred small cases find more than one large one."""
     names = list(files)
@@ -181,6 +187,7 @@ _MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
     "unigine_mesh": (unigine_corpus(unigine_seeds.meshes()), make_unigine),
     "unigine_animation": (unigine_corpus(unigine_seeds.animations()), make_unigine),
     "unigine_skeleton": (unigine_corpus(unigine_seeds.skeletons()), make_unigine),
+    "unigine_scene": (lambda files: Corpus(files=files), make_unigine_scene),
     "second_life_mesh": (second_life_corpus(second_life_seeds.assets()), make_second_life),
     "second_life_bundle": (second_life_corpus(second_life_seeds.bundles()), make_second_life),
     "second_life_animation": (lambda files: Corpus(files=files), make_second_life_animation),

@@ -43,6 +43,41 @@ def check_scene(scene: Any) -> None:
             _promise(np.isfinite(track.points).all(), "vertex track is not finite")
 
 
+def check_placement(placement: Any) -> None:
+    """Raise :class:`BrokenPromise` where parents, models, parts or matrices of a placement are not as documented."""
+    if placement is None:
+        return
+    for part in placement.parts:
+        for index, node in enumerate(part.nodes):
+            _promise(-1 <= node.parent < max(index, len(part.nodes)), f"parent {node.parent} of node {index}")
+            _promise(node.parent < index, "parents come before their children")
+            _promise(node.matrix.shape == (4, 4) and np.isfinite(node.matrix).all(), f"matrix of node {index}")
+            if node.instances is not None:
+                _promise(np.isfinite(node.instances).all() and node.instances.shape[1:] == (4, 4), "instances")
+            number = getattr(node.content, "model", 0)
+            _promise(not hasattr(node.content, "model") or number < len(placement.models), f"model {number}")
+            _promise(getattr(node.content, "part", 0) < len(placement.parts), "part")
+    for model in placement.models:
+        if not model.path:
+            check_scene(model.read())
+
+
+def expanded_if_small(placement: Any) -> Any:
+    """Return a placement with its references followed, if that gives a few nodes."""
+    from meshferry.io_formats.core.placement import PartUse
+    from meshferry.io_formats.passes.expand_placement import expanded
+
+    totals: dict[int, int] = {}
+
+    def total(part: int) -> int:
+        if part not in totals:
+            uses = [node.content.part for node in placement.parts[part].nodes if isinstance(node.content, PartUse)]
+            totals[part] = len(placement.parts[part].nodes) + sum(map(total, uses))
+        return totals[part]
+
+    return expanded(placement) if total(0) < 5000 else None
+
+
 def _check_mesh(mesh: Any) -> None:
     points, corners = len(mesh.points), len(mesh.corner_point)
     _promise(mesh.points.shape == (points, 3) and mesh.points.dtype == np.float32, "points")

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from . import memory
+from . import memory, unigine_scene_cases
 from .cases import Case
 from .checkout import ROOT
-from .invariants import check_scene
+from .invariants import check_placement, check_scene, expanded_if_small
 from .project_files import reader_of
 
 SECONDS = 2.0
@@ -27,7 +27,7 @@ _STABLE_UP_TO = 300_000
 """Files up to which the written file is read and written once more."""
 
 _OPERATIONS = {
-    "opening": ("by_content", "read", "to_scene"),
+    "opening": ("by_content", "read", "to_scene", "link"),
     "saving": ("files_of", "from_scene", "check mapped", "write mapped"),
     "inspecting": ("by_content", "read", "facts"),
     "checking": ("by_content", "read", "check"),
@@ -175,7 +175,8 @@ class Judge:
         if depth.inspect:
             room("facts", lambda: found.facts(document))
             room("check", lambda: found.check(document))
-        written = room("write", lambda: found.write(document)) if depth.rewrite else None
+        is_written = found.is_written
+        written = room("write", lambda: found.write(document)) if depth.rewrite and is_written else None
         if written is not None and len(written) < _STABLE_UP_TO and len(data) < _STABLE_UP_TO:
             self._written_again(found, data, written, timed)
         rng = random.Random(case.number)
@@ -183,7 +184,11 @@ class Judge:
         scene = room("to_scene", lambda: found.to_scene(document, "Case", reading)) if depth.scene else None
         if scene is not None:
             check_scene(scene)
-            if depth.export:
+            if scene.placement is not None:
+                check_placement(scene.placement)
+                linked = room("link", lambda: unigine_scene_cases.link(document, data, reading))
+                check_placement(room("expand", lambda: expanded_if_small(linked.placement)) if linked else None)
+            if depth.export and is_written:
                 self._exported(found, scene, writing, room, timed)
             for other in self.formats.FORMATS if depth.convert else ():
                 if not other.is_read and other.capabilities is found.capabilities:
