@@ -68,3 +68,10 @@ def file_name(block: bpy.types.ID) -> str:
     """Return the name to write: that of the imported file until the data block is renamed."""
     kept = block.meshferry
     return kept.source_name if kept.given_name and kept.given_name == block.name else block.name
+
+
+def take_over(old: bpy.types.ID, new: bpy.types.ID) -> None:
+    """Give a data block the name of another one, which gets another name."""
+    name = old.name
+    old.name = "Replaced"
+    new.name = name

@@ -643,8 +643,13 @@ def stored_fields(group: bpy.types.PropertyGroup, cls: type) -> dict[str, Any]:
     return found
 
 
-def copy_group(source: Any, target: Any, skipped: Container[str] = ()) -> None:
-    """Copy all properties of a property group, except the skipped ones, to another group of the same type."""
+def copy_group(
+    source: Any, target: Any, skipped: Container[str] = (), instead: Mapping[Any, Any] | None = None
+) -> None:
+    """Copy all properties of a property group, except the skipped ones, to another group of the same type.
+
+    Pointers to the keys of ``instead`` are replaced by pointers to its values.
+    """
     for prop in source.bl_rna.properties:
         name = prop.identifier
         if name == "rna_type" or name in skipped:
@@ -654,9 +659,11 @@ def copy_group(source: Any, target: Any, skipped: Container[str] = ()) -> None:
             entries = getattr(target, name)
             entries.clear()
             for entry in value:
-                copy_group(entry, entries.add())
+                copy_group(entry, entries.add(), (), instead)
         elif isinstance(value, bpy.types.PropertyGroup):
-            copy_group(value, getattr(target, name))
+            copy_group(value, getattr(target, name), (), instead)
+        elif isinstance(value, bpy.types.ID):
+            setattr(target, name, (instead or {}).get(value, value))
         elif source.is_property_set(name):
             setattr(target, name, value)
         else:

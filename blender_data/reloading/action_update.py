@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import bpy
 
-from .. import compat
+from .. import compat, names
 
 Owner = bpy.types.Object | bpy.types.Key
 
 
-def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, str]) -> list[str]:
+class ReplacedActions(NamedTuple):
+    """Result of :func:`replace_actions`."""
+
+    old: list[bpy.types.Action]
+    """The replaced actions, which have no users any more."""
+    added: list[str]
+    """Names of further new actions."""
+
+
+def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, str]) -> ReplacedActions:
     """Replace actions of old owners by those of new ones from the same file with the same clip.
 
     Further new actions become active on the old owner if it has none, and are stashed otherwise.
@@ -23,14 +32,9 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
         Old and new data blocks.
     paths:
         The earlier path of each moved file.
-
-    Returns
-    -------
-    list
-        Names of the further new actions.
     """
     replaced: dict[bpy.types.Action, bpy.types.Action] = {}
-    slots: dict[tuple[bpy.types.Action, int], Any] = {}
+    slots: dict[bpy.types.Action, dict[int, Any]] = {}
     added: list[tuple[Owner, bpy.types.Action, Any]] = []
     for old, new in owners:
         before = _holders(old)
@@ -41,15 +45,21 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
                 added.append((old, holder.action, slot))
             else:
                 replaced.setdefault(twin.action, holder.action)
-                slots[twin.action, _handle(_slot_of(twin))] = slot
+                slots.setdefault(twin.action, {})[_handle(_slot_of(twin))] = slot
+    everything: list[Owner] = [*bpy.data.objects, *bpy.data.shape_keys] if replaced else []
+    _leave_tweak_mode(everything)
+    holders: dict[bpy.types.Action, list[Any]] = {action: [] for action in replaced}
+    for holder in (holder for owner in everything for holder in _holders(owner)):
+        if holder.action in holders:
+            holders[holder.action].append(holder)
     for action, made in replaced.items():
-        _replace(action, made, {handle: slot for (of, handle), slot in slots.items() if of == action})
+        _replace(action, made, holders[action], slots[action])
     for owner, action, slot in added:
         if owner.animation_data is None or owner.animation_data.action is None:
             compat.assign_action(owner, action, slot)
         else:
             compat.stash_action(owner, action, slot, action.meshferry.clip_name or action.name)
-    return list(dict.fromkeys(action.name for _owner, action, _slot in added))
+    return ReplacedActions(list(replaced), list(dict.fromkeys(action.name for _owner, action, _slot in added)))
 
 
 def copy_animation(old: bpy.types.Key, new: bpy.types.Key) -> None:
@@ -94,33 +104,36 @@ def _find_twin(
     return twins[0] if twins else None
 
 
-def _replace(action: bpy.types.Action, made: bpy.types.Action, slots: Mapping[int, Any]) -> None:
-    """Replace an action everywhere, and remove it; ``slots`` are the new slots by handles of the old ones."""
-    owners = [*bpy.data.objects, *bpy.data.shape_keys]
-    holders = [holder for owner in owners for holder in _holders(owner) if holder.action == action]
-    handles = [_handle(_slot_of(holder)) for holder in holders]
+def _replace(
+    action: bpy.types.Action, made: bpy.types.Action, holders: Iterable[Any], slots: Mapping[int, Any]
+) -> None:
+    """Replace an action by a new one, which takes over its name; ``slots`` are the new slots by handles of the old."""
     before, after = tuple(action.frame_range[:]), tuple(made.frame_range[:])
-    labels = {slot.handle: slot.name_display for slot in action.slots} if compat.HAS_SLOTS else {}
-    is_whole = [
-        isinstance(holder, bpy.types.NlaStrip) and (holder.action_frame_start, holder.action_frame_end) == before
-        for holder in holders
-    ]
-    action.user_remap(made)
-    for holder, handle, whole in zip(holders, handles, is_whole, strict=True):
-        if handle in slots:
-            _set_slot(holder, slots[handle])
-        if whole:
+    made.use_fake_user, action.use_fake_user = action.use_fake_user, False
+    for holder in holders:
+        is_strip = isinstance(holder, bpy.types.NlaStrip)
+        is_whole = is_strip and (holder.action_frame_start, holder.action_frame_end) == before
+        handle = _handle(_slot_of(holder))
+        holder.action = made
+        _set_slot(holder, slots.get(handle))
+        if is_whole:
             holder.action_frame_start, holder.action_frame_end = after
+    if action.users:
+        action.user_remap(made)  # constraints and other users
     for label, value in compat.custom_properties(action).items():
         made[label] = value
-    made.use_fake_user = action.use_fake_user
     made.meshferry.use_export = action.meshferry.use_export
-    name = action.name
-    bpy.data.actions.remove(action)
-    made.name = name
-    for handle, slot in slots.items():
-        if slot is not None and handle in labels:
-            slot.name_display = labels[handle]
+    names.take_over(action, made)
+    for old in action.slots if compat.HAS_SLOTS else ():
+        if slots.get(old.handle) is not None:
+            slots[old.handle].name_display = old.name_display
+
+
+def _leave_tweak_mode(owners: Iterable[Owner]) -> None:
+    """Leave the tweak mode of NLA strips, in which actions cannot be replaced."""
+    for owner in owners:
+        if owner.animation_data is not None and owner.animation_data.use_tweak_mode:
+            owner.animation_data.use_tweak_mode = False
 
 
 def _slot_of(holder: Any) -> Any:

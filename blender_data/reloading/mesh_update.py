@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import bpy
@@ -12,34 +13,35 @@ from .. import compat, names
 from . import action_update
 
 
-def replace_mesh(old: bpy.types.Mesh, new: bpy.types.Mesh) -> None:
-    """Replace a mesh and remove it. The new one takes over name, custom properties and materials of equal surfaces.
+def replace_mesh(old: bpy.types.Mesh, new: bpy.types.Mesh, users: Iterable[bpy.types.Object]) -> None:
+    """Replace a mesh by a new one, which takes over name, custom properties and materials of equal surfaces.
 
     Shape keys of the same names keep their values, ranges, drivers and animation. Materials that the user linked to an
     object instead of the mesh stay in the slots of their surfaces.
+
+    Parameters
+    ----------
+    users:
+        The objects that use the old mesh.
     """
     before = _slot_names(old)
     _keep_materials(old, new, before)
     _keep_shape_keys(old, new)
     for label, value in compat.custom_properties(old).items():
         new[label] = value
-    for item in [item for item in bpy.data.objects if item.data == old and item.is_editable]:
-        own = [
-            (name, slot.material)
-            for name, slot in zip(before, item.material_slots, strict=False)
-            if slot.link == "OBJECT"
-        ]
+    new.use_fake_user, old.use_fake_user = old.use_fake_user, False
+    for item in users:
+        slots = zip(before, item.material_slots, strict=False)
+        own = [(name, slot.material) for name, slot in slots if slot.link == "OBJECT"]
         item.data = new
         for slot in item.material_slots:
             slot.link = "DATA"
         _link_materials(item, own, _slot_names(new))
-    new.use_fake_user = old.use_fake_user
-    old.user_remap(new)
-    name, key_name = old.name, old.shape_keys.name if old.shape_keys is not None else ""
-    bpy.data.meshes.remove(old)
-    new.name = name
-    if new.shape_keys is not None and key_name:
-        new.shape_keys.name = key_name
+    if old.users:
+        old.user_remap(new)  # drivers, nodes; searching all data blocks takes 25 ms in a scene of 1,000 objects
+    names.take_over(old, new)
+    if old.shape_keys is not None and new.shape_keys is not None:
+        names.take_over(old.shape_keys, new.shape_keys)
 
 
 def _slot_names(mesh: bpy.types.Mesh) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import bpy
 
+from .. import names
 from ..import_marks import is_moved
 from ..importing.importer import ImportResult
 from ..importing.objects import hide_levels
@@ -61,8 +62,11 @@ def replace_data(
     if collection is not None:
         surplus += _add_objects(context, collection, results[0], pairs, report)
     _update_armatures(context, changed, report)
-    _update_data(changed, paths, report)
-    made = [block for result in results for block in result.made if block not in surplus]
+    surplus += _update_data(changed, paths, report)
+    if collection is not None:
+        _refer_to_old((item for item in results[0].objects if item not in pairs), pairs)
+    gone = set(surplus)
+    made = [block for result in results for block in result.made if block not in gone]
     bpy.data.batch_remove(surplus)
     while unused := [block for block in made if not block.users]:
         made = [block for block in made if block not in unused]
@@ -93,6 +97,7 @@ def _add_objects(
         wanted = [item for item in wanted if not item.users_collection or item not in matched]
         if home is None and wanted:
             home = bpy.data.collections.new(part.name)
+            names.take_over(part, home)
             home.hide_render = part.hide_render
             collection.children.link(home)
             context.view_layer.update()
@@ -122,38 +127,57 @@ def _update_armatures(context: bpy.types.Context, changed: Pairs, report: Reload
                 bone.rotation_mode = new.pose.bones[bone.name].rotation_mode
 
 
-def _update_data(changed: Pairs, paths: Mapping[str, str], report: ReloadReport) -> None:
+def _update_data(changed: Pairs, paths: Mapping[str, str], report: ReloadReport) -> list[bpy.types.ID]:
+    """Replace meshes and actions, and update the objects; return the old meshes and actions."""
     grouped = {old for old in changed.values() if len(old.vertex_groups)}
     owners: list[tuple[Any, Any]] = [(old, new) for new, old in changed.items()]
     shapes = [(old.data.shape_keys, new.data.shape_keys) for old, new in owners if old.type == "MESH"]
     of_both = [(old, new) for old, new in shapes if old is not None and new is not None]
-    report.added += action_update.replace_actions([*owners, *of_both], paths)
-    replaced: set[bpy.types.ID] = set()
+    actions = action_update.replace_actions([*owners, *of_both], paths)
+    report.added += actions.added
+    users: dict[bpy.types.ID, list[bpy.types.Object]] = {}
+    for item in bpy.data.objects:
+        if item.type == "MESH" and item.is_editable:
+            users.setdefault(item.data, []).append(item)
+    replaced: list[bpy.types.ID] = []
     for old, new in owners:
-        if old.type == "MESH" and old.data not in replaced:  # objects may share a mesh
-            replaced.add(new.data)
-            replace_mesh(old.data, new.data)
+        if old.type == "MESH" and old.data in users:
+            replaced.append(old.data)
+            replace_mesh(old.data, new.data, users.pop(old.data))  # objects may share a mesh
     for old, new in owners:
-        new.user_remap(old)
-    for old, new in owners:
-        _update_object(old, new, is_bound=old in grouped)
+        _update_object(old, new, changed, is_bound=old in grouped)
+    return [*replaced, *actions.old]
 
 
-def _update_object(old: bpy.types.Object, new: bpy.types.Object, *, is_bound: bool) -> None:
+def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs, *, is_bound: bool) -> None:
     """Update parent, transform, modifiers and stored properties of an object."""
     kept = old.meshferry
-    if kept.node_path and old.parent == kept.given_parent and old.parent != new.parent:
-        old.parent, old.parent_type = new.parent, new.parent_type
+    parent = changed.get(new.parent, new.parent)
+    if kept.node_path and old.parent == kept.given_parent and old.parent != parent:
+        old.parent, old.parent_type = parent, new.parent_type
         old.matrix_parent_inverse.identity()
     if not is_moved(old):
         old.location, old.rotation_quaternion, old.scale = new.location, new.rotation_quaternion, new.scale
     parts = [name for name in _PARTS if getattr(new.meshferry, name) is None]
-    copy_group(new.meshferry, kept, {*_OF_USER, *parts})
+    copy_group(new.meshferry, kept, {*_OF_USER, *parts}, changed)
     for entry, slot in zip(kept.surfaces, old.material_slots, strict=False):
         entry.material = slot.material
     for modifier in new.modifiers:
         there = next((one for one in old.modifiers if one.type == modifier.type), None)
         if modifier.type == "ARMATURE" and there is None and not is_bound:
-            old.modifiers.new(modifier.name, "ARMATURE").object = modifier.object
+            old.modifiers.new(modifier.name, "ARMATURE").object = changed.get(modifier.object, modifier.object)
         elif modifier.type == "MESH_CACHE" and there is not None:
             there.filepath = modifier.filepath
+
+
+def _refer_to_old(added: Iterable[bpy.types.Object], pairs: Pairs) -> None:
+    """Let new objects without a pair refer to the old ones of the pairs."""
+    used: dict[bpy.types.Object | None, None] = {}
+    for item in added:
+        kept = item.meshferry
+        pointers = (getattr(kept, name) for name in (*_PARTS, "lod_of", "shape_of", "given_parent"))
+        rigs = (modifier.object for modifier in item.modifiers if modifier.type == "ARMATURE")
+        used.update(dict.fromkeys((item.parent, *pointers, *rigs)))
+    for new in used:
+        if new in pairs:
+            new.user_remap(pairs[new])

@@ -376,3 +376,94 @@ def test_a_reload_is_one_undo_step(clean_blender, tmp_path):
     assert heights(bpy.data.objects["vase"]) != before
     bpy.ops.ed.undo()
     assert heights(bpy.data.objects["vase"]) == before
+
+
+def test_levels_that_were_deleted_come_back_hidden(clean_blender, tmp_path):
+    bpy = clean_blender
+    imported(bpy, tmp_path, "tunic.llmesh", "second_life")
+    level = bpy.data.objects["tunic_LOD1"]
+    home = level.users_collection[0]
+    name = home.name
+    bpy.data.objects.remove(level)
+    bpy.data.collections.remove(home)
+    reload(bpy, bpy.data.objects["tunic"])
+    level = bpy.data.objects["tunic_LOD1"]
+    layer = bpy.context.view_layer.layer_collection.children["tunic"].children[name]
+    assert layer.hide_viewport
+    assert [*layer.collection.objects] == [level]
+    assert level.parent == level.modifiers[0].object == bpy.data.objects["tunic Armature"]
+    assert level.meshferry.lod_of == bpy.data.objects["tunic"]
+    assert level in {
+        getattr(bpy.data.objects["tunic"].meshferry, f"{part}_level") for part in ("medium", "low", "lowest")
+    }
+
+
+def test_copies_of_the_user_stay(clean_blender, tmp_path, capfd):
+    bpy = clean_blender
+    path = imported(bpy, tmp_path, "vase.data", "mesh_serializer")
+    vase = bpy.data.objects["vase"]
+    copy = vase.copy()
+    copy.data = vase.data.copy()
+    vase.users_collection[0].objects.link(copy)
+    vase.name = "Old Vase"
+    before = heights(copy)
+    edit_file(path, raise_points)
+    reload(bpy, copy)
+    assert heights(copy) == before
+    assert heights(vase)[1] > before[1]
+    assert "Not in the file" not in capfd.readouterr().out
+
+
+def test_data_of_other_blend_files_is_not_changed(clean_blender, tmp_path, capfd):
+    bpy = clean_blender
+    path = imported(bpy, tmp_path, "vase.data", "mesh_serializer")
+    library = tmp_path / "library.blend"
+    bpy.data.libraries.write(str(library), {bpy.data.collections["vase"]})
+    with bpy.data.libraries.load(str(library), link=True) as (_source, target):
+        target.meshes = ["vase"]
+    bpy.data.objects["vase"].data = target.meshes[0]
+    edit_file(path, raise_points)
+    reload(bpy)
+    assert "Not changed, since their data is linked: 'vase'" in capfd.readouterr().out
+    assert bpy.data.objects["vase"].data == target.meshes[0]
+    assert [item.name for item in bpy.data.objects] == ["vase"]
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    with bpy.data.libraries.load(str(library), link=True) as (_source, target):
+        target.collections = ["vase"]
+    bpy.context.scene.collection.children.link(target.collections[0])
+    bpy.context.view_layer.objects.active = target.collections[0].objects[0]
+    assert not bpy.ops.import_scene.meshferry_reload.poll()
+
+
+def test_actions_of_strips_in_tweak_mode_are_replaced(clean_blender, tmp_path):
+    bpy = clean_blender
+    imported(bpy, tmp_path)
+    rig = bpy.data.objects["lamp Armature"]
+    bpy.context.view_layer.objects.active = rig
+    clip = imported(bpy, tmp_path, "lamp_nod.anim")
+    animation = rig.animation_data
+    strip = animation.nla_tracks.new().strips.new("Nod", 10, animation.action)
+    animation.action, strip.select = None, True
+    animation.nla_tracks.active = animation.nla_tracks[0]
+    animation.use_tweak_mode = True
+    assert animation.use_tweak_mode
+    edit_file(clip, double_length)
+    reload(bpy, rig)
+    assert strip.action.name == "lamp_nod"
+    assert strip.action.meshferry.frame_count == 120
+
+
+@pytest.mark.parametrize("kind", ["uint8", "float32"])
+def test_painted_colors_are_listed(clean_blender, kind):
+    from meshferry.blender_data.importing.importer import ImportOptions, ImportRequest, import_scene
+    from meshferry.blender_data.mesh_edits import edits_of
+    from meshferry.io_formats.core import scene
+
+    colors = scene.Layer("color", np.arange(12).reshape(3, 4).astype(kind))
+    points = np.eye(3, dtype=np.float32)
+    mesh = scene.Mesh(points, np.arange(3, dtype=np.int32), np.zeros(1, np.int32), [""], colors=[colors])
+    made = scene.Scene("painted", [scene.Node("painted", mesh=mesh)])
+    item = import_scene(ImportRequest(clean_blender.context, made, ImportOptions.of())).objects[0]
+    assert edits_of(item) == []
+    item.data.color_attributes[0].data[1].color_srgb = (1, 0, 0, 1)
+    assert edits_of(item) == ["attribute 'Color'"]
