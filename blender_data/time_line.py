@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import bpy
+
+Range = tuple[float, float]
+"""First and last frame."""
 
 
 class TimeLine:
@@ -17,3 +22,24 @@ class TimeLine:
         """Restore the frame rate and range of a scene."""
         scene.render.fps, scene.render.fps_base = self._rate
         scene.frame_start, scene.frame_end = self._range
+
+
+def ranges_of_actions() -> list[Range]:
+    """Return the ranges of all actions that are in use."""
+    return [(action.frame_range[0], action.frame_range[1]) for action in bpy.data.actions if action.users]
+
+
+def fit_range(scene: bpy.types.Scene, existing: Sequence[Range], added: Sequence[Range]) -> None:
+    """Set the range of a scene to that of its animations and added ones.
+
+    A range that is not that of the existing animations was chosen by the user and stays, as does that of single frames.
+    """
+    if existing and (scene.frame_start, scene.frame_end) != _whole(existing):
+        return
+    start, end = _whole([*existing, *added])
+    if end > start:
+        scene.frame_start, scene.frame_end = start, end
+
+
+def _whole(ranges: Sequence[Range]) -> tuple[int, int]:
+    return round(min(start for start, _ in ranges)), round(max(end for _, end in ranges))

@@ -1,6 +1,7 @@
 """Base of the import operators: several files, options and progress. An invalid file does not stop the others."""
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,8 @@ def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
                 importing = import_file(context, path, options, general, armatures)
                 result = yield from scaled(importing, number / len(paths), (number + 1) / len(paths), name)
                 results.append(result)
+                if result.actions:  # another rate would change the speed of these
+                    general = replace(general, use_file_frame_rate=False)
                 armatures += [item for item in result.armatures if item not in armatures]
                 messages.warn(name, dict.fromkeys(result.warnings))
     except GeneratorExit:

@@ -12,7 +12,7 @@ from ...io_formats.binary import point_cache
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
 from ...io_formats.passes import missing_joints
-from .. import import_marks, names
+from .. import import_marks, names, time_line
 from ..exporting.clip_sources import scene_rate
 from ..steps import Step, Steps
 from . import armature_matching, armatures, helper_bones, objects, shape_keys
@@ -39,16 +39,21 @@ class ClipBuilder:
         if leading:
             _check_rate(leading)
         made = 0
+        existing, added = time_line.ranges_of_actions(), []
         for number, clip in enumerate(self.clips):
             yield Step("Building actions", number / len(self.clips))
-            actions = ClipActions(clip, self._place_on_time_line(clip), self._name_action(clip), self.job.keep)
+            timing = self._place_on_time_line(clip)
+            actions = ClipActions(clip, timing, self._name_action(clip), self.job.keep)
             self._add_tracks(number, clip, actions)
             actions.attach(self.job.played.make_way(clip) if number == 0 else ())
             for action in actions.actions:
                 import_marks.write_origin(action, self.job.request)
             made += len(actions.actions)
+            added += [timing.range] if actions.actions else []
         if leading:
-            self._set_scene_rate(leading)
+            self._set_scene_rate(leading, has_others=bool(existing))
+        elif added:
+            time_line.fit_range(self.blender_scene, existing, added)
         return made
 
     def _place_on_time_line(self, clip: Clip) -> ClipTiming:
@@ -177,9 +182,10 @@ class ClipBuilder:
         self.job.caches.append((path, replaced))
         shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
 
-    def _set_scene_rate(self, clip: Clip) -> None:
+    def _set_scene_rate(self, clip: Clip, *, has_others: bool) -> None:
         """Give the Blender scene the range of a clip and, if the file states it, the rate."""
         rate = _rate_of(clip)
+        before = scene_rate(self.blender_scene)
         if rate:
             render = self.blender_scene.render
             whole = max(1, round(rate))
@@ -187,6 +193,12 @@ class ClipBuilder:
                 whole += rate > whole
             render.fps = whole
             render.fps_base = whole / rate
+        now = scene_rate(self.blender_scene)
+        if has_others and abs(now - before) > _RATE_ROUNDING:
+            self.job.warn_once(
+                f"The scene has {now:g} frames a second now, {before:g} before; its other animations play at another "
+                "speed"
+            )
         start = self.options.frame_start
         self.blender_scene.frame_start = start
         length = clip.duration * scene_rate(self.blender_scene) if clip.keys else clip.frame_count - 1

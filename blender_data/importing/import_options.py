@@ -141,7 +141,8 @@ SET_FRAME_RATE = Option(
     default=False,
     label="Set Frame Rate",
     description="Set the frame rate and the frame range of the scene to those of the first animation. Otherwise keys "
-    "are placed so that the animation keeps its speed at the scene's own rate",
+    "are placed so that the animation keeps its speed at the scene's own rate, and the range covers it if the scene "
+    "plays nothing else",
     section="Animation",
     shown_when=_imports_animation,
 )

@@ -201,6 +201,53 @@ def test_frame_rate_of_the_keys(
         assert keys == [1, 2, 8, 17, 30, 31]
 
 
+def test_the_scene_plays_the_imported_animations(clean_blender: Any, tmp_path: Path) -> None:
+    """The range covers them as long as the user has not chosen another one."""
+    bpy = clean_blender
+    scene = bpy.context.scene
+    scene.render.fps = 24
+    rig = avatar(bpy)
+
+    def imported(name: str, seconds: float) -> tuple[int, int]:
+        bpy.context.view_layer.objects.active = rig
+        path = bent(tmp_path / f"{name}.anim", b"mHead", duration=seconds)
+        bpy.ops.import_scene.second_life(filepath=str(path))
+        return scene.frame_start, scene.frame_end
+
+    assert imported("two", 2.0) == (1, 49)
+    assert imported("one", 1.0) == (1, 49)
+    assert imported("three", 3.0) == (1, 73)
+    scene.frame_end = 60
+    assert imported("four", 4.0) == (1, 60)
+
+
+def test_only_the_first_of_several_files_sets_the_frame_rate(clean_blender: Any, tmp_path: Path) -> None:
+    """Others would change the speed of the files before them."""
+    bpy = clean_blender
+    rig = avatar(bpy)
+    for name, rate in (("a", 15), ("b", 10)):
+        times = [round(frame / (2 * rate) * 65535) for frame in (0, 1, 2 * rate - 1, 2 * rate)]
+        turn = made.keys(*((time, *about_z(number)) for number, time in enumerate(times)))
+        data = made.header() + made.joint(b"mHead", rotation=turn) + made.ending()
+        (tmp_path / f"{name}.anim").write_bytes(data)
+    files = [{"name": "a.anim"}, {"name": "b.anim"}]
+    bpy.ops.import_scene.second_life(directory=str(tmp_path), files=files, use_file_frame_rate=True)
+    assert (bpy.context.scene.render.fps, bpy.context.scene.frame_end) == (15, 31)
+    actions = [active_action(rig), *(strip.action for track in rig.animation_data.nla_tracks for strip in track.strips)]
+    assert [tuple(action.frame_range) for action in actions] == [(1, 31), (1, 31)]
+
+
+def test_a_new_frame_rate_warns_about_other_animations(clean_blender: Any, tmp_path: Path, capfd: Any) -> None:
+    bpy = clean_blender
+    bpy.context.scene.render.fps = 24
+    path = str(bent(tmp_path / "turn.anim", b"mHead"))
+    bpy.ops.import_scene.second_life(filepath=path)
+    turn = made.keys(*((round(frame / 30 * 65535), *about_z(frame)) for frame in (0, 1, 7, 30)))
+    Path(path).write_bytes(made.header() + made.joint(b"mHead", rotation=turn) + made.ending())
+    bpy.ops.import_scene.second_life(filepath=path, use_file_frame_rate=True)
+    assert "15 frames a second now, 24 before; its other animations play at another speed" in capfd.readouterr().out
+
+
 def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: Any, tmp_path: Path) -> None:
     """Because of them viewers refuse an upload, and they are not in Blender, where they could be removed."""
     from meshferry.blender_data import compat
