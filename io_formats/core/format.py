@@ -65,11 +65,13 @@ class SceneReader(Protocol[WrittenT_contra]):
 
 
 class Linker(Protocol[WrittenT_contra]):
-    """Function of a format's module ``linking``."""
+    """Functions of a format's module ``linking``."""
 
     def link(
         self, document: WrittenT_contra, scene: Scene, path: Path, projects: Projects, options: Values, /
     ) -> None: ...
+
+    def missing(self, document: WrittenT_contra, path: Path, projects: Projects, options: Values, /) -> list[str]: ...
 
 
 class Facts(Protocol[WrittenT_contra]):
@@ -265,6 +267,14 @@ class FileFormat(Generic[DocumentT]):
         """
         if self._reading.linking is not None:
             self._reading.linking.link(document, scene, path, projects, options or {})
+
+    def missing(self, document: DocumentT, path: Path, projects: Projects, options: Values | None = None) -> list[str]:
+        """Return a text for each kind of file that a document needs and its project does not have.
+
+        The parameters are as in :meth:`link`.
+        """
+        linking = self._reading.linking
+        return linking.missing(document, path, projects, options or {}) if linking is not None else []
 
     def files_of(self, scene: Scene, options: Values | None = None) -> list[Scene]:
         """Return the scenes that each become a file, named as the files are; most formats hold a scene whole."""

@@ -74,19 +74,18 @@ class ProjectMaterials:
         self._taken.add(free)
         return free
 
-    def warnings(self) -> list[str]:
-        """Return one sentence for each kind of missing file, and those about settings that are not shown."""
+    def missing(self) -> list[str]:
+        """Return one sentence for each kind of missing file."""
         textures = {
             reference: f"{slot} of {shown.material.name}"
             for shown in self._shown
             for reference, slot in shown.missing.items()
         }
-        return [
-            *missing_warnings("material", self._missing),
-            *missing_warnings("texture", textures.values()),
-            *self._problems,
-            *not_shown_warnings(self._shown),
-        ]
+        return [*missing_warnings("material", self._missing), *missing_warnings("texture", textures.values())]
+
+    def warnings(self) -> list[str]:
+        """Return one sentence for each kind of missing file, and those about settings that are not shown."""
+        return [*self.missing(), *self._problems, *not_shown_warnings(self._shown)]
 
 
 def missing_warnings(noun: str, names: Iterable[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import MeshferryError
 from ...core.options import resolve
@@ -15,29 +15,54 @@ from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
 from .document import MeshFile
 from .options import IMPORT_OPTIONS
 
+if TYPE_CHECKING:
+    from ..project_materials import ProjectMaterials
+
 
 def link(_document: MeshFile, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any]) -> None:
     """Give the surfaces of a mesh the materials of its project. Surfaces keep their names, so an export is the same."""
     chosen = resolve(IMPORT_OPTIONS, options)
     if not PROJECT_MATERIALS.flag(chosen):
         return
+    meshes = [node.mesh for node in scene.nodes if node.mesh is not None and node.mesh.surfaces]
+    names = [surface.name for mesh in meshes for surface in mesh.surfaces]
     try:
-        project = open_project(path, projects, PROJECT_FOLDER.text(chosen))
+        found = _materials_of(names, path, projects, chosen)
     except MeshferryError as problem:
         scene.warnings.append(str(problem))
         return
-    if project is None:
+    if found is None:
         return
-    from ..project_materials import ProjectMaterials
-
-    meshes = [node.mesh for node in scene.nodes if node.mesh is not None and node.mesh.surfaces]
-    names = list(dict.fromkeys(surface.name for mesh in meshes for surface in mesh.surfaces))
-    references = project.materials_of_mesh(path, names)
-    materials = ProjectMaterials(project, set(names) - set(references))
+    materials, name_of = found
     for mesh in meshes:
         mesh.materials = [
-            materials.name_of(references[surface.name], surface.name) if surface.name in references else name
-            for surface, name in zip(mesh.surfaces, mesh.materials, strict=True)
+            name_of.get(surface.name, name) for surface, name in zip(mesh.surfaces, mesh.materials, strict=True)
         ]
     scene.materials += materials.materials
     scene.warnings += materials.warnings()
+
+
+def missing(document: MeshFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[str]:
+    """Return a text for each kind of file that the materials of a mesh need and its project does not have."""
+    try:
+        found = _materials_of([surface.name for surface in document.surfaces], path, projects, options)
+    except MeshferryError as problem:
+        return [str(problem)]
+    return found[0].missing() if found is not None else []
+
+
+def _materials_of(
+    names: list[str], path: Path, projects: Projects, options: Mapping[str, Any]
+) -> tuple[ProjectMaterials, dict[str, str]] | None:
+    """Return the materials of a mesh, and the name of the material of each surface that has one.
+
+    The result is None outside of any project.
+    """
+    project = open_project(path, projects, str(options.get(PROJECT_FOLDER.name, "")))
+    if project is None:
+        return None
+    from ..project_materials import ProjectMaterials
+
+    references = project.materials_of_mesh(path, list(dict.fromkeys(names)))
+    materials = ProjectMaterials(project, set(names) - set(references))
+    return materials, {surface: materials.name_of(reference, surface) for surface, reference in references.items()}
