@@ -6,11 +6,12 @@ import argparse
 from typing import Any
 
 from ..io_formats import api
-from ..io_formats.core.findings import Finding, Severity, errors_of, warnings_of
+from ..io_formats.core.findings import Finding, Severity, errors_of, warning, warnings_of
 from ..io_formats.core.messages import counted
+from ..io_formats.core.projects import Projects
 from ..io_formats.registry import FORMATS, by_name
 from . import inputs, interruption
-from .option_arguments import OptionTable, add_arguments, format_table, given_values, probe_paths
+from .option_arguments import OptionTable, add_arguments, format_table, given_values, preferred_options, probe_paths
 from .reporting import Reporter, one_line, printable
 
 
@@ -31,14 +32,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def _tables() -> dict[str, OptionTable]:
     """Return the options of each format that its checks use, by name of the format."""
-    found = {
-        known.name: tuple(
-            option
-            for option in (known.export_options if known.is_written else known.import_options)
-            if option.preference
-        )
-        for known in FORMATS
-    }
+    found = {known.name: preferred_options(known) for known in FORMATS}
     return {name: format_table("checking", name, by_name(name).label, options) for name, options in found.items()}
 
 
@@ -48,6 +42,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     values = {name: given_values(arguments, table, list(tables.values())) for name, table in tables.items()}
     for name, table in tables.items():
         probe_paths(table.options, values[name])
+    projects = Projects(is_fixed=True)
     found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
     wrong = reporter.fail_inputs("file", found.problems)
     count = len(found.files) + len(found.problems)
@@ -57,7 +52,10 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         try:
             with interruption.raising():
                 loaded = api.load(file.path)
-            findings = loaded.format.check(loaded.document, values[loaded.format.name], loaded.path)
+                own = values[loaded.format.name]
+                findings = loaded.format.check(loaded.document, own, loaded.path)
+                texts = loaded.format.missing(loaded.document, loaded.path, projects, own)
+                findings += [warning("", text) for text in texts]
         except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
             wrong += 1
             entry["error"] = reporter.fail(file.path, problem)

@@ -8,7 +8,9 @@ from typing import Any
 from ..io_formats import api, registry
 from ..io_formats.core.errors import FormatError
 from ..io_formats.core.messages import counted
+from ..io_formats.core.projects import Projects
 from . import inputs, interruption
+from .option_arguments import OptionTable, add_arguments, format_table, given_values, probe_paths
 from .reporting import Reporter, clip_text, grouped, printable
 
 
@@ -27,11 +29,26 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="also decode and encode each file and compare; a difference is a failure",
     )
+    add_arguments(parser, list(_tables().values()))
     parser.set_defaults(run=run)
+
+
+def _tables() -> dict[str, OptionTable]:
+    """Return the options of each format that name folders, by name of the format."""
+    return {
+        known.name: format_table("inspecting", known.name, known.label, options)
+        for known in registry.FORMATS
+        if (options := tuple(option for option in known.import_options if option.preference))
+    }
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the facts of every file; return 1 if any failed."""
+    tables = _tables()
+    values = {name: given_values(arguments, table, list(tables.values())) for name, table in tables.items()}
+    for name, table in tables.items():
+        probe_paths(table.options, values[name])
+    projects = Projects(is_fixed=True)
     found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
     failed = reporter.fail_inputs("file", found.problems)
     for file in found.files:
@@ -40,7 +57,9 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         try:
             with interruption.raising():
                 loaded = api.load(file.path)
+                missing = loaded.format.missing(loaded.document, loaded.path, projects, values.get(loaded.format.name))
             entry |= {"format": loaded.format.name, **loaded.format.facts(loaded.document)}
+            entry["warnings"] = [*entry["warnings"], *missing]
             if arguments.verify:
                 entry["identical"] = _is_identical(loaded)
                 if not entry["identical"]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..io_formats.core.format import Format
 from ..io_formats.core.options import Choice, Option
 
 
@@ -74,6 +75,12 @@ def given_values(arguments: argparse.Namespace, table: OptionTable, tables: Sequ
         for option, flag in _flags(table, tables)
         if hasattr(arguments, _destination(flag))
     }
+
+
+def preferred_options(known: Format) -> tuple[Option, ...]:
+    """Return the options of a format that the preferences of Blender hold, such as folders."""
+    options = (*known.import_options, *known.export_options)
+    return tuple({option.name: option for option in options if option.preference}.values())
 
 
 def probe_paths(options: Iterable[Option], values: Mapping[str, Any]) -> None:

@@ -129,7 +129,6 @@ class Reading(Generic[DocumentT]):
     """Completes scenes by other files of the project that their file is in."""
     checks: Checks[DocumentT] | None = None
     """Rules for files of a format that is only read; otherwise those of ``Writing`` apply."""
-    context_checks: ContextChecks[DocumentT] | None = None
 
 
 @dataclass(frozen=True)
@@ -294,11 +293,12 @@ class FileFormat(Generic[DocumentT]):
         path:
             Path of the file, for rules about the files around it.
         """
-        rules: Reading[DocumentT] | Writing[DocumentT] = self._writing if self.is_written else self._reading
-        findings = rules.checks.check(document) if rules.checks else []
-        if rules.context_checks is not None:
-            findings = findings + rules.context_checks.check_in_context(document, options or {}, path)
-        return findings
+        if not self.is_written:
+            checks = self._reading.checks
+            return checks.check(document) if checks is not None else []
+        findings = self._writing.checks.check(document)
+        context_checks = self._writing.context_checks
+        return findings + (context_checks.check_in_context(document, options or {}, path) if context_checks else [])
 
     def check_scene(self, scene: Scene) -> list[Finding]:
         """Apply the rules about scenes, whose findings can be shown in Blender.

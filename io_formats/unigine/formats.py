@@ -133,7 +133,7 @@ def _scene_sniffing() -> Sniffer:
 def _scene_reading() -> Reading[SceneFile]:
     from .scene import checks, facts, linking, reader, scene_mapping
 
-    return Reading(reader, scene_mapping, facts, linking, checks, linking)
+    return Reading(reader, scene_mapping, facts, linking, checks)
 
 
 UNIGINE_SCENE = FileFormat(

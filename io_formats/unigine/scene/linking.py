@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.findings import Finding, warning
 from ...core.options import resolve
 from ...core.projects import Projects
 from ...core.scene import Scene
@@ -31,17 +30,14 @@ def link(
     scene.warnings, scene.notes = built.warnings, built.notes
 
 
-def check_in_context(document: SceneFile, options: Mapping[str, Any], path: Path | None) -> list[Finding]:
-    """Return findings about missing meshes, materials and node files, and about references that form loops."""
-    if path is None:
-        return []
-    folder = str(options.get(PROJECT_FOLDER.name, ""))
-    project = open_project(path, Projects(), folder, is_scene=True)
+def missing(document: SceneFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[str]:
+    """Return texts about missing meshes, materials and node files, and about references that form loops."""
+    project = open_project(path, projects, str(options.get(PROJECT_FOLDER.name, "")), is_scene=True)
     if project is None:
         return []
     scene = _build(document, project, path, path.stem)
     known = {*document.warnings, *scene.notes}
-    return [warning("", text) for text in scene.warnings if text not in known]
+    return [text for text in scene.warnings if text not in known]
 
 
 def _build(

@@ -1,0 +1,66 @@
+"""Meshes inside UNIGINE projects on the command line: materials in Blender's files, missing files in reports."""
+
+from pathlib import Path
+
+import pytest
+import unigine_bytes
+from unigine_projects import guid, material, mesh_node, runtime_path, scene, write_project
+
+MESH = guid(1)
+FACE = unigine_bytes.ALL["ms12"]
+
+
+@pytest.fixture
+def lamp(tmp_path: Path) -> Path:
+    """Return a mesh whose project has its material, but none of the material's textures."""
+    slots = "".join(
+        f'<texture name="{name}">guid://{guid(number)}</texture>'
+        for number, name in enumerate(("albedo", "normal"), 10)
+    )
+    files = {
+        runtime_path(MESH, "mesh"): FACE,
+        "other.mesh": FACE,
+        "oak.mat": material(guid(2), base="mesh_base", content=slots),
+        "a.node": scene(mesh_node(MESH, Face=guid(2)), mesh_node("other.mesh", Face=guid(3))),
+    }
+    return write_project(tmp_path / "data", files) / runtime_path(MESH, "mesh")
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_missing_files_are_counted_by_kind(meshferry, lamp: Path, command: str) -> None:
+    done = meshferry(command, "--json", lamp, lamp.parents[2] / "other.mesh")
+    assert done.status == 0
+    texts = [
+        [text if command == "inspect" else text["message"] for text in entry["warnings"]] for entry in done.entries
+    ]
+    assert texts[0][-1] == f"2 textures missing in the project: 'guid://{guid(10)}', 'guid://{guid(11)}'"
+    assert texts[1][-1] == f"1 material missing in the project: 'Face ({guid(3)})'"
+
+
+def test_the_project_is_chosen_for_files_outside(meshferry, lamp: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "desk" / lamp.name
+    outside.parent.mkdir()
+    outside.write_bytes(FACE)
+    for command in ("check", "inspect"):
+        assert "missing" not in meshferry(command, outside).out
+        assert "2 textures missing" in meshferry(command, outside, "--project", lamp.parents[2]).out
+        done = meshferry(command, outside, "--project", tmp_path / "nowhere")
+        assert done.status == 2
+        assert "nowhere: The folder of the project does not exist" in done.err
+
+
+def test_conversions_between_files_ignore_the_project(meshferry, lamp: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.mesh"
+    assert meshferry("convert", lamp, target, "--mesh-version", "ms12").status == 0
+    assert target.read_bytes() == FACE
+
+
+@pytest.mark.needs_bpy
+def test_blender_files_get_the_materials(meshferry, lamp: Path, tmp_path: Path) -> None:
+    import bpy
+
+    for options, name in (((), "oak"), (("--no-project-materials",), "Face")):
+        target = tmp_path / f"{name}.blend"
+        assert meshferry("convert", lamp, target, *options).status == 0
+        with bpy.data.libraries.load(str(target)) as (there, _):
+            assert there.materials == [name]
