@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..blender_data.steps import Steps, without_bpy
 from ..io_formats.api import read_scene
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from ..io_formats.core.scene import ImportChoice, Scene
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 @functools.cache
 def session_projects() -> Projects:
@@ -25,23 +28,34 @@ def session_projects() -> Projects:
     return Projects()
 
 
-def reading_steps(
-    path: str | Path, options: Mapping[str, Any], *, choices: Iterable[ImportChoice] = ()
-) -> Steps[Scene]:
-    """Read a file and what completes it in its project; return the scene. Cancelling ends the reading thread."""
+def project_steps(
+    label: str, function: Callable[Concatenate[Projects, P], T], *args: P.args, **kwargs: P.kwargs
+) -> Steps[T]:
+    """Call a function with the open projects in a thread; return its result. Cancelling ends the thread."""
     cancelled = Event()
+
+    def check() -> None:
+        if cancelled.is_set():
+            raise MeshferryError("Cancelled")
+
+    def call() -> T:
+        projects = session_projects()
+        with projects.cancelled_by(check):
+            return function(projects, *args, **kwargs)
+
     try:
-        return (yield from without_bpy("Reading", _read, path, options, tuple(choices), cancelled))
+        return (yield from without_bpy(label, call))
     except GeneratorExit:
         cancelled.set()
         raise
 
 
-def _read(path: str | Path, options: Mapping[str, Any], choices: tuple[ImportChoice, ...], cancelled: Event) -> Scene:
-    def check() -> None:
-        if cancelled.is_set():
-            raise MeshferryError("Cancelled")
+def reading_steps(
+    path: str | Path, options: Mapping[str, Any], *, choices: Iterable[ImportChoice] = ()
+) -> Steps[Scene]:
+    """Read a file and what completes it in its project; return the scene."""
 
-    projects = session_projects()
-    with projects.cancelled_by(check):
-        return read_scene(path, options, choices=choices, projects=projects)
+    def read(projects: Projects) -> Scene:
+        return read_scene(path, options, choices=tuple(choices), projects=projects)
+
+    return (yield from project_steps("Reading", read))

@@ -52,6 +52,8 @@ class ImportContext:
             warn=self.warn_once,
             link_textures=request.options.textures == "LINK",
             keep_file=lambda path: self.caches.append((path, None)),
+            multiply_occlusion=request.options.use_ambient_occlusion,
+            cull_backfaces=request.options.use_backface_culling,
         )
         self.tracks: dict[int, list[tuple[int, VertexTrack]]] = {}
         """Vertex tracks of each node, with the index of their clip."""

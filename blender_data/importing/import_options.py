@@ -177,6 +177,22 @@ TEXTURES = Option(
         ),
     ),
 )
+OCCLUSION = Option(
+    name="use_ambient_occlusion",
+    default=False,
+    label="Ambient Occlusion",
+    description="Multiply the ambient occlusion of a project's materials onto their color. Otherwise its image stays "
+    "unconnected, since Blender computes occlusion itself",
+    section="Materials",
+)
+BACKFACE_CULLING = Option(
+    name="use_backface_culling",
+    default=True,
+    label="Backface Culling",
+    description="Hide the backs of faces in EEVEE and in the viewport where a project's material is one-sided, as the "
+    "engine does",
+    section="Materials",
+)
 
 IMPORT_OPTIONS: tuple[Option, ...] = (
     NORMALS,
@@ -192,6 +208,8 @@ IMPORT_OPTIONS: tuple[Option, ...] = (
     REUSE_MATERIALS,
     MATERIAL_LIBRARY,
     TEXTURES,
+    OCCLUSION,
+    BACKFACE_CULLING,
 )
 
 
@@ -212,6 +230,8 @@ class ImportOptions:
     use_existing_materials: bool
     material_library: str
     textures: str
+    use_ambient_occlusion: bool
+    use_backface_culling: bool
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None = None) -> ImportOptions:
@@ -239,6 +259,8 @@ _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
     REUSE_MATERIALS.name: lambda can: can.materials,
     MATERIAL_LIBRARY.name: lambda can: can.materials,
     TEXTURES.name: lambda can: can.project_textures,
+    OCCLUSION.name: lambda can: can.project_textures,
+    BACKFACE_CULLING.name: lambda can: can.project_textures,
 }
 
 

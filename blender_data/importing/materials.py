@@ -8,6 +8,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ class MaterialFinder:
         Called with each file that is written, so that it is removed if the import fails.
     multiply_occlusion:
         Whether ambient occlusion darkens the base colour.
+    cull_backfaces:
+        Whether the backs of faces with a one-sided material are hidden.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class MaterialFinder:
         link_textures: bool = False,
         keep_file: Callable[[Path], None] = lambda _path: None,
         multiply_occlusion: bool = False,
+        cull_backfaces: bool = True,
     ) -> None:
         self.use_existing = use_existing
         self.library = bpy.path.abspath(library) if library else ""
@@ -111,6 +115,7 @@ class MaterialFinder:
         self._project_images = ProjectImages(is_linked=link_textures, keep=self.keep, keep_file=keep_file, warn=warn)
         self._textures = TextureLoader(folder, self.keep, warn, self._project_images)
         self._multiply_occlusion = multiply_occlusion
+        self._cull_backfaces = cull_backfaces
 
     def keep(self, block: Any) -> Any:
         """Register a data block as created by this import."""
@@ -185,6 +190,8 @@ class MaterialFinder:
         def image_of(texture: Texture, is_color: bool) -> bpy.types.Image | None:
             return self._textures.image(name, texture, is_color=is_color)
 
+        if not self._cull_backfaces:
+            shading = replace(shading, is_two_sided=True)
         shaders.show(material, shading, layers, image_of, multiply_occlusion=self._multiply_occlusion)
         material.meshferry.identity = given.identity
         for label, value in given.properties.items():

@@ -84,7 +84,8 @@ def shown_material(name: str, material: ProjectMaterial, find: Find, load: Load)
     builder = _Shader(material, find, load)
     shading = builder.shading()
     words = tuple(dict.fromkeys(builder.not_shown))
-    properties = {"Name in Project": material.name, "File": material.file or "", "Base": material.base or ""}
+    own_name = material.name if material.name != name else ""
+    properties = {"Name in Project": own_name, "File": material.file or "", "Base": material.base or ""}
     properties["Not Shown"] = ", ".join(words)
     properties |= {f"Missing Texture ({slot})": reference for slot, reference in builder.missing.items()}
     given = {label: value for label, value in properties.items() if value}

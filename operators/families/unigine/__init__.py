@@ -5,7 +5,8 @@ from ...checks import CheckObject
 from ...hooks import Hooks
 from ...import_base import ImportFiles
 from .exporters import ExportAnimation, ExportMesh
-from .panel import PANELS, UNIGINE_UL_surfaces
+from .panel import PANELS, MATERIAL_PT_meshferry, UNIGINE_UL_surfaces
+from .project_materials import OBJECT_OT_meshferry_project_materials
 
 
 class Importer(ImportFiles):
@@ -28,5 +29,5 @@ HOOKS = Hooks(
     exporters={UNIGINE_MESH.name: ExportMesh, UNIGINE_ANIMATION.name: ExportAnimation},
     check=Check,
     panels=PANELS,
-    classes=(UNIGINE_UL_surfaces,),
+    classes=(UNIGINE_UL_surfaces, OBJECT_OT_meshferry_project_materials, MATERIAL_PT_meshferry),
 )

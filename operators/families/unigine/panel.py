@@ -8,7 +8,8 @@ from ....blender_data import surfaces
 from ....blender_data.names import file_name
 from ...clip_export import rig_of
 from ...sidebar import Sidebar, actions_of, draw_actions, draw_wrapped
-from ...translations import CONTEXT, rpt_
+from ...translations import CONTEXT, iface_, rpt_
+from .project_materials import OBJECT_OT_meshferry_project_materials
 
 
 class UNIGINE_UL_surfaces(bpy.types.UIList):
@@ -63,6 +64,7 @@ class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
         buttons.operator("object.meshferry_surface_remove", text="", icon="REMOVE")
         buttons.separator()
         buttons.operator("object.meshferry_surfaces_match", text="", icon="FILE_REFRESH")
+        layout.operator(OBJECT_OT_meshferry_project_materials.bl_idname, icon="MATERIAL")
         draw_unused(layout, context, surfaces.unused(item))
         active = item.active_material_index if slot_count else 0
         if active < len(listed):
@@ -178,6 +180,34 @@ def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> No
         shapes.label(text="Shapes", text_ctxt=CONTEXT)
         for shape in entry.shapes:
             shapes.label(text=shape.name, icon="SHAPEKEY_DATA", translate=False)
+
+
+class MATERIAL_PT_meshferry(bpy.types.Panel):
+    """Panel in the properties of a material with where it came from, and what of it is not shown."""
+
+    bl_label = "Imported Material"
+    bl_space_type = "PROPERTIES"
+    bl_region_type = "WINDOW"
+    bl_context = "material"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require a material with data of a project."""
+        kept = context.material.meshferry if context.material is not None else None
+        return kept is not None and bool(kept.identity or len(kept.file_properties))
+
+    def draw(self, context: Any) -> None:
+        """Draw the values as texts that can be copied."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        kept = context.material.meshferry
+        column = layout.column()
+        for value in kept.file_properties:
+            column.prop(value, "value", text=iface_(value.name), translate=False, emboss=False)
+        if kept.identity:
+            column.prop(kept, "identity", emboss=False)
 
 
 PANELS = (UNIGINE_PT_surfaces, UNIGINE_PT_level_of_detail, UNIGINE_PT_armature)

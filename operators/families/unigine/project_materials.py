@@ -1,0 +1,149 @@
+"""Assign Project Materials: materials and textures of a UNIGINE project for meshes that were imported without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, StringProperty
+
+from ....blender_data import surfaces
+from ....blender_data.importing.materials import MaterialFinder
+from ....blender_data.importing.shaders import layers_of
+from ....blender_data.steps import Steps, scaled
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import counted
+from ....io_formats.core.projects import Projects
+from ....io_formats.registry import UNIGINE_MESH
+from ....io_formats.unigine.project.folders import open_project, project_folder
+from ....io_formats.unigine.project.options import PROJECT_FOLDER
+from ....io_formats.unigine.project_materials import ProjectMaterials
+from ...import_base import leave_edit_mode
+from ...preferences import preferred_path
+from ...progress import LongWork
+from ...reporting import Messages, conclude
+from ...session_projects import project_steps
+from ...sidebar import homes_of
+from ...surfaces import assign
+
+
+class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
+    """Give imported meshes the materials of their project."""
+
+    bl_idname = "object.meshferry_project_materials"
+    bl_label = "Assign Project Materials"
+    bl_description = (
+        "Give the selected imported meshes the materials and textures of the UNIGINE project that their files are in. "
+        "Exported surfaces keep their names"
+    )
+    bl_options = {"UNDO"}
+
+    directory: StringProperty(
+        name="UNIGINE Project",
+        description="Folder of the project for files outside of any project; empty: that of the preferences",
+        subtype="DIR_PATH",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    filter_folder: BoolProperty(
+        name="Show Folders", description="List folders only", default=True, options={"HIDDEN", "SKIP_SAVE"}
+    )
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require a selected mesh that was imported from a UNIGINE file."""
+        if not _targets(context):
+            cls.poll_message_set("No selected mesh was imported from a UNIGINE file")
+            return False
+        return True
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Start without a file browser, unless a file is outside of any project."""
+        known = self.directory or preferred_path(PROJECT_FOLDER)
+        if not known and any(project_folder(Path(path).parent) is None for path in _targets(context)):
+            context.window_manager.fileselect_add(self)
+            return {"RUNNING_MODAL"}
+        return self.execute(context)
+
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Find the materials of all files, then assign them."""
+        leave_edit_mode(context)
+        chosen = bpy.path.abspath(self.directory) if self.directory else preferred_path(PROJECT_FOLDER)
+        targets = _targets(context)
+        messages = Messages()
+        all_found: list[tuple[str, list[Any], _Found]] = []
+        for number, (path, items) in enumerate(targets.items()):
+            with messages.attempt(path) as name:
+                names = [surface.name for item in items for surface in surfaces.written(item)]
+                finding = project_steps("Reading the project", _find, path, list(dict.fromkeys(names)), chosen)
+                found = yield from scaled(finding, number / len(targets), (number + 1) / len(targets), name)
+                all_found.append((path, items, found))
+        slots = 0
+        for path, items, found in all_found:
+            with messages.outcome(path) as name:
+                warnings = found.materials.warnings()
+                slots += _assign(items, found, warnings)
+                messages.warn(name, dict.fromkeys(warnings))
+        return conclude(self, messages, (counted(slots, "material slot"),), "Assigned")
+
+
+@dataclass
+class _Found:
+    """The materials of a project for the surfaces of a file."""
+
+    materials: ProjectMaterials
+    of_surface: dict[str, str]
+    """Name of the material of each surface; surfaces without a material are left out."""
+
+
+def _find(projects: Projects, path: str, names: list[str], chosen: str) -> _Found:
+    """Find the materials of a file's surfaces."""
+    project = open_project(Path(path), projects, chosen)
+    if project is None:
+        raise MeshferryError("The file is not in a UNIGINE project; choose the folder of its project")
+    references = project.materials_of_mesh(Path(path), names)
+    materials = ProjectMaterials(project)
+    of_surface: dict[str, str] = {}
+    for surface, reference in references.items():
+        name = materials.name_of(reference, surface)  # which notes missing materials for the warnings
+        if project.material(reference) is not None:
+            of_surface[surface] = name
+    return _Found(materials, of_surface)
+
+
+def _assign(items: Iterable[Any], found: _Found, warnings: list[str]) -> int:
+    """Set the materials of the objects' slots; return the number of slots."""
+    given = found.materials.materials
+    finder = MaterialFinder(use_existing=True, library="", given=given, warn=warnings.append)
+    count = 0
+    try:
+        for item in items:
+            layers = layers_of(item.data)
+            for slot, surface in zip(item.material_slots, surfaces.written(item), strict=False):
+                name = found.of_surface.get(surface.name)
+                if name is None:
+                    continue
+                slot.material = finder.find(name, layers)
+                if surface.entry is not None:
+                    assign(surface.entry, surface.name, slot.material)
+                count += 1
+        finder.report_textures()
+    except BaseException:
+        bpy.data.batch_remove(finder.made)
+        raise
+    return count
+
+
+def _targets(context: Any) -> dict[str, list[Any]]:
+    """Return the selected, editable meshes that were imported from UNIGINE files, by the path of the file."""
+    found: dict[str, list[Any]] = {}
+    for item in getattr(context, "selected_objects", ()):
+        if item.type != "MESH" or not item.is_editable or not item.data.is_editable:
+            continue
+        for home in homes_of(item):
+            if home.meshferry.file_format == UNIGINE_MESH.name and home.meshferry.source_path:
+                found.setdefault(bpy.path.abspath(home.meshferry.source_path), []).append(item)
+                break
+    return found
