@@ -50,6 +50,7 @@ __all__ = [
     "by_content",
     "by_extension",
     "by_name",
+    "labels_of",
     "of_same_family",
 ]
 
@@ -87,6 +88,15 @@ def by_name(name: str) -> Format:
         if candidate.name == name:
             return candidate
     raise UnsupportedFormatError(f"There is no format '{name}'; known are {', '.join(f.name for f in FORMATS)}")
+
+
+def labels_of(name: str) -> tuple[str, ...]:
+    """Return the label of the format of that name, and the program that its files are made for; empty if unknown."""
+    for family in FAMILIES:
+        for known in family.formats:
+            if known.name == name:
+                return tuple(dict.fromkeys((known.label, family.program or family.label)))
+    return ()
 
 
 def by_extension(extension: str) -> Format | None:

@@ -6,6 +6,7 @@ Tasks and results are streamed: neither the plan nor the results are in memory a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import functools
 import os
@@ -34,6 +35,7 @@ from ..conversions.convert_plan import known_kind, searched
 from ..inputs import BLEND
 from ..reporting import Reporter, cause, printable
 from . import planning
+from .catalogs import write_catalogs
 from .journal import Known
 from .leftovers import sweep
 from .plan import Plan, PlanHead, PlannedNames
@@ -116,6 +118,29 @@ class Run:
                 self._progress.ended(result)
         return pictures.problem
 
+    def draw_sources(self, pool: Pool | DaskPool, count: int) -> str:
+        """Draw the pictures of all new, changed and failed sources; return an error message if this machine cannot.
+
+        Sources that cannot be read fail here without a message: their conversion reports it.
+        """
+        from .report.pictures import PictureRun
+
+        pictures = PictureRun(self._output)
+        self._progress.begin("drawing", count)
+        with closing(pool.run(self._load_sources(pictures))) as drawn:
+            for result in drawn:
+                pictures.note(result)
+                self._progress.ended(result)
+        return pictures.problem
+
+    def _load_sources(self, pictures: PictureRun) -> Iterator[LoadedTask]:
+        for task, known in self._store.tasks():
+            if not pictures.problem and (known is None or not known.is_same or self._checksum):
+                with contextlib.suppress(MeshferryError):
+                    yield LoadedTask(task, TaskKind.PICTURE, content=self._content(task))
+                    continue
+            self._progress.skipped(task)
+
     def _load_tasks(self) -> Iterator[LoadedTask]:
         for task, known in self._store.tasks():
             if known is not None and known.is_same and not self._checksum:
@@ -188,12 +213,19 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
         plan = make_plan(arguments, output, progress)
         progress.plan = plan
         with State(output, plan, has_journal=arguments.journal) as state:
+            makes_assets = settings_of(arguments).makes_assets
+            if makes_assets:
+                write_catalogs(output, (task.target for task in plan.tasks()))
             if arguments.openjd is not None:
                 from .remote import openjd
 
                 return openjd.write_job(arguments, plan, state, reporter)
             conversion = Run(state, plan, output=output, progress=progress, checksum=arguments.checksum)
             try:
+                if makes_assets:
+                    no_pictures = conversion.draw_sources(local_pool(arguments, plan, output), plan.count)
+                    if no_pictures:
+                        reporter.note(no_pictures)
                 conversion.convert(_workers(arguments, plan, output, processes), plan.count)
                 state.compact()
                 if arguments.report is not None:

@@ -6,7 +6,7 @@ A batch stores its state in the folder ``meshferry-batch`` of the output folder:
     state.sqlite     one row for each finished task
     journal.jsonl    the same as JSON lines, for other programs; the last line of a target counts
     shards/          journals of the parts of the plan that other machines converted, until the driver merges them
-    pictures/        small pictures for the report, named after the hash of the source
+    pictures/        small pictures for the report and for assets, named after the hash of the source
     report.html      if ``--report`` was given
 
 Paths in these files are relative, with ``/`` between folders: other machines may see the folders elsewhere.
@@ -92,7 +92,7 @@ class TaskKind(enum.Enum):
 
     CONVERT = "convert"
     PICTURE = "picture"
-    """Render the source into ``pictures/<hash>.webp``."""
+    """Render the source into ``pictures/<hash>.webp``, if that is missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,15 @@ COMPRESS = Option(
     description="Write a compressed .blend file",
     section="File",
 )
-BLEND_OPTIONS: tuple[Option, ...] = (COMPRESS,)
+ASSETS = Option(
+    name="use_assets",
+    default=False,
+    label="Assets",
+    description="Mark the collection of each file as an asset, with tags for its format and program. A batch adds "
+    "previews, and a catalog for each folder",
+    section="File",
+)
+BLEND_OPTIONS: tuple[Option, ...] = (COMPRESS, ASSETS)
 
 _NOT_EXPORTABLE = frozenset({"CAMERA", "LIGHT", "LIGHT_PROBE", "SPEAKER"})
 

@@ -15,7 +15,7 @@ from ...blender_data.exporting.export_options import (
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, import_options_for
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import listed
-from ...io_formats.core.options import Option
+from ...io_formats.core.options import Option, resolve
 from ...io_formats.registry import FORMATS, Format
 from .. import inputs
 from ..option_arguments import (
@@ -28,7 +28,7 @@ from ..option_arguments import (
     probe_paths,
 )
 from . import blender_formats
-from .blend_files import BLEND_OPTIONS
+from .blend_files import ASSETS, BLEND_OPTIONS, COMPRESS
 from .blender_formats import BlenderFormat
 from .clip_choice import ClipChoice, parse_renaming, wanted_names
 from .convert_plan import ConversionPlan
@@ -77,11 +77,10 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     owned = _tables()
     tables = [table for table, _ in owned]
     values = {table.key: given_values(arguments, table, tables) for table in tables}
-    export = values[_EXPORT.key]
+    export, blend = values[_EXPORT.key], resolve(BLEND_OPTIONS, values[_BLEND.key])
     return Settings(
         import_options=values[_IMPORT.key],
         export_options=export,
-        blend_options=values[_BLEND.key],
         read_options={
             name: value
             for table, known in owned
@@ -92,6 +91,8 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         clips=ClipChoice(wanted_names(str(export.get(CLIP_FILTER.name, ""))), dict(arguments.rename_clip)),
         collections=tuple(arguments.collection),
         strict=arguments.strict,
+        is_compressed=COMPRESS.flag(blend),
+        makes_assets=ASSETS.flag(blend),
         dry_run=getattr(arguments, "dry_run", False),
     )
 

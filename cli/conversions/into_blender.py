@@ -16,11 +16,11 @@ from ...io_formats.core.options import resolve
 from ...io_formats.disk.atomic_write import make_folder
 from ...io_formats.passes.expand_placement import expanded
 from ...io_formats.passes.flatten import fit
-from ...io_formats.registry import by_name
+from ...io_formats.registry import by_name, labels_of
 from .. import inputs, interruption
 from ..scene_facts import scene_facts
 from . import blender_exchange, blender_formats
-from .blend_files import COMPRESS, BlendPart, BlendSession
+from .blend_files import BlendPart, BlendSession
 from .blender_formats import BlenderFormat
 from .convert_plan import ConversionJob
 from .on_disk import on_disk
@@ -80,7 +80,7 @@ class IntoBlender:
             _all_failed(good, ExportError(ANOTHER_FAILED))
             return outcomes
         saved = Outcome(job.sources[0], job.target)
-        if saved.attempt(lambda: self._save(saved, work)):
+        if saved.attempt(lambda: self._save(saved, work, good)):
             good[0].add(saved.warnings)
             good[0].facts = {**(good[0].facts or {}), **(saved.facts or {})}
             good[0].files = saved.files
@@ -143,15 +143,18 @@ class IntoBlender:
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
         outcome.tell(lost, lost, strict=self._settings.strict)
 
-    def _save(self, saved: Outcome, work: _Work) -> None:
+    def _save(self, saved: Outcome, work: _Work, sources: list[Outcome]) -> None:
         self._settings.clips.require_now()
         if work.target.is_blend:
             if self._settings.dry_run:
                 return
             if work.job.in_folder:
                 make_folder(work.job.target.parent)
-            compress = resolve((COMPRESS,), self._settings.blend_options)[COMPRESS.name]
-            self._session.save(work.job.target, compress=compress, is_flushed=self._settings.is_flushed)
+            if self._settings.makes_assets:
+                for source in sources:
+                    self._mark_asset(source)
+            settings = self._settings
+            self._session.save(work.job.target, compress=settings.is_compressed, is_flushed=settings.is_flushed)
         else:
             objects = list(self._session.use_bpy().context.view_layer.objects)
             hidden = [thing for thing in objects if _is_hidden(thing)]
@@ -160,6 +163,24 @@ class IntoBlender:
                 saved.tell([*saved.warnings, lost], [lost], strict=self._settings.strict)
                 objects = [thing for thing in objects if not _is_hidden(thing)]
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
+
+
+    def _mark_asset(self, outcome: Outcome) -> None:
+        """Mark the collection of a source as an asset; animations for an armature of another source have none."""
+        collection = self._session.load().data.collections.get(outcome.collection)
+        if collection is None:
+            return
+        from ...blender_data import assets
+
+        known = blender_formats.by_path(outcome.source)
+        tags = labels_of(collection.meshferry.file_format) if known is None else (known.label,)
+        assets.mark(
+            collection,
+            tags=tags,
+            description=f"Imported from {outcome.source.name}",
+            catalog=self._settings.asset_catalog,
+            picture=self._settings.asset_picture,
+        )
 
 
 def _fitted(scene: Scene, can: Capabilities) -> list[str]:

@@ -20,7 +20,6 @@ class Settings:
 
     import_options: dict[str, Any] = field(default_factory=dict)
     export_options: Mapping[str, Any] = field(default_factory=dict)
-    blend_options: Mapping[str, Any] = field(default_factory=dict)
     read_options: Mapping[str, Any] = field(default_factory=dict)
     """Read options of all formats; each format uses its own."""
     format_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -34,6 +33,14 @@ class Settings:
     """Whether to write nothing, and only report files and losses."""
     projects: Projects = field(default_factory=lambda: Projects(is_fixed=True))
     """The projects that are open in this run."""
+    is_compressed: bool = False
+    """Whether .blend files are compressed."""
+    makes_assets: bool = False
+    """Whether collections in .blend files become assets."""
+    asset_catalog: str = ""
+    """UUID of their catalog; empty for none."""
+    asset_picture: Path | None = None
+    """Image file for their previews, if there is one."""
 
 
 @dataclass

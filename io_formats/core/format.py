@@ -327,3 +327,5 @@ class Family:
     formats: tuple[Format, ...]
     guide: str = ""
     """File name of the family's user guide, which the preferences open."""
+    program: str = ""
+    """Game or engine that the files are made for, if it is not called like the family."""

@@ -44,4 +44,4 @@ MESH_SERIALIZER = FileFormat(
     export_options=EXPORT_OPTIONS,
 )
 
-FAMILY = Family("mesh_serializer", "Unity MeshSerializer2", (MESH_SERIALIZER,), "mesh_serializer.md")
+FAMILY = Family("mesh_serializer", "Unity MeshSerializer2", (MESH_SERIALIZER,), "mesh_serializer.md", "Unity")

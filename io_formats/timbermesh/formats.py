@@ -51,4 +51,4 @@ TIMBERMESH = FileFormat(
     export_options=EXPORT_OPTIONS,
 )
 
-FAMILY = Family("timbermesh", "Timbermesh", (TIMBERMESH,), "timbermesh.md")
+FAMILY = Family("timbermesh", "Timbermesh", (TIMBERMESH,), "timbermesh.md", "Timberborn")

@@ -51,12 +51,12 @@ FRONT, RIGHT, TOP = (30, 40), (75, 45), (52, 82)
 
 def test_a_box_fills_its_picture_and_nothing_else_does(pictures: dict[str, Any]) -> None:
     box = pictures["box"]
-    assert box["size"] == [96, 96]
-    assert max(box["extent"]) in range(86, 95), "as large as it fits, with a margin"
+    assert box["size"] == [128, 128]
+    assert max(box["extent"]) in range(115, 127), "as large as it fits, with a margin"
     assert 0.5 < box["covered"] < 0.8, "the ground is transparent"
     assert spot(box, 50, 50) == "red"
     assert bytes.fromhex(box["content"])[:4] in {b"RIFF", b"\x89PNG"}
-    assert len(box["content"]) // 2 < 6000
+    assert len(box["content"]) // 2 < 8000
 
 
 def test_the_same_model_gives_the_same_picture(pictures: dict[str, Any]) -> None:

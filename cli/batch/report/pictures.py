@@ -26,7 +26,7 @@ from ...conversions.blender_formats import BlenderFormat
 from ...conversions.on_disk import on_disk
 from ..tasks import PICTURES_FOLDER, STATE_FOLDER, Result, Status
 
-SIZE = 96
+SIZE = 128
 """Width and height in pixels."""
 _QUALITY = 85
 _SHARP = math.radians(30)
@@ -41,7 +41,7 @@ CANNOT_DRAW = "Blender cannot draw a picture"
 _MAGIC = {b"RIFF": "image/webp", b"\x89PNG": "image/png"}
 """Media types by the first bytes of the file. Builds of Blender that lack WebP write PNG."""
 _LARGEST = 1 << 20
-"""Bytes of the largest file that is shown: even uncompressed, a picture has less than 40,000."""
+"""Bytes of the largest file that is shown: even uncompressed, a picture has less than 70,000."""
 _HASH = re.compile("[0-9a-f]{16,128}")
 _TRIALS = 2
 """Pictures that may fail before the run concludes that this machine cannot draw at all."""

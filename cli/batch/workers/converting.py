@@ -104,7 +104,12 @@ class Converter:
         clips = self._settings.clips
         # Each file needs its own ClipChoice, which remembers the names of animations. Outputs are not flushed to disk:
         # the journal stores their sizes, so a file that a power cut has truncated is converted again.
-        settings = replace(self._settings, clips=ClipChoice(clips.patterns, clips.new_names), is_flushed=False)
+        settings = replace(
+            self._settings,
+            clips=ClipChoice(clips.patterns, clips.new_names),
+            is_flushed=False,
+            **self._asset_settings(result),
+        )
         conversion = Conversion(settings, self._session, names, several=True)
         job = ConversionJob((source,), target, self._format, in_folder=True, is_named=self._is_named, content=content)
         outcomes = list(conversion.run(job))
@@ -118,11 +123,25 @@ class Converter:
         result.error = "; ".join(dict.fromkeys(problems))
         result.status = Status.FAILED if problems else Status.DONE
 
+    def _asset_settings(self, result: Result) -> dict[str, Any]:
+        """Return the settings for the asset that a task makes, whose picture was drawn before if that was possible."""
+        if not self._settings.makes_assets:
+            return {}
+        from .. import catalogs
+        from ..report import pictures
+
+        has_picture = pictures.read_picture(self._output, result.hash) is not None
+        return {
+            "asset_catalog": catalogs.catalog_id(result.task.target),
+            "asset_picture": pictures.picture_file(self._output, result.hash) if has_picture else None,
+        }
+
     def _draw(self, source: Path, content: bytes | None, result: Result) -> None:
         from ..report import pictures
 
         to = pictures.picture_file(self._output, result.hash)
-        pictures.render(self._session, source, to, content=content, read_options=self._settings.read_options)
+        if pictures.read_picture(self._output, result.hash) is None:
+            pictures.render(self._session, source, to, content=content, read_options=self._settings.read_options)
         result.outputs = [to.relative_to(self._output).as_posix()]
 
 

@@ -1,0 +1,71 @@
+"""The catalogs of an asset library: one for each folder of a batch's output.
+
+They are in the text file ``blender_assets.cats.txt`` in the output folder, which Blender reads with the library. Lines
+that the file has already stay as they are, so the user may rename catalogs in Blender: an entry is found by its UUID,
+which follows from the folder's path alone. Worker processes and other machines therefore need not read the file.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.disk.atomic_write import refusal, replace_file
+
+FILE = "blender_assets.cats.txt"
+_NAMESPACE = uuid.UUID("5a3a4f6e-0d0c-4d6b-9f62-0f3b6f1f6a5e")
+"""Namespace of the UUIDs, chosen once; others would move the assets of earlier batches out of their catalogs."""
+_HEAD = """\
+# This is an Asset Catalog Definition file for Blender.
+#
+# Empty lines and lines starting with `#` will be ignored.
+# The first non-ignored line should be the version indicator.
+# Other lines are of the format "UUID:catalog/path/for/assets:simple catalog name"
+
+VERSION 1
+
+"""
+_LONGEST_NAME = 63
+"""Bytes of a simple name in Blender."""
+
+
+def catalog_id(target: str) -> str:
+    """Return the UUID of the catalog of a file, given by its path below the output folder; empty at the top."""
+    folder = posixpath.dirname(target)
+    return str(uuid.uuid5(_NAMESPACE, _as_text(folder))) if folder else ""
+
+
+def write_catalogs(output: Path, targets: Iterable[str]) -> None:
+    """Add the catalogs of files, given by their paths below the output folder, to the library's catalog file.
+
+    Raises
+    ------
+    MeshferryError
+        The file cannot be read or written.
+    """
+    path = output / FILE
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else _HEAD
+    except OSError as problem:
+        raise MeshferryError(f"{path}: the catalogs cannot be read: {refusal(problem)}") from None
+    known = {line.partition(":")[0].strip().lower() for line in text.splitlines()}
+    folders = {catalog_id(target): posixpath.dirname(target) for target in targets}
+    added = [f"{key}:{_entry(folder)}\n" for key, folder in folders.items() if key and key not in known]
+    if added:
+        ended = text if text.endswith("\n") else text + "\n"
+        replace_file(path, (ended + "".join(added)).encode("utf-8", "surrogateescape"))
+
+
+def _as_text(name: str) -> str:
+    """Return a file name with question marks for bytes that are not UTF-8."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _entry(folder: str) -> str:
+    """Return path and simple name of a catalog; colons, which separate the parts of a line, become hyphens."""
+    cleaned = _as_text("".join("-" if letter == ":" or not letter.isprintable() else letter for letter in folder))
+    simple = cleaned.replace("/", "-").encode()[-_LONGEST_NAME:].decode("utf-8", "ignore")
+    return f"{cleaned}:{simple}"
