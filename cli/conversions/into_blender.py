@@ -164,7 +164,6 @@ class IntoBlender:
                 objects = [thing for thing in objects if not _is_hidden(thing)]
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
 
-
     def _mark_asset(self, outcome: Outcome) -> None:
         """Mark the collection of a source as an asset; animations for an armature of another source have none."""
         collection = self._session.load().data.collections.get(outcome.collection)
