@@ -51,7 +51,7 @@ def _pixels(path: Path) -> npt.NDArray[np.float32] | None:
     except RuntimeError:
         return None
     try:
-        width, height = image.size[0], image.size[1]
+        width, height = map(int, image.size)
         if not width or not height:
             return None
         pixels = np.empty(width * height * 4, np.float32)

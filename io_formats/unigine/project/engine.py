@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import hashlib
 
-_BASE_NAMES = (
-    "mesh_base particles_base sky_base decal_base landscape_terrain_base landscape_terrain_detail_base "
-    "water_global_base water_mesh_base gui_base text_base grass_base billboards_base clouds_base volume_fog_base "
-    "volume_light_base volume_omni_base volume_proj_base volume_cloud_base volume_shaft_base terrain_global_base "
-    "grass_impostor_base billboards_impostor_base billboards_cloud_base decal_terrain_hole_base mesh_pbr_base "
-    "mesh mesh_transparent mesh_unlit decal"
+BASE_NAMES = (
+    "mesh_base",
+    "particles_base",
+    "sky_base",
+    "decal_base",
+    "landscape_terrain_base",
+    "landscape_terrain_detail_base",
+    "water_global_base",
+    "water_mesh_base",
+    "gui_base",
+    "text_base",
+    "grass_base",
+    "billboards_base",
+    "clouds_base",
+    "volume_fog_base",
+    "volume_light_base",
+    "volume_omni_base",
+    "volume_proj_base",
+    "volume_cloud_base",
+    "volume_shaft_base",
+    "terrain_global_base",
+    "grass_impostor_base",
+    "billboards_impostor_base",
+    "billboards_cloud_base",
+    "decal_terrain_hole_base",
+    "mesh_pbr_base",
+    "mesh",
+    "mesh_transparent",
+    "mesh_unlit",
+    "decal",
 )
 """Names of the built-in base materials; the last four are parents of material graphs."""
-BASE_NAMES = frozenset(_BASE_NAMES.split())
 
 
 def name_hash(name: str) -> str:
