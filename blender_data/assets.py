@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import bpy
 import numpy as np
@@ -51,7 +52,8 @@ def _pixels(path: Path) -> npt.NDArray[np.float32] | None:
     except RuntimeError:
         return None
     try:
-        width, height = map(int, image.size)
+        size: Any = image.size  # the stubs do not say that it is a sequence
+        width, height = size
         if not width or not height:
             return None
         pixels = np.empty(width * height * 4, np.float32)
