@@ -478,7 +478,7 @@ class Scene:
     """Where models of other files stand, for a file that has no nodes of its own."""
     warnings: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    """The findings among ``warnings`` with objects to select or a fix; only for scenes read from Blender."""
+    """The findings among ``warnings`` and ``notes`` with elements or objects to select, or a fix."""
     notes: list[str] = field(default_factory=list)
     """The texts among ``warnings`` that report no loss, so that a strict run accepts them."""
     format: str = ""

@@ -51,6 +51,24 @@ def test_settings_are_exported(clean_blender, avatar, tmp_path):
     assert (document.ease_in, document.ease_out) == (0.25, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("operator", "options", "field", "value"),
+    [
+        ("second_life_hand_pose", {"hand_pose": "3"}, "hand_pose", 3),
+        ("second_life_emote", {"emote": "express_smile"}, "emote", b"express_smile"),
+        ("second_life_loop_point", {"point": "IN"}, "loop_in", 0.5),
+    ],
+)
+def test_the_first_setting_keeps_the_loop(clean_blender, avatar, tmp_path, operator, options, field, value):
+    action = avatar.animation_data.action
+    action.use_frame_range = action.use_cyclic = True
+    action.frame_start, action.frame_end = 1, 25
+    clean_blender.context.scene.frame_set(13)
+    assert getattr(clean_blender.ops.action, operator)(**options) == {"FINISHED"}
+    document = exported(clean_blender, tmp_path)
+    assert (document.loop, document.loop_out, getattr(document, field)) == (1, 1.0, value)
+
+
 @pytest.mark.parametrize("is_known", [False, True])
 def test_markers_are_the_loop(clean_blender, avatar, tmp_path, is_known):
     action = avatar.animation_data.action

@@ -42,6 +42,19 @@ class NeedsAction:
         return True
 
 
+def settings_of(context: Any, action: Any) -> Any:
+    """Return the settings of an action; if it has none, add what an export without settings would use."""
+    kept = action.meshferry.playback
+    if not kept.is_known:
+        start, end = action.frame_range
+        rate = scene_rate(context.scene)
+        loop = playback.loop_of(action, rate)
+        kept.is_known = True
+        kept.use_loop = loop is not None or (action.use_frame_range and action.use_cyclic)
+        kept.loop_in, kept.loop_out = loop or (0.0, (end - start) / rate)
+    return kept
+
+
 class ACTION_OT_second_life_playback_add(NeedsAction, bpy.types.Operator):
     """Store settings for Second Life with the action."""
 
@@ -52,14 +65,7 @@ class ACTION_OT_second_life_playback_add(NeedsAction, bpy.types.Operator):
 
     def execute(self, context: Any) -> set[str]:
         """Fill the settings with what an export without them would use."""
-        action = active_action(context)
-        start, end = action.frame_range
-        rate = scene_rate(context.scene)
-        loop = playback.loop_of(action, rate)
-        kept = action.meshferry.playback
-        kept.is_known = True
-        kept.use_loop = loop is not None or (action.use_frame_range and action.use_cyclic)
-        kept.loop_in, kept.loop_out = loop or (0.0, (end - start) / rate)
+        settings_of(context, active_action(context))
         return {"FINISHED"}
 
 
@@ -93,8 +99,8 @@ class ACTION_OT_second_life_loop_point(NeedsAction, bpy.types.Operator):
         frames = {"IN": context.scene.frame_current_final, "OUT": context.scene.frame_current_final}
         if self.point == "ALL":
             frames = {"IN": start, "OUT": end}
-        kept = action.meshferry.playback
-        kept.is_known = kept.use_loop = True
+        kept = settings_of(context, action)
+        kept.use_loop = True
         for point, field, name in (("IN", "loop_in", playback.LOOP_IN), ("OUT", "loop_out", playback.LOOP_OUT)):
             if self.point in {point, "ALL"}:
                 frame = min(max(frames[point], start), end)
@@ -117,7 +123,7 @@ class ACTION_OT_second_life_hand_pose(NeedsAction, bpy.types.Operator):
 
     def execute(self, context: Any) -> set[str]:
         """Store the number."""
-        active_action(context).meshferry.playback.hand_pose = int(self.hand_pose)
+        settings_of(context, active_action(context)).hand_pose = int(self.hand_pose)
         return {"FINISHED"}
 
 
@@ -133,7 +139,7 @@ class ACTION_OT_second_life_emote(NeedsAction, bpy.types.Operator):
 
     def execute(self, context: Any) -> set[str]:
         """Store the name."""
-        active_action(context).meshferry.playback.emote = "" if self.emote == "NONE" else self.emote
+        settings_of(context, active_action(context)).emote = "" if self.emote == "NONE" else self.emote
         return {"FINISHED"}
 
 
@@ -153,9 +159,7 @@ class POSE_OT_second_life_priority(NeedsAction, bpy.types.Operator):
         if not bones:
             self.report({"WARNING"}, "Select bones in pose mode")
             return {"CANCELLED"}
-        kept = active_action(context).meshferry.playback
-        kept.is_known = True
-        entries = kept.joint_priorities
+        entries = settings_of(context, active_action(context)).joint_priorities
         for name in bones:
             index = entries.find(name)
             if self.priority == "ACTION":
