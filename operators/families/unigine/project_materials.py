@@ -1,7 +1,5 @@
 """Assign Project Materials: materials and textures of a UNIGINE project for meshes that were imported without them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
