@@ -196,7 +196,7 @@ _MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
 }
 
 _PROJECT_FILES: dict[str, tuple[tuple[str, ...], Maker]] = {"unigine_texture": ((".texture", ".dds"), make_image)}
-"""Files of a project that are no models: their extensions and makers."""
+"""Files of a project other than models: their extensions and makers."""
 
 _WEIGHTS = {"second_life_mesh": 2, "second_life_bundle": 1, "unigine_skeleton": 2}
 """Cases of a format for each three of most others: bundles take ten times as long, and their models are assets."""

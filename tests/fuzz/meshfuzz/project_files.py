@@ -1,4 +1,4 @@
-"""Readers of files that are no models: those of a project, which an import reads besides."""
+"""Readers of the files of a project that an import reads besides models."""
 
 from __future__ import annotations
 
