@@ -182,22 +182,26 @@ class MaterialFinder:
         self.made.append(bpy.data.materials.new(names.fit(name)))
         material = self.made[-1]
         names.remember(material, name)
-        given = self._given.get(name) or Material(name, (*steady_color(name), 1.0))
+        self.fill(material, self._given.get(name) or Material(name, (*steady_color(name), 1.0)), layers)
+        return material
+
+    def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers) -> None:
+        """Give a material the nodes and properties of the file's, in place of those that it has."""
         shading = given.shading
         if shading is None:
             shading = _plain_shading(given, has_vertex_color=bool(layers.color))
 
         def image_of(texture: Texture, is_color: bool) -> bpy.types.Image | None:
-            return self._textures.image(name, texture, is_color=is_color)
+            return self._textures.image(given.name, texture, is_color=is_color)
 
         if not self._cull_backfaces:
             shading = replace(shading, is_two_sided=True)
         shaders.show(material, shading, layers, image_of, multiply_occlusion=self._multiply_occlusion)
         material.meshferry.identity = given.identity
+        material.meshferry.file_properties.clear()
         for label, value in given.properties.items():
             stored = material.meshferry.file_properties.add()
             stored.name, stored.value = label, names.readable(value)
-        return material
 
 
 def _plain_shading(given: Material, *, has_vertex_color: bool) -> Shading:

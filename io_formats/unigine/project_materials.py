@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from ..core.messages import counted, listed
+from ..core.projects import Projects
 from ..core.scene import Material
-from ..core.shading import Texture
+from .project.folders import open_folder
 from .project.project import Project
-from .project.references import FoundTexture, plain_reference
-from .project.textures import texture_of
+from .project.references import plain_reference
+from .project.textures import TextureFinder
 from .shading import ShownMaterial, not_shown_warnings, shown_material
 
+PROJECT = "Project"
+"""Name of the property with the folder of a material's project."""
 MOST_NAMES = 5
 """Number of names in a warning."""
 
@@ -25,10 +30,13 @@ class ProjectMaterials:
         The project.
     taken:
         Names of other materials in the scene.
+    other:
+        Another folder for textures that the project lacks.
     """
 
-    def __init__(self, project: Project, taken: Iterable[str] = ()) -> None:
+    def __init__(self, project: Project, taken: Iterable[str] = (), other: Project | None = None) -> None:
         self.project = project
+        self._textures = TextureFinder(project, other)
         self.materials: list[Material] = []
         """The materials made so far, whose names are distinct."""
         self._names: dict[str, str] = {}
@@ -56,14 +64,12 @@ class ProjectMaterials:
             self.materials.append(Material(name, properties={"Missing Material": reference}))
             return name
         name = self._free(found.name)
-        shown = shown_material(name, found, self.project.texture, self._load)
+        shown = shown_material(name, found, self._textures.find, self._textures.load)
+        shown.material.properties[PROJECT] = str(self.project.root)
         self._shown.append(shown)
         self._problems.update(dict.fromkeys(found.problems))
         self.materials.append(shown.material)
         return name
-
-    def _load(self, found: FoundTexture) -> Texture | None:
-        return texture_of(self.project, found)
 
     def _free(self, name: str) -> str:
         """Return a name that no other material has."""
@@ -77,7 +83,7 @@ class ProjectMaterials:
     def missing(self) -> list[str]:
         """Return one sentence for each kind of missing file."""
         textures = {
-            reference: f"{slot} of {shown.material.name}"
+            reference: f"{self._textures.label(reference)} ({slot} of {shown.material.name})"
             for shown in self._shown
             for reference, slot in shown.missing.items()
         }
@@ -86,6 +92,60 @@ class ProjectMaterials:
     def warnings(self) -> list[str]:
         """Return one sentence for each kind of missing file, and those about settings that are not shown."""
         return [*self.missing(), *self._problems, *not_shown_warnings(self._shown)]
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """A material of a project some of whose textures were missing."""
+
+    name: str
+    """Its name in the scene."""
+    reference: str
+    """Its GUID or its name in the project."""
+    folder: str
+    """Folder of the project."""
+
+
+def complete_materials(
+    materials: Sequence[Incomplete], folder: Path, projects: Projects
+) -> tuple[list[ShownMaterial | None], list[str]]:
+    """Make materials again, with textures of another folder for those that their project lacks.
+
+    Parameters
+    ----------
+    materials:
+        The materials.
+    folder:
+        The other folder: a project, or any folder with image files, ``.texture`` or ``.dds`` files.
+    projects:
+        The projects that are open.
+
+    Returns
+    -------
+    :
+        Each material, or None if its project is not there any more; and warnings.
+    """
+    other = open_folder(folder, projects)
+    made: list[ShownMaterial | None] = []
+    lost: dict[str, list[str]] = {}
+    for material in materials:
+        found = None
+        if Path(material.folder).is_dir():
+            project = open_folder(Path(material.folder), projects)
+            found = project.material(material.reference)
+        if found is None:
+            lost.setdefault(material.folder, []).append(material.name)
+            made.append(None)
+            continue
+        textures = TextureFinder(project, other)
+        shown = shown_material(material.name, found, textures.find, textures.load)
+        shown.material.properties[PROJECT] = material.folder
+        made.append(shown)
+    warnings = [
+        f"{counted(len(names), 'material')} not found in the project '{path}': {listed(names, MOST_NAMES)}"
+        for path, names in lost.items()
+    ]
+    return made, warnings
 
 
 def missing_warnings(noun: str, names: Iterable[str]) -> list[str]:

@@ -36,6 +36,9 @@ class ShownMaterial:
 
 
 _PBR_BASES = {"mesh_base", "mesh_pbr_base"}
+MISSING_TEXTURE = "Missing Texture"
+"""Start of the names of properties that hold the reference to a missing texture."""
+NAME_IN_PROJECT = "Name in Project"
 _GRAPH = "graph"
 """Base of a material graph."""
 _COLOR_SLOTS = {"albedo", "diffuse", "emission"}
@@ -85,9 +88,9 @@ def shown_material(name: str, material: ProjectMaterial, find: Find, load: Load)
     shading = builder.shading()
     words = tuple(dict.fromkeys(builder.not_shown))
     own_name = material.name if material.name != name else ""
-    properties = {"Name in Project": own_name, "File": material.file or "", "Base": material.base or ""}
+    properties = {NAME_IN_PROJECT: own_name, "File": material.file or "", "Base": material.base or ""}
     properties["Not Shown"] = ", ".join(words)
-    properties |= {f"Missing Texture ({slot})": reference for slot, reference in builder.missing.items()}
+    properties |= {f"{MISSING_TEXTURE} ({slot})": reference for slot, reference in builder.missing.items()}
     given = {label: value for label, value in properties.items() if value}
     made = Material(name, shading=shading, identity=material.guid, properties=given)
     missing = {reference: slot for slot, reference in builder.missing.items()}

@@ -52,6 +52,18 @@ def open_project(path: Path, projects: Projects, chosen: str = "", *, is_scene: 
     )
 
 
+def open_folder(folder: Path, projects: Projects) -> Project:
+    """Return the project of a folder, or the files below the folder if it is not part of one.
+
+    Raises
+    ------
+    TooManyFilesError
+        The folder has more files than the limit.
+    """
+    place = project_folder(folder) or chosen_folder(folder) or folder
+    return projects.open(place, lambda: Project(RootedFiles(place, check=projects.check), projects.check))
+
+
 def _has_asset_meta(path: Path) -> bool:
     """Return whether a file has the ``.meta`` file of an asset; other engines use this extension, too."""
     meta = f"{path}.meta"
@@ -105,4 +117,4 @@ def _has_project_files(folder: Path) -> bool:
     return False
 
 
-__all__ = ["chosen_folder", "open_project", "project_folder"]
+__all__ = ["chosen_folder", "open_folder", "open_project", "project_folder"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from ...core.errors import FormatError
 from ...disk.rooted_files import RootedFiles, path_key
@@ -160,14 +161,27 @@ class GuidIndex:
 
     def container_meta(self, runtime: str) -> AssetMeta | None:
         """Return the meta of the asset that a runtime was made from; the asset itself may be missing."""
+        found = self._container(runtime)
+        return found[1] if found else None
+
+    def _container(self, runtime: str) -> tuple[str, AssetMeta] | None:
+        """Return path and content of the ``.meta`` file of the asset that a runtime was made from."""
         stated = self._runtime_meta(runtime)
         wanted = {runtime, stated.asset if stated else ""} - {""}
         for guid in sorted(wanted, key=lambda guid: guid == runtime):
             for path in self._mentions.get(guid, ()):
                 meta = self._read_meta(path)
                 if meta is not None and (meta.guid == guid or any(made.guid == guid for made in meta.runtimes)):
-                    return meta
+                    return path, meta
         return None
+
+    def stated(self, guid: str) -> tuple[str, bool]:
+        """Return what is known of a missing file: its name, or an empty string, and whether its green is inverted."""
+        found = self._container(guid)
+        if found is None:
+            return self.alias_of(guid) or PurePosixPath(self._table.get(guid, "")).name, False
+        path, meta = found
+        return PurePosixPath(path).name[: -len(META)], meta.is_green_inverted
 
     def runtime_of(self, path: str, alias: str = "") -> str | None:
         """Return the path of the runtime that was made from an asset: the primary one, or that with a name."""

@@ -134,7 +134,8 @@ class Project:
         plain = plain_reference(reference)
         found = self.find(plain)
         if found.path is None:
-            return FoundTexture(reference.strip(), None, None, found.rule, engine_name=found.engine_name)
+            name, is_green_up = ("", False) if found.engine_name else self._stated(plain)
+            return FoundTexture(reference.strip(), None, None, found.rule, is_green_up, name, found.engine_name)
         guid = self._guid_in_name(found.path)
         source = self._guids.source_of(guid) if guid else self._source_of_path(plain)
         has_source = source is not None and source.lower().endswith(IMAGES)
@@ -149,6 +150,12 @@ class Project:
             is_green_up=meta is not None and meta.is_green_inverted,
             name=alias or PurePosixPath(file).name,
         )
+
+    def _stated(self, reference: str) -> tuple[str, bool]:
+        """Return the file name of a missing texture, or an empty string, and whether green points up in its source."""
+        if is_guid(reference):
+            return self._guids.stated(reference)
+        return PurePosixPath(path_in_project(reference)).name, False
 
     def _source_of_path(self, reference: str) -> str | None:
         """Return the source image that a path states, whose runtime :meth:`find` returns."""

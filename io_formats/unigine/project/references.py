@@ -55,9 +55,13 @@ class FoundTexture:
     """The file that the engine loads, if there is one."""
     rule: Rule
     is_green_up: bool = False
-    """Whether green points up in ``file`` if it is a normal map; otherwise down, as DirectX has it."""
+    """Whether green points up in ``file`` if it is a normal map; otherwise down, as DirectX has it.
+
+    If the file is missing, whether it points up in its source image."""
     name: str = ""
-    """Name of the image for the user: that of the source, or the one that the asset gives to the runtime."""
+    """Name of the image for the user: that of the source, or the one that the asset gives to the runtime.
+
+    If the file is missing, the name that metas state, or empty."""
     engine_name: str = ""
     """Name of a texture of the engine, such as ``white``."""
 

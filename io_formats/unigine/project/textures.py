@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from pathlib import PurePosixPath
 
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.shading import Texture
 from ...images import dds
 from ...images.kinds import image_kind
 from ..texture import reader
-from .project import Project
-from .references import FoundTexture
+from .project import IMAGES, Project
+from .references import FoundTexture, is_guid, plain_reference
 
 _WRAPPED = (".dds", ".texture")
 """Extensions of files that become DDS files of one picture."""
@@ -32,6 +34,57 @@ def texture_of(project: Project, found: FoundTexture) -> Texture | None:
     return Texture(
         found.name, path="" if is_wrapped else place, source=place, read=partial(_read_first, project, tuple(files))
     )
+
+
+class TextureFinder:
+    """The textures of a project, and of another folder for those that the project lacks.
+
+    Parameters
+    ----------
+    project:
+        The project.
+    other:
+        Another project, or any folder with textures, or None.
+    """
+
+    def __init__(self, project: Project, other: Project | None = None) -> None:
+        self._project = project
+        self._other = other
+        self._owners: dict[FoundTexture, Project] = {}
+
+    def find(self, reference: str) -> FoundTexture:
+        """Return the files of the texture that a reference means."""
+        own = self._project.texture(reference)
+        if own.file is not None or own.engine_name or self._other is None:
+            return own
+        for candidate in _other_names(own):
+            found = self._other.texture(candidate)
+            if found.file is not None and found.file.lower().endswith((*IMAGES, ".texture")):
+                if candidate == own.name:  # a source image, whose meta file the project has
+                    found = replace(found, is_green_up=own.is_green_up)
+                self._owners[found] = self._other
+                return found
+        return own
+
+    def load(self, found: FoundTexture) -> Texture | None:
+        """Return the texture of files that :meth:`find` returned."""
+        return texture_of(self._owners.get(found, self._project), found)
+
+    def label(self, reference: str) -> str:
+        """Return the name of a texture for a message: that of its file, else the reference."""
+        return self._project.texture(reference).name or reference
+
+
+def _other_names(missing: FoundTexture) -> list[str]:
+    """Return the references by which another folder may have a missing texture, the surest first."""
+    plain = plain_reference(missing.reference)
+    names = [plain]
+    if is_guid(plain):
+        names += [f"{plain}.texture", f"{plain}.dds"]
+    if missing.name:
+        stem = PurePosixPath(missing.name).stem
+        names += [missing.name, f"{stem}.texture", f"{stem}.dds"]
+    return names
 
 
 def _read_first(project: Project, files: tuple[str, ...]) -> bytes:

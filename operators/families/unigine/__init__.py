@@ -7,6 +7,7 @@ from ...import_base import ImportFiles
 from .exporters import ExportAnimation, ExportMesh
 from .panel import PANELS, MATERIAL_PT_meshferry, UNIGINE_UL_surfaces
 from .project_materials import OBJECT_OT_meshferry_project_materials
+from .textures import MATERIAL_OT_meshferry_find_textures, UNIGINE_PT_textures
 
 
 class Importer(ImportFiles):
@@ -28,6 +29,11 @@ HOOKS = Hooks(
     importer=Importer,
     exporters={UNIGINE_MESH.name: ExportMesh, UNIGINE_ANIMATION.name: ExportAnimation},
     check=Check,
-    panels=PANELS,
-    classes=(UNIGINE_UL_surfaces, OBJECT_OT_meshferry_project_materials, MATERIAL_PT_meshferry),
+    panels=(*PANELS, UNIGINE_PT_textures),
+    classes=(
+        UNIGINE_UL_surfaces,
+        OBJECT_OT_meshferry_project_materials,
+        MATERIAL_OT_meshferry_find_textures,
+        MATERIAL_PT_meshferry,
+    ),
 )

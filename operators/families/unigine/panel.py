@@ -10,6 +10,7 @@ from ...clip_export import rig_of
 from ...sidebar import Sidebar, actions_of, draw_actions, draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
 from .project_materials import OBJECT_OT_meshferry_project_materials
+from .textures import draw_search, missing_textures
 
 
 class UNIGINE_UL_surfaces(bpy.types.UIList):
@@ -208,6 +209,8 @@ class MATERIAL_PT_meshferry(bpy.types.Panel):
             column.prop(value, "value", text=iface_(value.name), translate=False, emboss=False)
         if kept.identity:
             column.prop(kept, "identity", emboss=False)
+        if missing_textures(context.material):
+            draw_search(layout)
 
 
 PANELS = (UNIGINE_PT_surfaces, UNIGINE_PT_level_of_detail, UNIGINE_PT_armature)
