@@ -122,11 +122,23 @@ def test_samples_are_as_an_independent_resolver_found_them(clean_blender: Any, s
             finest = [surface for surface in wanted["surfaces"] if surface["finest"] and surface["enabled"]]
             assert shown == (wanted["enabled"] and bool(finest or not has_mesh))
             if has_mesh and finest:
-                assert len(item.material_slots) == len(finest)
+                assert_materials(item, finest, expected["materials"])
         visible = [world for item, world, shown in found if shown and item.type == "MESH"]
         assert_evaluated(visible)
         result.undo()
         assert not bpy.data.objects and not bpy.data.meshes and not bpy.data.collections
+
+
+def assert_materials(item: Any, surfaces: list[dict[str, Any]], materials: dict[str, Any]) -> None:
+    """Compare the slots of an object with the surfaces that are shown, whose order may be that of the mesh."""
+    wanted = []
+    for surface in surfaces:
+        found = materials[surface["material"]]
+        name = surface["name"] if found is None else found["name"]
+        is_guid = found is not None and found["rule"] != "built in" and re.fullmatch("[0-9a-f]{40}", surface["material"])
+        wanted.append((name, surface["material"] if is_guid else ""))
+    slots = [slot.material for slot in item.material_slots]
+    assert sorted((plain(slot.name), slot.meshferry.identity) for slot in slots) == sorted(wanted)
 
 
 def assert_evaluated(worlds: list[np.ndarray]) -> None:
