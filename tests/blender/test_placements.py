@@ -135,7 +135,9 @@ def assert_materials(item: Any, surfaces: list[dict[str, Any]], materials: dict[
     for surface in surfaces:
         found = materials[surface["material"]]
         name = surface["name"] if found is None else found["name"]
-        is_guid = found is not None and found["rule"] != "built in" and re.fullmatch("[0-9a-f]{40}", surface["material"])
+        is_guid = (
+            found is not None and found["rule"] != "built in" and re.fullmatch("[0-9a-f]{40}", surface["material"])
+        )
         wanted.append((name, surface["material"] if is_guid else ""))
     slots = [slot.material for slot in item.material_slots]
     assert sorted((plain(slot.name), slot.meshferry.identity) for slot in slots) == sorted(wanted)
