@@ -18,6 +18,7 @@ from . import content
 from .import_context import ImportContext
 
 _NAMED = 5
+_UNPLACED = "Unplaced"
 
 SlotNames = tuple[str, ...]
 
@@ -125,6 +126,8 @@ class ModelBuilder:
         self.actions += yield from content.build(part)
         self.job.objects += part.objects
         self.job.armatures += part.armatures
+        for made in (*part.armatures, *part.objects):
+            made.name = _UNPLACED  # leaves the names of nodes free until each object is placed
         return Template([*part.armatures, *part.objects], materials)
 
 

@@ -214,6 +214,14 @@ def test_files_are_collections_that_are_instanced(clean_blender: Any) -> None:
     assert names == ["level Parts"]
 
 
+def test_nodes_of_the_file_itself_keep_their_names(clean_blender: Any) -> None:
+    """A reference often has the name of the node in the file that it refers to."""
+    placement = placed(PlacedNode("tree", content=PartUse(1)), PlacedNode("bush", content=ModelUse(0)))
+    placement.parts.append(PlacementPart("tree", [PlacedNode("tree", content=ModelUse(0))]))
+    result = build(placement)
+    assert [item.name for item in result.objects] == ["tree", "bush", "tree.001"]
+
+
 def test_places_of_a_cluster_share_the_mesh(clean_blender: Any) -> None:
     node = PlacedNode("many", matrix=at(1), content=ModelUse(0), instances=np.stack([at(1), at(2), at(3)]))
     result = build(placed(node))
