@@ -67,6 +67,13 @@ def read(owner: Any) -> FileRecord | None:
     return FileRecord(Path(stored.path), stored.format, stored.digest, options, given, stored.is_confirmed)
 
 
+def path_of(owners: Iterable[Any]) -> Path | None:
+    """Return the path of the first record of objects or collections, or else the path of the .blend file."""
+    records = (read(owner) for owner in owners)
+    path = next((record.path for record in records if record is not None), None)
+    return path or (Path(bpy.data.filepath) if bpy.data.filepath else None)
+
+
 def _is_copy(owner: Any, name: str) -> bool:
     """Return whether a data block is a copy of the record's owner, which had this name, and not just renamed."""
     others = bpy.data.objects if isinstance(owner, bpy.types.Object) else bpy.data.collections

@@ -99,13 +99,9 @@ class CheckScene:
 
 
 def _file_of(source: exporter.Source) -> Path | None:
-    """Return the file that objects or a collection came from or were exported to; without one, the .blend file."""
+    """Return the file that objects or a collection came from or were exported to, or else the .blend file."""
     owners = [source.collection] if source.collection is not None else source.objects
-    owners = owners or [bpy.context.scene.collection]
-    records = (file_records.read(owner) for owner in owners)
-    paths = [record.path for record in records if record is not None]
-    paths += [Path(bpy.data.filepath)] if bpy.data.filepath else []
-    return paths[0] if paths else None
+    return file_records.path_of(owners or [bpy.context.scene.collection])
 
 
 class CheckObject(CheckScene):

@@ -123,3 +123,97 @@ def test_the_preferences_name_a_wrong_folder(settings: Any, clean_blender: Any, 
     (tmp_path / WINDOWS / "Blueprints.zip").write_bytes(b"PK")
     (text,) = labels()
     assert "The zip file is damaged" in text
+
+
+def choose(name: str, **more: Any) -> None:
+    import bpy
+
+    assert bpy.ops.object.timbermesh_material_choose(material_name=name, **more) == {"FINISHED"}
+
+
+def test_a_slot_gets_a_name_of_the_game(game: Path, box: Any, clean_blender: Any) -> None:
+    bpy = clean_blender
+    choose("Dirt")
+    (slot,) = box.material_slots
+    dirt = slot.material
+    assert dirt.name == "Dirt"
+    choose("BaseMetal.Folktails")
+    assert slot.material is not dirt and slot.material.name == "BaseMetal.Folktails"
+    assert dirt.name == "Dirt"
+    own = bpy.data.materials.new("My wood")
+    slot.material = own
+    choose("Windows.IronTeeth", collection="IronTeeth")
+    assert (slot.material, own.name) == (own, "Windows.IronTeeth")
+    slot.material = other = bpy.data.materials.new("Other")
+    choose("Dirt")
+    assert (slot.material, other.name) == (dirt, "Other")
+
+
+def test_names_are_listed_by_collection_and_include_the_mod(game: Path, box: Any, tmp_path: Path) -> None:
+    from meshferry.operators.families.timbermesh import materials
+
+    def listed(collection: str) -> list[str]:
+        return [name for name, _label, _text in materials._choices(SimpleNamespace(collection=collection), None)]
+
+    assert listed("Folktails") == ["BaseWood_Brown.Folktails", "BaseMetal.Folktails"]
+    assert listed("")[:3] == ["Dirt", "Water", "BaseWood_Brown.Folktails"]
+    models = make_mod(tmp_path / "mod", Folktails=blueprint("Folktails", ["Ice"], "Materials#append"))
+    box.users_collection[0].meshferry.file.path = str(models / "Lodge.timbermesh")
+    box.users_collection[0].meshferry.file.owner = "Lodge"
+    assert listed("Folktails")[-1] == "Ice"
+
+
+def test_the_built_in_list_serves_without_the_game(box: Any) -> None:
+    choose("BaseWood_Brown.IronTeeth", collection="IronTeeth")
+    assert box.material_slots[0].material.name == "BaseWood_Brown.IronTeeth"
+
+
+@pytest.fixture
+def example(game: Path, clean_blender: Any) -> Path:
+    """Write the example models: materials of the game with a texture, and one that is not of the game."""
+    bpy = clean_blender
+    made = []
+    for name in ("BaseMetal.Folktails", "Dirt", "Material"):
+        material = bpy.data.materials.new(name)
+        material.use_nodes = True
+        node = material.node_tree.nodes.new("ShaderNodeTexImage")
+        node.image = bpy.data.images.new(f"{name}.png", 4, 4)
+        node.image.pack()
+        made.append(material)
+    path = game / WINDOWS / "TimberbornExampleModels.blend"
+    bpy.data.libraries.write(str(path), set(made))
+    for material in made:
+        bpy.data.materials.remove(material)
+    bpy.data.batch_remove(bpy.data.images)
+    return path
+
+
+def test_materials_of_the_example_models_replace_plain_ones(example: Path, box: Any, clean_blender: Any) -> None:
+    bpy = clean_blender
+    give(box, "BaseMetal.Folktails", "Material", "Water")
+    append = bpy.ops.object.timbermesh_materials_append
+    assert append() == {"FINISHED"}
+    assert [slot.material.name for slot in box.material_slots] == ["BaseMetal.Folktails", "Material", "Water"]
+    assert sorted(bpy.data.materials.keys()) == ["BaseMetal.Folktails", "Dirt", "Material", "Water"]
+    assert sorted(bpy.data.images.keys()) == ["BaseMetal.Folktails.png", "Dirt.png"]
+    assert not bpy.data.libraries
+    images = {node.image for node in box.material_slots[0].material.node_tree.nodes if node.type == "TEX_IMAGE"}
+    assert images == {bpy.data.images["BaseMetal.Folktails.png"]}
+    before = list(bpy.data.materials)
+    assert append() == {"CANCELLED"}
+    assert list(bpy.data.materials) == before
+
+
+@pytest.mark.parametrize("content", [None, b"", b"BLENDER-v405" + bytes(40), "truncated", "other"])
+def test_an_unusable_example_file_is_one_error(example: Path, clean_blender: Any, content: Any) -> None:
+    bpy = clean_blender
+    if content is None:
+        example.unlink()
+    elif content == "other":
+        bpy.data.libraries.write(str(example), {bpy.data.meshes.new("Mesh")})
+    else:
+        example.write_bytes(example.read_bytes()[:3000] if content == "truncated" else content)
+    before = len(bpy.data.materials), len(bpy.data.images), len(bpy.data.libraries)
+    with pytest.raises(RuntimeError, match=r"TimberbornExampleModels\.blend"):
+        bpy.ops.object.timbermesh_materials_append()
+    assert (len(bpy.data.materials), len(bpy.data.images), len(bpy.data.libraries)) == before

@@ -10,7 +10,7 @@ from ...checks import CheckScene
 from ...export_dialog import named_collection
 from ...hooks import Hooks
 from ...import_base import ImportFiles
-from . import exporters, objects
+from . import exporters, materials, objects
 from .panel import PANELS, TIMBERMESH_PT_sidebar
 
 
@@ -56,6 +56,6 @@ HOOKS = Hooks(
     check=Check,
     draw_collection_entries=exporters.draw_collection_entries,
     sidebar=TIMBERMESH_PT_sidebar,
-    panels=PANELS,
-    modules=(exporters, objects),
+    panels=(*PANELS, *materials.PANELS),
+    modules=(exporters, objects, materials),
 )
