@@ -216,7 +216,14 @@ def test_panels_draw_without_trouble(lodge, clean_blender):
         region=SimpleNamespace(width=240, type="UI"),
     )
     shown = [panel for panel in FAMILY_OPERATORS["timbermesh"].panels if panel.poll(context)]
-    assert [panel.bl_label for panel in shown] == ["Timbermesh", "Object", "File Data", "Clip", "Collection"]
+    assert [panel.bl_label for panel in shown] == [
+        "Timbermesh",
+        "Object",
+        "File Data",
+        "Materials",
+        "Clip",
+        "Collection",
+    ]
     for panel in shown:
         panel.draw(SimpleNamespace(layout=MagicMock()), context)
     assert timbermesh_panel.actions_of(roof)[0].name == "Turn"

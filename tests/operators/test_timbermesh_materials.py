@@ -125,10 +125,11 @@ def test_the_preferences_name_a_wrong_folder(settings: Any, clean_blender: Any, 
     assert "The zip file is damaged" in text
 
 
-def choose(name: str, **more: Any) -> None:
+def choose(name: str, by: str = "material_name") -> None:
     import bpy
 
-    assert bpy.ops.object.timbermesh_material_choose(material_name=name, **more) == {"FINISHED"}
+    call = "INVOKE_DEFAULT" if by == "material_name" else "EXEC_DEFAULT"  # menus invoke, the search executes
+    assert bpy.ops.object.timbermesh_material_choose(call, **{by: name}) == {"FINISHED"}
 
 
 def test_a_slot_gets_a_name_of_the_game(game: Path, box: Any, clean_blender: Any) -> None:
@@ -142,7 +143,7 @@ def test_a_slot_gets_a_name_of_the_game(game: Path, box: Any, clean_blender: Any
     assert dirt.name == "Dirt"
     own = bpy.data.materials.new("My wood")
     slot.material = own
-    choose("Windows.IronTeeth", collection="IronTeeth")
+    choose("Windows.IronTeeth", by="found")
     assert (slot.material, own.name) == (own, "Windows.IronTeeth")
     slot.material = other = bpy.data.materials.new("Other")
     choose("Dirt")
@@ -153,10 +154,16 @@ def test_names_are_listed_by_collection_and_include_the_mod(game: Path, box: Any
     from meshferry.operators.families.timbermesh import materials
 
     def listed(collection: str) -> list[str]:
-        return [name for name, _label, _text in materials._choices(SimpleNamespace(collection=collection), None)]
+        layout = MagicMock()
+        layout.row.return_value = layout
+        context = SimpleNamespace(object=box, timbermesh_collection=collection)
+        menu = materials.TIMBERMESH_MT_collection if collection else materials.TIMBERMESH_MT_materials
+        menu.draw(SimpleNamespace(layout=layout), context)
+        return [call.kwargs["text"] for call in (layout.operator if collection else layout.menu).call_args_list]
 
+    assert listed("") == ["Common", "Folktails", "IronTeeth"]
     assert listed("Folktails") == ["BaseWood_Brown.Folktails", "BaseMetal.Folktails"]
-    assert listed("")[:3] == ["Dirt", "Water", "BaseWood_Brown.Folktails"]
+    assert [name for name, _label, _text in materials._choices(None, None)][:2] == ["Dirt", "Water"]
     models = make_mod(tmp_path / "mod", Folktails=blueprint("Folktails", ["Ice"], "Materials#append"))
     box.users_collection[0].meshferry.file.path = str(models / "Lodge.timbermesh")
     box.users_collection[0].meshferry.file.owner = "Lodge"
@@ -164,7 +171,7 @@ def test_names_are_listed_by_collection_and_include_the_mod(game: Path, box: Any
 
 
 def test_the_built_in_list_serves_without_the_game(box: Any) -> None:
-    choose("BaseWood_Brown.IronTeeth", collection="IronTeeth")
+    choose("BaseWood_Brown.IronTeeth", by="found")
     assert box.material_slots[0].material.name == "BaseWood_Brown.IronTeeth"
 
 

@@ -56,6 +56,6 @@ HOOKS = Hooks(
     check=Check,
     draw_collection_entries=exporters.draw_collection_entries,
     sidebar=TIMBERMESH_PT_sidebar,
-    panels=(*PANELS, *materials.PANELS),
+    panels=PANELS,
     modules=(exporters, objects, materials),
 )

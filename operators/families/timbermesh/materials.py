@@ -16,9 +16,12 @@ from ....io_formats.timbermesh.game_folder import EXAMPLE_MODELS, find_example_m
 from ....io_formats.timbermesh.material_names import MaterialNames, material_names
 from ....io_formats.timbermesh.options import GAME
 from ...finding_fixes import rename_material
-from ...preferences import PACKAGE, preferences, preferred_path
-from ...sidebar import Sidebar, homes_of
-from ...translations import CONTEXT, classes_factory, rpt_
+from ...preferences import preferred_path
+from ...sidebar import homes_of
+from ...translations import classes_factory, rpt_
+
+_COLLECTION = "timbermesh_collection"
+"""Name in the context by which a menu passes the collection to its submenu."""
 
 _Items = list[tuple[str, str, str]]
 
@@ -40,11 +43,8 @@ def _items(groups: tuple[tuple[str, tuple[str, ...]], ...]) -> _Items:
     return [(name, name, ", ".join(found)) for name, found in collections.items()]
 
 
-def _choices(owner: Any, context: Any) -> _Items:
-    """Return the items of all collections, or of the one that a menu set."""
-    found = names_for(context or bpy.context).collections
-    groups = {owner.collection: found[owner.collection]} if owner.collection in found else found
-    return _items(tuple(groups.items()))
+def _choices(_operator: Any, context: Any) -> _Items:
+    return _items(tuple(names_for(context or bpy.context).collections.items()))
 
 
 class OBJECT_OT_timbermesh_material_choose(bpy.types.Operator):
@@ -57,12 +57,12 @@ class OBJECT_OT_timbermesh_material_choose(bpy.types.Operator):
         "slot's own material under that name"
     )
     bl_options = {"REGISTER", "UNDO"}
-    bl_property = "material_name"
+    bl_property = "found"
 
-    collection: StringProperty(
-        name="Collection", description="Collection of the listed names; empty: all", options={"HIDDEN", "SKIP_SAVE"}
+    material_name: StringProperty(name="Material", description="Name of the material", options={"SKIP_SAVE"})
+    found: EnumProperty(
+        name="Found", description="Name chosen in the search", items=_choices, options={"HIDDEN", "SKIP_SAVE"}
     )
-    material_name: EnumProperty(name="Material", description="Name of a material of the game", items=_choices)
 
     @classmethod
     def poll(cls, context: Any) -> bool:
@@ -77,13 +77,20 @@ class OBJECT_OT_timbermesh_material_choose(bpy.types.Operator):
         return True
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Open a search of the names."""
+        """Open a search of the names, unless a menu or script gave one."""
+        if self.material_name:
+            return self.execute(context)
         context.window_manager.invoke_search_popup(self)
-        return {"FINISHED"}
+        return {"RUNNING_MODAL"}
 
     def execute(self, context: Any) -> set[str]:
         """Assign, rename or add a material."""
-        name = self.material_name
+        if not self.material_name and self.properties.is_property_set("found"):
+            self.material_name = self.found
+        name = self.material_name.strip()
+        if not name:
+            self.report({"ERROR"}, rpt_("No name given"))
+            return {"CANCELLED"}
         slot, material = assign_name(context.object, name, names_for(context))
         text = rpt_("Renamed '{}' to '{}'").format(material, name) if material else rpt_("Assigned '{}'").format(name)
         self.report({"INFO"}, text)
@@ -148,7 +155,7 @@ class OBJECT_OT_timbermesh_materials_append(bpy.types.Operator):
 
 
 class TIMBERMESH_MT_materials(bpy.types.Menu):
-    """Menu with a list of names for each collection, such as a faction."""
+    """Menu of the collections of materials, such as factions."""
 
     bl_idname = "TIMBERMESH_MT_materials"
     bl_label = "Materials by Collection"
@@ -156,51 +163,31 @@ class TIMBERMESH_MT_materials(bpy.types.Menu):
     def draw(self, context: Any) -> None:
         """Draw a submenu for each collection."""
         for collection in names_for(context).collections:
-            entry = self.layout.operator_menu_enum(
-                OBJECT_OT_timbermesh_material_choose.bl_idname, "material_name", text=collection, translate=False
-            )
-            entry.collection = collection
+            row = self.layout.row()
+            row.context_string_set(_COLLECTION, collection)
+            row.menu(TIMBERMESH_MT_collection.bl_idname, text=collection, translate=False)
 
 
-class TIMBERMESH_PT_materials(Sidebar, bpy.types.Panel):
-    """Panel with the material slots of the active object and the names of the game."""
+class TIMBERMESH_MT_collection(bpy.types.Menu):
+    """Menu of the materials of one collection."""
 
-    bl_parent_id = "TIMBERMESH_PT_sidebar"
+    bl_idname = "TIMBERMESH_MT_collection"
     bl_label = "Materials"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """Require an object with material slots."""
-        return context.object is not None and hasattr(context.object.data, "materials")
 
     def draw(self, context: Any) -> None:
-        """Draw the slots, the choice of names, and the button for the example models or the preferences."""
-        layout = self.layout
-        item = context.object
-        layout.template_list("MATERIAL_UL_matslots", "", item, "material_slots", item, "active_material_index", rows=3)
-        row = layout.row(align=True)
-        row.operator(
-            OBJECT_OT_timbermesh_material_choose.bl_idname, text="Choose Name…", text_ctxt=CONTEXT, icon="VIEWZOOM"
-        )
-        row.menu(TIMBERMESH_MT_materials.bl_idname, text="By Collection", text_ctxt=CONTEXT)
-        folder = preferred_path(GAME)
-        if folder and find_example_models(folder) is not None:
-            layout.operator(
-                OBJECT_OT_timbermesh_materials_append.bl_idname,
-                text="Append Materials",
-                text_ctxt=CONTEXT,
-                icon="APPEND_BLEND",
+        """Draw an entry for each name of the collection that the parent menu set."""
+        for name in names_for(context).collections.get(getattr(context, _COLLECTION, ""), ()):
+            entry = self.layout.operator(
+                OBJECT_OT_timbermesh_material_choose.bl_idname, text=name, translate=False, icon="MATERIAL"
             )
-        elif not folder and preferences() is not None:
-            button = layout.operator(
-                "preferences.addon_show", text="Set the Game's Folder…", text_ctxt=CONTEXT, icon="FILE_FOLDER"
-            )
-            button.module = PACKAGE
+            entry.material_name = name
 
-
-PANELS = (TIMBERMESH_PT_materials,)
 
 register, unregister = classes_factory(
-    (OBJECT_OT_timbermesh_material_choose, OBJECT_OT_timbermesh_materials_append, TIMBERMESH_MT_materials)
+    (
+        OBJECT_OT_timbermesh_material_choose,
+        OBJECT_OT_timbermesh_materials_append,
+        TIMBERMESH_MT_collection,
+        TIMBERMESH_MT_materials,
+    )
 )

@@ -6,10 +6,14 @@ import bpy
 
 from ....blender_data.node_marks import MARK
 from ....io_formats.registry import TIMBERMESH
+from ....io_formats.timbermesh.game_folder import find_example_models
+from ....io_formats.timbermesh.options import GAME
 from ...finding_list import draw_findings
 from ...mesh_normals import has_free_normals
+from ...preferences import PACKAGE, preferences, preferred_path
 from ...sidebar import Sidebar, actions_of, concerns, draw_actions, is_renamed
 from ...translations import CONTEXT
+from . import materials
 
 
 class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
@@ -94,6 +98,46 @@ class TIMBERMESH_PT_kept(Sidebar, bpy.types.Panel):
             layout.prop(layer, "name", text=layer.attribute, translate=False)
 
 
+class TIMBERMESH_PT_materials(Sidebar, bpy.types.Panel):
+    """Panel with the material slots of the active object and the names of the game."""
+
+    bl_parent_id = "TIMBERMESH_PT_sidebar"
+    bl_label = "Materials"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require an object with material slots."""
+        return context.object is not None and hasattr(context.object.data, "materials")
+
+    def draw(self, context: Any) -> None:
+        """Draw the slots, the choice of names, and the button for the example models or the preferences."""
+        layout = self.layout
+        item = context.object
+        layout.template_list("MATERIAL_UL_matslots", "", item, "material_slots", item, "active_material_index", rows=3)
+        row = layout.row(align=True)
+        row.operator(
+            materials.OBJECT_OT_timbermesh_material_choose.bl_idname,
+            text="Choose Name…",
+            text_ctxt=CONTEXT,
+            icon="VIEWZOOM",
+        )
+        row.menu(materials.TIMBERMESH_MT_materials.bl_idname, text="By Collection", text_ctxt=CONTEXT)
+        folder = preferred_path(GAME)
+        if folder and find_example_models(folder) is not None:
+            layout.operator(
+                materials.OBJECT_OT_timbermesh_materials_append.bl_idname,
+                text="Append Materials",
+                text_ctxt=CONTEXT,
+                icon="APPEND_BLEND",
+            )
+        elif not folder and preferences() is not None:
+            button = layout.operator(
+                "preferences.addon_show", text="Set the Game's Folder…", text_ctxt=CONTEXT, icon="FILE_FOLDER"
+            )
+            button.module = PACKAGE
+
+
 class TIMBERMESH_PT_clip(Sidebar, bpy.types.Panel):
     """Panel with the active object's actions as animation clips of the file."""
 
@@ -144,4 +188,10 @@ def custom_layers_of(item: Any) -> list[Any]:
     return list(item.data.meshferry.custom_layers) if item.type == "MESH" else []
 
 
-PANELS = (TIMBERMESH_PT_object, TIMBERMESH_PT_kept, TIMBERMESH_PT_clip, TIMBERMESH_PT_collection)
+PANELS = (
+    TIMBERMESH_PT_object,
+    TIMBERMESH_PT_kept,
+    TIMBERMESH_PT_materials,
+    TIMBERMESH_PT_clip,
+    TIMBERMESH_PT_collection,
+)
