@@ -118,7 +118,7 @@ def assign_name(item: Any, name: str, known: MaterialNames) -> tuple[int, str]:
         old_name = str(old.name)
         rename_material(old, name)
         return slot.slot_index, old_name
-    slot.material = MaterialFinder(use_existing=True, library="").find(name, "")
+    slot.material = MaterialFinder(use_existing=True, library="").find(name)
     return slot.slot_index, ""
 
 
