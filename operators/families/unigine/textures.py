@@ -1,7 +1,5 @@
 """Find Missing Textures: complete materials of a project by the files of another folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
