@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import zlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
@@ -71,17 +70,10 @@ def edits_of(item: bpy.types.Object) -> list[str] | None:
         return None
     old = json.loads(data.meshferry.fingerprint)
     new = {**dict(_checksums(data)), **dict(_color_checksums(data)), **_weight_checksums(item, old)}
-    found = [label for label in dict.fromkeys([*old, *new]) if not _is_same(old.get(label), new.get(label))]
+    found = [label for label in dict.fromkeys([*old, *new]) if old.get(label) != new.get(label)]
     if len(data.materials) != len(json.loads(data.meshferry.slot_names or "[]")):
         found.append("material slots")
     return found
-
-
-def _is_same(old: float | None, new: float | None) -> bool:
-    """Return whether two checksums are equal; sums of shape keys may differ by the rounding of edit mode."""
-    if isinstance(old, float) and isinstance(new, float):
-        return math.isclose(old, new, rel_tol=1e-6, abs_tol=1e-9)
-    return old == new
 
 
 def _is_bone_edited(bone: bpy.types.Bone) -> bool:

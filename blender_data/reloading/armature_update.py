@@ -36,14 +36,18 @@ def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.A
     stand_in = bpy.data.objects.new("Meshferry", old)  # the user's object may be hidden
     try:
         with edit_mode(context, stand_in):
+            edit_bones = old.edit_bones
+            connected = {bone.name for bone in edit_bones if bone.use_connect} | {bone.name for bone in moved}
+            for bone in edit_bones:
+                bone.use_connect = bone.use_connect and bone.name not in new.bones  # connected bones move each other
             for bone in moved:
-                _place(old.edit_bones.get(bone.name) or old.edit_bones.new(bone.name), bone)
+                _place(edit_bones.get(bone.name) or edit_bones.new(bone.name), bone)
             for bone in new.bones:
-                edited = old.edit_bones[bone.name]
                 if bone in hung or bone.name not in before:
-                    edited.parent = old.edit_bones[bone.parent.name] if bone.parent is not None else None
-                if not bone.use_connect or bone in moved:
-                    edited.use_connect = bone.use_connect
+                    edit_bones[bone.name].parent = edit_bones[bone.parent.name] if bone.parent is not None else None
+            for bone in new.bones:
+                if bone.use_connect and bone.name in connected:
+                    _connect(edit_bones[bone.name])
     finally:
         bpy.data.objects.remove(stand_in)
     for bone in new.bones:
@@ -57,9 +61,16 @@ def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.A
 
 
 def _place(edited: bpy.types.EditBone, bone: bpy.types.Bone) -> None:
-    edited.use_connect = False
     edited.head, edited.tail = (0.0, 0.0, 0.0), (0.0, bone.length, 0.0)
     edited.matrix = bone.matrix_local
+
+
+def _connect(edited: bpy.types.EditBone) -> None:
+    """Connect a bone to its parent, unless that would move it."""
+    parent = edited.parent
+    edited.use_connect = parent is not None and (parent.tail - edited.head).length <= _SAME * max(
+        1.0, edited.head.length
+    )
 
 
 def _is_same(old: bpy.types.Bone, new: bpy.types.Bone) -> bool:

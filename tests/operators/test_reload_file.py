@@ -310,6 +310,14 @@ def test_a_failed_reload_leaves_everything(clean_blender, tmp_path):
     lamp = bpy.data.objects["lamp"]
     lamp.data.vertices[0].co.z += 1
     before, points = state(bpy), heights(lamp)
+    bpy.context.view_layer.objects.active = bpy.data.objects["lamp Armature"]
+    clip = imported(bpy, tmp_path, "lamp_nod.anim")
+    before = state(bpy)
+    clip.write_bytes(b"an13broken")
+    with pytest.raises(RuntimeError):
+        bpy.ops.import_scene.meshferry_reload()  # the mesh was imported, the animation fails
+    assert (state(bpy), heights(lamp)) == (before, points)
+    clip.unlink()
     for content, cause in (
         (path.read_bytes()[:200], r"lamp\.mesh: "),
         ((EXAMPLES / "windmill.timbermesh").read_bytes(), "is a Timbermesh.* now, but was a UNIGINE"),
@@ -405,7 +413,7 @@ def test_copies_of_the_user_stay(clean_blender, tmp_path, capfd):
     copy = vase.copy()
     copy.data = vase.data.copy()
     vase.users_collection[0].objects.link(copy)
-    vase.name = "Old Vase"
+    vase.name = "wide vase"
     before = heights(copy)
     edit_file(path, raise_points)
     reload(bpy, copy)
@@ -467,3 +475,38 @@ def test_painted_colors_are_listed(clean_blender, kind):
     assert edits_of(item) == []
     item.data.color_attributes[0].data[1].color_srgb = (1, 0, 0, 1)
     assert edits_of(item) == ["attribute 'Color'"]
+
+
+def test_a_duplicate_of_the_collection_stays(clean_blender, tmp_path):
+    bpy = clean_blender
+    path = imported(bpy, tmp_path, "vase.data", "mesh_serializer")
+    collection, vase = bpy.data.collections["vase"], bpy.data.objects["vase"]
+    other, copy = collection.copy(), vase.copy()
+    copy.data = vase.data.copy()
+    bpy.context.scene.collection.children.link(other)
+    other.objects.unlink(vase)
+    other.objects.link(copy)
+    before = heights(vase)
+    edit_file(path, raise_points)
+    reload(bpy, copy)
+    assert (heights(copy)[1] > before[1], heights(vase)) == (True, before)
+    assert {item.name for item in bpy.data.objects} == {"vase", "vase.001"}
+
+
+def test_edited_bones_get_their_place_and_connection_back(clean_blender, tmp_path):
+    bpy = clean_blender
+    imported(bpy, tmp_path, "tunic.llmesh", "second_life")
+    rig = bpy.data.objects["tunic Armature"]
+    before = {bone.name: (bone.use_connect, bone.matrix_local.copy()) for bone in rig.data.bones}
+    connected = [name for name, (is_connected, _matrix) in before.items() if is_connected]
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for name in connected[:3]:
+        rig.data.edit_bones[name].use_connect = False
+        rig.data.edit_bones[name].head.x += 0.1
+    bpy.ops.object.mode_set(mode="OBJECT")
+    reload(bpy, rig)
+    assert connected
+    for bone in rig.data.bones:
+        assert bone.use_connect == before[bone.name][0]
+        assert np.allclose(bone.matrix_local, before[bone.name][1], atol=1e-6)
