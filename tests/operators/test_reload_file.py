@@ -301,6 +301,10 @@ def test_animations_on_an_armature_of_the_user_are_reloaded(clean_blender, tmp_p
     reload(bpy, rig)
     assert state(bpy) == before
     assert rig.animation_data.action.meshferry.frame_count == 2 * frames
+    clip.write_bytes(b"an13broken")
+    with pytest.raises(RuntimeError, match=r"lamp_nod\.anim: "):
+        bpy.ops.import_scene.meshferry_reload()
+    assert state(bpy) == before
     assert {bone.name: bone.matrix_local for bone in rig.data.bones} == bones
 
 
@@ -510,3 +514,17 @@ def test_edited_bones_get_their_place_and_connection_back(clean_blender, tmp_pat
     for bone in rig.data.bones:
         assert bone.use_connect == before[bone.name][0]
         assert np.allclose(bone.matrix_local, before[bone.name][1], atol=1e-6)
+
+
+def test_files_that_share_an_armature_are_reloaded_alone(clean_blender, tmp_path):
+    bpy = clean_blender
+    paths = [Path(shutil.copy(EXAMPLES / "tunic.llmesh", tmp_path / name)) for name in ("one.llmesh", "two.llmesh")]
+    files = [{"name": path.name} for path in paths]
+    bpy.ops.import_scene.second_life(directory=str(tmp_path), files=files)
+    rig = next(item for item in bpy.data.objects if item.type == "ARMATURE")
+    before = state(bpy)
+    for name in ("one", "two"):
+        item = bpy.data.objects[name]
+        reload(bpy, item)
+        assert item.parent == item.modifiers[0].object == rig
+        assert state(bpy) == before
