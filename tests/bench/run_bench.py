@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "bench"
 GROUPS = {
     "timbermesh": ("import", "export", "memory", "growth"),
-    "unigine": ("read", "import", "export", "rigged", "animation"),
+    "unigine": ("read", "import", "export", "rigged", "animation", "project"),
     "second_life": ("import", "export", "animation"),
     "batch": ("library", "exchange", "million", "memory"),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import bpy
 
-from . import models, peers, rigs
+from . import models, peers, rigs, unigine_projects
 from .measure import Row, Task, in_turns, ratio_row
 
 EXACT = {"normals": "EXACT"}
@@ -170,10 +170,17 @@ def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     ]
 
 
+def project(_triangles: int, rounds: int, folder: Path) -> list[Row]:
+    """Compare listing a project with listing its folder."""
+    mesh = Path(__file__).resolve().parents[3] / "examples" / "lamp.mesh"
+    return unigine_projects.rows(rounds, folder, mesh)
+
+
 GROUPS: dict[str, Callable[[int, int, Path], list[Row]]] = {
     "read": reading,
     "import": importing,
     "export": exporting,
     "rigged": rigged,
     "animation": animation,
+    "project": project,
 }
