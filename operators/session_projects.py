@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..blender_data.steps import Steps, without_bpy
 from ..io_formats.api import read_scene
-from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.projects import Projects
 
 if TYPE_CHECKING:
@@ -20,6 +19,10 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class ReadingCancelledError(Exception):
+    """The user cancelled the import that the thread reads for."""
 
 
 @functools.cache
@@ -36,7 +39,7 @@ def project_steps(
 
     def check() -> None:
         if cancelled.is_set():
-            raise MeshferryError("Cancelled")
+            raise ReadingCancelledError
 
     def call() -> T:
         projects = session_projects()

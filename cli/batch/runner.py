@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,7 +44,7 @@ from .sources.archives import ArchiveReader
 from .sources.search import find
 from .state import State, locked
 from .summary import Summary
-from .tasks import REPORT_FILE, STATE_FOLDER, LoadedTask, Result, Source, Status, Task, TaskKind
+from .tasks import PROJECTS_FOLDER, REPORT_FILE, STATE_FOLDER, LoadedTask, Result, Source, Status, Task, TaskKind
 from .workers.messages import Setup
 from .workers.pool import Pool
 from .workers.resources import available_cores
@@ -208,7 +208,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
         return _preview(arguments, output, reporter)
     problem: BaseException | None = None
     report = None
-    with locked(output), Progress(reporter, output) as progress:
+    with locked(output), _emptied(output / STATE_FOLDER / PROJECTS_FOLDER), Progress(reporter, output) as progress:
         sweep(output)
         plan = make_plan(arguments, output, progress)
         progress.plan = plan
@@ -250,6 +250,16 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
         names = ", ".join(f"'{name}'" for name in unknown)
         reporter.fail("batch", MeshferryError(f"--rename-clip: no file has an animation {names}"))
     return 0 if summary.is_good and problem is None and not unknown else 1
+
+
+@contextmanager
+def _emptied(folder: Path) -> Iterator[None]:
+    """Remove a folder with everything in it before and after a block."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _preview(arguments: argparse.Namespace, output: Path, reporter: Reporter) -> int:

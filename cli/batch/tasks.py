@@ -6,6 +6,7 @@ A batch stores its state in the folder ``meshferry-batch`` of the output folder:
     state.sqlite     one row for each finished task
     journal.jsonl    the same as JSON lines, for other programs; the last line of a target counts
     shards/          journals of the parts of the plan that other machines converted, until the driver merges them
+    projects/        what the workers found out about the projects of the sources; removed at the end of a run
     pictures/        small pictures for the report and for assets, named after the hash of the source
     report.html      if ``--report`` was given
 
@@ -24,6 +25,7 @@ STATE_FILE = "state.sqlite"
 JOURNAL_FILE = "journal.jsonl"
 SHARDS_FOLDER = "shards"
 PICTURES_FOLDER = "pictures"
+PROJECTS_FOLDER = "projects"
 REPORT_FILE = "report.html"
 
 

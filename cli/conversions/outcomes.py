@@ -31,7 +31,7 @@ class Settings:
     """Whether each file is flushed to disk; see ``atomic_write.replace_file``."""
     dry_run: bool = False
     """Whether to write nothing, and only report files and losses."""
-    projects: Projects = field(default_factory=lambda: Projects(is_fixed=True))
+    projects: Projects = field(default_factory=lambda: Projects(is_fixed=True), compare=False)
     """The projects that are open in this run."""
     is_compressed: bool = False
     """Whether .blend files are compressed."""

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
+from ..disk.shared_results import SharedResults
+
 ProjectT = TypeVar("ProjectT", bound="OpenProject")
 _CHECK_INTERVAL = 2.0
 """Seconds for which an open project counts as unchanged."""
@@ -39,10 +41,13 @@ class Projects:
     ----------
     is_fixed:
         Whether projects stay as they were when they were opened. Otherwise, changed ones are opened again.
+    store:
+        Folder for what several processes find out about projects only once; None for a single process.
     """
 
-    def __init__(self, *, is_fixed: bool = False) -> None:
+    def __init__(self, *, is_fixed: bool = False, store: Path | None = None) -> None:
         self._is_fixed = is_fixed
+        self._store = SharedResults(store, self.check) if store is not None else None
         self._caller = _Caller()
         self._open: dict[Path, tuple[Any, float]] = {}
         self._roots: dict[Path, tuple[Path | None, float]] = {}
@@ -60,6 +65,20 @@ class Projects:
     def check(self) -> None:
         """Raise the exception that cancels the current work; called now and then while projects are read."""
         self._caller.check()
+
+    def shared(self, root: Path, kind: str, make: Callable[[], Any]) -> Any:
+        """Return something about a project that all processes with the same store compute once.
+
+        Parameters
+        ----------
+        root:
+            Folder of the project.
+        kind:
+            Name of the result.
+        make:
+            Function that computes it; the result must be the same after encoding to JSON and decoding.
+        """
+        return self._store.get(f"{root}|{kind}", make) if self._store is not None else make()
 
     def open(self, root: Path, make: Callable[[], ProjectT]) -> ProjectT:
         """Return the project of a folder, which ``make`` opens if it is not open or has changed."""

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,6 +86,8 @@ class RootedFiles:
         refused.
     check:
         Called now and then while the folder is listed; it raises an exception to cancel.
+    known:
+        Paths of the files if the folder was listed already.
 
     Raises
     ------
@@ -100,6 +102,7 @@ class RootedFiles:
         most: int = MOST_FILES,
         is_partial: bool = False,
         check: Callable[[], object] | None = None,
+        known: Sequence[str] | None = None,
     ) -> None:
         self.root = Path(os.path.realpath(root))
         self._most = most
@@ -110,7 +113,10 @@ class RootedFiles:
         """Path of each file by its key."""
         self._stamps: dict[str, int] = {}
         """Modification time of each listed folder by its full path."""
-        self._add(str(self.root), "")
+        if known is None:
+            self._add(str(self.root), "")
+        else:
+            self.paths = {path_key(path): path for path in known if plain_path(path) == path}
 
     def _add(self, folder: str, prefix: str) -> None:
         """List a folder whose files get paths that start with ``prefix``."""

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from ....io_formats import api
 from ....io_formats.core.errors import FormatError, MeshferryError
+from ....io_formats.core.projects import Projects
 from ....io_formats.disk.atomic_write import refusal
 from ....io_formats.disk.file_names import PathTable
 from ...conversions import blender_formats
@@ -29,7 +30,7 @@ from ...conversions.file_naming import FileNames
 from ...inputs import file_key
 from ...reporting import cause, plain
 from ..plan import PlannedNames
-from ..tasks import LoadedTask, Result, Status, TaskKind
+from ..tasks import PROJECTS_FOLDER, STATE_FOLDER, LoadedTask, Result, Status, TaskKind
 from .messages import Setup
 from .resources import limited_cores
 
@@ -65,10 +66,11 @@ class Converter:
     def __init__(self, setup: Setup, session: BlendSession) -> None:
         parser = _Parser(allow_abbrev=False)
         add_conversion_arguments(parser)
-        self._settings = settings_of(parser.parse_args(setup.argv))
+        self._output = Path(setup.output).absolute()
+        projects = Projects(is_fixed=True, store=self._output / STATE_FOLDER / PROJECTS_FOLDER)
+        self._settings = replace(settings_of(parser.parse_args(setup.argv)), projects=projects)
         self._format = known_kind(setup.extension)[1]
         self._is_named = is_format_name(setup.extension)
-        self._output = Path(setup.output).absolute()
         self._roots = tuple(Path(root) for root in setup.roots)
         self._index = PlannedNames(Path(setup.plan))
         self._session = session

@@ -45,11 +45,20 @@ def open_project(path: Path, projects: Projects, chosen: str = "", *, is_scene: 
         return None
     is_partial = root is None
     place = root or data_folder(folder) or folder
+    return projects.open(place, lambda: _open(place, projects, is_partial=is_partial))
+
+
+def _open(root: Path, projects: Projects, *, is_partial: bool) -> Project:
+    """Return the project of a folder, whose files another process may have listed."""
     most = MOST_LONE_FILES if is_partial else MOST_FILES
-    return projects.open(
-        place,
-        lambda: Project(RootedFiles(place, most=most, is_partial=is_partial, check=projects.check), projects.check),
-    )
+    listed: list[RootedFiles] = []
+
+    def list_files() -> list[str]:
+        listed.append(RootedFiles(root, most=most, is_partial=is_partial, check=projects.check))
+        return list(listed[0].paths.values())
+
+    paths = projects.shared(root, f"files {most}", list_files)
+    return Project(listed[0] if listed else RootedFiles(root, known=paths), projects)
 
 
 def open_folder(folder: Path, projects: Projects) -> Project:

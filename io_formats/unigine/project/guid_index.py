@@ -7,11 +7,13 @@ Only if that fails are all ``.meta`` files read, once: reading 10,000 files take
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import PurePosixPath
+from typing import Any
 
 from ...core.errors import FormatError
+from ...core.projects import Projects
 from ...disk.rooted_files import RootedFiles, path_key
 from .metas import (
     GUID,
@@ -35,9 +37,9 @@ _GUID_LENGTH = 40
 class GuidIndex:
     """The runtimes and assets of a project by GUID."""
 
-    def __init__(self, files: RootedFiles, check: Callable[[], object]) -> None:
+    def __init__(self, files: RootedFiles, projects: Projects) -> None:
         self._files = files
-        self._check = check
+        self._projects = projects
         self.runtimes: dict[str, str] = {}
         """Path of each runtime by its GUID."""
         self._runtime_metas: dict[str, str] = {}
@@ -71,20 +73,26 @@ class GuidIndex:
     @cached_property
     def _mentions(self) -> dict[str, list[str]]:
         """The ``.meta`` files of assets that mention each GUID, in the order of their paths."""
+        found, unreadable = self._projects.shared(self._files.root, "metas", self._read_all_metas)
+        self.unreadable.update(unreadable)
+        return dict(found)
+
+    def _read_all_metas(self) -> list[Any]:
+        unreadable: dict[str, str] = {}
         found: dict[str, list[str]] = defaultdict(list)
         metas = sorted(key for key in self._files.paths if key.endswith(META) and RUNTIMES not in key)
         for number, key in enumerate(metas):
             if number % 100 == 0:
-                self._check()
+                self._projects.check()
             path = self._files.paths[key]
             try:
                 data = self._files.read(path, META_LIMIT)
             except FormatError as problem:
-                self.unreadable[path] = str(problem)
+                unreadable[path] = str(problem)
                 continue
             for guid in set(mentioned_guids(data)):
                 found[guid].append(path)
-        return found
+        return [found, unreadable]
 
     def meta_of(self, path: str) -> AssetMeta | None:
         """Return what the ``.meta`` file of an asset states, or None without a readable one."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ...core.errors import FormatError
+from ...core.projects import Projects
 from ...disk.rooted_files import READ_LIMIT, RootedFiles, path_key
 from ...passes.lod import without_level
 from .engine import engine_path
@@ -32,17 +34,18 @@ class Project:
     ----------
     files:
         The files of the project's folder, usually named ``data``.
-    check:
-        Called now and then during long work; it raises an exception to cancel.
+    projects:
+        The projects that are open, which share results with other processes and know whether work is cancelled.
     """
 
-    def __init__(self, files: RootedFiles, check: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, files: RootedFiles, projects: Projects | None = None) -> None:
         self.files = files
         self.root = files.root
-        self._check = check
+        self._projects = projects or Projects()
+        check = self._projects.check
         problems: dict[str, str] = {}
         add_mounts(files, problems)
-        self._guids = GuidIndex(files, check)
+        self._guids = GuidIndex(files, self._projects)
         self._guids.unreadable.update(problems)
         self._materials = MaterialLibrary(files, self._guids, check)
 
@@ -223,7 +226,15 @@ class Project:
     @cached_property
     def _uses(self) -> dict[str, SurfaceUses]:
         """How often each material is on each surface of each mesh, by :func:`.mesh_uses.mesh_key`."""
-        return uses_of_meshes(self.files, self._check, self.unreadable)
+        found, unreadable = self._projects.shared(self.root, "uses", self._find_uses)
+        self.unreadable.update(unreadable)
+        return {
+            mesh: {surface: Counter(counts) for surface, counts in surfaces.items()} for mesh, surfaces in found.items()
+        }
+
+    def _find_uses(self) -> list[Any]:
+        unreadable: dict[str, str] = {}
+        return [uses_of_meshes(self.files, self._projects.check, unreadable), unreadable]
 
 
 def _joined(uses: Iterable[SurfaceUses]) -> SurfaceUses:

@@ -9,7 +9,9 @@ import pytest
 import unigine_bytes
 from meshferry.io_formats import api
 from meshferry.io_formats.core.projects import Projects
+from meshferry.io_formats.disk import rooted_files
 from meshferry.io_formats.registry import UNIGINE_MESH
+from meshferry.io_formats.unigine.project import project
 from unigine_projects import asset_meta, guid, material, mesh_node, runtime_path, scene, write_project
 
 MESH, OAK, BIRCH, FBX = guid(1), guid(2), guid(3), guid(4)
@@ -101,3 +103,17 @@ def test_materials_of_a_container_hold_for_all_levels(tmp_path: Path) -> None:
     names = ["Face", "Face_lod_0", "Face_LOD_12", "oak_lod_1", "other"]
     found = project.materials_of_mesh(path, names)
     assert found == {"Face": OAK, "Face_lod_0": OAK, "Face_LOD_12": OAK, "oak_lod_1": OAK}
+
+
+def test_processes_share_what_they_find_out(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = data / runtime_path(MESH, "mesh")
+    store = tmp_path / "store"
+    first = api.read_scene(path, projects=Projects(is_fixed=True, store=store))
+    monkeypatch.setattr(rooted_files, "_list_folder", lambda *_: pytest.fail("listed again"))
+    monkeypatch.setattr(project, "uses_of_meshes", lambda *_: pytest.fail("searched again"))
+    second = api.read_scene(path, projects=Projects(is_fixed=True, store=store))
+    assert second.nodes[0].mesh is not None
+    assert second.nodes[0].mesh.materials == ["oak"]
+    assert second.materials == first.materials
+    with pytest.raises(pytest.fail.Exception):
+        api.read_scene(path, projects=Projects(is_fixed=True))
