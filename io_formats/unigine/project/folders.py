@@ -70,7 +70,7 @@ def open_folder(folder: Path, projects: Projects) -> Project:
         The folder has more files than the limit.
     """
     place = project_folder(folder) or chosen_folder(folder) or folder
-    return projects.open(place, lambda: Project(RootedFiles(place, check=projects.check), projects.check))
+    return projects.open(place, lambda: _open(place, projects, is_partial=False))
 
 
 def _has_asset_meta(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""References of a scene in the project that its file lies in."""
+"""References of a scene in the project that its file is in."""
 
 from __future__ import annotations
 
