@@ -15,6 +15,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ...io_formats.core.capabilities import Capabilities, length_refusal
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Clip, TransformTrack
@@ -36,6 +37,9 @@ _STILL = 2e-6
 _STILL_AS_SAMPLED = 5e-5
 """The same for matrices of the pose in single precision, where joints that do not move would be a loss: an animation of
 low priority could then no longer move them."""
+
+_SAME_LENGTH = 1e-3
+"""Seconds by which a clip may be longer than the target accepts, since files store lengths in single precision."""
 
 _CHUNK = 16
 """Number of joints computed at a time, so that the arrays fit the processor's cache."""
@@ -100,11 +104,12 @@ def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.type
 class JointSampler:
     """Read the clips of the armatures of one export; warnings are in ``notices``."""
 
-    def __init__(self, context: bpy.types.Context, options: ExportOptions, *, to_end: bool = False) -> None:
+    def __init__(self, context: bpy.types.Context, options: ExportOptions, capabilities: Capabilities) -> None:
         self.context = context
         self.options = options
-        self.to_end = to_end
+        self.to_end = capabilities.keyed_clips
         """Whether clips end exactly where their actions end, also between two frames."""
+        self.longest = capabilities.longest_clip
         self.notices: list[str] = []
         self.sampled: list[str] = []
         """Names of the clips that needed Blender to set each frame."""
@@ -138,6 +143,8 @@ class JointSampler:
                 clips[place] = self._read(rig, source, reset_channels)
         if sampled:
             self._require_evaluated(rig, sampled)
+            if len(sources) == 1:  # of several, the others are exported
+                self._require_length(sampled[0])
             blocks = rig.found.animated
             with scene_state.kept(self.context, blocks, played(sampled)), scene_state.posed(self.context, [rig.thing]):
                 rest = scene_state.animated_values(blocks, played(sampled))
@@ -159,6 +166,12 @@ class JointSampler:
                 f"'{rig.thing.name}' is disabled in viewports or in an excluded collection, where constraints, drivers "
                 f"and NLA strips move nothing; enable it to export {listed([source.name for source in sampled])}"
             )
+
+    def _require_length(self, source: ClipSource) -> None:
+        """Raise an error for a clip that the target refuses, before its frames are set one by one."""
+        seconds = (source.end - source.start) / scene_rate(self.context.scene)
+        if 0 < self.longest < seconds - _SAME_LENGTH:
+            raise length_refusal(source.name, seconds, self.longest)
 
     def _channels_to_reset(self, rig: _Rig, sources: list[ClipSource]) -> set[tuple[str, str]]:
         """Return the channels of bones that are reset to rest in clips that do not key them.

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .errors import ExportError
+from .findings import Elements, error
 from .messages import counted, listed
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ class Capabilities:
     """Whether a file is a single mesh, into which all objects are joined."""
     joins_clips: bool = False
     """Whether a file has a single time line, which can hold only one animation."""
+    longest_clip: float = 0.0
+    """Length in seconds above which the target refuses an animation; 0 if there is no limit."""
     knows_joint: Callable[[str], bool] | None = None
     """Function that returns whether the target has a joint of this name in a skeleton of its own; None if files define
     all joints."""
@@ -63,6 +67,15 @@ class Capabilities:
     @property
     def clips(self) -> bool:
         return self.node_clips or self.joint_clips or self.vertex_clips
+
+
+def length_refusal(name: str, seconds: float, longest: float) -> ExportError:
+    """Return the error for an animation that is longer than the target accepts."""
+    message = (
+        f"'{name}' is {seconds:.1f} s long, and viewers refuse more than {longest:.0f} s; "
+        "shorten it, or export a part of it"
+    )
+    return ExportError(message, [error("", message, Elements("milliseconds", "", (round(longest * 1000),)))])
 
 
 @dataclass(frozen=True)

@@ -157,11 +157,14 @@ def _animation_writing() -> Writing[SecondLifeAnimation]:
     return Writing(writer, scene_mapping, checks)
 
 
+_ANIMATION = Capabilities(
+    skeletons=True, joint_clips=True, keyed_clips=True, longest_clip=animation_options.LONGEST, knows_joint=_knows_joint
+)
 SECOND_LIFE_ANIMATION = FileFormat(
     name="second_life_animation",
     label="Second Life Animation",
     extensions=(".anim",),
-    capabilities=Capabilities(skeletons=True, joint_clips=True, keyed_clips=True, knows_joint=_knows_joint),
+    capabilities=_ANIMATION,
     writing=_animation_writing,
     sniffing=_animation_sniffing,
     reading=_animation_reading,
@@ -191,7 +194,7 @@ SECOND_LIFE_BVH = FileFormat(
     name="second_life_bvh",
     label="Second Life BVH",
     extensions=(".bvh",),
-    capabilities=Capabilities(skeletons=True, joint_clips=True, keyed_clips=True, knows_joint=_knows_joint),
+    capabilities=_ANIMATION,
     ambiguous=(".bvh",),
     is_dropped=False,
     writing=_bvh_writing,

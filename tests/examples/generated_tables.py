@@ -53,6 +53,7 @@ CARRIES = {
     "influences": "Weights a vertex",
     "joint_clips": "Bone animation",
     "keyed_clips": "",
+    "longest_clip": "",
     "levels_of_detail": "Levels of detail",
     "physics": "Physics shapes",
     "placed_models": "",

@@ -117,7 +117,7 @@ def test_loop_check_and_preview(clean_blender, avatar):
     before = bpy.context.scene.use_preview_range
     bpy.ops.action.second_life_loop_preview()
     scene = bpy.context.scene
-    assert (scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end) == (True, 1, 25)
+    assert (scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end) == (True, 1, 24)
     bpy.ops.action.second_life_loop_preview()
     assert scene.use_preview_range == before
     head = [joint.name for joint in shown.joints].index("mHead")
@@ -212,3 +212,6 @@ def test_refusals_select_bones_and_frames(clean_blender, avatar):
     action.use_frame_range, action.frame_start, action.frame_end = True, 1, 24 * 70
     ((text, frame),) = selected_findings(bpy, avatar).items()
     assert "is 70.0 s long" in text and frame == 1 + 24 * 60
+    avatar.pose.bones["mHead"].constraints.new("LIMIT_ROTATION")
+    action.frame_end = 24 * 86400  # setting each frame of a day would take a day
+    assert "is 86400.0 s long" in next(iter(selected_findings(bpy, avatar)))

@@ -9,9 +9,10 @@ from ...core.messages import listed
 from .. import skeleton_table
 from . import codes, curves, looping, writer
 from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, text
-from .document_builder import LONGEST, MOST_BYTES
+from .document_builder import MOST_BYTES
 from .export_findings import bones, largest_joints, moment
 from .names import is_emote
+from .options import LONGEST
 
 _REFUSED = ("mRoot", "mScreen")
 _HIGHEST_PRIORITY = 6

@@ -19,8 +19,6 @@ Floats = npt.NDArray[np.float64]
 
 MOST_BYTES = 250_000
 """Size in bytes above which the grid refuses an upload."""
-LONGEST = 60.0
-"""Length in seconds above which the viewer refuses an animation."""
 TOLERANCES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0)
 """Tolerances in degrees, tried in order until the file is small enough."""
 _METRES_PER_DEGREE = 0.01
@@ -96,7 +94,7 @@ def reduced(
             return Reduced(document, degrees, samples, size)
     raise refusal(
         f"The animation has {size:,} bytes, more than the {MOST_BYTES:,} that an upload may "
-        "have; shorten it, animate fewer joints, or lower its frame rate",
+        f"have; {'' if reduce else 'switch Reduce Keys on, '}shorten it, animate fewer joints, or lower its frame rate",
         largest_joints(document.joints),
     )
 

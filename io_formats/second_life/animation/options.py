@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ...core.options import Choice, Option
 
+LONGEST = 60.0
+"""Length in seconds above which the viewer refuses an animation."""
+
 PRIORITY = Option(
     name="animation_priority",
     default="ACTION",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...core.capabilities import length_refusal
 from ...core.errors import ExportError
 from ...core.messages import counted, listed
 from ...core.options import resolve
@@ -20,7 +21,7 @@ from . import codes, curves, document_builder, export_findings, missing_parents,
 from .avatar_motion import AvatarMotion, motion_of
 from .document import FORMAT, LONGEST_CHAIN, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, text
 from .edited_keys import edited_joints
-from .options import EXPORT_OPTIONS, FIT, POSITIONS, PRIORITY, REDUCE
+from .options import EXPORT_OPTIONS, FIT, LONGEST, POSITIONS, PRIORITY, REDUCE
 from .scene_builder import scene_of
 
 Floats = npt.NDArray[np.float64]
@@ -174,7 +175,7 @@ def _from_samples(
     if not clip.is_pose:
         export_findings.warn_of_unknown_bones(clip, skeleton, motion, scene)
     export_findings.warn_of_scale(clip, skeleton, motion, scene)
-    if not motion.names:
+    if not motion.names or not len(motion.times):
         raise ExportError(f"'{clip.name}' animates no joint of the avatar")
     duration = _duration(clip, motion, original)
     document = _header(clip, duration, chosen)
@@ -239,12 +240,8 @@ def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | 
     if original is not None and abs(duration - original.duration) <= curves.precision(original.duration):
         return original.duration
     duration = duration or 1 / (clip.fps or DEFAULT_RATE)
-    if duration > document_builder.LONGEST:
-        raise export_findings.refusal(
-            f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {document_builder.LONGEST:.0f} s; "
-            "shorten it, or export a part of it",
-            export_findings.moment(document_builder.LONGEST),
-        )
+    if duration > LONGEST:
+        raise length_refusal(clip.name, duration, LONGEST)
     return duration
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.findings import Finding, error
-from ..animation.document_builder import LONGEST
+from ..animation.options import LONGEST
 from .document import Bvh
 
 

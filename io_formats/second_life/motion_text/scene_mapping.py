@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...core.capabilities import length_refusal
 from ...core.errors import ExportError, UnsupportedFormatError
 from ...core.messages import counted, listed
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
@@ -20,7 +21,7 @@ from .. import avatar_space, skeleton_table, skeletons
 from ..animation import export_findings
 from ..animation.avatar_motion import AvatarMotion, motion_of
 from ..animation.codes import FARTHEST
-from ..animation.document_builder import LONGEST
+from ..animation.options import LONGEST
 from . import motion
 from .document import Bvh, BvhJoint
 from .sniffing import ADVICE
@@ -165,13 +166,12 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
     skeleton, clip = part.skeletons[0], part.clips[0]
     moved = _at_even_times(motion_of(skeleton, clip), clip.fps or DEFAULT_RATE)
     bones = [name for name in moved.names if skeleton_table.table()[name].is_bone]
-    if not bones:
-        raise ExportError(f"'{clip.name}' animates no joint of the avatar")
     count = len(moved.times)
+    if not bones or not count:
+        raise ExportError(f"'{clip.name}' animates no joint of the avatar")
     duration = float(moved.times[-1]) if count > 1 else 1 / (clip.fps or DEFAULT_RATE)
     if duration > LONGEST:
-        text = f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {LONGEST:.0f} s"
-        raise export_findings.refusal(text, export_findings.moment(LONGEST))
+        raise length_refusal(clip.name, duration, LONGEST)
     export_findings.refuse_far(moved, [name == skeleton_table.ROOT for name in moved.names], clip)
     left_out = [name for name in moved.names if name not in bones]
     if left_out:

@@ -153,7 +153,7 @@ class ACTION_OT_second_life_loop_preview(NeedsAnimatedRig, bpy.types.Operator):
             scene.use_preview_range = False
             return {"FINISHED"}
         scene.use_preview_range = True
-        scene.frame_preview_start, scene.frame_preview_end = round(shown.frame_in), round(shown.frame_out)
+        scene.frame_preview_start, scene.frame_preview_end = preview_range(shown)
         scene.frame_set(scene.frame_preview_start)
         return {"FINISHED"}
 
@@ -237,8 +237,14 @@ def is_checked(rig: Any, action: str) -> bool:
 
 def is_previewed(scene: Any, shown: MeshferryLoopCheck) -> bool:
     """Return whether the preview range is that of the checked loop."""
-    ends = (round(shown.frame_in), round(shown.frame_out))
-    return bool(scene.use_preview_range and (scene.frame_preview_start, scene.frame_preview_end) == ends)
+    ends = (scene.frame_preview_start, scene.frame_preview_end)
+    return bool(scene.use_preview_range and ends == preview_range(shown))
+
+
+def preview_range(shown: MeshferryLoopCheck) -> tuple[int, int]:
+    """Return the frames of the checked loop, without the last one, at which the viewer is at the first again."""
+    start = round(shown.frame_in)
+    return start, max(start, round(shown.frame_out) - 1)
 
 
 def draw_loop_check(layout: Any, context: Any, rig: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import second_life_animation_bytes as made
 import second_life_player as player
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.passes import sample_keys
-from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION
+from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
 from meshferry.io_formats.second_life.animation import codes, curves, document_builder, reader, writer
 from meshferry.io_formats.second_life.animation.avatar_motion import AvatarMotion
 from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
@@ -207,3 +208,11 @@ def test_constraints_of_edited_animations(chain: int, source: bytes, number: int
     after = SECOND_LIFE_ANIMATION.from_scene(scene)
     assert len(after.constraints) == kept
     assert any("left out, since viewers cannot follow" in said for said in scene.warnings) == (kept < number)
+
+
+@pytest.mark.parametrize("target", [SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH])
+def test_clips_without_frames_are_refused(target: Any) -> None:
+    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
+    scene.clips[0] = replace(sample_keys.sampled(scene.clips[0], scene, 30, np.empty(0)), original=b"")
+    with pytest.raises(ExportError, match="'arms' animates no joint of the avatar"):
+        target.from_scene(scene)
