@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...blender_data.exporting.export_options import CLIPS, MERGING, ExportOptions
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
-from ...io_formats.registry import Format
+from ...io_formats.registry import FORMATS, Format
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession, parts_of
 from .blender_formats import BlenderFormat
@@ -91,6 +91,8 @@ class FromBlender:
             options = ExportOptions.of({**given, **self._settings.export_options})
             scenes.append(self._session.export_scene(part, options, name, target.capabilities))
             self._part_writer.say_losses(part, scenes[0], options, target)
+            if not job.is_named:
+                _note_other_format(scenes[0], target, job.target.suffix.lower())
             self._settings.clips.apply(scenes[0], filtered=True)
             self._settings.clips.require_now()
 
@@ -98,3 +100,16 @@ class FromBlender:
             yield from self._writer.write(scenes[0], outcome, job, target)
         else:
             yield outcome
+
+
+def _note_other_format(scene: Scene, target: Format, extension: str) -> None:
+    """Note that another format of the same extension knows the joints of the scene, and how to choose it."""
+    joints = [joint.name for skeleton in scene.skeletons for joint in skeleton.joints]
+    for other in FORMATS:
+        knows = other.capabilities.knows_joint
+        if other is target or knows is None or extension not in other.written_extensions:
+            continue
+        if sum(map(knows, joints)) * 2 > len(joints):
+            note = f"Written as {target.label}; --to {other.name} writes {other.label}, whose joints the armature has"
+            scene.notes.append(note)
+            scene.warnings.append(note)

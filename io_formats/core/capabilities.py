@@ -144,10 +144,12 @@ def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
 
 _MATERIAL = "material"
 _OVER = "vertex with too many weights"
+_PLAYBACK = "set of playback settings"
 _APART = "separate surface of the same name"
 _PLURALS = {
     "colour layer's alpha": "colour layers' alpha",
     "lower level of detail": "lower levels of detail",
+    _PLAYBACK: "sets of playback settings",
     _APART: "separate surfaces of the same name",
     "weighted mesh": "weighted meshes",
     _OVER: "vertices with too many weights",
@@ -172,6 +174,7 @@ def _clip_losses(clip: Clip, capabilities: Capabilities) -> list[tuple[str, int]
         ("animated node", 0 if capabilities.node_clips else len(clip.transforms) - joints),
         ("animated bone", 0 if capabilities.joint_clips else joints),
         ("vertex animation", 0 if capabilities.vertex_clips else len(clip.vertices)),
+        (_PLAYBACK, 0 if capabilities.keyed_clips or clip.playback is None else 1),
     ]
 
 

@@ -25,6 +25,7 @@ LETTERS = {
     "K": "shape keys",
     "W": "bones and their weights",
     "B": "bone animation",
+    "b": "rotations of animated bones; the bones are those of the avatar",
     "O": "object animation",
     "V": "vertex animation",
     "L": "levels of detail",
@@ -54,6 +55,8 @@ class Measured:
     """Where each bone begins at rest."""
     posed: dict[str, np.ndarray] = field(default_factory=dict)
     """Where it begins in the last frame of the animation."""
+    turned: dict[str, np.ndarray] = field(default_factory=dict)
+    """How it is rotated there relative to its rest, (3, 3)."""
     placed: dict[str, np.ndarray] = field(default_factory=dict)
     """How each object that moves stands in the last frame, (4, 4)."""
     moved: dict[str, np.ndarray] = field(default_factory=dict)
@@ -104,9 +107,10 @@ def measured_scenes(scenes: Iterable[Any]) -> Measured:
     """Measure scenes, those of all files that one became."""
     from meshferry.io_formats.passes import flatten
     from meshferry.io_formats.passes.lod import separate
+    from meshferry.io_formats.passes.sample_keys import with_frames
 
     found, gatherer = Measured(), _Gatherer()
-    for whole in scenes:
+    for whole in map(with_frames, scenes):
         found.levels = max(found.levels, len(_levels_in_names(whole)) - 1)
         scene = separate(whole) if _levels_in_names(whole) else whole
         worlds = flatten._worlds(scene.nodes)
@@ -192,7 +196,9 @@ def _add_bones(found: Measured, scene: Any, number: int, skeleton: Any) -> None:
             local[track.target] = matrix_of_transform(track.translation[-1], track.rotation[-1], track.scale[-1])
         if tracks:
             posed = _chained(local, [joint.parent for joint in skeleton.joints])
-            found.posed |= {j.name: m[:3, 3] for j, m in zip(skeleton.joints, posed, strict=True)}
+            for joint, before, after in zip(skeleton.joints, rest, posed, strict=True):
+                found.posed[joint.name] = after[:3, 3]
+                found.turned[joint.name] = after[:3, :3] @ np.linalg.inv(before[:3, :3])
 
 
 def _chained(local: list[np.ndarray], parents: list[int]) -> list[np.ndarray]:
@@ -240,6 +246,8 @@ def measured_blender() -> Measured:
     for rig in rigs:
         for bone in rig.pose.bones:
             found.posed[bone.name] = np.array(rig.matrix_world @ bone.head)
+            turn = np.array(rig.matrix_world @ bone.matrix)[:3, :3]
+            found.turned[bone.name] = turn @ np.linalg.inv(np.array(rig.matrix_world @ bone.bone.matrix_local)[:3, :3])
     scene.frame_set(first)
     for thing in shown:
         if thing.type == "MESH" and thing.data.polygons:
@@ -253,7 +261,7 @@ def measured_blender() -> Measured:
             _add_object(gatherer, thing, rest[thing.name], after[thing.name])
     still = all(np.allclose(found.posed[name], found.bones[name], atol=1e-4) for name in found.bones)
     if still:
-        found.posed = {}
+        found.posed, found.turned = {}, {}
     return gatherer.into(found)
 
 
@@ -376,6 +384,12 @@ def measured_file(path: Path, others: Iterable[Path] = ()) -> Measured:
         return measured_blender()
 
 
+def _same_turns(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    """Return whether bones of the same names are rotated alike; of those that the other lacks, no one may be."""
+    still = np.identity(3)
+    return all(np.abs(turn - other.get(name, still)).max() <= WEIGHT for name, turn in one.items())
+
+
 def letters(source: Measured) -> str:
     """Return what a file holds."""
     return survived(source, source)
@@ -413,6 +427,8 @@ def survived(source: Measured, target: Measured) -> str:
         found += "W"
     if source.posed and _same_places(source.posed, target.posed):
         found += "B"
+    elif source.turned and _same_turns(source.turned, target.turned):
+        found += "b"
     if source.placed and _same_places(source.placed, target.placed):
         found += "O"
     there = {name: target.moved.get(name, np.zeros((0, 3))) for name in source.moved}

@@ -144,6 +144,8 @@ def write_ours(folder: Path) -> dict[str, Path]:
         "unigine_mesh": (make_unigine(), "model.mesh", {"mesh_version": "MS12", "use_embedded_animation": True}),
         "unigine_animation": (Scene("model", [], [make_skeleton()], [bone_clip()]), "model.anim", {}),
         "unigine_skeleton": (Scene("model", [], [make_skeleton()]), "model.skeleton", {}),
+        "second_life_animation": (Scene("model", [], [make_skeleton()], [bone_clip()]), "model.anim", {}),
+        "second_life_bvh": (Scene("model", [], [make_skeleton()], [bone_clip()]), "model.bvh", {}),
         "mesh_serializer": (make_still(), "model.data", {}),
     }
     paths: dict[str, Path] = {}

@@ -35,6 +35,8 @@ EXTENSIONS = {
     "unigine_skeleton": ".skeleton",
     "second_life_mesh": ".llmesh",
     "second_life_bundle": ".slm",
+    "second_life_animation": ".anim",
+    "second_life_bvh": ".bvh",
     "mesh_serializer": ".data",
     "blend": ".blend",
     "glb": ".glb",
@@ -43,6 +45,8 @@ EXTENSIONS = {
     "ply": ".ply",
     "usd": ".usd",
 }
+LABELS = {"unigine_animation": "`.anim` (UNIGINE)", "second_life_animation": "`.anim` (Second Life)"}
+"""What the table calls formats that share an extension, which are chosen by their names."""
 
 TOLD = {
     "P": "",
@@ -122,7 +126,8 @@ def measured(folder: Path) -> dict[tuple[str, str], Cell]:
         for target, extension in EXTENSIONS.items():
             if source == target and source in ("blend", "glb", "fbx", "obj", "ply", "usd"):
                 continue
-            outputs, said, error = convert(sources[source], extension, folder / f"{source}-{target}")
+            wanted = target if target in LABELS else extension
+            outputs, said, error = convert(sources[source], wanted, folder / f"{source}-{target}")
             kept = ""
             if outputs and not error:
                 kept = measure.survived(before, measure.measured_file(outputs[0], outputs[1:]))
@@ -140,13 +145,17 @@ def unsaid(cell: Cell) -> list[str]:
 def table(cells: dict[tuple[str, str], Cell]) -> str:
     """Return the table, a row for each source."""
     names = list(EXTENSIONS)
-    rows = [["from ↓ to →", "holds", *(f"`{EXTENSIONS[name]}`" for name in names)]]
+    rows = [["from ↓ to →", "holds", *(_label(name) for name in names)]]
     rows.append(["---"] * len(rows[0]))
     for source in names:
         held = next(cell.held for (one, _), cell in cells.items() if one == source)
-        rows.append([f"`{EXTENSIONS[source]}`", spaced(held), *(_text(cells.get((source, t))) for t in names)])
+        rows.append([_label(source), spaced(held), *(_text(cells.get((source, t))) for t in names)])
     legend = "\n".join(f"- **{letter}** {text}" for letter, text in measure.LETTERS.items())
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n\n" + legend
+
+
+def _label(name: str) -> str:
+    return LABELS.get(name, f"`{EXTENSIONS[name]}`")
 
 
 def _text(cell: Cell | None) -> str:

@@ -75,6 +75,7 @@ def test_all_pairs(pairs):
     given = {"unigine_animation": {"skeletons", "clips"}, "unigine_skeleton": {"skeletons"}}
     given |= {"timbermesh": {"meshes"}, "mesh_serializer": {"meshes"}, "unigine_mesh": {"meshes", "skeletons", "clips"}}
     given |= {name: {"meshes", "skeletons"} for name in ("second_life_mesh", "second_life_bundle")}
+    given |= {name: {"skeletons", "clips"} for name in ("second_life_animation", "second_life_bvh")}
     assert len(found) == len(given) * len(registry.FORMATS)
     for pair, (status, made) in found.items():
         source, target = pair.split()

@@ -43,6 +43,21 @@ def test_anim_files_stay_in_their_family(meshferry: Any, arms: Path, tmp_path: P
         assert entry["format"] == kind
 
 
+@pytest.mark.needs_bpy
+def test_anim_from_blender_names_the_other_format(meshferry: Any, arms: Path, tmp_path: Path) -> None:
+    """From other formats an .anim file is one of UNIGINE, as in earlier versions."""
+    blend = tmp_path / "arms.blend"
+    assert meshferry("convert", arms, blend).status == 0
+    done = meshferry("convert", blend, tmp_path / "unigine.anim")
+    (entry,) = meshferry("inspect", "--json", tmp_path / "unigine.anim").entries
+    assert (done.status, entry["format"]) == (0, "unigine_animation")
+    assert "Written as UNIGINE Animation; --to second_life_animation writes Second Life Animation" in done.err
+    assert "1 set of playback settings not carried over: 'arms'" in done.err
+    done = meshferry("convert", blend, "--to", "second_life_animation", "-o", tmp_path / "own")
+    assert (done.status, "not carried over" in done.err, "Written as" in done.err) == (0, False, False)
+    assert (tmp_path / "own" / "arms.anim").read_bytes() == made.ARMS
+
+
 def test_errors_of_a_file_do_not_prevent_writing_it_again(meshferry: Any, tmp_path: Path) -> None:
     """A real joint of BVH files, which viewers refuse on upload and leave out in the world."""
     turn = made.keys((0, made.ZERO, made.ZERO, made.ZERO))

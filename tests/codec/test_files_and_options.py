@@ -429,6 +429,7 @@ def test_plurals_name_kinds_that_exist() -> None:
         crowded.nodes[0].mesh.surfaces *= 2
         crowded.nodes[0].mesh.colors[0].values[:, 3] = 0
     crowded.nodes += [sc.Node("Hat", mesh=models.grid_mesh())]
+    crowded.clips[0].playback = sc.Playback()
     joined = Capabilities(color_layers=1, opaque_colors=1, joins_objects=True)
     some = (Capabilities(), Capabilities(influences=1), joined)
     known = " ".join(text for can in some for text in losses(crowded, can))

@@ -191,7 +191,7 @@ def test_checks_select_bones_and_frames(clean_blender, avatar):
     for channel in ("scale", "location"):
         posed["mElbowRight"].keyframe_insert(channel, frame=1)
     found = selected_findings(bpy, avatar)
-    assert of_text(found, "the loop jumps") == {"mHead", "mPelvis"}
+    assert of_text(found, "the loop jumps by up to 30.0° and 25 mm") == {"mHead", "mPelvis"}
     assert of_text(found, "elsewhere than those of the standard avatar") >= {"mElbowLeft"}
     assert of_text(found, "stays posed") == {"mHandIndex1Left"}
     assert of_text(found, "turns by 100° within a frame") == 24

@@ -74,8 +74,8 @@ def _loop(document: SecondLifeAnimation, item: str) -> list[Finding]:
     opened = [jump for jump in looping.jumps(document) if not jump.is_closed]
     if not opened:
         return []
-    worst = opened[0]
-    said = f"the loop jumps by up to {worst.degrees:.1f}° and {worst.millimetres:.0f} mm from its end to its start"
+    degrees, millimetres = max(jump.degrees for jump in opened), max(jump.millimetres for jump in opened)
+    said = f"the loop jumps by up to {degrees:.1f}° and {millimetres:.0f} mm from its end to its start"
     names = [jump.joint for jump in opened]
     return [warning(item, f"{said}: {listed(names)}", bones(names))]
 
