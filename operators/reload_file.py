@@ -75,7 +75,7 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     def poll(cls, context: Any) -> bool:
         """Require an imported collection, or an armature with imported actions."""
         if find_source(context) is None:
-            cls.poll_message_set("Neither the active object nor its collection came from a file")
+            cls.poll_message_set("Neither the active object nor its collection came from a file that can be reloaded")
             return False
         return True
 
@@ -113,7 +113,9 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         parts: tuple[str, ...] = ()
         source = find_source(context)
         if source is None:
-            self.report({"ERROR"}, rpt_("Neither the active object nor its collection came from a file"))
+            self.report(
+                {"ERROR"}, rpt_("Neither the active object nor its collection came from a file that can be reloaded")
+            )
             return {"CANCELLED"}
         before = Selection(context)
         leave_edit_mode(context)
@@ -228,7 +230,7 @@ def find_source(context: Any) -> Source | None:
         if item is not None and item.meshferry.import_id:
             homes += [one for one in bpy.data.collections if one.meshferry.import_id == item.meshferry.import_id]
     for collection in homes:
-        if collection is not None and collection.is_editable and collection.meshferry.source_path:
+        if collection is not None and collection.is_editable and is_imported(collection):
             path = bpy.path.abspath(collection.meshferry.source_path)
             return Source(path, collection)
     if item is not None and item.type == "ARMATURE" and item.is_editable:
@@ -236,6 +238,14 @@ def find_source(context: Any) -> Source | None:
         if files:
             return Source(next(iter(files)), None, item)
     return None
+
+
+def is_imported(collection: Any) -> bool:
+    """Return whether a collection was imported from one file; those that place models of other files do not count."""
+    kept = collection.meshferry
+    return bool(kept.source_path) and not any(
+        known.capabilities.placement for known in FORMATS if known.name == kept.file_format
+    )
 
 
 def action_files(armature: Any) -> dict[str, Any]:
@@ -304,7 +314,7 @@ class COLLECTION_PT_meshferry_file(bpy.types.Panel):
     @classmethod
     def poll(cls, context: Any) -> bool:
         """Require a collection that was imported."""
-        return context.collection is not None and bool(context.collection.meshferry.source_path)
+        return context.collection is not None and is_imported(context.collection)
 
     def draw(self, context: Any) -> None:
         """Draw the path and the button."""

@@ -528,3 +528,16 @@ def test_files_that_share_an_armature_are_reloaded_alone(clean_blender, tmp_path
         reload(bpy, item)
         assert item.parent == item.modifiers[0].object == rig
         assert state(bpy) == before
+
+
+def test_the_options_of_the_import_are_used_again(clean_blender, tmp_path):
+    bpy = clean_blender
+    path = imported(bpy, tmp_path, "windmill.timbermesh", "timbermesh")
+    bpy.ops.import_scene.timbermesh(filepath=str(path), use_weld=False, use_existing_materials=False)
+    first, second = bpy.data.objects["#Flag"], bpy.data.objects["#Flag.001"]
+    before, count = state(bpy), len(second.data.vertices)
+    material = second.active_material
+    assert count > len(first.data.vertices)
+    assert material != first.active_material
+    reload(bpy, second)
+    assert (len(second.data.vertices), second.active_material, state(bpy)) == (count, material, before)
