@@ -142,6 +142,15 @@ def test_colors_of_odd_bones_come_back_without_an_action(clean_blender, avatar):
     assert not bpy.ops.pose.second_life_priority_colors.poll()
 
 
+def test_the_loop_starts_with_what_plays_first(clean_blender, avatar):
+    """A strip that starts before the active action is part of the animation."""
+    early = avatar.animation_data.action.copy()
+    avatar.animation_data.nla_tracks.new().strips.new("early", -11, early)
+    clean_blender.ops.action.second_life_loop_check()
+    shown = clean_blender.context.window_manager.meshferry_loop_check
+    assert (shown.frame_in, shown.frame_out) == (-11, 25)
+
+
 def test_a_closed_loop(clean_blender, avatar):
     bpy = clean_blender
     bpy.ops.action.second_life_playback_add()

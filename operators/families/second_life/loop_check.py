@@ -9,9 +9,10 @@ from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProper
 
 from ....blender_data import element_selection
 from ....blender_data.exporting import exporter
+from ....blender_data.exporting.armature_reading import read_skeleton
 from ....blender_data.exporting.clip_sources import scene_rate
-from ....blender_data.exporting.export_options import CLIPS
-from ....blender_data.names import file_name as name_of
+from ....blender_data.exporting.export_options import CLIPS, DEFORM_BONES
+from ....blender_data.exporting.joint_sampling import clips_by_armature
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.findings import Elements, Finding
 from ....io_formats.registry import SECOND_LIFE_ANIMATION
@@ -21,7 +22,7 @@ from ...checks import CheckScene
 from ...clip_export import active_action, rig_of
 from ...export_base import parts_of, read_blender_scene
 from ...import_base import enter_pose_mode, leave_edit_mode
-from ...option_properties import export_table, last_values, values_for
+from ...option_properties import export_table, last_values, to_export_options, values_for
 from ...reporting import Messages, conclude
 from ...translations import CONTEXT, classes_factory, iface_, rpt_
 
@@ -56,12 +57,8 @@ def last_export_values(context: Any) -> dict[str, Any]:
 
 def bones_of_joints(context: Any, rig: Any) -> dict[str, str]:
     """Return the bone of an armature for each joint of the avatar that it has."""
-    source = exporter.Source("OBJECTS", objects=(rig,))
-    scene = read_blender_scene(context, source, rig.name, SECOND_LIFE_ANIMATION, last_export_values(context))
-    skeleton = scene.skeletons[0]
-    in_blender = {name_of(bone): bone.name for bone in rig.data.bones}
-    bones = rig_joints(skeleton).bones
-    return {joint: in_blender.get(skeleton.joints[n].name, joint) for joint, n in bones.items()}
+    read = read_skeleton(rig, deform_only=bool(last_export_values(context).get(DEFORM_BONES.name)))
+    return {joint: read.bones[number] for joint, number in rig_joints(read.skeleton, fit=False).bones.items()}
 
 
 class NeedsAnimatedRig:
@@ -94,7 +91,8 @@ class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
             bones = bones_of_joints(context, rig)
             found = looping.jumps(document)
             shown = context.window_manager.meshferry_loop_check
-            start, rate = action.frame_range[0], scene_rate(context.scene)
+            ((clip,),) = clips_by_armature(context.scene, [rig], to_export_options(last_export_values(context)))
+            start, rate = clip.start, scene_rate(context.scene)
             shown.action = action.name
             shown.frame_in, shown.frame_out = start + document.loop_in * rate, start + document.loop_out * rate
             shown.joints.clear()
