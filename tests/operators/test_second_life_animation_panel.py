@@ -69,13 +69,14 @@ def test_the_first_setting_keeps_the_loop(clean_blender, avatar, tmp_path, opera
     assert (document.loop, document.loop_out, getattr(document, field)) == (1, 1.0, value)
 
 
+@pytest.mark.parametrize("frames", [(13, 25), (25, 13)])
 @pytest.mark.parametrize("is_known", [False, True])
-def test_markers_are_the_loop(clean_blender, avatar, tmp_path, is_known):
+def test_markers_are_the_loop(clean_blender, avatar, tmp_path, is_known, frames):
     action = avatar.animation_data.action
     if is_known:
         clean_blender.ops.action.second_life_playback_add()
         action.meshferry.playback.use_loop = True
-    for name, frame in (("Loop In", 13), ("Loop Out", 25)):
+    for name, frame in zip(("Loop In", "Loop Out"), frames, strict=True):
         action.pose_markers.new(name).frame = frame
     document = exported(clean_blender, tmp_path)
     assert (document.loop, document.loop_in, document.loop_out) == (1, 0.5, 1.0)

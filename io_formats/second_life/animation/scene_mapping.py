@@ -102,8 +102,8 @@ def _default_playback(clip: Clip, duration: float) -> Playback:
     """Return the playback of a clip without settings; poses, also of one key, and what repeats in Blender, loop."""
     loop_in, loop_out = clip.loop or (0.0, duration)
     is_looped = clip.is_pose or clip.frame_count == 1 or clip.loop is not None
-    loop_in, loop_out = (min(max(time, 0.0), duration) for time in (loop_in, loop_out))
-    return replace(_DEFAULT, is_looped=is_looped, loop_in=min(loop_in, loop_out), loop_out=loop_out)
+    loop_in, loop_out = sorted(min(max(time, 0.0), duration) for time in (loop_in, loop_out))
+    return replace(_DEFAULT, is_looped=is_looped, loop_in=loop_in, loop_out=loop_out)
 
 
 def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLifeAnimation:

@@ -82,7 +82,7 @@ class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
 
     def execute(self, context: Any) -> set[str]:
         """Store the jumps for the sidebar and report the largest."""
-        rig = rig_of(context.object)
+        rig: Any = rig_of(context.object)
         action = rig.animation_data.action
         messages = Messages()
         parts: tuple[str, ...] = ()
