@@ -33,7 +33,8 @@ def test_missing_files_are_counted_by_kind(meshferry, lamp: Path, command: str) 
     texts = [
         [text if command == "inspect" else text["message"] for text in entry["warnings"]] for entry in done.entries
     ]
-    assert texts[0][-1] == "2 textures missing in the project: 'albedo of oak', 'normal of oak'"
+    names = f"'guid://{guid(10)} (albedo of oak)', 'guid://{guid(11)} (normal of oak)'"
+    assert texts[0][-1] == f"2 textures missing in the project: {names}"
     assert texts[1][-1] == f"1 material missing in the project: 'Face ({guid(3)})'"
 
 

@@ -63,6 +63,7 @@ def expect_clean(judge: Judge, case: Case) -> str:
         ("second_life_bvh", CASES),
         ("mesh_serializer", CASES),
         ("unigine_texture", CASES),
+        ("unigine_project", CASES),
         ("unigine_scene", CASES),
     ],
 )

@@ -21,6 +21,7 @@ from . import (
     timbermesh_seeds,
     timbermesh_wrappings,
     unigine_mutations,
+    unigine_project_cases,
     unigine_scene_cases,
     unigine_seeds,
 )
@@ -65,6 +66,7 @@ _FOLDERS = {
     "unigine_skeleton": "unigine",
     "unigine_scene": "unigine_scenes",
     "unigine_texture": "unigine_scenes",
+    "unigine_project": "unigine_scenes",
     "second_life_mesh": "secondlife",
     "second_life_bundle": "secondlife",
     "second_life_animation": "secondlife_animation",
@@ -174,6 +176,10 @@ def make_unigine_scene(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
     return unigine_scene_cases.make(corpus.files, rng)
 
 
+def make_unigine_project(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    return unigine_project_cases.make(corpus.files, rng)
+
+
 def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """Choose a file, small ones more often: a hundred small cases find more than one large one."""
     names = list(files)
@@ -195,7 +201,10 @@ _MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
     "mesh_serializer": (lambda files: Corpus(files=files), make_mesh_serializer),
 }
 
-_PROJECT_FILES: dict[str, tuple[tuple[str, ...], Maker]] = {"unigine_texture": ((".texture", ".dds"), make_image)}
+_PROJECT_FILES: dict[str, tuple[tuple[str, ...], Maker]] = {
+    "unigine_texture": ((".texture", ".dds"), make_image),
+    "unigine_project": ((".mat", ".meta", ".basemat", ".mgraph"), make_unigine_project),
+}
 """Files of a project other than models: their extensions and makers."""
 
 _WEIGHTS = {"second_life_mesh": 2, "second_life_bundle": 1, "unigine_skeleton": 2}

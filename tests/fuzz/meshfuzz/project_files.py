@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from . import unigine_project_cases
 from .checkout import load_package
 
 
@@ -15,6 +16,8 @@ def reader_of(data: bytes) -> Callable[[bytes], object] | None:
     """Return the reader of a file that begins so, or None for models."""
     if data.startswith((b"tx1", b"DDS ")):
         return _read_picture
+    if data.startswith(unigine_project_cases.MAGIC):
+        return unigine_project_cases.read
     return None
 
 
