@@ -69,6 +69,8 @@ _STATES_NOT_SHOWN = {
     "translucent": "translucency",
     "auxiliary": "auxiliary pass",
 }
+_BRIGHTEST = 1e6
+"""Largest component of a colour; larger ones would overflow."""
 _DESTINATIONS_THAT_ADD = {"one", "2"}
 
 
@@ -144,7 +146,7 @@ class _Shader:
 
     def color(self, name: str, default: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
         """Return a colour, whose numbers are sRGB-encoded, as linear RGB and alpha."""
-        values = np.clip(np.array(self.numbers(name, default), np.float32), 0.0, None)
+        values = np.clip(np.array(self.numbers(name, default)), 0.0, _BRIGHTEST).astype(np.float32)
         red, green, blue = srgb_to_linear(values[:3].reshape(1, 3))[0].tolist()
         return (red, green, blue, float(values[3]))
 

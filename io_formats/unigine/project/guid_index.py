@@ -95,8 +95,8 @@ class GuidIndex:
         return [found, unreadable]
 
     def meta_of(self, path: str) -> AssetMeta | None:
-        """Return what the ``.meta`` file of an asset states, or None without a readable one."""
-        meta = self._files.find(path + META)
+        """Return what the ``.meta`` file of an asset states, or None without a readable one and for runtimes."""
+        meta = self._files.find(path + META) if RUNTIMES not in path.lower() else None
         return self._read_meta(meta) if meta else None
 
     def _read_meta(self, path: str) -> AssetMeta | None:

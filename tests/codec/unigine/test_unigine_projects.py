@@ -103,6 +103,7 @@ def test_textures_prefer_their_source(
 ) -> None:
     found = project.texture(reference)
     assert (found.file, found.runtime, found.is_green_up, found.name) == (file, runtime, is_green_up, name)
+    assert project.unreadable == {}
 
 
 def test_all_metas_are_read_only_if_nothing_else_knows_a_guid(

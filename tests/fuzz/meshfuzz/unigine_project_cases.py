@@ -59,7 +59,7 @@ def _meta(rng: random.Random) -> str:
     )
     materials = ";".join(f"{rng.choice(_WORDS)},{reference(rng)}" for _ in range(rng.randrange(3)))
     return (
-        f"<{rng.choice(('asset', 'asset', 'x'))}><guid>{rng.choice(_GUIDS)}</guid><type>fbx</type><runtimes>{runtimes}"
+        f"<{'asset' if rng.random() < 0.95 else 'x'}><guid>{rng.choice(_GUIDS)}</guid><type>fbx</type><runtimes>{runtimes}"
         f'</runtimes><parameters><parameter name="material_guids">{materials}</parameter>'
         f'<parameter name="invert_g">{rng.choice("01x")}</parameter></parameters></asset>'
     )
@@ -74,13 +74,13 @@ def _json(rng: random.Random, depth: int = 0) -> Any:
 
 
 def _runtime_meta(rng: random.Random) -> str:
-    found = {"asset": rng.choice(_GUIDS), "alias": rng.choice(_PATHS)} if rng.random() < 0.8 else _json(rng)
+    found = {"asset": rng.choice(_GUIDS), "alias": rng.choice(_PATHS)} if rng.random() < 0.95 else _json(rng)
     return json.dumps(found)
 
 
 def _table(rng: random.Random) -> str:
     names = ("a.mat", "t.png", "g.mgraph", "x.fbx", "A.MAT", "nothing.png", "t.png.meta")
-    return json.dumps({guid: rng.choice(names) for guid in _GUIDS} if rng.random() < 0.8 else _json(rng))
+    return json.dumps({guid: rng.choice(names) for guid in _GUIDS} if rng.random() < 0.95 else _json(rng))
 
 
 def _basemat(rng: random.Random) -> str:
@@ -118,7 +118,7 @@ def _graph(rng: random.Random) -> str:
     nodes = ",".join(node() for _ in range(rng.randrange(6)))
     anchors = ",".join(anchor() for _ in range(rng.randrange(8)))
     text = f'{{"nodes": [{{{nodes}}}], "anchors": [{{{anchors}}}]}}'.replace("\\\\s\\t", "s")
-    return text if rng.random() < 0.9 else json.dumps(_json(rng))
+    return text if rng.random() < 0.95 else json.dumps(_json(rng))
 
 
 def _node(rng: random.Random) -> str:
@@ -155,13 +155,14 @@ _FILES: tuple[tuple[str, Callable[[random.Random], str]], ...] = (
 def make(files: dict[str, bytes], rng: random.Random) -> tuple[bytes, str]:
     """Return a project and how it was made."""
     content: dict[str, bytes] = {}
+    is_changed = rng.random() < 0.6
     for name, maker in _FILES:
         if rng.random() < 0.8:
             data = maker(rng).encode("utf-8", "replace") if maker is not str else b"x"
             suitable = [known for known in files if Path(known).suffix == Path(name).suffix]
             if suitable and rng.random() < 0.1:
                 data = files[rng.choice(suitable)]
-            content[name] = raw.mutate(data, rng) if rng.random() < 0.1 and len(data) > 1 else data
+            content[name] = raw.mutate(data, rng) if is_changed and rng.random() < 0.2 and len(data) > 1 else data
     return pack(content), f"project of {len(content)} files"
 
 
