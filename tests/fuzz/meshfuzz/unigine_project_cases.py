@@ -58,8 +58,9 @@ def _meta(rng: random.Random) -> str:
         for _ in range(rng.randrange(4))
     )
     materials = ";".join(f"{rng.choice(_WORDS)},{reference(rng)}" for _ in range(rng.randrange(3)))
+    root = "asset" if rng.random() < 0.95 else "x"
     return (
-        f"<{'asset' if rng.random() < 0.95 else 'x'}><guid>{rng.choice(_GUIDS)}</guid><type>fbx</type><runtimes>{runtimes}"
+        f"<{root}><guid>{rng.choice(_GUIDS)}</guid><type>fbx</type><runtimes>{runtimes}"
         f'</runtimes><parameters><parameter name="material_guids">{materials}</parameter>'
         f'<parameter name="invert_g">{rng.choice("01x")}</parameter></parameters></asset>'
     )
