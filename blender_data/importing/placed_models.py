@@ -31,6 +31,7 @@ class Template:
     """Parents before their children."""
     materials: SlotNames
     """Names of the materials of the mesh's slots."""
+    triangles: int = 0
     is_used: bool = False
 
     def take(self, keep: object) -> list[bpy.types.Object]:
@@ -38,6 +39,8 @@ class Template:
         if not self.is_used:
             self.is_used = True
             return self.objects
+        if len(self.objects) == 1:
+            return [keep(self.objects[0].copy())]  # type: ignore[operator]
         copies = {made: keep(made.copy()) for made in self.objects}  # type: ignore[operator]
         for copy in copies.values():
             copy.parent = copies.get(copy.parent)
@@ -128,7 +131,8 @@ class ModelBuilder:
         self.job.armatures += part.armatures
         for made in (*part.armatures, *part.objects):
             made.name = _UNPLACED  # leaves the names of nodes free until each object is placed
-        return Template([*part.armatures, *part.objects], materials)
+        triangles = sum(len(made.data.polygons) for made in part.objects if made.type == "MESH")
+        return Template([*part.armatures, *part.objects], materials, triangles)
 
 
 def _mesh_of(scene: Scene) -> Mesh | None:

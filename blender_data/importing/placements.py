@@ -128,22 +128,22 @@ class PlacementImporter:
         made = stand.template.take(self.job.keep)
         fitting = names.fit(name)
         for item in made:
-            wanted = fitting if item.type != "ARMATURE" else names.fit(f"{name} Armature")
-            if wanted not in (item.name, item.name.rpartition(".")[0]):  # renaming takes as long as copying
+            wanted = names.fit(f"{name} Armature") if len(made) > 1 and item.type == "ARMATURE" else fitting
+            given = item.name
+            if wanted not in (given, given.rpartition(".")[0]):  # renaming takes as long as copying
                 item.name = wanted
-            if item.type == "MESH":
+            if level:
                 item.meshferry.lod = level
-                self.triangles += len(item.data.polygons) if level == 0 else 0
+            if stand.materials != stand.template.materials and item.type == "MESH":
                 self._set_materials(item, stand)
             _hide(item, is_hidden or stand.is_hidden)
             self._link_object(part, item, level)
+        self.triangles += stand.template.triangles if level == 0 else 0
         _place(made[0], parent, matrix)
         return made[0]
 
     def _set_materials(self, item: bpy.types.Object, stand: Stand) -> None:
         """Set the materials that differ from those of the mesh data on the object itself."""
-        if stand.materials == stand.template.materials:
-            return
         for slot, name, usual in zip(item.material_slots, stand.materials, stand.template.materials, strict=False):
             if name != usual:
                 slot.link = "OBJECT"

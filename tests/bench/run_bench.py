@@ -25,6 +25,7 @@ FOLDER = ROOT / "build" / "bench"
 GROUPS = {
     "timbermesh": ("import", "export", "memory", "growth"),
     "unigine": ("read", "import", "export", "rigged", "animation", "project"),
+    "unigine_scene": ("import", "peer", "memory"),
     "second_life": ("import", "export", "animation"),
     "batch": ("library", "exchange", "million", "memory"),
 }

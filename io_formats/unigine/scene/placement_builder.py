@@ -44,6 +44,8 @@ class PlacementBuilder:
         self._chosen = resolve(IMPORT_OPTIONS, options)
         self._placement = Placement([])
         self._models: dict[tuple[str, ...], int] = {}
+        self._found: dict[str, LinkedFile | None] = {}
+        self._uses: dict[tuple[int, tuple[SurfaceSetting, ...]], ModelUse] = {}
         self._parts: dict[str, int] = {}
         self._stack: list[str] = []
         self._totals: list[int] = []
@@ -160,7 +162,9 @@ class PlacementBuilder:
         return lights_and_cameras.camera_of(node) if CAMERAS.flag(self._chosen) else None
 
     def _find(self, reference: str) -> LinkedFile | None:
-        return self._links.find(reference) if self._links is not None else None
+        if reference not in self._found:
+            self._found[reference] = self._links.find(reference) if self._links is not None else None
+        return self._found[reference]
 
     def _part_use(self, reference: str) -> PartUse | None:
         found = self._find(reference)
@@ -186,7 +190,12 @@ class PlacementBuilder:
             self.unresolved.add(Problem.CLUSTER, node.name)
             return None
         model = self._model(node, geometries)
-        return None if model is None else ModelUse(model, self._slots(node))
+        if model is None:
+            return None
+        key = (model, node.surfaces)
+        if key not in self._uses:
+            self._uses[key] = ModelUse(model, self._slots(node))
+        return self._uses[key]
 
     def _model(self, node: SceneNode, geometries: Mapping[str, SceneNode]) -> int | None:
         """Return the index of the model of a mesh node, or None if it has none."""

@@ -14,7 +14,7 @@ from typing import Any
 import bpy
 
 from . import models, peers
-from .measure import Row, Task, in_turns, ratio_row
+from .measure import Row, Task, in_turns, memory_of, ratio_row, reset_peak
 
 EXACT = {"normals": "EXACT", "use_weld": False}
 EDITABLE = {"normals": "EDITABLE", "use_weld": False}
@@ -131,11 +131,11 @@ def memory(triangles: int, rounds: int, folder: Path) -> list[Row]:
     import_ours(small, **EXACT)
     models.empty_file()
     gc.collect()
-    before = _reset_peak()
+    before = reset_peak()
     import_ours(large, **EXACT)
     expect_model(triangles)()
-    peak = _status("VmHWM") - before
-    after = _status("VmRSS") - before
+    peak = memory_of("VmHWM") - before
+    after = memory_of("VmRSS") - before
     decoded = decoded_bytes(large)  # only now: it would have had the C library keep memory at hand
     detail = (
         f"peak {peak / 2**20:.0f} MiB : arrays {decoded / 2**20:.0f} MiB ({after / 2**20:.0f} MiB stay with Blender)"
@@ -150,17 +150,6 @@ def decoded_bytes(path: Path) -> int:
     model = registry.by_name("timbermesh").read(path.read_bytes())
     layers = sum(len(found.data) for node in model.nodes for found in node.properties)
     return layers + sum(mesh.indices.nbytes for node in model.nodes for mesh in node.meshes)
-
-
-def _reset_peak() -> int:
-    with open("/proc/self/clear_refs", "w", encoding="ascii") as clear:
-        clear.write("5")
-    return _status("VmRSS")
-
-
-def _status(key: str) -> int:
-    with open("/proc/self/status", encoding="ascii") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(key))
 
 
 GROUPS: dict[str, Callable[[int, int, Path], list[Row]]] = {

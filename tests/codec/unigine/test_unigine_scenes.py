@@ -282,8 +282,9 @@ def test_a_check_finds_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "data" / ".runtimes").mkdir(parents=True)
     path = tmp_path / "data" / "a.node"
     path.write_bytes(nodes(mesh("gone.mesh", "box"), reference("a.node"), node("LightOmni", "lamp")))
-    findings = UNIGINE_SCENE.check(UNIGINE_SCENE.read(path.read_bytes()), {}, path)
-    assert [finding.message for finding in findings] == [
+    document = UNIGINE_SCENE.read(path.read_bytes())
+    assert UNIGINE_SCENE.check(document) == []
+    assert UNIGINE_SCENE.missing(document, path, Projects()) == [
         "1 mesh not found; an empty stands for each: 'box'",
         "1 node file inside themselves left out: 'a.node'",
     ]
