@@ -104,7 +104,7 @@ def _archive_collections(path: Path) -> Collections:
         raise
     except _UNREADABLE as problem:
         reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
-        raise FormatError(f"The zip file is damaged ({reason})") from None
+        raise FormatError(f"The zip file is damaged ({reason[:_LONGEST_NAME]})") from None
     if not any(found.values()):
         raise FormatError("The zip file has no material collections")
     return found
@@ -119,17 +119,18 @@ def _name_of(path: str) -> str:
 
 
 def _read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    name = info.filename[-_LONGEST_NAME:]
     if info.flag_bits & 1:
-        raise FormatError("The zip file is encrypted", item=info.filename)
+        raise FormatError("The zip file is encrypted", item=name)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # ``zipfile`` inflates other methods without a limit.
-        raise FormatError("The zip file has an entry with an unusual compression", item=info.filename)
+        raise FormatError("The zip file has an entry with an unusual compression", item=name)
     if info.file_size > _LARGEST_FILE:
-        raise FormatError(f"The entry has more than {_LARGEST_FILE:,} bytes", item=info.filename)
+        raise FormatError(f"The entry has more than {_LARGEST_FILE:,} bytes", item=name)
     with archive.open(info) as stream:
         content = stream.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
-        raise FormatError(f"The entry has more than {_LARGEST_FILE:,} bytes", item=info.filename)
+        raise FormatError(f"The entry has more than {_LARGEST_FILE:,} bytes", item=name)
     return content
 
 
@@ -145,7 +146,7 @@ def _parse(content: bytes, name: str) -> Collections:
         blueprint = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as problem:
         reason = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-        raise FormatError(f"The file is not valid JSON ({reason})", item=name) from None
+        raise FormatError(f"The file is not valid JSON ({reason})", item=name[-_LONGEST_NAME:]) from None
     spec = blueprint.get(_SPEC) if isinstance(blueprint, dict) else None
     if not isinstance(spec, dict):
         return {}

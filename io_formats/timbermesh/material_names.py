@@ -12,8 +12,10 @@ from ..core.errors import FormatError
 from .known_names import known_collections, misspelt_name, plain_name
 from .material_collections import game_collections, mod_collections, mod_folder
 
-_LEAST_LIKENESS = 0.6
-"""Smallest similarity of a suggestion, from 0 to 1. ``difflib`` recommends it."""
+_LEAST_BASE_RATIO = 0.75
+"""Smallest similarity of a suggestion without its faction, from 0 to 1."""
+_LEAST_RATIO = 0.9
+"""The same with the faction, which makes up half of the name: 'Sand.Folktails' and 'Paper.Folktails' have 0.76."""
 _LONGEST_COMPARED = 100
 """Largest length of a name to compare; the time grows with the square."""
 
@@ -43,6 +45,14 @@ class MaterialNames:
     def _by_plain_name(self) -> dict[str, str]:
         return {plain_name(name): name for name in reversed(self.names)}
 
+    @cached_property
+    def _by_base(self) -> dict[str, list[str]]:
+        """The names in plain form by the part before the faction."""
+        found: dict[str, list[str]] = {}
+        for name in self.names:
+            found.setdefault(plain_name(_base(name)), []).append(plain_name(name))
+        return found
+
     def is_known(self, name: str) -> bool:
         """Return whether a name is that of a material, or empty, which means the default material."""
         return not name.strip() or name in self._all or name.lower() in self.from_mod
@@ -54,8 +64,17 @@ class MaterialNames:
         if not self.is_complete:
             return misspelt_name(name, self.names)
         plain = plain_name(name)
-        found = difflib.get_close_matches(plain, self._by_plain_name, n=1, cutoff=_LEAST_LIKENESS)
+        if plain in self._by_plain_name:
+            return self._by_plain_name[plain]
+        bases = difflib.get_close_matches(plain_name(_base(name)), self._by_base, n=1, cutoff=_LEAST_BASE_RATIO)
+        among = self._by_base[bases[0]] if bases else self._by_plain_name
+        found = difflib.get_close_matches(plain, among, n=1, cutoff=0.0 if bases else _LEAST_RATIO)
         return self._by_plain_name[found[0]] if found else None
+
+
+def _base(name: str) -> str:
+    """Return a name without its faction."""
+    return name.rpartition(".")[0] or name
 
 
 def material_names(game: str = "", file: Path | None = None) -> MaterialNames:

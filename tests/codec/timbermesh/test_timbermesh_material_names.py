@@ -17,6 +17,7 @@ from meshferry.io_formats.core.findings import Finding, Fix
 from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
 from meshferry.io_formats.timbermesh.game_folder import find_archive, find_example_models
+from meshferry.io_formats.timbermesh.known_names import FACTIONS
 from meshferry.io_formats.timbermesh.material_collections import game_collections, mod_collections
 from meshferry.io_formats.timbermesh.material_names import material_names
 from models import mesh_node, model
@@ -169,6 +170,27 @@ def test_unknown_names_are_reported_with_the_nearest(tmp_path: Path) -> None:
     assert all("the game does not load a model with unknown materials" in one.message.lower() for one in found)
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("Sand.Folktails", None),
+        ("PaperLanternRed", None),
+        ("BaseMetal.Folktail", "BaseMetal.Folktails"),
+        ("BaseMetal_IronTeth", "BaseMetal.IronTeeth"),
+        ("BaseMetal", "BaseMetal.IronTeeth"),
+        ("basewood brown.ironteeth", "BaseWood_Brown.IronTeeth"),
+        ("BaseWood.Brwn.Folktails", "BaseWood_Brown.Folktails"),
+        ("Paper_White.Folktails", None),
+        ("PaintedMetals.Emberpelts", "PaintedMetal.Folktails"),
+    ],
+)
+def test_the_part_before_the_faction_decides(tmp_path: Path, name: str, near: str | None) -> None:
+    bases = ("BaseWood_Brown", "BaseMetal", "Paper", "PaintedMetal")
+    game = make_game(tmp_path, {faction: [f"{base}.{faction}" for base in bases] for faction in FACTIONS})
+    (found,) = checked([name], game)
+    assert found.new_name == (near or "")
+
+
 def test_stock_names_that_this_version_of_the_game_lacks_are_unknown(tmp_path: Path) -> None:
     assert checked(["Paper.IronTeeth"]) == []
     assert len(checked(["Paper.IronTeeth"], make_game(tmp_path))) == 1
@@ -231,7 +253,8 @@ def test_a_large_mod_is_searched_up_to_a_limit(tmp_path: Path, monkeypatch: pyte
     models = make_mod(tmp_path / "mod", Mine=blueprint("Mine", ["Glass"]))
     for number in range(30):
         (models / f"{number}.txt").touch()
-    os.symlink(tmp_path, models / "loop") if hasattr(os, "symlink") and os.name != "nt" else None
+    if os.name != "nt":
+        os.symlink(tmp_path, models / "loop")
     said: list[str] = []
     assert mod_collections(tmp_path / "mod", said.append) == {"Mine": ("Glass",)}
     assert len(said) == 1 and "only the first 20 files" in said[0]
