@@ -108,6 +108,20 @@ class GuidIndex:
                 self.unreadable[path] = str(problem)
         return self._metas[path]
 
+    def guids_of(self, path: str) -> list[str]:
+        """Return the GUIDs of an asset: those in its meta and in ``guids.db``."""
+        meta = self.meta_of(path)
+        stated = [meta.guid, meta.stated_guid] if meta else []
+        return list(dict.fromkeys(guid for guid in [*stated, *self._guids_of_paths.get(path_key(path), ())] if guid))
+
+    @cached_property
+    def _guids_of_paths(self) -> dict[str, list[str]]:
+        """The GUIDs of each path in ``guids.db``."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for guid, path in self._table.items():
+            found[path_key(path)].append(guid)
+        return found
+
     def _mentioning(self, guid: str) -> Iterator[tuple[str, AssetMeta]]:
         """Yield path and meta of each existing asset whose ``.meta`` mentions a GUID."""
         for meta_path in self._mentions.get(guid, ()):

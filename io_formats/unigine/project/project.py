@@ -216,12 +216,11 @@ class Project:
         return found
 
     def _guids_of_mesh(self, path: Path, relative: str | None) -> list[str]:
-        """Return the GUIDs of a mesh: its name if it is a runtime, else those in its meta."""
+        """Return the GUIDs of a mesh: its name if it is a runtime, else those that the project states."""
         name = path.name[:_GUID_LENGTH].lower()
         if is_guid(name):
             return [name]
-        meta = self._guids.meta_of(relative) if relative else None
-        return [guid for guid in dict.fromkeys([meta.guid, meta.stated_guid]) if guid] if meta else []
+        return self._guids.guids_of(relative) if relative else []
 
     @cached_property
     def _uses(self) -> dict[str, SurfaceUses]:

@@ -91,6 +91,16 @@ def test_only_projects_are_projects(tmp_path: Path, marks: dict[str, str], is_pr
     assert [made.identity for made in read(folder / "lamp.mesh").materials] == ([OAK] if is_project else [])
 
 
+def test_a_mesh_without_a_meta_is_found_by_the_table(tmp_path: Path) -> None:
+    files = {
+        "Props/lamp.mesh": FACE,
+        "oak.mat": material(OAK, base=BASE),
+        "a.node": scene(mesh_node(f"guid://{MESH}", Face=OAK)),
+    }
+    data = write_project(tmp_path / "data", files, {MESH: "props/LAMP.mesh"})
+    assert read(data / "Props/lamp.mesh").nodes[0].mesh.materials == ["oak"]
+
+
 def test_materials_of_a_container_hold_for_all_levels(tmp_path: Path) -> None:
     meta = asset_meta(FBX, "fbx", {guid(8): "lamp.node", MESH: "lamp.mesh"}, material_guids=f"Fa;x,{BIRCH};Face,{OAK}")
     files = {"lamp.fbx.meta": meta, runtime_path(MESH, "mesh"): FACE, "oak.mat": material(OAK, base=BASE)}
