@@ -91,7 +91,11 @@ class ProjectMaterials:
 
     def warnings(self) -> list[str]:
         """Return one sentence for each kind of missing file, and those about settings that are not shown."""
-        return [*self.missing(), *self._problems, *not_shown_warnings(self._shown)]
+        return [*self.missing(), *self._problems, *self.not_shown()]
+
+    def not_shown(self) -> list[str]:
+        """Return the sentences about settings that Blender does not show."""
+        return not_shown_warnings(self._shown)
 
 
 @dataclass(frozen=True)

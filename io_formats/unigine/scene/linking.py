@@ -25,7 +25,7 @@ def link(
     project = open_project(path, projects, PROJECT_FOLDER.text(resolve(IMPORT_OPTIONS, options)), is_scene=True)
     if project is None:
         return
-    built = _build(document, project, path, scene.name, options)
+    built, _ = _build(document, project, path, scene.name, options)
     scene.placement, scene.materials = built.placement, built.materials
     scene.warnings, scene.notes = built.warnings, built.notes
 
@@ -35,13 +35,13 @@ def missing(document: SceneFile, path: Path, projects: Projects, options: Mappin
     project = open_project(path, projects, str(options.get(PROJECT_FOLDER.name, "")), is_scene=True)
     if project is None:
         return []
-    scene = _build(document, project, path, path.stem)
-    known = {*document.warnings, *scene.notes}
+    scene, links = _build(document, project, path, path.stem)
+    known = {*document.warnings, *scene.notes, *links.not_shown()}
     return [text for text in scene.warnings if text not in known]
 
 
 def _build(
     document: SceneFile, project: Project, path: Path, name: str, options: Mapping[str, Any] | None = None
-) -> Scene:
+) -> tuple[Scene, ProjectLinks]:
     links = ProjectLinks(project, with_materials=PROJECT_MATERIALS.flag(resolve(IMPORT_OPTIONS, options)))
-    return PlacementBuilder(name, links, options).build(document, project.relative(path) or path.name)
+    return PlacementBuilder(name, links, options).build(document, project.relative(path) or path.name), links

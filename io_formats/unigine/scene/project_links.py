@@ -56,3 +56,7 @@ class ProjectLinks:
     def warnings(self) -> list[str]:
         """Return texts about missing materials and libraries."""
         return self._problems + (self._materials.warnings() if self._materials is not None else [])
+
+    def not_shown(self) -> list[str]:
+        """Return those of the texts that are about settings of materials without a counterpart in Blender."""
+        return self._materials.not_shown() if self._materials is not None else []
