@@ -23,6 +23,7 @@ CONTENTS = """
 :caption: Guides
 
 docs/unigine
+docs/unigine_projects
 docs/timbermesh
 docs/second_life
 docs/second_life_animation

@@ -145,6 +145,7 @@ UNIGINE_SCENE = FileFormat(
         color_layers=1,
         normals=True,
         materials=True,
+        project_textures=True,
         node_hierarchy=True,
         shape_keys=True,
         skeletons=True,
