@@ -315,6 +315,10 @@ def _extent(strips: list[bpy.types.NlaStrip]) -> tuple[float, float]:
     return min(strip.frame_start for strip in strips), max(strip.frame_end for strip in strips)
 
 
+def _has_length(action: bpy.types.Action) -> bool:
+    return bool(action.frame_range[1] > action.frame_range[0])
+
+
 def _nla_clips(scene: bpy.types.Scene, found: Dependencies) -> list[ClipSource]:
     """Make a clip for each name of NLA strips, including muted ones, since stashed actions are muted strips."""
     strips: dict[str, list[bpy.types.NlaStrip]] = {}
@@ -327,6 +331,8 @@ def _nla_clips(scene: bpy.types.Scene, found: Dependencies) -> list[ClipSource]:
         clip = _clip_of(list(dict.fromkeys(strip.action for strip in group if strip.action)), scene)
         clip.name = name
         clip.start, clip.end = _extent(group)
+        if clip.end - clip.start <= 1 and not any(_has_length(strip.action) for strip in group if strip.action):
+            clip.end = clip.start  # Blender's strips are at least a frame long, also those of a single key
         clip.strips = {name}
         clips.append(clip)
     return clips

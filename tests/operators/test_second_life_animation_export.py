@@ -215,6 +215,17 @@ def test_strips_have_the_settings_of_their_actions(clean_blender, avatar, tmp_pa
     assert (document.loop_in, document.loop_out) == pytest.approx(loop)
 
 
+def test_strips_of_imported_actions_come_back(clean_blender, tmp_path):
+    bpy = clean_blender
+    source = Path(__file__).parents[2] / "examples" / "dance.anim"
+    bpy.ops.import_scene.second_life(filepath=str(source))
+    rig = bpy.context.object
+    strip_of(rig, rig.animation_data.action, 40)
+    rig.animation_data.action = None
+    bpy.ops.export_scene.second_life_anim(filepath=str(tmp_path / "dance.anim"), clips="NLA")
+    assert (tmp_path / "dance.anim").read_bytes() == source.read_bytes()
+
+
 def test_the_loop_of_the_scene_range_is_that_of_the_action(clean_blender, avatar, tmp_path):
     bpy = clean_blender
     kept = avatar.animation_data.action.meshferry.playback
@@ -229,11 +240,14 @@ def test_the_loop_of_the_scene_range_is_that_of_the_action(clean_blender, avatar
     assert (document.loop_in, document.loop_out, document.duration) == (1.25, 1.75, 3.0)
 
 
-def test_one_key_is_a_pose(clean_blender, avatar, tmp_path):
+@pytest.mark.parametrize("clips", ["ACTIVE", "NLA"])
+def test_one_key_is_a_pose(clean_blender, avatar, tmp_path, clips):
     avatar.animation_data.action = clean_blender.data.actions.new("one")
     avatar.pose.bones["mHead"].keyframe_insert("rotation_quaternion", frame=-7.5)
+    if clips == "NLA":
+        strip_of(avatar, avatar.animation_data.action, 3)
     path = tmp_path / "one.anim"
-    clean_blender.ops.export_scene.second_life_anim(filepath=str(path))
+    clean_blender.ops.export_scene.second_life_anim(filepath=str(path), clips=clips)
     document = written(path)
     assert document.loop == 1
     assert document.duration == document.loop_out == pytest.approx(1 / 24)
