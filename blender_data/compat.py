@@ -101,6 +101,14 @@ def node_tree(material: bpy.types.Material) -> bpy.types.NodeTree | None:
     return material.node_tree
 
 
+def set_green_down(normal_map: bpy.types.ShaderNodeNormalMap) -> bool:
+    """Let a Normal Map node read images whose green points down; return False before 5.2, where it cannot."""
+    if not hasattr(normal_map, "convention"):
+        return False
+    normal_map.convention = "DIRECTX"
+    return True
+
+
 class ActionCurves:
     """Builder of the f-curves of an action for several data blocks.
 

@@ -10,17 +10,19 @@ _GAP_X = 60.0
 _GAP_Y = 30.0
 _HEADER = 34.0
 _ROW = 22.0
-_EXTRA_HEIGHT = {"TEX_IMAGE": 180.0, "MAPPING": 210.0, "BSDF_PRINCIPLED": 80.0, "MIX": 70.0, "NORMAL_MAP": 60.0}
+_EXTRA_HEIGHT = {"TEX_IMAGE": 180.0, "BSDF_PRINCIPLED": 80.0, "MIX": 70.0, "NORMAL_MAP": 130.0}
 """Height of what nodes show beside their sockets, by type, in units of the node editor. Blender computes heights only
 when it draws nodes."""
-_MATH_HEIGHT = 60.0
+_USUAL_EXTRA_HEIGHT = 30.0
+_ROWS_OF_VECTOR = 3
+"""Rows below the name of an unlinked vector."""
 
 
 def arrange(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
     """Place the nodes of a tree in columns to the left of the output.
 
-    A node stands left of all nodes that it feeds. In a column, nodes follow the order of the inputs that they feed, so
-    that few wires cross. Nodes that feed nothing stand in the column of the textures, below the others.
+    A node stands left of all nodes that it feeds, and not above the first of them. In a column, nodes follow the order
+    of the inputs that they feed, so that few wires cross. Nodes that feed nothing stand below the others.
     """
     columns: dict[bpy.types.Node, int] = {}
     _set_columns(output, 0, columns)
@@ -38,9 +40,12 @@ def arrange(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
         left_edges[column] = right - widths[column]
         right = left_edges[column] - _GAP_X
     for node in order:
+        node.select = False
         column = columns[node]
-        node.location = (left_edges[column], bottom[column])
-        bottom[column] -= _height(node) + _GAP_Y
+        fed = [link.to_node.location.y for socket in node.outputs for link in socket.links]
+        top = min([bottom[column], *fed[:1]])
+        node.location = (left_edges[column], top)
+        bottom[column] = top - _height(node) - _GAP_Y
 
 
 def _set_columns(node: bpy.types.Node, column: int, columns: dict[bpy.types.Node, int]) -> None:
@@ -61,8 +66,8 @@ def _sources_first_to_last(node: bpy.types.Node) -> Iterator[bpy.types.Node]:
 
 
 def _height(node: bpy.types.Node) -> float:
-    if node.hide:
-        return _HEADER
     shown = [socket for socket in (*node.outputs, *node.inputs) if socket.enabled and not socket.hide]
-    extra = _EXTRA_HEIGHT.get(node.type, _MATH_HEIGHT if "MATH" in node.type else 0.0)
-    return _HEADER + _ROW * len(shown) + extra
+    vectors = [socket for socket in node.inputs if socket in shown and socket.type == "VECTOR" and not socket.is_linked]
+    hidden = sum(socket.hide_value for socket in vectors)
+    rows = len(shown) + _ROWS_OF_VECTOR * (len(vectors) - hidden)
+    return _HEADER + _ROW * rows + _EXTRA_HEIGHT.get(node.type, _USUAL_EXTRA_HEIGHT)

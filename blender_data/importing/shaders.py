@@ -280,14 +280,14 @@ class _Builder:
         if node is None:
             return None
         color = node.outputs["Color"]
-        if not normal.has_blue:
-            color = self._with_computed_blue(color, is_green_down=normal.is_green_down)
-        elif normal.is_green_down:
-            color = self._vector_math("MULTIPLY_ADD", "Green Up", color, (1.0, -1.0, 1.0), (0.0, 1.0, 0.0))
         made = self._node("ShaderNodeNormalMap", space="OBJECT" if normal.is_object_space else "TANGENT")
         if not normal.is_object_space:
             made.uv_map = self._uv_name(normal.image.mapping.uv_layer)
         made.inputs["Strength"].default_value = normal.strength
+        if not normal.has_blue:
+            color = self._with_computed_blue(color, is_green_down=normal.is_green_down)
+        elif normal.is_green_down and not compat.set_green_down(made):
+            color = self._vector_math("MULTIPLY_ADD", "Green Up", color, (1.0, -1.0, 1.0), (0.0, 1.0, 0.0))
         self._link(color, made.inputs["Color"])
         return made.outputs["Normal"]
 
