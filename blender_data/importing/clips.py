@@ -119,6 +119,14 @@ class ClipBuilder:
                 f"'{bones.armature.name}': constraints of {armature_matching.named(held)} may override the animation; "
                 "disable them to see it as in the file"
             )
+        loose = [name for name in names_of if not _follows_parent(bones.armature.data.bones[name])]
+        if loose:
+            self.job.warn_once(
+                f"'{bones.armature.name}': without Inherit Rotation or Local Location, bones move otherwise than in "
+                f"the file: {armature_matching.named(loose)}"
+            )
+        if bones.armature.data.pose_position == "REST":
+            self.job.warn_once(f"'{bones.armature.name}' is in Rest Position, so the animation is not shown")
 
     def _add_keys(self, bones: BoneMap, skeleton: Skeleton, keys: list[KeyTrack], actions: ClipActions) -> None:
         """Key bones at the times of the tracks, for bones that the armature lacks those below them."""
@@ -203,6 +211,10 @@ class ClipBuilder:
         self.blender_scene.frame_start = start
         length = clip.duration * scene_rate(self.blender_scene) if clip.keys else clip.frame_count - 1
         self.blender_scene.frame_end = max(start, round(start + length))
+
+
+def _follows_parent(bone: bpy.types.Bone) -> bool:
+    return bone.parent is None or (bone.use_inherit_rotation and bone.use_local_location)
 
 
 def _rate_of(clip: Clip) -> float:

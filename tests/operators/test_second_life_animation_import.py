@@ -301,10 +301,14 @@ def test_what_overrides_an_animation_is_reported(clean_blender: Any, tmp_path: P
     head.rotation_mode = "XYZ"
     head.keyframe_insert("rotation_euler", frame=1)
     neck.constraints.new("COPY_ROTATION").target = rig
+    rig.data.bones["mTorso"].use_inherit_rotation = False
+    rig.data.pose_position = "REST"
     bpy.ops.import_scene.second_life(filepath=str(bent(tmp_path / "turn.anim", b"mHead", b"mNeck", b"mTorso")))
     said = capfd.readouterr().out
     assert "quaternions turn bone 'mHead' now" in said
     assert "constraints of bone 'mNeck' may override the animation" in said
+    assert "move otherwise than in the file: bone 'mTorso'" in said
+    assert "'Avatar' is in Rest Position, so the animation is not shown" in said
 
 
 def test_files_without_keys_say_so(clean_blender: Any, tmp_path: Path, capfd: Any) -> None:
