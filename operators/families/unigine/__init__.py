@@ -14,9 +14,12 @@ class Importer(ImportFiles):
     """Import of meshes, animations and skeletons in any combination."""
 
     bl_label = "Import UNIGINE"
-    bl_description = "Import meshes, skeletons and animations of the UNIGINE engine; those chosen together go together"
+    bl_description = (
+        "Import meshes, skeletons, animations and scenes of the UNIGINE engine; a mesh and its animations chosen "
+        "together go together"
+    )
     closed_sections = ("Geometry", "Materials")
-    entry_text = "UNIGINE (.mesh, .anim)"
+    entry_text = "UNIGINE (.mesh, .anim, .node, .world)"
 
 
 class Check(CheckObject):
