@@ -113,6 +113,8 @@ class RootedFiles:
         """Path of each file by its key."""
         self._stamps: dict[str, int] = {}
         """Modification time of each listed folder by its full path."""
+        self._read: dict[str, int] = {}
+        """Modification time of each file that was read, by its full path."""
         if known is None:
             self._add(str(self.root), "")
         else:
@@ -207,12 +209,14 @@ class RootedFiles:
         try:
             handle = _open_regular(full)
             try:
-                size = os.fstat(handle).st_size
+                info = os.fstat(handle)
+                size = info.st_size
                 data = b"" if size > limit else _read_all(handle, size)
             finally:
                 os.close(handle)
         except (OSError, ValueError) as problem:
             raise FormatError(f"The file cannot be read: {refusal(problem)}", file=full) from None
+        self._read[full] = info.st_mtime_ns
         if size > limit:
             raise FormatError(f"The file has more than {limit:,} bytes", file=full)
         if has_lfs_pointer(data):
@@ -220,8 +224,8 @@ class RootedFiles:
         return data
 
     def is_current(self) -> bool:
-        """Return whether no listed folder has changed, so that the same files are there."""
-        return all(_stamp(folder) == stamp for folder, stamp in self._stamps.items())
+        """Return whether no listed folder and no file that was read has changed."""
+        return all(_stamp(path) == stamp for stamps in (self._stamps, self._read) for path, stamp in stamps.items())
 
 
 def _list_folder(full: str, relative: str, depth: int, found: _Listing) -> list[tuple[str, str, int]]:
@@ -251,9 +255,9 @@ def _is_junction(entry: os.DirEntry[str]) -> bool:
     return getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
 
 
-def _stamp(folder: str) -> int:
+def _stamp(path: str) -> int:
     try:
-        return os.stat(folder).st_mtime_ns
+        return os.stat(path).st_mtime_ns
     except OSError:
         return 0
 

@@ -113,10 +113,12 @@ def test_listing_can_be_cancelled(data: Path) -> None:
         RootedFiles(data, check=check)
 
 
-def test_new_files_are_noticed(data: Path) -> None:
+@pytest.mark.parametrize("changed", ["Größe", NAME])
+def test_new_and_changed_files_are_noticed(data: Path, changed: str) -> None:
     files = RootedFiles(data)
+    files.read(NAME)
     assert files.is_current()
-    os.utime(data / "Größe", ns=(1, 1))
+    os.utime(data / changed, ns=(1, 1))
     assert not files.is_current()
 
 
