@@ -225,7 +225,9 @@ class RootedFiles:
 
     def is_current(self) -> bool:
         """Return whether no listed folder and no file that was read has changed."""
-        return all(_stamp(path) == stamp for stamps in (self._stamps, self._read) for path, stamp in stamps.items())
+        return all(
+            _stamp(path) == stamp for stamps in (self._stamps, self._read) for path, stamp in list(stamps.items())
+        )
 
 
 def _list_folder(full: str, relative: str, depth: int, found: _Listing) -> list[tuple[str, str, int]]:
