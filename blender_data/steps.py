@@ -31,6 +31,8 @@ class Step:
     """Work without bpy. The caller may run it in a thread and send its future to the generator. If the caller sends
     None, the generator runs the work itself.
     """
+    progress: Callable[[], float] | None = None
+    """How much of the whole work ``job`` has done so far, beyond ``fraction``."""
 
 
 Steps: TypeAlias = Generator[Step, "Future[Any] | None", T]
@@ -63,9 +65,15 @@ def scaled(steps: Steps[T], start: float, end: float, subject: str = "") -> Step
         while True:
             step = steps.send(reply)
             fraction = start + (end - start) * step.fraction
-            reply = yield replace(step, fraction=fraction, subject=step.subject or subject)
+            inner = step.progress
+            progress = partial(_scaled_progress, inner, end - start) if inner is not None else None
+            reply = yield replace(step, fraction=fraction, subject=step.subject or subject, progress=progress)
     except StopIteration as stop:
         result: T = stop.value
         return result
     finally:
         steps.close()
+
+
+def _scaled_progress(progress: Callable[[], float], factor: float) -> float:
+    return factor * progress()

@@ -177,7 +177,8 @@ class LongWork:
 
     def _show(self, context: Any, step: Step) -> None:
         """Show phase and progress in the status bar, and the percentage at the pointer."""
-        percent = int(100 * min(max(step.fraction, 0.0), 1.0))
+        fraction = step.fraction + (step.progress() if step.progress is not None else 0.0)
+        percent = int(100 * min(max(fraction, 0.0), 1.0))
         phase = ": ".join(part for part in (step.subject, iface_(step.label)) if part)
         context.workspace.status_text_set(iface_("{} … {} % (Esc: cancel)").format(phase, percent))
         context.window_manager.progress_update(percent)

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from ..blender_data.steps import Steps, without_bpy
+from ..blender_data.steps import Step, Steps
 from ..io_formats.api import read_scene
 from ..io_formats.core.projects import Projects
 
@@ -36,18 +36,21 @@ def project_steps(
 ) -> Steps[T]:
     """Call a function with the open projects in a thread; return its result. Cancelling ends the thread."""
     cancelled = Event()
+    done = [0.0]
 
-    def check() -> None:
+    def check(fraction: float) -> None:
+        done[0] = fraction
         if cancelled.is_set():
             raise ReadingCancelledError
 
     def call() -> T:
         projects = session_projects()
-        with projects.cancelled_by(check):
+        with projects.watched_by(check):
             return function(projects, *args, **kwargs)
 
     try:
-        return (yield from without_bpy(label, call))
+        future = yield Step(label, 0.0, job=call, progress=lambda: done[0])
+        return call() if future is None else future.result()
     except GeneratorExit:
         cancelled.set()
         raise

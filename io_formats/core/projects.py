@@ -29,9 +29,9 @@ class OpenProject(Protocol):
 
 
 class _Caller(threading.local):
-    """The function that cancels the work of the current thread."""
+    """The function that watches the work of the current thread."""
 
-    check: Callable[[], object] = staticmethod(lambda: None)
+    check: Callable[[float], object] = staticmethod(lambda _fraction: None)
 
 
 class Projects:
@@ -53,8 +53,11 @@ class Projects:
         self._roots: dict[Path, tuple[Path | None, float]] = {}
 
     @contextlib.contextmanager
-    def cancelled_by(self, check: Callable[[], object]) -> Iterator[None]:
-        """Let a function cancel work in projects by an exception; it holds for the current thread and block."""
+    def watched_by(self, check: Callable[[float], object]) -> Iterator[None]:
+        """Let a function watch work in projects, in the current thread and block.
+
+        It is called with the fraction of the current work that is done, and raises an exception to cancel.
+        """
         before = self._caller.check
         self._caller.check = check
         try:
@@ -62,9 +65,12 @@ class Projects:
         finally:
             self._caller.check = before
 
-    def check(self) -> None:
-        """Raise the exception that cancels the current work; called now and then while projects are read."""
-        self._caller.check()
+    def check(self, fraction: float = 0.0) -> None:
+        """Report how much of the current work is done, 0 if that is not known; raise the exception that cancels it.
+
+        This is called now and then while projects are read.
+        """
+        self._caller.check(fraction)
 
     def shared(self, root: Path, kind: str, make: Callable[[], Any]) -> Any:
         """Return something about a project that all processes with the same store compute once.

@@ -55,3 +55,21 @@ def test_cancelling_ends_the_reading_thread(path: Path) -> None:
     steps.close()
     with pytest.raises(ReadingCancelledError):
         job()
+
+
+def test_the_progress_of_a_reading_thread_is_shown(path: Path) -> None:
+    from meshferry.blender_data.steps import scaled
+    from meshferry.operators.session_projects import project_steps
+
+    seen: list[float] = []
+
+    def work(projects: Any) -> str:
+        projects.check(0.5)
+        seen.append(step.fraction + step.progress())
+        return "done"
+
+    steps = scaled(project_steps("Reading", work), 0.2, 0.4)
+    step = next(steps)
+    with pytest.raises(StopIteration) as end:
+        steps.send(None)
+    assert (end.value.value, seen) == ("done", [pytest.approx(0.3)])

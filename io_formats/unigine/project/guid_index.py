@@ -83,7 +83,7 @@ class GuidIndex:
         metas = sorted(key for key in self._files.paths if key.endswith(META) and RUNTIMES not in key)
         for number, key in enumerate(metas):
             if number % 100 == 0:
-                self._projects.check()
+                self._projects.check(number / len(metas))
             path = self._files.paths[key]
             try:
                 data = self._files.read(path, META_LIMIT)

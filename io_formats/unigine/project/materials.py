@@ -83,7 +83,7 @@ class _Entry:
 class MaterialLibrary:
     """All materials of a project by GUID and name."""
 
-    def __init__(self, files: RootedFiles, guids: GuidIndex, check: Callable[[], object]) -> None:
+    def __init__(self, files: RootedFiles, guids: GuidIndex, check: Callable[[float], object]) -> None:
         self._files = files
         self._guids = guids
         self._check = check
@@ -99,7 +99,7 @@ class MaterialLibrary:
         paths = sorted(key for key in self._files.paths if key.endswith(".mat"))
         for number, key in enumerate(paths):
             if number % 100 == 0:
-                self._check()
+                self._check(number / len(paths))
             path = self._files.paths[key]
             try:
                 self._list(path, by_guid, by_name)

@@ -22,15 +22,16 @@ def mesh_key(reference: str | None) -> str:
 
 
 def uses_of_meshes(
-    files: RootedFiles, check: Callable[[], object], unreadable: dict[str, str]
+    files: RootedFiles, check: Callable[[float], object], unreadable: dict[str, str]
 ) -> dict[str, SurfaceUses]:
     """Return how often each material is on each surface of each mesh, from all scene files of the project.
 
     Meshes are given by :func:`mesh_key`. Files that cannot be read are added to ``unreadable``.
     """
     found: dict[str, SurfaceUses] = defaultdict(lambda: defaultdict(Counter))
-    for key in sorted(key for key in files.paths if key.endswith(SCENE_EXTENSIONS)):
-        check()
+    keys = sorted(key for key in files.paths if key.endswith(SCENE_EXTENSIONS))
+    for number, key in enumerate(keys):
+        check(number / len(keys))
         path = files.paths[key]
         try:
             root = parse_xml(files.read(path))
