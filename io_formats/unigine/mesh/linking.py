@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def link(_document: MeshFile, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any]) -> None:
-    """Give the surfaces of a mesh the materials of its project. Surfaces keep their names, so an export is the same."""
+    """Give a mesh the materials of its project, and the name of its asset if its file is named by a GUID.
+
+    Surfaces keep their names, so an export is the same.
+    """
     chosen = resolve(IMPORT_OPTIONS, options)
     if not PROJECT_MATERIALS.flag(chosen):
         return
@@ -34,12 +37,22 @@ def link(_document: MeshFile, scene: Scene, path: Path, projects: Projects, opti
     if found is None:
         return
     materials, name_of = found
+    if name := materials.project.name_of_runtime(path):
+        _rename(scene, path.stem, name)
     for mesh in meshes:
         mesh.materials = [
             name_of.get(surface.name, name) for surface, name in zip(mesh.surfaces, mesh.materials, strict=True)
         ]
     scene.materials += materials.materials
     scene.warnings += materials.warnings()
+
+
+def _rename(scene: Scene, old: str, new: str) -> None:
+    """Replace the name of the file by another one wherever the scene was named after it."""
+    parts: list[Any] = [scene, *scene.nodes, *scene.skeletons, *scene.clips]
+    for part in parts:
+        if part.name.startswith(old):
+            part.name = new + part.name[len(old) :]
 
 
 def missing(document: MeshFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[str]:

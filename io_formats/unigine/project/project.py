@@ -215,6 +215,12 @@ class Project:
                 found[surface] = reference
         return found
 
+    def name_of_runtime(self, path: Path) -> str:
+        """Return the name that its asset gives to a runtime, without extension; empty if it is not a runtime."""
+        relative = self.relative(path)
+        guid = self._guid_in_name(relative) if relative else ""
+        return PurePosixPath(self._guids.alias_of(guid)).stem if guid else ""
+
     def _guids_of_mesh(self, path: Path, relative: str | None) -> list[str]:
         """Return the GUIDs of a mesh: its name if it is a runtime, else those that the project states."""
         name = path.name[:_GUID_LENGTH].lower()

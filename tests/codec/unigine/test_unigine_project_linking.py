@@ -51,6 +51,16 @@ def test_the_most_used_material_is_taken_and_an_export_is_unchanged(data: Path) 
     assert UNIGINE_MESH.write(UNIGINE_MESH.from_scene(linked)) == UNIGINE_MESH.write(UNIGINE_MESH.from_scene(plain))
 
 
+def test_a_mesh_is_named_after_its_asset(data: Path) -> None:
+    """Files of runtimes are named by GUIDs; metas state what the artist called them."""
+    path = data / runtime_path(MESH, "mesh")
+    assert read(path).name == MESH
+    Path(f"{path}.meta").write_text(f'{{"asset": "{FBX}", "alias": "old chair.mesh", "primary": 0}}', "utf-8")
+    scene = read(path, use_lod_objects=True)
+    assert scene.name == "old chair" and [node.name for node in scene.nodes] == ["old chair"]
+    assert read(path, use_project_materials=False).name == MESH
+
+
 def test_the_option_and_callers_without_projects_leave_materials_alone(data: Path) -> None:
     path = data / runtime_path(MESH, "mesh")
     for found in (api.read_scene(path), read(path, use_project_materials=False)):
