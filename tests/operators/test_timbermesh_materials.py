@@ -70,7 +70,6 @@ def test_unknown_materials_are_renamed_or_replaced(game: Path, box: Any, clean_b
         ("Material 'BaseMetal.Folktail'", "rename_material"),
         ("Material 'Zq'", ""),
     ]
-    bpy.ops.ed.undo_push(message="Before")
     assert bpy.ops.object.meshferry_finding_fix(index=-1) == {"FINISHED"}
     assert [slot.material for slot in box.material_slots] == [wood, kept, other]
     assert (wood.name, metal.users) == ("BaseWood_Brown.Folktails", 0)
@@ -128,8 +127,7 @@ def test_the_preferences_name_a_wrong_folder(settings: Any, clean_blender: Any, 
 def choose(name: str, by: str = "material_name") -> None:
     import bpy
 
-    call = "INVOKE_DEFAULT" if by == "material_name" else "EXEC_DEFAULT"  # menus invoke, the search executes
-    assert bpy.ops.object.timbermesh_material_choose(call, **{by: name}) == {"FINISHED"}
+    assert bpy.ops.object.timbermesh_material_choose(**{by: name}) == {"FINISHED"}
 
 
 def test_a_slot_gets_a_name_of_the_game(game: Path, box: Any, clean_blender: Any) -> None:
@@ -148,6 +146,16 @@ def test_a_slot_gets_a_name_of_the_game(game: Path, box: Any, clean_blender: Any
     slot.material = other = bpy.data.materials.new("Other")
     choose("Dirt")
     assert (slot.material, other.name) == (dirt, "Other")
+
+
+def test_a_menu_that_gives_a_name_opens_no_search(clean_blender: Any) -> None:
+    from meshferry.operators.families.timbermesh.materials import OBJECT_OT_timbermesh_material_choose as Choose
+
+    manager = MagicMock()
+    for name, result in (("Dirt", "executed"), ("", {"RUNNING_MODAL"})):
+        owner = SimpleNamespace(material_name=name, execute=lambda _context: "executed")
+        assert Choose.invoke(owner, SimpleNamespace(window_manager=manager), None) == result
+        assert manager.invoke_search_popup.called is not bool(name)
 
 
 def test_names_are_listed_by_collection_and_include_the_mod(game: Path, box: Any, tmp_path: Path) -> None:

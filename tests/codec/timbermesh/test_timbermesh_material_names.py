@@ -73,10 +73,10 @@ def test_other_folders_are_one_error(tmp_path: Path, folder: str, monkeypatch: p
 
 
 def test_a_changed_archive_is_read_again(tmp_path: Path) -> None:
-    game = make_game(tmp_path)
-    assert "Folktails" in game_collections(game)
-    make_game(tmp_path, {"Emberpelts": ["Fire"]})
-    assert game_collections(game) == {"Emberpelts": ("Fire",)}
+    for seconds, name in enumerate(("Fire", "Wood", "Woods")):
+        game = make_game(tmp_path, {"Folktails": [name]}, method=0)
+        os.utime(game / WINDOWS / "Blueprints.zip", (seconds, seconds))
+        assert game_collections(game) == {"Folktails": (name,)}
 
 
 def archive_of(entries: dict[str, bytes], method: int = 8) -> bytes:
