@@ -80,9 +80,9 @@ def names_of(finding: Any) -> list[str]:
     return names
 
 
-def can_fix(context: Any, fix: Fix, names: Collection[str]) -> bool:
-    """Return whether a fix is safe for at least one of the objects or materials with these names."""
-    return any(not refusal(fix, block) for block in blocks_of(context, fix, names))
+def refusals(context: Any, fix: Fix, names: Collection[str]) -> list[str]:
+    """Return why a fix is not safe for each object or material with these names; empty texts where it is safe."""
+    return [refusal(fix, block) for block in blocks_of(context, fix, names)]
 
 
 def blocks_of(context: Any, fix: Fix, names: Collection[str]) -> list[Any]:

@@ -9,7 +9,7 @@ from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringPrope
 
 from ..io_formats.core.findings import Finding, Severity
 from ..io_formats.registry import Format
-from .finding_fixes import can_fix
+from .finding_fixes import refusals
 from .reporting import MOST_WARNINGS, REPORT_TEXT, readable
 from .sidebar import draw_wrapped
 from .translations import CONTEXT, classes_factory, iface_
@@ -54,8 +54,11 @@ def keep_findings(context: Any, target: Format, subject: str, findings: Iterable
         entry = shown.findings.add()
         entry.item, entry.message = readable(iface_(finding.item)), readable(iface_(finding.message))
         entry.is_error = finding.severity is Severity.ERROR
-        if finding.fix is not None and can_fix(context, finding.fix, finding.names):
+        reasons = refusals(context, finding.fix, finding.names) if finding.fix is not None else []
+        if finding.fix is not None and not all(reasons):
             entry.fix = finding.fix.value
+        elif reasons:
+            entry.message = f"{entry.message} ({reasons[0]})"
         entry.names, entry.new_name = json.dumps(finding.names), finding.new_name
         if finding.elements is not None:
             entry.kind, entry.node = finding.elements.kind, finding.elements.node

@@ -86,6 +86,7 @@ def test_linked_materials_are_named_and_stay(game: Path, box: Any, clean_blender
     box.data.materials.append(here.materials[0])
     (one,) = found()
     assert (one.item, one.fix) == ("Material 'BaseMetal.Folktail'", "")
+    assert one.message.endswith(" (linked from another file)")
 
 
 def test_a_mod_around_the_exported_file_counts(
