@@ -109,6 +109,17 @@ def set_green_down(normal_map: bpy.types.ShaderNodeNormalMap) -> bool:
     return True
 
 
+def is_green_down(normal_map: bpy.types.ShaderNodeNormalMap) -> bool:
+    """Return whether a Normal Map node reads images whose green points down."""
+    return getattr(normal_map, "convention", "OPENGL") == "DIRECTX"
+
+
+def set_green_up(normal_map: bpy.types.ShaderNodeNormalMap) -> None:
+    """Let a Normal Map node read images whose green points up, as all do before 5.2."""
+    if hasattr(normal_map, "convention"):
+        normal_map.convention = "OPENGL"
+
+
 class ActionCurves:
     """Builder of the f-curves of an action for several data blocks.
 

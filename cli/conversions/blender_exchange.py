@@ -183,7 +183,7 @@ def write_objects(
     ExportError
         Blender reports an error.
     """
-    from ...blender_data.exporting import blender_addon_export, duplicate_faces
+    from ...blender_data.exporting import blender_addon_export, duplicate_faces, green_up
 
     context = session.use_bpy().context
     context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale
@@ -194,6 +194,8 @@ def write_objects(
     if known.has_pairs:
         blender_addon_export.name_data_after_objects(objects)
     blender_addon_export.forget_own_properties(objects)
+    if known.has_green_up:
+        green_up.turn_green_up(objects)
     more = _animation_arguments(context, clips, known)
     if known.holds_times and clips:
         context.scene[_STATED_RATE] = _rate_of(context.scene)

@@ -182,7 +182,37 @@ def test_building_again_replaces_the_nodes() -> None:
     assert len(material.node_tree.nodes) == count
 
 
+@pytest.mark.parametrize("is_green_down", [True, False])
+def test_gltf_files_get_normal_maps_with_green_up(tmp_path: Path, is_green_down: bool) -> None:
+    import bpy
+    from meshferry.blender_data.exporting.green_up import turn_green_up
+
+    normal = NormalMap(map_of("0.25,0.75,1,1"), is_green_down=is_green_down)
+    material = shown(Shading(normal=normal))
+    plane = plane_with(material)
+    for _ in range(2):  # the second time changes nothing
+        turn_green_up([plane])
+    bpy.ops.export_scene.gltf(filepath=str(tmp_path / "plane.gltf"), export_format="GLTF_SEPARATE")
+    (written,) = tmp_path.glob("*.png")
+    picture = bpy.data.images.load(str(written))
+    np.testing.assert_allclose(picture.pixels[:3], (0.25, 0.25 if is_green_down else 0.75, 1.0), atol=3e-3)
+    assert feeds(shader_of(material).inputs["Normal"]) == ["NORMAL_MAP", "TEX_IMAGE"]
+
+
 # -- pictures ------------------------------------------------------------------------------------
+
+
+def plane_with(material: Any) -> Any:
+    """Return a plane of 2 m in the scene."""
+    import bpy
+
+    mesh = bpy.data.meshes.new("Plane")
+    mesh.from_pydata([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)], [], [(0, 1, 2, 3)])
+    mesh.uv_layers.new(name="UV0").uv.foreach_set("vector", np.array([0, 0, 1, 0, 1, 1, 0, 1], np.float32))
+    mesh.materials.append(material)
+    plane = bpy.data.objects.new("Plane", mesh)
+    bpy.context.scene.collection.objects.link(plane)
+    return plane
 
 
 def render(material: Any, folder: Path, size: int, samples: int) -> npt.NDArray[np.float32]:
@@ -190,15 +220,10 @@ def render(material: Any, folder: Path, size: int, samples: int) -> npt.NDArray[
     import bpy
 
     scene = bpy.context.scene
-    mesh = bpy.data.meshes.new("Plane")
-    mesh.from_pydata([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)], [], [(0, 1, 2, 3)])
-    mesh.uv_layers.new(name="UV0").uv.foreach_set("vector", np.array([0, 0, 1, 0, 1, 1, 0, 1], np.float32))
-    mesh.materials.append(material)
-    plane = bpy.data.objects.new("Plane", mesh)
+    plane = plane_with(material)
     camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
     camera.data.type, camera.data.ortho_scale, camera.location = "ORTHO", 2.0, (0.0, 0.0, 5.0)
-    for item in (plane, camera):
-        scene.collection.objects.link(item)
+    scene.collection.objects.link(camera)
     scene.camera = camera
     scene.render.engine = "CYCLES"
     scene.cycles.samples, scene.cycles.use_denoising, scene.cycles.device = samples, False, "CPU"
