@@ -1,4 +1,4 @@
-"""Materials of a UNIGINE project -> neutral shading (``docs/formats/unigine_projects.md``, Materials).
+"""Materials of a UNIGINE project -> neutral shading (``docs/formats/unigine_projects.md``, Shading).
 
 The states of a material decide which of its textures are used. Textures that are missing leave their factor or colour,
 and everything that has no counterpart is listed by words.
