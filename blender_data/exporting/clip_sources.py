@@ -195,9 +195,14 @@ def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSou
 
 
 def _key_frames(actions: Iterable[bpy.types.Action]) -> npt.NDArray[np.float64]:
-    """Return the frames of the keys of actions, each once; none if there are too many to sample them."""
+    """Return the frames of the keys of actions, each once; none if there are too many to sample them.
+
+    The import keys all components of a channel at the same frames, so the first one is enough.
+    """
     found = [np.empty(0)]
     for curve in chain.from_iterable(compat.action_curves(action, None) for action in actions):
+        if curve.array_index:
+            continue
         flat = np.empty(len(curve.keyframe_points) * 2, np.float32)
         curve.keyframe_points.foreach_get("co", flat)
         found.append(flat[::2].astype(np.float64))
