@@ -201,6 +201,21 @@ def test_frame_rate_of_the_keys(
         assert keys == [1, 2, 8, 17, 30, 31]
 
 
+def test_keys_of_motion_text_are_on_frames(clean_blender: Any, tmp_path: Path) -> None:
+    from meshferry.blender_data import compat
+
+    bpy = clean_blender
+    row = made.BVH.splitlines()[-1]
+    lines = made.BVH.replace(b"Frames: 4", b"Frames: 304").replace(b"0.100000", b"0.033333").splitlines()
+    path = tmp_path / "long.bvh"
+    path.write_bytes(b"\n".join([*lines, *[row] * 300]))
+    bpy.ops.import_scene.second_life(filepath=str(path), use_file_frame_rate=True)
+    scene = bpy.context.scene
+    assert (scene.render.fps, scene.render.fps_base, scene.frame_end) == (30, 1, 303)
+    curve = compat.action_curves(active_action(armatures(bpy)[0]), None)[0]
+    assert [key.co.x for key in curve.keyframe_points] == list(range(1, 304))
+
+
 def test_the_scene_plays_the_imported_animations(clean_blender: Any, tmp_path: Path) -> None:
     """The range covers them as long as the user has not chosen another one."""
     bpy = clean_blender

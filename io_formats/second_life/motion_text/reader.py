@@ -31,7 +31,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bvh:
     FormatError
         The text breaks the format; the message names the line.
     """
-    lines = _Lines(data.decode("utf-8", "replace"))
+    lines = _Lines(data.decode("utf-8-sig", "replace"))
     lines.expect("HIERARCHY")
     document = Bvh()
     while not lines.current.startswith("MOTION"):

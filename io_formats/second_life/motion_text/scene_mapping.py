@@ -32,6 +32,8 @@ _TURNED = 1e-3
 """Change of a joint's axes, and in inches of its position, below which the viewer leaves the joint out."""
 _PRIORITY, _EASE, _HAND = 2, 0.3, 1
 """Settings of the upload window when it opens."""
+_ROUNDED_TIME = 1e-6
+"""Difference in seconds up to which a frame time counts as rounded; many files have six decimals."""
 _PART_OF_FRAME = 0.01
 """Share of a frame at the end of an animation that is not worth another frame."""
 _REFERENCE_TURN = (0.0, 1.0, 0.0)
@@ -61,7 +63,7 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
     played = slice(1, count) if count > 1 else slice(0, 1)
     times: Floats = np.arange(max(count - 1, 1)).astype(np.float64) * document.frame_time
     duration = max(count - 2, 1) * document.frame_time
-    clip = Clip(name, 1 / document.frame_time, 0, duration=duration)
+    clip = Clip(name, _frame_rate(document), 0, duration=duration, time_step=count * _ROUNDED_TIME)
     clip.playback = Playback(
         False, 0.0, duration, min(_EASE, duration / 2), min(_EASE, duration / 2), _PRIORITY, hand_pose=_HAND
     )
@@ -83,6 +85,13 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
     if far:
         scene.warnings.append(f"Positions end at {FARTHEST:.0f} m, as in the viewer: {listed(far)}")
     return scene
+
+
+def _frame_rate(document: Bvh) -> float:
+    """Return the frame rate: a rounded one if the decimals of the frame time hide it, as 0.033333 s hides 30."""
+    fps = 1 / document.frame_time
+    rounded = round(fps, 2)
+    return rounded if rounded and abs(1 / rounded - document.frame_time) <= _ROUNDED_TIME else fps
 
 
 def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:

@@ -350,6 +350,20 @@ def test_bvh_joints_beside_the_bones() -> None:
         assert name in warning
 
 
+@pytest.mark.parametrize(
+    ("seconds", "fps"), [("0.0333333", 30), ("0.041667", 24), ("0.033367", 29.97), ("0.0371", 1 / 0.0371)]
+)
+def test_bvh_frame_rates(seconds: str, fps: float) -> None:
+    """A frame time of six decimals would put keys beside the frames, the farther the later."""
+    data = b"\xef\xbb\xbf" + made.BVH.replace(b"0.100000", seconds.encode())
+    clip = SECOND_LIFE_BVH.to_scene(SECOND_LIFE_BVH.read(data), "motion").clips[0]
+    assert clip.fps == pytest.approx(fps, rel=1e-12)
+    rotation = clip.keys[0].rotation
+    assert rotation is not None
+    assert rotation.times == pytest.approx(np.arange(3) * float(seconds))
+    assert rotation.times == pytest.approx(np.arange(3) / fps, abs=clip.time_step)
+
+
 def test_bvh_positions_end_where_those_of_the_viewer_do() -> None:
     scene = SECOND_LIFE_BVH.to_scene(SECOND_LIFE_BVH.read(made.BVH.replace(b"0.0 2.5", b"0.0 250")), "motion")
     (pelvis,) = (track.translation for track in scene.clips[0].keys if track.translation is not None)
