@@ -1,4 +1,4 @@
-"""Paths of the game's files for modders (docs/formats/timbermesh.md, material names)."""
+"""Paths of the game's files for modders, and of mods (docs/formats/timbermesh.md, material names)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from ..core.errors import FormatError
 
 ARCHIVE = "Blueprints.zip"
 EXAMPLE_MODELS = "TimberbornExampleModels.blend"
+MANIFEST = "manifest.json"
+"""File in the main folder of a mod."""
 
 _INSTALLATIONS = (
     ("steamapps", "common", "Timberborn", "Timberborn_Data", "StreamingAssets", "Modding"),
@@ -29,6 +31,8 @@ _INSTALLATIONS = (
 _SUFFIXES = [parts[start:] for parts in _INSTALLATIONS for start in range(len(parts) + 1)]
 _MOST_LEVELS = 8
 """Number of folders above the chosen one that are searched."""
+_MOD_LEVELS = 8
+"""Number of folders above a model that are searched for a manifest."""
 
 
 def find_archive(folder: str | Path) -> Path:
@@ -58,3 +62,9 @@ def find_example_models(folder: str | Path) -> Path | None:
     except FormatError:
         return None
     return path if os.path.isfile(path) else None
+
+
+def mod_folder(file: Path) -> Path | None:
+    """Return the folder of the mod that a file belongs to: the nearest folder above it with a manifest."""
+    folders = islice(Path(os.path.abspath(file)).parents, _MOD_LEVELS)
+    return next((folder for folder in folders if os.path.isfile(folder / MANIFEST)), None)

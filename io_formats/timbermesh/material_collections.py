@@ -22,9 +22,6 @@ from .game_folder import find_archive
 Collections = dict[str, tuple[str, ...]]
 """Names of materials by identifier of their collection."""
 
-MANIFEST = "manifest.json"
-"""File in the main folder of a mod."""
-
 _FILE = re.compile(r"MaterialCollection\.(.+?)(\.optional)?\.blueprint\.json", re.IGNORECASE | re.DOTALL)
 _SPEC = "MaterialCollectionSpec"
 _LISTS = ("Materials", "Materials#append")
@@ -36,8 +33,6 @@ _LARGEST_DIRECTORY = 4 << 20
 _MOST_NAMES = 5_000
 _LONGEST_NAME = 200
 
-_MOD_LEVELS = 8
-"""Number of folders above a model that are searched for a manifest."""
 _MOST_ENTRIES = 5_000
 """Largest number of files and folders of a mod that are searched, folders near its manifest first."""
 _UNREADABLE = (
@@ -170,12 +165,6 @@ def _add(found: Collections, more: Collections) -> None:
         free = _MOST_NAMES - sum(map(len, found.values()))
         merged = dict.fromkeys((*found.get(collection, ()), *names[:free]))
         found[collection] = tuple(merged)
-
-
-def mod_folder(file: Path) -> Path | None:
-    """Return the folder of the mod that a file belongs to: the nearest folder above it with a manifest."""
-    folders = islice(Path(os.path.abspath(file)).parents, _MOD_LEVELS)
-    return next((folder for folder in folders if os.path.isfile(folder / MANIFEST)), None)
 
 
 def mod_collections(folder: Path, warn: Callable[[str], None]) -> Collections:

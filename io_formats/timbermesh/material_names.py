@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from ..core.errors import FormatError
+from .game_folder import mod_folder
 from .known_names import known_collections, misspelt_name, plain_name
-from .material_collections import game_collections, mod_collections, mod_folder
 
 _LEAST_BASE_RATIO = 0.75
 """Smallest similarity of a suggestion without its faction, from 0 to 1."""
@@ -88,8 +88,11 @@ def material_names(game: str = "", file: Path | None = None) -> MaterialNames:
         Path of the model.
     """
     collections: dict[str, tuple[str, ...]] = {}
+    own: dict[str, tuple[str, ...]] = {}
     warnings: list[str] = []
     if game:
+        from .material_collections import game_collections  # slow to import
+
         try:
             collections = game_collections(game)
         except FormatError as problem:
@@ -98,7 +101,10 @@ def material_names(game: str = "", file: Path | None = None) -> MaterialNames:
     if not is_complete:
         collections = known_collections()
     folder = mod_folder(file) if file is not None else None
-    own = mod_collections(folder, warnings.append) if folder is not None else {}
+    if folder is not None:
+        from .material_collections import mod_collections
+
+        own = mod_collections(folder, warnings.append)
     for collection, names in own.items():
         collections[collection] = tuple(dict.fromkeys((*collections.get(collection, ()), *names)))
     from_mod = frozenset(name.lower() for names in own.values() for name in names)
