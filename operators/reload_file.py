@@ -227,8 +227,9 @@ def find_source(context: Any) -> Source | None:
         homes = [context.collection]
     else:
         homes = homes_of(item) if item is not None else [context.collection]
-        if item is not None and item.meshferry.import_id:
-            homes += [one for one in bpy.data.collections if one.meshferry.import_id == item.meshferry.import_id]
+        identifier = item.meshferry.import_id if item is not None else ""
+        if identifier and not any(one.meshferry.import_id == identifier for one in homes):  # moved by the user
+            homes = [*(one for one in bpy.data.collections if one.meshferry.import_id == identifier), *homes]
     for collection in homes:
         if collection is not None and collection.is_editable and is_imported(collection):
             path = bpy.path.abspath(collection.meshferry.source_path)
