@@ -229,3 +229,12 @@ def declared_properties(block: Any) -> Any:
 def custom_properties(block: bpy.types.ID) -> dict[str, Any]:
     """Return the custom properties of a data block; before 5.0 declared properties are among them and are left out."""
     return {name: value for name, value in block.items() if name not in block.bl_rna.properties}
+
+
+def action_holders(owner: Any) -> list[Any]:
+    """Return the animation data of a data block and its NLA strips, as far as they have actions."""
+    animation = owner.animation_data
+    if animation is None:
+        return []
+    strips = [strip for track in animation.nla_tracks for strip in track.strips]
+    return [holder for holder in (animation, *strips) if holder.action is not None]

@@ -1,17 +1,19 @@
-"""Edits of imported meshes and armatures since their import, found by checksums of what the import made."""
+"""Edits of imported meshes, armatures and actions since their import, found by checksums of what the import made."""
 
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 
 from ..io_formats.core.scene import AnyArray, FloatArray, IntArray
-from . import vertex_weights
+from . import compat, vertex_weights
 from .exporting.object_selection import armature_of
 
 _ATTRIBUTES = {
@@ -74,6 +76,31 @@ def edits_of(item: bpy.types.Object) -> list[str] | None:
     if len(data.materials) != len(json.loads(data.meshferry.slot_names or "[]")):
         found.append("material slots")
     return found
+
+
+def key_checksum(points: npt.NDArray[np.float32]) -> float:
+    """Return a sum for the keys of an f-curve, (n, 2), that differs if a key is moved in time or value."""
+    if len(points) == 1:  # most curves of large skeletons
+        frame, value = points[0].tolist()
+        return float((frame + 0.5) * value)
+    keys = points.astype(np.float64)
+    return float((keys[:, 0] + 0.5) @ keys[:, 1])
+
+
+def edited_actions(item: bpy.types.Object) -> list[bpy.types.Action]:
+    """Return the imported actions of an object and its shape keys with keys that are not those of the file."""
+    keys = getattr(item.data, "shape_keys", None)
+    actions = [holder.action for owner in (item, keys) if owner is not None for holder in compat.action_holders(owner)]
+    return [action for action in dict.fromkeys(actions) if action.meshferry.fingerprint and _is_action_edited(action)]
+
+
+def _is_action_edited(action: bpy.types.Action) -> bool:
+    total = 0.0
+    for curve in compat.action_curves(action, None):
+        points = np.empty(2 * len(curve.keyframe_points), np.float32)
+        curve.keyframe_points.foreach_get("co", points)
+        total += key_checksum(points.reshape(-1, 2))
+    return not math.isclose(total, float(action.meshferry.fingerprint), rel_tol=1e-9, abs_tol=1e-6)
 
 
 def _is_bone_edited(bone: bpy.types.Bone) -> bool:

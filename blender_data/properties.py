@@ -476,6 +476,9 @@ class MeshferryAction(bpy.types.PropertyGroup):
         type=MeshferryPlayback, name="Playback", description="How the target program plays the animation"
     )
     source_path: StringProperty(name="File", description="The file that the action was imported from")
+    fingerprint: StringProperty(
+        name="Checksum on Import", description="Checksum of the imported keys, to find edits before a reload"
+    )
     import_options: StringProperty(name="Import Options", description="Options of the import as JSON, for a reload")
 
 

@@ -9,11 +9,11 @@ import bpy
 from bpy.props import StringProperty
 
 from ..blender_data import file_records, import_choices, import_marks
-from ..blender_data.compat import BLEND_RELATIVE_PATHS
+from ..blender_data.compat import BLEND_RELATIVE_PATHS, action_holders
 from ..blender_data.exporting.object_selection import armature_of
 from ..blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ..blender_data.importing.selection import Selection
-from ..blender_data.mesh_edits import edits_of
+from ..blender_data.mesh_edits import edited_actions, edits_of
 from ..blender_data.reloading.matching import objects_of, pair
 from ..blender_data.reloading.reload import replace_data
 from ..blender_data.steps import Steps, scaled
@@ -251,11 +251,7 @@ def is_imported(collection: Any) -> bool:
 
 def action_files(armature: Any) -> dict[str, Any]:
     """Return the files of the imported actions that an armature uses, each with one action."""
-    animation = armature.animation_data
-    if animation is None:
-        return {}
-    strips = [strip.action for track in animation.nla_tracks for strip in track.strips]
-    actions = [action for action in (animation.action, *strips) if action is not None]
+    actions = [holder.action for holder in action_holders(armature)]
     return {action.meshferry.source_path: action for action in actions if action.meshferry.source_path}
 
 
@@ -289,19 +285,21 @@ def options_of_objects(found: Any, objects: Iterable[Any]) -> dict[str, Any]:
 
 def replaced_edits(objects: Iterable[Any]) -> list[str]:
     """Return a text for each object with edits that a reload replaces; edits of shared data once."""
-    texts: dict[Any, str] = {}
+    texts: list[str] = []
+    listed_data: set[Any] = set()
     for item in objects:
         if item.mode == "EDIT":
             item.update_from_editmode()
-        if item.data is None or item.data in texts:
-            continue
-        edits = edits_of(item)
+        actions = [action for action in edited_actions(item) if action not in listed_data]
+        edits = edits_of(item) if item.data is not None and item.data not in listed_data else []
+        listed_data.update((item.data, *actions))
         if edits is None:
-            texts[item.data] = f"'{item.name}': imported by an older version, so edits are not known"
-        elif edits:
+            texts.append(f"'{item.name}': imported by an older version, so edits are not known")
+        edits = [*(edits or ()), *(f"action '{action.name}'" for action in actions)]
+        if edits:
             more = f", and {len(edits) - MOST_EDITS} more" if len(edits) > MOST_EDITS else ""
-            texts[item.data] = f"'{item.name}': {', '.join(edits[:MOST_EDITS])}{more}"
-    return list(texts.values())
+            texts.append(f"'{item.name}': {', '.join(edits[:MOST_EDITS])}{more}")
+    return texts
 
 
 class COLLECTION_PT_meshferry_file(bpy.types.Panel):

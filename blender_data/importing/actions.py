@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack
-from .. import compat, joint_poses, playback
+from .. import compat, joint_poses, mesh_edits, playback
 from ..exporting import pose_curves
 from ..properties import store_fields
 from . import key_tracks
@@ -76,6 +76,8 @@ class ClipActions:
         self.timing = timing
         self.curves = compat.ActionCurves(action_name, timing.range, keep)
         self.assigned: list[tuple[bpy.types.ID, bpy.types.Action, Any]] = []
+        self.checksums: dict[bpy.types.Action, float] = {}
+        """Sums of the keys of each action, see :func:`.mesh_edits.key_checksum`."""
         self.first_scales: dict[str, float] = {}
         """Largest scale of each keyed bone in the first frame, relative to its rest pose."""
 
@@ -86,7 +88,7 @@ class ClipActions:
     def add_transforms(self, owner: bpy.types.Object, track: TransformTrack) -> None:
         """Key the local transform of an object."""
         curves = self.curves_for(owner, owner.name)
-        keys = LinearKeys(self.timing.frames)
+        keys = LinearKeys(self.timing.frames, self.checksums)
         for path, values in (
             ("location", track.translation),
             ("rotation_quaternion", track.rotation),
@@ -99,7 +101,7 @@ class ClipActions:
         """Key the bones of an armature; return the names of bones of which a frame has shear, which is lost."""
         keyed = {name: track for track in tracks if (name := bones.bones[track.target]) is not None}
         curves = self._bone_curves(bones.armature, list(keyed))
-        keys = LinearKeys(self.timing.frames)
+        keys = LinearKeys(self.timing.frames, self.checksums)
         still = max(_STILL * bones.size, np.finfo(np.float32).tiny)
         at_once = max(1, _VALUES_AT_ONCE // max(1, self.clip.frame_count))
         sheared: list[str] = []
@@ -143,7 +145,7 @@ class ClipActions:
                     curve.group = group
                     made.append((curve, frames, values))
         for curve, frames, values in made:
-            LinearKeys(frames).add(curve, values)
+            LinearKeys(frames, self.checksums).add(curve, values)
 
     def _bone_curves(self, owner: bpy.types.Object, names: Sequence[str]) -> dict[str, list[bpy.types.FCurve]]:
         """Create the ten empty f-curves of each bone: Blender compares each new path with all others.
@@ -200,9 +202,13 @@ class ClipActions:
 
 
 class LinearKeys:
-    """Fills empty f-curves with linear keys on the same frames; handles are automatic, which is Blender's default."""
+    """Fills empty f-curves with linear keys on the same frames; handles are automatic, which is Blender's default.
 
-    def __init__(self, frames: npt.NDArray[np.float64]) -> None:
+    The checksums of their keys are added to ``checksums``, by action.
+    """
+
+    def __init__(self, frames: npt.NDArray[np.float64], checksums: dict[bpy.types.Action, float]) -> None:
+        self._checksums = checksums
         self._points = np.empty((len(frames), 2), np.float32)
         self._points[:, 0] = frames
         self._interpolation = np.full(len(frames), _LINEAR, np.uint8)
@@ -216,6 +222,8 @@ class LinearKeys:
         keys = curve.keyframe_points
         keys.add(count)
         keys.foreach_set("co", self._points[:count].reshape(-1))
+        action = curve.id_data
+        self._checksums[action] = self._checksums.get(action, 0.0) + mesh_edits.key_checksum(self._points[:count])
         keys.foreach_set("interpolation", self._interpolation[:count])
         curve.update()
 

@@ -54,7 +54,7 @@ def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: Ve
         around = [frame for frame in (number - 1, number, number + 1) if 0 <= frame <= last]
         path = f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
         values = np.asarray([float(frame == number) for frame in around])
-        LinearKeys(frames[around]).add(curves.new(path, index=0), values)
+        LinearKeys(frames[around], clip_actions.checksums).add(curves.new(path, index=0), values)
 
 
 def add_mesh_cache(owner: bpy.types.Object, path: str, frame_start: float, step: float) -> None:

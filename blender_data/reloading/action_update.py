@@ -37,9 +37,9 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
     slots: dict[bpy.types.Action, dict[int, Any]] = {}
     added: list[tuple[Owner, bpy.types.Action, Any]] = []
     for old, new in owners:
-        before = _holders(old)
-        for holder in _holders(new):
-            twin = _find_twin(holder.action, before, [found.action for found in _holders(new)], paths)
+        before = compat.action_holders(old)
+        for holder in compat.action_holders(new):
+            twin = _find_twin(holder.action, before, [found.action for found in compat.action_holders(new)], paths)
             slot = _slot_of(holder)
             if twin is None:
                 added.append((old, holder.action, slot))
@@ -49,7 +49,7 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
     everything: list[Owner] = [*bpy.data.objects, *bpy.data.shape_keys] if replaced else []
     _leave_tweak_mode(everything)
     holders: dict[bpy.types.Action, list[Any]] = {action: [] for action in replaced}
-    for holder in (holder for owner in everything for holder in _holders(owner)):
+    for holder in (holder for owner in everything for holder in compat.action_holders(owner)):
         if holder.action in holders:
             holders[holder.action].append(holder)
     for action, made in replaced.items():
@@ -79,15 +79,6 @@ def copy_animation(old: bpy.types.Key, new: bpy.types.Key) -> None:
                 put = made.strips.new(strip.name, int(strip.frame_start), strip.action)
                 _set_slot(put, _slot_of(strip))
     compat.assign_action(new, source.action, _slot_of(source))
-
-
-def _holders(owner: Any) -> list[Any]:
-    """Return the animation data of a data block and its NLA strips, as far as they have actions."""
-    animation = owner.animation_data
-    if animation is None:
-        return []
-    strips = [strip for track in animation.nla_tracks for strip in track.strips]
-    return [holder for holder in (animation, *strips) if holder.action is not None]
 
 
 def _find_twin(

@@ -448,6 +448,8 @@ def test_data_of_other_blend_files_is_not_changed(clean_blender, tmp_path, capfd
 
 
 def test_actions_of_strips_in_tweak_mode_are_replaced(clean_blender, tmp_path):
+    from meshferry.blender_data import compat
+
     bpy = clean_blender
     imported(bpy, tmp_path)
     rig = bpy.data.objects["lamp Armature"]
@@ -461,6 +463,12 @@ def test_actions_of_strips_in_tweak_mode_are_replaced(clean_blender, tmp_path):
     assert animation.use_tweak_mode
     edit_file(clip, double_length)
     reload(bpy, rig)
+    assert question(bpy) == ""
+    curve = next(curve for curve in compat.action_curves(strip.action, None) if len(curve.keyframe_points) > 3)
+    curve.keyframe_points[2].co.x += 0.25
+    assert question(bpy) == "'lamp Armature': action 'lamp_nod'"
+    reload(bpy, rig)
+    assert question(bpy) == ""
     assert strip.action.name == "lamp_nod"
     assert strip.action.meshferry.frame_count == 120
 
