@@ -222,7 +222,7 @@ class LinearKeys:
         keys = curve.keyframe_points
         keys.add(count)
         keys.foreach_set("co", self._points[:count].reshape(-1))
-        action = curve.id_data
+        action: Any = curve.id_data
         self._checksums[action] = self._checksums.get(action, 0.0) + mesh_edits.key_checksum(self._points[:count])
         keys.foreach_set("interpolation", self._interpolation[:count])
         curve.update()
