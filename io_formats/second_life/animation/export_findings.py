@@ -11,6 +11,7 @@ from ...core.errors import ExportError
 from ...core.findings import Elements, error, warning
 from ...core.messages import counted, listed
 from ...core.scene import Clip, Scene, Skeleton
+from ...passes.sample_keys import DEFAULT_RATE
 from .. import skeleton_table
 from . import codes, curves, looping, reduction
 from .avatar_motion import AvatarMotion
@@ -136,6 +137,25 @@ def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, s
     if document.loop and 0 < document.loop_out < document.duration - step:
         said = f"the loop ends at {document.loop_out:.2f} s, so that the rest, up to {document.duration:.2f} s,"
         note(scene, f"'{clip.name}': {said} is seen only when it stops", moment(document.loop_out))
+
+
+def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[str], clip: Clip, scene: Scene) -> None:
+    """Note edited joints whose keys in the imported file, if any, are not on frames, so that they move to frames."""
+    if original is None:
+        return
+    fps, step = clip.fps or DEFAULT_RATE, curves.precision(original.duration)
+    moved = []
+    for joint in original.joints:
+        found = [keys(original, joint).times for keys in (curves.rotation_keys, curves.position_keys)]
+        times = np.concatenate(found)
+        is_edited = skeleton_table.canonical(text(joint.name)) in edited
+        if is_edited and (np.abs(np.rint(times * fps) / fps - times) > step).any():
+            moved.append(text(joint.name))
+    if moved:
+        rate = curves.frame_rate(original)
+        advice = f"; with a scene of {rate:g} frames per second they stay" if rate else ""
+        said = f"keys of edited joints lay between frames in the imported file and are on frames now: {listed(moved)}"
+        note(scene, f"'{clip.name}': {said}{advice}", bones(moved))
 
 
 def _all(motion: AvatarMotion) -> Elements:

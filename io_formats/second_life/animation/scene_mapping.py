@@ -208,6 +208,7 @@ def _from_samples(
         bones=motion.bones,
     )
     export_findings.refuse_far(some, positioned, clip)
+    export_findings.note_keys_between_frames(original, set(some.names), clip, scene)
     given = (clip.playback or _DEFAULT).joint_priorities
     names = {name: (name, bone) for name, bone in motion.bones.items()}
     priorities = {name: given[key] for name, keys in names.items() for key in keys if key in given}

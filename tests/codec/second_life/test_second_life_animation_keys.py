@@ -210,6 +210,21 @@ def test_constraints_of_edited_animations(chain: int, source: bytes, number: int
     assert any("left out, since viewers cannot follow" in said for said in scene.warnings) == (kept < number)
 
 
+@pytest.mark.parametrize(
+    ("fps", "said"), [(24, "'mElbowLeft'; with a scene of 30 frames per second they stay"), (30, "")]
+)
+def test_edited_keys_between_frames_are_noted(fps: float, said: str) -> None:
+    rows = [(round(frame / 60 * 65535), made.ZERO, made.ZERO, 30000 + 100 * frame) for frame in (0, 7, 31, 60)]
+    elbow = made.joint(b"mElbowLeft", rotation=made.keys(*rows))
+    still = made.joint(b"mWristLeft", rotation=made.keys(*rows))
+    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.header(joints=2) + elbow + still + made.ending()), "arm")
+    scene.clips[0] = clip = sample_keys.sampled(scene.clips[0], scene, fps)
+    clip.transforms[0].rotation[:] = clip.transforms[0].rotation[::-1].copy()
+    SECOND_LIFE_ANIMATION.from_scene(scene)
+    found = [note for note in scene.notes if "lay between frames" in note]
+    assert len(found) == bool(said) and all(note.endswith(said) for note in found)
+
+
 @pytest.mark.parametrize("target", [SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH])
 def test_clips_without_frames_are_refused(target: Any) -> None:
     scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
