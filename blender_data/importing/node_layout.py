@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import bpy
 
@@ -42,7 +42,7 @@ def arrange(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
     for node in order:
         node.select = False
         column = columns[node]
-        fed = [link.to_node.location.y for socket in node.outputs for link in socket.links]
+        fed = [link.to_node.location.y for socket in node.outputs for link in _links_of(socket)]
         top = min([bottom[column], *fed[:1]])
         node.location = (left_edges[column], top)
         bottom[column] = top - _height(node) - _GAP_Y
@@ -53,7 +53,7 @@ def _set_columns(node: bpy.types.Node, column: int, columns: dict[bpy.types.Node
         return
     columns[node] = column
     for socket in node.inputs:
-        for link in socket.links:
+        for link in _links_of(socket):
             _set_columns(link.from_node, column + 1, columns)
 
 
@@ -61,8 +61,13 @@ def _sources_first_to_last(node: bpy.types.Node) -> Iterator[bpy.types.Node]:
     """Yield a node and all nodes upstream of it, in the order of the inputs; shared nodes more than once."""
     yield node
     for socket in node.inputs:
-        for link in socket.links:
+        for link in _links_of(socket):
             yield from _sources_first_to_last(link.from_node)
+
+
+def _links_of(socket: bpy.types.NodeSocket) -> Iterable[bpy.types.NodeLink]:
+    """Return the links of a socket. Blender searches all links of the tree for them, so unlinked sockets are skipped."""
+    return socket.links if socket.is_linked else ()
 
 
 def _height(node: bpy.types.Node) -> float:

@@ -130,6 +130,7 @@ class ModelBuilder:
         self.job.objects += part.objects
         self.job.armatures += part.armatures
         for made in (*part.armatures, *part.objects):
+            made.rotation_mode = "QUATERNION"
             made.name = _UNPLACED  # leaves the names of nodes free until each object is placed
         triangles = sum(len(made.data.polygons) for made in part.objects if made.type == "MESH")
         return Template([*part.armatures, *part.objects], materials, triangles)

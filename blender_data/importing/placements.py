@@ -157,6 +157,7 @@ class PlacementImporter:
         elif isinstance(node.content, Camera):
             data = self._camera(node.name, node.content)
         made: bpy.types.Object = self.job.keep(bpy.data.objects.new(names.fit(node.name), data))
+        made.rotation_mode = "QUATERNION"
         if data is None:
             made.empty_display_size = _EMPTY_SIZE
         if isinstance(node.content, PartUse):
@@ -238,8 +239,8 @@ def _place(
     matrix: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
 ) -> None:
     """Put an object at a matrix relative to its parent."""
-    made.parent = parent
-    made.rotation_mode = "QUATERNION"
+    if parent is not None:
+        made.parent = parent
     made.matrix_basis = Matrix(matrix.tolist())
 
 
