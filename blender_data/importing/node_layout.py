@@ -66,7 +66,7 @@ def _sources_first_to_last(node: bpy.types.Node) -> Iterator[bpy.types.Node]:
 
 
 def _links_of(socket: bpy.types.NodeSocket) -> Iterable[bpy.types.NodeLink]:
-    """Return the links of a socket. Blender searches all links of the tree for them, so unlinked sockets are skipped."""
+    """Return the links of a socket; unlinked ones are skipped, since Blender searches all links of the tree."""
     return socket.links if socket.is_linked else ()
 
 
