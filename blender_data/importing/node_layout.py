@@ -67,7 +67,7 @@ def _sources_first_to_last(node: bpy.types.Node) -> Iterator[bpy.types.Node]:
 
 def _links_of(socket: bpy.types.NodeSocket) -> Iterable[bpy.types.NodeLink]:
     """Return the links of a socket; unlinked ones are skipped, since Blender searches all links of the tree."""
-    return socket.links if socket.is_linked else ()
+    return socket.links or () if socket.is_linked else ()
 
 
 def _height(node: bpy.types.Node) -> float:
