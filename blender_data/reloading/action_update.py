@@ -84,11 +84,15 @@ def copy_animation(old: bpy.types.Key, new: bpy.types.Key) -> None:
 def _find_twin(
     action: bpy.types.Action, before: list[Any], made: list[bpy.types.Action], paths: Mapping[str, str]
 ) -> Any | None:
-    """Return the first holder of the earlier action of a clip. A file with one clip before and after may rename it."""
+    """Return the first holder of the earlier action of a clip. A file with one clip before and after may rename it.
+
+    Actions of version 0.2 did not store their file.
+    """
     kept = action.meshferry
     path = paths.get(kept.source_path, kept.source_path)
     same_file = [holder for holder in before if holder.action.meshferry.source_path == path]
-    twins = [holder for holder in same_file if holder.action.meshferry.clip_name == kept.clip_name]
+    unknown = [holder for holder in before if not holder.action.meshferry.source_path]
+    twins = [holder for holder in same_file + unknown if holder.action.meshferry.clip_name == kept.clip_name]
     of_file = [other for other in made if other.meshferry.source_path == kept.source_path]
     if not twins and len(set(of_file)) == 1 and len({holder.action for holder in same_file}) == 1:
         twins = same_file

@@ -106,7 +106,8 @@ def _add_objects(
             home.objects.link(item)
         surplus.append(part)
     for item in gone:
-        item.meshferry.import_id = "" if item in copied else result.collection.meshferry.import_id
+        is_kept = item not in copied and item.meshferry.node_path
+        item.meshferry.import_id = result.collection.meshferry.import_id if is_kept else ""
     for name in ("import_id", "source_name", "source_path", "import_options"):
         setattr(collection.meshferry, name, getattr(result.collection.meshferry, name))
     return surplus

@@ -359,23 +359,26 @@ def test_each_import_of_a_file_is_reloaded_alone(clean_blender, tmp_path):
     assert len(bpy.data.objects) == 4
 
 
-def test_files_of_earlier_versions_are_matched_by_name(clean_blender, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "operator", "main"), [("lamp.mesh", "unigine", "lamp"), ("windmill.timbermesh", "timbermesh", "#Sails")]
+)
+def test_files_of_earlier_versions_are_matched_by_name(clean_blender, tmp_path, name, operator, main):
     bpy = clean_blender
-    path = imported(bpy, tmp_path)
-    collection = bpy.data.collections["lamp"]
-    lamp = bpy.data.objects["lamp"]
-    for owner in (collection, *collection.all_objects, lamp.data):
-        for name in ("import_id", "import_options", "node_path", "given_parent", "fingerprint", "slot_names"):
-            if name in owner.meshferry.bl_rna.properties:
-                owner.meshferry.property_unset(name)
-    for bone in bpy.data.objects["lamp Armature"].data.bones:
-        bone.meshferry.property_unset("joint_name")
-    before, points = state(bpy), heights(lamp)
+    path = imported(bpy, tmp_path, name, operator)
+    collection, item = bpy.data.collections[path.stem], bpy.data.objects[main]
+    bones = [bone for armature in bpy.data.armatures for bone in armature.bones]
+    for owner in (collection, *collection.all_objects, *bpy.data.meshes, *bpy.data.actions, *bones):
+        kept = owner.meshferry
+        new = {"import_id", "import_options", "node_path", "given_parent", "fingerprint", "slot_names", "joint_name"}
+        new |= {"source_path"} if owner != collection else set()
+        for prop in new & set(kept.bl_rna.properties.keys()):
+            kept.property_unset(prop)
+    before, points = state(bpy), heights(item)
     assert "edits are not known" in question(bpy)
     edit_file(path, raise_points)
-    reload(bpy, lamp)
+    reload(bpy, item)
     assert state(bpy) == before
-    assert heights(lamp) == pytest.approx([height + 1 for height in points], abs=1e-3)
+    assert heights(item) == pytest.approx([height + 1 for height in points], abs=1e-3)
 
 
 def test_a_reload_is_one_undo_step(clean_blender, tmp_path):
