@@ -2,7 +2,8 @@
 
 Started by scripts/run_window_test as ``blender --python drive.py -- FOLDER``. FOLDER holds ``one/`` with a file to
 drop, ``many/`` with a crowd of which one is broken, ``rig/`` with a mesh and its animation, ``worn/`` with a garment,
-``kept/`` with a mesh as Unity projects keep it, ``dance/`` with an animation of the avatar, and takes ``result.txt``.
+``kept/`` with a mesh as Unity projects keep it, ``dance/`` with an animation of the avatar, ``level/`` with a UNIGINE
+project, and takes ``result.txt``.
 A picture is asked for by a file ``NAME.request``, which the script outside answers by removing it: the picture is taken
 of the X screen, because Blender's own screenshot is black under software rendering.
 
@@ -54,6 +55,7 @@ def steps() -> Steps:
         yield from timbermesh_steps.refused()
         yield from unigine_steps.dialogs()
         yield from unigine_steps.rig()
+        yield from unigine_steps.level()
         yield from second_life_steps.menus()
         yield from second_life_steps.avatar()
         yield from second_life_steps.garment()

@@ -48,6 +48,19 @@ def rig() -> Steps:
     check(not bpy.data.armatures and not bpy.data.actions, "after undo no armature or action is left behind")
 
 
+def level() -> Steps:
+    """A dropped world is a collection with instances of its node files, with materials and textures."""
+    before = set(bpy.data.objects.keys())
+    yield from drop(FOLDER / "level" / "data", "unigine-level", "courtyard.world")
+    collection = bpy.data.collections.get("courtyard")
+    check(collection is not None, "the world is a collection")
+    check(any(item.instance_collection for item in bpy.data.objects), "node files are instanced")
+    check(any(image.has_data or image.packed_file for image in bpy.data.images), "textures are there")
+    check("courtyard" in bpy.context.view_layer.active_layer_collection.name, "its collection is the active one")
+    yield from undo(before, "the world")
+    check("courtyard" not in bpy.data.collections, "after undo no collection is left behind")
+
+
 def exports(mesh: Any, out: Path) -> Steps:
     """The dialogs name the files beforehand; what is exported is there."""
     copies = []

@@ -128,9 +128,9 @@ def file_dialog(open_it: Callable[[], Any], picture_name: str) -> Steps:
     yield DRAW
 
 
-def drop(folder: Path, name: str) -> Steps:
-    """Drop every file of a folder on the 3D view and confirm the dialog."""
-    files = [{"name": path.name} for path in sorted(folder.iterdir())]
+def drop(folder: Path, name: str, *chosen: str) -> Steps:
+    """Drop the chosen files of a folder, or every file, on the 3D view and confirm the dialog."""
+    files = [{"name": path.name} for path in sorted(folder.iterdir()) if not chosen or path.name in chosen]
     before = len(bpy.data.objects)
     with in_view3d():
         bpy.ops.wm.drop_import_file("INVOKE_DEFAULT", directory=f"{folder}/", files=files)
