@@ -33,7 +33,7 @@ class ImportContext:
         self.frames_before = TimeLine(request.context.scene)
         self.made: list[bpy.types.ID] = []
         self.caches: list[tuple[Path, bytes | None]] = []
-        """Paths of the files that were written, and the previous content of each (None if it is new)."""
+        """Paths of the files and folders that were written, and the previous content of each (None if it is new)."""
         self.objects: list[bpy.types.Object] = []
         """The object of each node."""
         self.armatures: list[bpy.types.Object] = []
@@ -108,9 +108,11 @@ class ImportContext:
         )
         for library in libraries:
             bpy.data.libraries.remove(library)
-        for path, replaced in self.caches:
+        for path, replaced in reversed(self.caches):
             with contextlib.suppress(OSError, MeshferryError):
-                if replaced is None:
+                if path.is_dir():
+                    path.rmdir()
+                elif replaced is None:
                     path.unlink()
                 else:
                     api.replace_file(path, replaced)

@@ -35,7 +35,7 @@ class ProjectImages:
     keep:
         Called with each new image, so that it is removed if the import fails.
     keep_file:
-        Called with each new file, for the same reason.
+        Called with each new file or folder, for the same reason.
     warn:
         Called with warnings, possibly several times with the same.
     """
@@ -112,7 +112,9 @@ class ProjectImages:
             path = folder / (f"{stem}{suffix}" if number == 1 else f"{stem}_{number}{suffix}")
             try:
                 if not path.exists():
-                    folder.mkdir(exist_ok=True)
+                    if not folder.is_dir():
+                        folder.mkdir()
+                        self._keep_file(folder)
                     api.replace_file(path, content)
                     self._keep_file(path)
                     return path

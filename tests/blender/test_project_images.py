@@ -134,15 +134,16 @@ def test_linked_images_are_files(data: Path, tmp_path: Path) -> None:
     job = Import(data, is_linked=True)
     source, wrapped = job.image(of_runtime("tiles_alb")), job.image(of_runtime("brick_alb"))
     assert source.packed_file is None and Path(source.filepath) == data / "textures" / "tiles_alb.png"
-    assert Path(wrapped.filepath) == tmp_path / "textures" / "brick_alb.dds" == job.files[0]
+    assert Path(wrapped.filepath) == tmp_path / "textures" / "brick_alb.dds" == job.files[1]
+    assert job.files[0] == tmp_path / "textures"
     assert wrapped.packed_file is None and tuple(wrapped.size) == (256, 256)
-    content = job.files[0].read_bytes()
-    job.files[0].write_bytes(b"of the user")
+    content = job.files[1].read_bytes()
+    job.files[1].write_bytes(b"of the user")
     bpy.data.images.remove(wrapped)
     again = Import(data, is_linked=True)
     again.image(of_runtime("brick_alb"))
     assert again.files == [tmp_path / "textures" / "brick_alb_2.dds"] and again.files[0].read_bytes() == content
-    assert job.files[0].read_bytes() == b"of the user"
+    assert job.files[1].read_bytes() == b"of the user"
     third = Import(data, is_linked=True)
     third.image(of_runtime("brick_alb"), is_color=False)
     assert third.files == [], "the same content is not written again"
@@ -195,3 +196,21 @@ def test_a_runtime_takes_the_place_of_an_unreadable_source(data: Path) -> None:
         assert tuple(image.size) == (256, 256) and image.packed_file is not None
         # its runtime has the green of normals in the other direction
         assert job.image(of_runtime("brick_n"), is_color=False) is None
+
+
+def test_an_import_that_fails_leaves_neither_images_nor_files(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from meshferry.blender_data.importing import importer
+
+    def fail(_job: Any) -> None:
+        assert len(bpy.data.images) == 3 and (tmp_path / "textures" / "barrel_alb.dds").is_file()
+        raise RuntimeError("broken off")
+
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "scene.blend"))
+    monkeypatch.setattr(importer, "_link", fail)
+    monkeypatch.setenv("MESHFERRY_RAISE", "1")
+    with pytest.raises(RuntimeError, match="broken off"):
+        bpy.ops.import_scene.unigine(filepath=str(data / courtyard.mesh("bucket")), textures="LINK")
+    assert len(bpy.data.images) == 0 and len(bpy.data.materials) == 0
+    assert not (tmp_path / "textures").exists()
