@@ -10,6 +10,7 @@ from ..core.messages import counted, listed
 from ..core.projects import Projects
 from ..core.scene import Material
 from .project.folders import open_folder
+from .project.guid_index import GUID_TABLE
 from .project.project import Project
 from .project.references import plain_reference
 from .project.textures import TextureFinder
@@ -44,6 +45,8 @@ class ProjectMaterials:
         self._taken = set(taken)
         self._shown: list[ShownMaterial] = []
         self._missing: dict[str, None] = {}
+        self._needed: dict[str, None] = {}
+        """Paths of the files of missing materials."""
         self._problems: dict[str, None] = {}
 
     def name_of(self, reference: str, surface: str) -> str:
@@ -61,6 +64,7 @@ class ProjectMaterials:
         if found is None:
             name = self._free(surface or reference)
             self._missing.setdefault(f"{surface} ({reference})" if surface else reference)
+            self._needed.setdefault(self.project.find(reference).path or "")
             self.materials.append(Material(name, properties={"Missing Material": reference}))
             return name
         name = self._free(found.name)
@@ -81,13 +85,14 @@ class ProjectMaterials:
         return free
 
     def missing(self) -> list[str]:
-        """Return one sentence for each kind of missing file."""
+        """Return one sentence for each kind of missing file, and why files that would have helped cannot be read."""
         textures = {
             reference: f"{self._textures.label(reference)} ({slot} of {shown.material.name})"
             for shown in self._shown
             for reference, slot in shown.missing.items()
         }
-        return [*missing_warnings("material", self._missing), *missing_warnings("texture", textures.values())]
+        found = [*missing_warnings("material", self._missing), *missing_warnings("texture", textures.values())]
+        return found + (self.project.causes([GUID_TABLE, *self._needed]) if found else [])
 
     def warnings(self) -> list[str]:
         """Return one sentence for each kind of missing file, and those about settings that are not shown."""

@@ -54,6 +54,11 @@ class Project:
         """Why files could not be read so far, by path."""
         return self._guids.unreadable
 
+    def causes(self, paths: Iterable[str]) -> list[str]:
+        """Return why files could not be read, for those of these paths that could not."""
+        found = [(path, self.unreadable[path]) for path in paths if path in self.unreadable]
+        return [cause if path in cause else f"{path}: {cause}" for path, cause in found]
+
     def is_current(self) -> bool:
         """Return whether the same files are still there."""
         return self.files.is_current()

@@ -75,6 +75,25 @@ def test_a_missing_material_is_named_once(data: Path) -> None:
     assert found.warnings[-1] == f"1 material missing in the project: 'Face ({guid(9)})'"
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "cause"),
+    [
+        ("oak.mat", "version https://git-lfs.github.com/spec/v1", "run git lfs pull"),
+        ("oak.mat", "<material", "There is no material in the file"),
+        ("guids.db", "{", "The JSON is not well-formed"),
+    ],
+    ids=["pointer", "material", "table"],
+)
+def test_a_broken_file_is_named_if_it_was_needed(tmp_path: Path, name: str, content: str, cause: str) -> None:
+    files = {runtime_path(MESH, "mesh"): FACE, "oak.mat": "", "a.node": scene(mesh_node(MESH, Face=OAK))}
+    data = write_project(tmp_path / "data", files, {OAK: "oak.mat"})
+    (data / name).write_text(content, "utf-8")
+    found = read(data / runtime_path(MESH, "mesh"))
+    assert found.warnings[-2:][0] == f"1 material missing in the project: 'Face ({OAK})'"
+    assert name in found.warnings[-1]
+    assert cause in found.warnings[-1]
+
+
 def test_a_mesh_outside_uses_the_chosen_project(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "desk" / f"{MESH}.mesh"
     path.parent.mkdir()
