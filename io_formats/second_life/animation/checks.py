@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...core.findings import OWN_FORMAT, Finding, error, warning
-from ...core.messages import listed
+from ...core.messages import counted, listed
 from .. import skeleton_table
-from . import codes, curves, looping, writer
+from . import codes, constraints, curves, looping, writer
 from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, text
 from .document_builder import MOST_BYTES
 from .export_findings import bones, largest_joints, moment
@@ -51,11 +51,7 @@ def _findings(document: SecondLifeAnimation) -> list[Finding]:
     findings += _priorities(document, item)
     if document.hand_pose > _LAST_HAND:
         findings.append(error(item, f"hand pose {document.hand_pose} does not exist; the highest is {_LAST_HAND}"))
-    if len(document.constraints) > MOST_CONSTRAINTS:
-        text_of = f"it has {len(document.constraints)} constraints; viewers ignore all if there are over "
-        findings.append(warning(item, f"{text_of}{MOST_CONSTRAINTS}"))
-    if any(chain > LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
-        findings.append(error(item, f"a constraint bends more than {LONGEST_CHAIN} joints, which can crash viewers"))
+    findings += _constraints(document, item)
     if not 0 <= document.loop_in <= document.loop_out <= document.duration and document.loop:
         said = f"its loop from {document.loop_in:.2f} to {document.loop_out:.2f} s is not within its length"
         time = moment(min(max(document.loop_out, 0.0), document.duration))
@@ -67,6 +63,21 @@ def _findings(document: SecondLifeAnimation) -> list[Finding]:
     if not is_emote(emote):
         findings.append(warning(item, f"viewers may not know the expression '{emote}'"))
     return findings + _positions(document, item) + _loop(document, item)
+
+
+def _constraints(document: SecondLifeAnimation, item: str) -> list[Finding]:
+    findings = []
+    if len(document.constraints) > MOST_CONSTRAINTS:
+        text_of = f"it has {len(document.constraints)} constraints; viewers ignore all if there are over "
+        findings.append(warning(item, f"{text_of}{MOST_CONSTRAINTS}"))
+    elif unusable := constraints.unusable(document):
+        number = counted(len(unusable), "constraint")
+        volumes = dict.fromkeys(constraints.source_name(document.constraints[place]) for place in unusable)
+        said = f"viewers refuse {number}, for which a volume or an animated joint is missing: {listed(list(volumes))}"
+        findings.append(error(item, said))
+    if any(chain > LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
+        findings.append(error(item, f"a constraint bends more than {LONGEST_CHAIN} joints, which can crash viewers"))
+    return findings
 
 
 def _loop(document: SecondLifeAnimation, item: str) -> list[Finding]:

@@ -17,9 +17,9 @@ from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
 from .. import skeleton_table
-from . import codes, curves, document_builder, export_findings, missing_parents, reader, reduction, writer
+from . import codes, constraints, curves, document_builder, export_findings, missing_parents, reader, reduction, writer
 from .avatar_motion import AvatarMotion, motion_of
-from .document import FORMAT, LONGEST_CHAIN, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, text
+from .document import FORMAT, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, text
 from .edited_keys import edited_joints
 from .options import EXPORT_OPTIONS, FIT, LONGEST, POSITIONS, PRIORITY, REDUCE
 from .scene_builder import scene_of
@@ -83,17 +83,12 @@ def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
 
 def _drop_constraints(document: SecondLifeAnimation, scene: Scene) -> None:
     """Remove constraints that viewers cannot follow: over chains that are too long or have joints without keys."""
-    names = {skeleton_table.canonical(text(joint.name)) for joint in document.joints}
-    usable = []
-    for constraint in document.constraints:
-        volume = skeleton_table.canonical(text(constraint["source"].tobytes().partition(b"\0")[0]))
-        length = int(constraint["chain_length"])
-        chain = skeleton_table.ancestors(volume)[1 : length + 2] if volume else []
-        usable.append(bool(chain) and length <= LONGEST_CHAIN and names.issuperset(chain))
-    usable[MOST_CONSTRAINTS:] = [False] * len(usable[MOST_CONSTRAINTS:])
-    lost = len(usable) - sum(usable)
+    usable = np.ones(len(document.constraints), bool)
+    usable[constraints.unusable(document)] = False
+    usable[MOST_CONSTRAINTS:] = False
+    lost = int((~usable).sum())
     if lost:
-        document.constraints = document.constraints[np.array(usable, bool)]
+        document.constraints = document.constraints[usable]
         number = counted(lost, "constraint of the imported file is", "constraints of the imported file are")
         scene.warnings.append(f"{number} left out, since viewers cannot follow it with the joints that are animated")
 

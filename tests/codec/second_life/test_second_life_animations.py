@@ -444,3 +444,22 @@ def test_joints_listed_twice_are_reported(names: tuple[bytes, bytes]) -> None:
     turn = made.keys((0, 1000, 40000, made.ZERO))
     data = made.header(joints=2) + b"".join(made.joint(name, rotation=turn) for name in names) + made.ending()
     assert ["mHead" in warning for warning in SECOND_LIFE_ANIMATION.read(data).warnings] == [True]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "is_refused"),
+    [
+        (made.constraint(chain=1), False),
+        (made.constraint(chain=2), True),  # the shoulder is not in the file
+        (made.constraint(source=b"HAND"), True),
+        (made.constraint(source=b"mWristLeft"), True),
+        (made.constraint(target=b"FLOOR"), True),
+        (made.constraint(target=b"PELVIS\0old"), False),
+    ],
+)
+def test_constraints_that_viewers_refuse(constraint: bytes, is_refused: bool) -> None:
+    turn = made.keys((0, made.ZERO, made.ZERO, made.ZERO))
+    rows = made.joint(b"mWristLeft", rotation=turn) + made.joint(b"mElbowLeft", rotation=turn)
+    document = SECOND_LIFE_ANIMATION.read(made.header(joints=2) + rows + made.ending(constraint))
+    messages = [finding.message for finding in SECOND_LIFE_ANIMATION.check(document)]
+    assert any(message.startswith("viewers refuse 1 constraint") for message in messages) == is_refused
