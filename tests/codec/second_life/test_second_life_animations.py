@@ -322,7 +322,7 @@ def test_bvh_of_other_programs_is_refused() -> None:
             SECOND_LIFE_BVH.to_scene(document, "other")
 
 
-@pytest.mark.parametrize("fps", [24, 25, 29.97, 30, 60, 144])
+@pytest.mark.parametrize("fps", [24, 29.97, 30])
 def test_bvh_of_sixty_seconds_is_not_longer_for_the_viewer(fps: float) -> None:
     """The viewer multiplies the frame time by the number of frames in single precision."""
     scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
