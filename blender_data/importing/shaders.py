@@ -73,7 +73,8 @@ def show(
     material.diffuse_color = (red, green, blue, alpha)
     material.metallic = shading.metallic.value
     material.roughness = shading.roughness.value
-    material.surface_render_method = "BLENDED" if shading.opacity is Opacity.BLEND else "DITHERED"
+    is_blended = shading.opacity in (Opacity.BLEND, Opacity.ADD)
+    material.surface_render_method = "BLENDED" if is_blended else "DITHERED"
     material.use_backface_culling = not shading.is_two_sided
 
 
@@ -93,7 +94,11 @@ class _Builder:
         """Add all nodes, from the output to the coordinates."""
         output = self._node("ShaderNodeOutputMaterial")
         shader = self._node("ShaderNodeBsdfPrincipled")
-        self._link(shader.outputs["BSDF"], output.inputs["Surface"])
+        if shading.opacity is Opacity.ADD:
+            self._add_to_background(shader, output, shading)
+        else:
+            self._link(shader.outputs["BSDF"], output.inputs["Surface"])
+            self._set_alpha(shader.inputs["Alpha"], shading)
         color = self._tint(shading.base_color)
         if shading.occlusion is not None:
             occlusion = self._factor(shading.occlusion, "Ambient Occlusion", is_kept=True)
@@ -108,7 +113,6 @@ class _Builder:
             self._set(shader.inputs[name], _constant(factor), self._factor(factor, name))
         tint = shading.specular_tint
         self._set(shader.inputs["Specular Tint"], (*tint.value, 1.0), self._tint(tint))
-        self._set_alpha(shader.inputs["Alpha"], shading)
         if shading.emission is not None:
             emitted = self._tint(shading.emission)
             self._set(shader.inputs["Emission Color"], (*shading.emission.value, 1.0), emitted)
@@ -258,6 +262,18 @@ class _Builder:
         if found is None or (min(tint.value) >= _WHITE and max(tint.value) <= 2.0 - _WHITE):
             return found
         return self._multiplied(found, tint.value, None, "Colour")
+
+    def _add_to_background(self, shader: Any, output: Any, shading: Shading) -> None:
+        """Add the shader to what is behind it: background + alpha * shader."""
+        transparent = self._node("ShaderNodeBsdfTransparent")
+        added = self._node("ShaderNodeAddShader")
+        self._link(transparent.outputs["BSDF"], added.inputs[0])
+        self._link(shader.outputs["BSDF"], added.inputs[1])
+        mix = self._node("ShaderNodeMixShader", "Opacity")
+        self._set_alpha(mix.inputs["Fac" if "Fac" in mix.inputs else "Factor"], shading)
+        self._link(transparent.outputs["BSDF"], mix.inputs[1])
+        self._link(added.outputs["Shader"], mix.inputs[2])
+        self._link(mix.outputs["Shader"], output.inputs["Surface"])
 
     def _set_alpha(self, target: Any, shading: Shading) -> None:
         if shading.opacity is Opacity.OPAQUE:

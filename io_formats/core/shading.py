@@ -71,6 +71,8 @@ class Opacity(Enum):
     """Opaque where alpha is at least ``Shading.alpha_threshold``, otherwise invisible."""
     BLEND = "blend"
     """Blended with what is behind, surface by surface, sorted by distance."""
+    ADD = "add"
+    """Added to what is behind, times its alpha: black is invisible."""
     DITHERED = "dithered"
     """Blended without sorting, so that it is right in any order, but grainy."""
 

@@ -71,7 +71,8 @@ _STATES_NOT_SHOWN = {
 }
 _BRIGHTEST = 1e6
 """Largest component of a colour; larger ones would overflow."""
-_DESTINATIONS_THAT_ADD = {"one", "2"}
+_DESTINATIONS_THAT_ADD = _SOURCES_WITHOUT_ALPHA = {"one", "2"}
+"""Values of ``blend_dest`` and ``blend_src``: the factor of the background or of the material is 1."""
 
 
 def shown_material(name: str, material: ProjectMaterial, find: Find, load: Load) -> ShownMaterial:
@@ -302,11 +303,11 @@ class _Shader:
             return Opacity.CLIP
         if chosen in ("0", "opaque", "none") and self.material.graph_parent != "mesh_transparent":
             return Opacity.OPAQUE
-        if self.option("blend_dest") in _DESTINATIONS_THAT_ADD:
-            self.not_shown.append("additive blending")
-        return Opacity.BLEND
+        return Opacity.ADD if self.option("blend_dest") in _DESTINATIONS_THAT_ADD else Opacity.BLEND
 
     def alpha(self, slot: str, alpha: float) -> Factor:
+        if self.option("blend_src") in _SOURCES_WITHOUT_ALPHA:
+            return Factor(1.0)
         value = min(max(alpha * self.number("transparent", 1.0), 0.0), 1.0)
         if self.is_graph and "opacity" in self.slots:
             return self.factor(value, "opacity", Channel.RED)

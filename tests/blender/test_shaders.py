@@ -272,6 +272,28 @@ def test_cycles_computes_every_channel_as_stated(tmp_path: Path) -> None:
         np.testing.assert_allclose(found, expected(), atol=4e-3, err_msg=name)
 
 
+def test_additive_materials_add_to_the_background(tmp_path: Path) -> None:
+    """A plane that emits 0.5 in red, at half opacity, before a background of 0.25."""
+    import bpy
+
+    world = bpy.context.scene.world = bpy.data.worlds.new("World")
+    if bpy.app.version < (5, 0, 0):
+        world.use_nodes = True
+    background = next(node for node in world.node_tree.nodes if node.type == "BACKGROUND")
+    background.inputs["Color"].default_value = (0.25, 0.25, 0.25, 1.0)
+    black = Tint((0.0, 0.0, 0.0))
+    glow = Shading(
+        base_color=black,
+        specular=Factor(0.0),
+        emission=Tint((1.0, 0.0, 0.0)),
+        emission_strength=0.5,
+        opacity=Opacity.ADD,
+        alpha=Factor(0.5),
+    )
+    picture = render(shown(glow), tmp_path, 4, 16)[1:3, 1:3].mean(axis=(0, 1))  # without the borders
+    np.testing.assert_allclose(picture, (0.5, 0.25, 0.25), atol=2e-2)
+
+
 def bump(*, is_green_down: bool, blue: bool = True) -> Any:
     """Return the normal map of a half ellipsoid on a plane: normals lean away from its centre."""
     import bpy

@@ -105,6 +105,7 @@ def test_colours_are_converted_to_linear() -> None:
         ({"transparent": "2"}, Opacity.BLEND),
         ({"alpha_test": "1"}, Opacity.CLIP),
         ({"transparent": "alpha_test"}, Opacity.CLIP),
+        ({"transparent": "2", "blend_src": "5", "blend_dest": "one"}, Opacity.ADD),
     ],
 )
 def test_options_decide_how_alpha_is_used(options: dict[str, str], opacity: Opacity) -> None:
@@ -113,6 +114,11 @@ def test_options_decide_how_alpha_is_used(options: dict[str, str], opacity: Opac
     if opacity is not Opacity.OPAQUE:
         assert made.alpha.image == made.base_color.image, "one image serves colour and alpha"
         assert (made.alpha.channel, made.alpha.value, made.alpha_power) == (Channel.ALPHA, 0.5, 2.0)
+
+
+def test_a_source_factor_of_one_ignores_alpha() -> None:
+    made = shading(ALL, options={"transparent": "2", "blend_src": "2", "blend_dest": "2"})
+    assert made.opacity is Opacity.ADD and made.alpha.image is None and made.alpha.value == 1.0
 
 
 def test_opacity_in_the_normal_map_leaves_its_third_component_to_be_computed() -> None:
@@ -196,13 +202,13 @@ def test_other_bases_show_their_colour() -> None:
 
 
 def test_settings_without_a_counterpart_are_named_once_for_all_materials() -> None:
-    made = shown(states={"detail": "1"}, options={"transparent": "2", "blend_dest": "2"})
-    assert made.not_shown == ("detail maps", "additive blending")
-    assert made.material.properties["Not Shown"] == "detail maps, additive blending"
+    made = shown(states={"detail": "1", "parallax": "1"})
+    assert made.not_shown == ("detail maps", "parallax")
+    assert made.material.properties["Not Shown"] == "detail maps, parallax"
     assert made.material.properties["File"] == "walls/brick.mat" and made.material.identity == "ab" * 20
     first, second = not_shown_warnings([made] * 7)
     assert first.startswith("7 materials shown without detail maps: ") and first.endswith("'brick' and 2 more")
-    assert "additive blending" in second
+    assert "parallax" in second
 
 
 @pytest.mark.parametrize("text", ["", "nan", "red green", "1e999 1 1 1", "1"])
