@@ -46,6 +46,8 @@ class ImportFiles(LongWork, ImportHelper):
     """Formats of other families, by importer, that share an extension with this operator's file handlers."""
     shown_options: tuple[Option, ...] = ()
     """Those of ``option_table`` that concern the dropped files; empty for all."""
+    places_models: bool = True
+    """Whether a dropped file may have a model, which *Side by Side* places."""
     closed_sections: tuple[str, ...] = ()
     """Sections of the dialog that are folded at first, so that it fits small screens."""
 
@@ -87,12 +89,13 @@ class ImportFiles(LongWork, ImportHelper):
                 getattr(bpy.ops.import_scene, name)("INVOKE_DEFAULT", filepath=paths[0], directory=folder, files=files)
                 return {"CANCELLED"}
         self.shown_options = options_of(paths, self.option_table)
+        self.places_models = any(may_hold_meshes(path) for path in paths)
         return self.invoke_popup(context)
 
     def draw(self, context: Any) -> None:
         """Draw the options in sections; for a single dropped file, without options that concern several files."""
         is_browser = context.space_data is not None and context.space_data.type == "FILE_BROWSER"
-        if is_browser or len(self.files) > 1:
+        if is_browser or (len(self.files) > 1 and self.places_models):
             column = self.layout.column()
             column.use_property_split = True
             column.prop(self, "use_side_by_side")

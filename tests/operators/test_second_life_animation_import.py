@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -397,3 +398,18 @@ def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any, tmp_pa
     shown = [option.name for option in options_of([str(path)], operator.option_table)]
     assert shown == ["armature", "use_joint_animation", "frame_start", "use_file_frame_rate"]
     assert options_of([str(path), str(tmp_path / "unknown")], operator.option_table) == operator.option_table
+
+
+@pytest.mark.parametrize("has_model", [False, True])
+def test_side_by_side_is_for_models(clean_blender: Any, tmp_path: Path, has_model: bool) -> None:
+    from meshferry.operators.import_base import ImportFiles
+
+    paths = [str(bent(tmp_path / f"{name}.anim", b"mHead")) for name in ("one", "two")]
+    if has_model:
+        paths.append(str(Path(__file__).parents[2] / "examples" / "windmill.timbermesh"))
+    owner = MagicMock(files=paths, other_importers={}, option_table=(), shown_options=(), closed_sections=())
+    owner.paths.return_value = paths
+    ImportFiles.invoke(owner, clean_blender.context, None)
+    ImportFiles.draw(owner, clean_blender.context)
+    drawn = [call.args[1] for call in owner.layout.column.return_value.prop.call_args_list]
+    assert ("use_side_by_side" in drawn) == has_model
