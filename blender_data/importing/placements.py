@@ -80,9 +80,10 @@ class PlacementImporter:
             for other in others:
                 parts.children.link(other)
             context.scene.collection.children.link(parts)
-            layer = context.view_layer.layer_collection.children.get(parts.name)
-            if layer is not None:
-                layer.exclude = True
+            for view_layer in context.scene.view_layers:
+                layer = view_layer.layer_collection.children.get(parts.name)
+                if layer is not None:
+                    layer.exclude = True
         context.view_layer.update()
         return main
 

@@ -58,8 +58,8 @@ class _Reader:
             waiting += [(child, number) for child in reversed(element.findall("node"))]
         if self.bad_transforms:
             first = ", ".join(f"'{name}'" for name in self.bad_transforms[:5])
-            count = counted(len(self.bad_transforms), "node has", "nodes have")
-            self.document.warnings.append(f"{count} no valid transform and stay at their parents: {first}")
+            count = counted(len(self.bad_transforms), "node")
+            self.document.warnings.append(f"{count} without a valid transform, kept at the parent's place: {first}")
 
     def _node(self, element: Element, parent: int) -> SceneNode:
         node = SceneNode(
@@ -92,8 +92,8 @@ class _Reader:
         matrices = [numbers.matrix(place.text) for place in places]
         good = [matrix for matrix in matrices if matrix is not None]
         if len(good) < len(matrices):
-            number = counted(len(matrices) - len(good), "position", "positions")
-            self.document.warnings.append(f"{number} of cluster '{node.name}' are not 16 finite numbers; left out")
+            count = counted(len(matrices) - len(good), "place")
+            self.document.warnings.append(f"Cluster '{node.name}': {count} without 16 finite numbers left out")
         node.instances = np.stack(good) if good else np.empty((0, 4, 4))
 
 

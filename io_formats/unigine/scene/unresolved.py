@@ -28,13 +28,14 @@ class Problem(Enum):
 def _text(problem: Problem, count: int, names: str) -> str:
     meshes = counted(count, "mesh", "meshes")
     files = counted(count, "node file")
+    loops = counted(count, "node file refers to itself", "node files refer to themselves")
     texts: dict[Problem, Callable[[], str]] = {
         Problem.MESH: lambda: f"{meshes} not found; an empty stands for each: {names}",
-        Problem.SOURCE_MESH: lambda: f"{meshes} not found but the source; import it by itself: {names}",
+        Problem.SOURCE_MESH: lambda: f"{meshes} not found, only the source; import that separately: {names}",
         Problem.BROKEN_MESH: lambda: f"{meshes} cannot be read; an empty stands for each: {names}",
         Problem.NODE: lambda: f"{files} not found; an empty stands for each: {names}",
         Problem.BROKEN_NODE: lambda: f"{files} cannot be read; an empty stands for each: {names}",
-        Problem.LOOP: lambda: f"{files} inside themselves left out: {names}",
+        Problem.LOOP: lambda: f"{loops}; left out there: {names}",
         Problem.CLUSTER: lambda: f"{counted(count, 'cluster')} left out, since a binary file has the places: {names}",
         Problem.ANIMATION: lambda: f"{counted(count, 'animation')} not found or not readable: {names}",
     }

@@ -83,7 +83,7 @@ def test_invalid_transforms_are_reported_and_ignored(text: str) -> None:
     content = f"<transform>{text}</transform>"
     document = UNIGINE_SCENE.read(nodes(node("NodeDummy", "odd", content, transform="")))
     assert np.array_equal(document.nodes[0].matrix, np.identity(4))
-    assert document.warnings == ["1 node has no valid transform and stay at their parents: 'odd'"]
+    assert document.warnings == ["1 node without a valid transform, kept at the parent's place: 'odd'"]
 
 
 def test_a_mesh_inside_the_file_is_a_model_shared_by_its_identifier() -> None:
@@ -176,7 +176,7 @@ def test_missing_files_are_named_once_for_each_kind(project: Callable[..., Scene
 
 def test_a_source_of_a_missing_mesh_is_named(project: Callable[..., Scene]) -> None:
     scene = project({"a.node": nodes(mesh("model.fbx", "box")), "model.fbx": b"Kaydara FBX"})
-    assert scene.warnings == ["1 mesh not found but the source; import it by itself: 'box (model.fbx)'"]
+    assert scene.warnings == ["1 mesh not found, only the source; import that separately: 'box (model.fbx)'"]
 
 
 def test_loops_are_left_out(project: Callable[..., Scene]) -> None:
@@ -184,7 +184,7 @@ def test_loops_are_left_out(project: Callable[..., Scene]) -> None:
         {"a.node": nodes(reference("b.node")), "b.node": nodes(reference("a.node"), reference("b.node"), node("", "x"))}
     )
     assert [part.name for part in placement(scene).parts] == ["a", "b"]
-    assert scene.warnings == ["2 node files inside themselves left out: 'a.node', 'b.node'"]
+    assert scene.warnings == ["2 node files refer to themselves; left out there: 'a.node', 'b.node'"]
 
 
 def test_broken_node_files_do_not_stop_the_others(project: Callable[..., Scene]) -> None:
@@ -228,7 +228,7 @@ def test_places_of_a_cluster_count_and_are_one_array(project: Callable[..., Scen
     scene = project({"a.node": nodes(cluster), "box.mesh": MESH})
     found = named(scene, "many").instances
     assert found is not None and found[:, 0, 3].tolist() == [1, 2]
-    assert scene.warnings == ["1 position of cluster 'many' are not 16 finite numbers; left out"]
+    assert scene.warnings == ["Cluster 'many': 1 place without 16 finite numbers left out"]
     monkeypatch.setattr(placement_builder, "MOST_NODES", 2)
     with pytest.raises(FormatError, match="3 nodes"):
         project({"a.node": nodes(cluster), "box.mesh": MESH})
@@ -286,7 +286,7 @@ def test_a_check_finds_what_is_missing(tmp_path: Path) -> None:
     assert UNIGINE_SCENE.check(document) == []
     assert UNIGINE_SCENE.missing(document, path, Projects()) == [
         "1 mesh not found; an empty stands for each: 'box'",
-        "1 node file inside themselves left out: 'a.node'",
+        "1 node file refers to itself; left out there: 'a.node'",
     ]
 
 
