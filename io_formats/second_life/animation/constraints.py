@@ -8,7 +8,7 @@ from .. import skeleton_table
 from .document import LONGEST_CHAIN, SecondLifeAnimation, text
 
 _GROUND = "GROUND"
-"""Name of the target that is no volume."""
+"""Target that is not a volume."""
 _LAST_TYPE = 1
 
 
