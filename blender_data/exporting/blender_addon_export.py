@@ -17,6 +17,7 @@ import numpy as np
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import listed
 from .. import compat
+from .material_reading import extension_of, packed_content
 from .object_selection import MESHABLE, enabled_objects
 
 _OWN = "meshferry"
@@ -217,12 +218,15 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
         if image.source not in {"FILE", "GENERATED"} or not (is_packed or (source and source.is_file())):
             continue
         name = Path(bpy.path.basename(image.filepath) or image.name)
+        content = packed_content(image)
         suffix = name.suffix or "." + image.file_format.lower().replace("jpeg", "jpg")
+        if content is not None and suffix.lower() == ".dds":
+            suffix = extension_of(content, suffix)
         plain = name.stem.removeprefix(owner + ".").replace(".", "_")
         place = folder / str(number) / f"{owner}.{bpy.path.clean_name(plain)}{suffix}"
         place.parent.mkdir()
-        if is_packed:
-            place.write_bytes(image.packed_file.data)
+        if content is not None:
+            place.write_bytes(content)
         else:
             shutil.copyfile(source, place)
         kept.append((image, is_packed, image.name, image.filepath))

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.binary.quantization import linear_to_srgb, to_unorm
+from ...io_formats.core.messages import unheard
 from ...io_formats.core.scene import Material
 from ...io_formats.core.shading import Texture
 from .. import compat, names
@@ -181,11 +182,23 @@ def read_texture(image: bpy.types.Image, notice: Callable[[str], None]) -> Textu
     if image.is_dirty or (image.source == "GENERATED" and image.packed_file is None):
         data = _png(image, notice)
     else:
-        data = bytes(image.packed_file.data) if image.packed_file is not None else None
+        data = packed_content(image, notice)
     if data is None:
         return texture
-    name = Path(texture.name).stem + _extension(data, Path(texture.name).suffix)
+    name = Path(texture.name).stem + extension_of(data, Path(texture.name).suffix)
     return replace(texture, name=name, path="", data=data)
+
+
+def packed_content(image: bpy.types.Image, notice: Callable[[str], None] = unheard) -> bytes | None:
+    """Return the content of a packed image, or None if it is not packed.
+
+    Textures of an engine, which an import wrapped as DDS, become PNG, since few programs read compressed DDS files.
+    """
+    if image.packed_file is None:
+        return None
+    data = bytes(image.packed_file.data)
+    is_wrapped = data.startswith(b"DDS ") and image.meshferry.source_path and all(image.size)
+    return (_png(image, notice) if is_wrapped else None) or data
 
 
 def _file_name(image: bpy.types.Image, path: str) -> str:
@@ -193,7 +206,8 @@ def _file_name(image: bpy.types.Image, path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2] or image.name
 
 
-def _extension(data: bytes, given: str) -> str:
+def extension_of(data: bytes, given: str) -> str:
+    """Return the extension of an image file by its content, or ``given`` if it is not known."""
     return next((extension for head, extension in _KINDS_OF_FILES if data.startswith(head)), given)
 
 

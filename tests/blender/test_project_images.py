@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import courtyard
+import glb_oracle
 import numpy as np
 import pytest
 import texture_oracle as oracle
@@ -214,3 +215,20 @@ def test_an_import_that_fails_leaves_neither_images_nor_files(
         bpy.ops.import_scene.unigine(filepath=str(data / courtyard.mesh("bucket")), textures="LINK")
     assert len(bpy.data.images) == 0 and len(bpy.data.materials) == 0
     assert not (tmp_path / "textures").exists()
+
+
+def test_a_wrapped_texture_is_exported_as_png(unchanged: Path, tmp_path: Path) -> None:
+    """Viewers and most programs do not read compressed DDS files."""
+    from meshferry.blender_data.exporting import blender_addon_export, material_reading
+
+    image = Import(unchanged).image(of_runtime("leaves_alb"))
+    before = image.packed_file.data[:4]
+    texture = material_reading.read_texture(image, pytest.fail)
+    assert texture.name == "leaves_alb.png" and texture.data is not None
+    found = glb_oracle.read_png(texture.data).astype(float)
+    assert found.shape == (128, 128, 4) and np.abs(found - pixels(image)).max() < 1
+    with blender_addon_export.own_image_files(tmp_path, "plant"):
+        (path,) = tmp_path.rglob("*.*")
+        assert path.name == "plant.leaves_alb.png" == Path(image.filepath).name
+        assert path.read_bytes() == texture.data
+    assert before == b"DDS " and image.packed_file is not None
