@@ -69,6 +69,7 @@ class ModelBuilder:
         self.actions = 0
         self._unknown: list[str] = []
         self._broken: list[str] = []
+        self._warnings: list[str] = []
 
     def build(self, model: PlacedModel, uses: Iterable[ModelUse]) -> Steps[None]:
         """Read a model and build it once for each set of surfaces that is shown; a broken one is reported."""
@@ -77,7 +78,7 @@ class ModelBuilder:
         except FormatError as problem:
             self._broken.append(str(problem))
             return
-        self.job.warnings += [f"{model.name}: {text}" for text in scene.warnings]
+        self._warnings += [f"{model.name}: {text}" for text in scene.warnings]
         templates: dict[tuple[int, ...], Template] = {}
         for use in uses:
             named = self._settings(model, scene, use)
@@ -90,7 +91,11 @@ class ModelBuilder:
             self.stands[use] = Stand(templates[kept], materials, not set(shown) & set(level) and bool(named))
 
     def report(self) -> None:
-        """Report broken models, and surfaces that nodes name and models lack."""
+        """Report broken models, the first warnings about others, and surfaces that nodes name and models lack."""
+        self.job.warnings += self._warnings[:_NAMED]
+        if len(self._warnings) > _NAMED:
+            number = counted(len(self._warnings) - _NAMED, "further warning")
+            self.job.warnings.append(f"{number} about meshes not shown")
         if self._broken:
             number = counted(len(self._broken), "mesh", "meshes")
             self.job.warnings.append(f"{number} cannot be read; an empty stands for each: {_listed(self._broken)}")

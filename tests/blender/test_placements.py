@@ -28,8 +28,10 @@ from meshferry.io_formats.core.placement import (
 )
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Mesh, Node, Scene, Surface
-from meshferry.io_formats.registry import UNIGINE_SCENE
+from meshferry.io_formats.passes.adopt_clips import adopt_clips
+from meshferry.io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE
 from meshferry.io_formats.unigine.scene import linking
+from meshfuzz import tokens, unigine_seeds
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -233,6 +235,30 @@ def test_places_of_a_cluster_share_the_mesh(clean_blender: Any) -> None:
     assert worlds == [2, 3, 4]
 
 
+def test_skinned_models_have_an_armature_at_each_place(clean_blender: Any) -> None:
+    """The mesh data and the action are shared, the poses are not."""
+    data = tokens.encode(unigine_seeds.meshes()["ms13 skinned"])
+
+    def read() -> Scene:
+        scene = UNIGINE_MESH.to_scene(UNIGINE_MESH.read(data), "arm")
+        animation = UNIGINE_ANIMATION.read(tokens.encode(unigine_seeds.animations()["an11"]))
+        adopt_clips(scene, UNIGINE_ANIMATION.to_scene(animation, "wave"))
+        return scene
+
+    nodes = [PlacedNode("arm", matrix=at(number), content=ModelUse(0)) for number in (1, 2)]
+    nodes.append(PlacedNode("hat", parent=1, matrix=at(0, 1)))
+    result = build(Placement([PlacementPart("level", nodes)], [PlacedModel("arm", read)]))
+    meshes = [item for item in result.objects if item.type == "MESH"]
+    rigs = [item for item in result.objects if item.type == "ARMATURE"]
+    assert [item.parent for item in meshes] == rigs
+    assert [item.modifiers[0].object for item in meshes] == rigs
+    assert len({item.data.name for item in meshes}) == len({rig.data.name for rig in rigs}) == 1
+    assert len({rig.animation_data.action.name for rig in rigs}) == 1
+    assert [rig.matrix_basis.translation.x for rig in rigs] == [1, 2]
+    assert bpy.data.objects["hat"].parent == rigs[1]
+    assert (result.bones, result.actions) == (5, 1)
+
+
 def test_other_nodes_are_empties_with_their_type(clean_blender: Any) -> None:
     result = build(
         placed(
@@ -265,6 +291,18 @@ def test_sheared_and_broken_content_is_reported_once(clean_blender: Any) -> None
         "1 node is sheared, which Blender's objects cannot be; nearest transform: 'flat'",
     ]
     assert [item.type for item in result.objects] == ["MESH", "EMPTY"]
+
+
+def test_warnings_about_many_models_are_bounded(clean_blender: Any) -> None:
+    placement = placed(*(PlacedNode("x", content=ModelUse(number)) for number in range(9)))
+    for number in range(9):
+        scene = quad("a")
+        scene.warnings.append("odd")
+        placement.models.insert(number, PlacedModel(f"box {number}", lambda scene=scene: scene))
+    assert build(placement).warnings == [
+        *(f"box {number}: odd" for number in range(5)),
+        "4 further warnings about meshes not shown",
+    ]
 
 
 def test_a_cancelled_import_leaves_nothing(clean_blender: Any) -> None:

@@ -16,6 +16,7 @@ from meshferry.io_formats.core.recognition import Match
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.registry import UNIGINE_SCENE
 from meshferry.io_formats.unigine.scene import linking, placement_builder, reader
+from meshfuzz import tokens, unigine_seeds
 from unigine_scene_bytes import ALL, IDENTITY, TRIANGLE, mesh, moved, node, nodes, reference, world
 
 MESH = unigine_bytes.ALL["ms13"] if "ms13" in unigine_bytes.ALL else next(iter(unigine_bytes.ALL.values()))
@@ -295,3 +296,22 @@ def test_facts_count_what_is_in_the_file() -> None:
     assert facts["types"] == {"ObjectMeshDynamic": 1, "LightOmni": 1, "NodeReference": 1}
     assert (facts["nodes"], facts["triangles"], facts["vertices"], facts["references"]) == (3, 1, 3, 1)
     assert IDENTITY  # every node of the helper has a transform
+
+
+def skinned(name: str, animation: str) -> str:
+    return node("ObjectMeshSkinned", name, f"<mesh_name>arm.mesh</mesh_name><anim_name>{animation}</anim_name>")
+
+
+def test_skinned_meshes_come_with_their_animation(project: Callable[..., Scene]) -> None:
+    """Nodes with the same mesh and animation share a model; another animation is another model."""
+    files = {
+        "a.node": nodes(skinned("one", "wave.anim"), skinned("two", "wave.anim"), skinned("three", "gone.anim")),
+        "arm.mesh": tokens.encode(unigine_seeds.meshes()["ms13 skinned"]),
+        "wave.anim": tokens.encode(unigine_seeds.animations()["an11"]),
+    }
+    scene = project(files)
+    one, two, three = (named(scene, name).content for name in ("one", "two", "three"))
+    assert isinstance(one, ModelUse) and one == two and one != three
+    model = placement(scene).models[one.model].read()
+    assert [clip.name for clip in model.clips] == ["wave"] and model.skeletons
+    assert scene.warnings == ["1 animation not found or not readable: 'three (gone.anim)'"]
