@@ -51,9 +51,15 @@ def test_the_project_is_chosen_for_files_outside(meshferry, lamp: Path, tmp_path
 
 
 def test_conversions_between_files_ignore_the_project(meshferry, lamp: Path, tmp_path: Path) -> None:
+    from meshferry.io_formats.registry import TIMBERMESH
+
     target = tmp_path / "out.mesh"
     assert meshferry("convert", lamp, target, "--mesh-version", "ms12").status == 0
     assert target.read_bytes() == FACE
+    other = tmp_path / "out.timbermesh"
+    assert meshferry("convert", lamp, other).status == 0
+    nodes = TIMBERMESH.read(other.read_bytes()).nodes
+    assert {mesh.material for node in nodes for mesh in node.meshes} == {"Face"}
 
 
 @pytest.mark.needs_bpy

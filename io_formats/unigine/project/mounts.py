@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ntpath
 import os
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def _mounted_folder(files: RootedFiles, path: str) -> Path | None:
     if not isinstance(stated, str) or not stated.strip():
         return None
     text = stated.strip()
-    if text.startswith(("//", "\\\\")) or ntpath.splitdrive(text)[0].startswith(("//", "\\\\")):
+    if text.startswith(("//", "\\\\", "/\\", "\\/")):
         raise FormatError(f"The mounted folder is a network path, which is not opened: {text}", file=path)
     folder = os.path.realpath(os.path.join(files.location(path).parent, text.replace("\\", "/")))
     root = str(files.root)

@@ -48,7 +48,7 @@ def project(tmp_path: Path) -> Project:
         "../source/lib.mat": "<materials/>",
         "../../secret.mat": material(guid(30)),
     }
-    table = {WOOD: "tex/WOOD.png", MOVED: "old/here.mat", STALE: "Tex/wood.png", guid(11): "one/same.png"}
+    table = {WOOD: "tex/WOOD.png", MOVED: "gone.png", STALE: "Tex/wood.png", guid(11): "one/same.png"}
     return Project(RootedFiles(write_project(tmp_path / "project" / "data", files, table)))
 
 
@@ -59,6 +59,7 @@ def project(tmp_path: Path) -> Project:
         (WOOD_RUNTIME, runtime_path(WOOD_RUNTIME, "texture"), Rule.RUNTIME),
         (WOOD, "Tex/wood.png", Rule.ASSET),
         (SWAPPED, "swapped.png", Rule.ASSET),
+        (guid(21), "swapped.png", Rule.ASSET),
         (MOVED, "moved/here.mat", Rule.ASSET),
         (guid(11), "one/same.png", Rule.ASSET),
         (STALE, "Tex/wood.png", Rule.ASSET),
