@@ -160,9 +160,9 @@ def make(files: dict[str, bytes], rng: random.Random) -> tuple[bytes, str]:
     for name, maker in _FILES:
         if rng.random() < 0.8:
             data = maker(rng).encode("utf-8", "replace") if maker is not str else b"x"
-            suitable = [known for known in files if Path(known).suffix == Path(name).suffix]
-            if suitable and rng.random() < 0.1:
-                data = files[rng.choice(suitable)]
+            if files and rng.random() < 0.1:
+                suitable = [known for known in files if known.endswith(name[name.rindex(".") :])]
+                data = files[rng.choice(suitable)] if suitable else data
             content[name] = raw.mutate(data, rng) if is_changed and rng.random() < 0.2 and len(data) > 1 else data
     return pack(content), f"project of {len(content)} files"
 
