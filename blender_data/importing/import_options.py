@@ -158,7 +158,8 @@ REUSE_MATERIALS = Option(
     name="use_existing_materials",
     default=True,
     label="Use Existing",
-    description="Use a material of this .blend that already has the right name instead of making another",
+    description="Use a material of this .blend that already has the right name, or the same GUID in its project, "
+    "instead of making another",
     section="Materials",
 )
 TEXTURES = Option(
