@@ -49,6 +49,7 @@ def test_the_first_picture_is_taken(layout: Layout, size: int, form: dict) -> No
         (b"DDS " + bytes(200), "header of the DDS file is damaged"),
         (oracle.dds(4, 4, bytes(99), fourcc=b"DXT1", caps2=0x200000), "volume"),
         (oracle.dds(4, 4, bytes(99), dx10=(71, 4)), "volume"),
+        (oracle.dds(4, 4, b"", dx10=(71, 3))[:-1], "cut off"),
         (oracle.dds(4, 4, bytes(999), fourcc=struct.pack("<I", 113)), r"code 113\) is not supported"),
         (oracle.dds(4, 4, bytes(999), dx10=(10, 3)), r"DXGI 10\) is not supported"),
         (oracle.dds(4, 4, bytes(999), bits=16, masks=(0xF800, 0x7E0, 0x1F, 0)), "16 bits with other masks"),
