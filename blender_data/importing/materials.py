@@ -111,6 +111,8 @@ class MaterialFinder:
         self.library = bpy.path.abspath(library) if library else ""
         self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
+        self._by_identity: dict[str, bpy.types.Material] | None = None
+        """Materials that were there before, by identity."""
         self._given = {material.name: material for material in given}
         self._project_images = ProjectImages(is_linked=link_textures, keep=self.keep, keep_file=keep_file, warn=warn)
         self._textures = TextureLoader(folder, self.keep, warn, self._project_images)
@@ -158,12 +160,16 @@ class MaterialFinder:
         """
         given = self._given.get(name)
         identity = given.identity if given is not None else ""
-        same = (m for m in bpy.data.materials if identity and m.meshferry.identity == identity)
+        if identity and self._by_identity is None:
+            self._by_identity = {m.meshferry.identity: m for m in reversed(bpy.data.materials)}
+        same = (self._by_identity or {}).get(identity) if identity else None
+        if same is not None:
+            return same
         found = bpy.data.materials.get(names.fit(name))
         if found is not None and names.file_name(found) != name:
             found = None
         named = (m for m in bpy.data.materials if m.meshferry.source_name == name and names.file_name(m) == name)
-        candidates = itertools.chain(same, [found] if found is not None else [], named)
+        candidates = itertools.chain([found] if found is not None else [], named)
         return next((m for m in candidates if not identity or m.meshferry.identity in ("", identity)), None)
 
     def find(self, name: str, layers: MeshLayers = _NO_LAYERS) -> bpy.types.Material | None:

@@ -136,7 +136,7 @@ class _Builder:
 
     def _set(self, target: Any, value: Any, source: bpy.types.NodeSocket | None) -> None:
         """Set the value of a socket and link it to ``source``, if there is one."""
-        if value is not None:
+        if value is not None and not _is_set(target, value):  # setting takes 40 µs
             target.default_value = value
         if source is not None:
             self._link(source, target)
@@ -283,7 +283,7 @@ class _Builder:
             alpha = _constant(shading.alpha) ** shading.alpha_power
             if shading.opacity is Opacity.CLIP:
                 alpha = float(alpha >= shading.alpha_threshold)
-            target.default_value = alpha
+            self._set(target, alpha, None)
             return
         if shading.alpha_power != 1.0:
             found = self._math("POWER", "Opacity, Exponent", found, shading.alpha_power)
@@ -318,6 +318,11 @@ class _Builder:
         self._link(z, up.inputs["Z"])
         whole = self._vector_math("ADD", "X, Y and Z", flat, up.outputs["Vector"])
         return self._vector_math("MULTIPLY_ADD", "As a Colour", whole, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+
+
+def _is_set(socket: Any, value: Any) -> bool:
+    now = socket.default_value
+    return bool(tuple(now) == value if isinstance(value, tuple) else now == value)
 
 
 def _constant(factor: Factor) -> float:
