@@ -88,7 +88,7 @@ class ProjectImages:
         if not is_color:
             image.colorspace_settings.name = _NUMBERS
         image.alpha_mode = "CHANNEL_PACKED"
-        image.meshferry.source_path = texture.source
+        image.meshferry.source_path = names.readable(texture.source)
         image.meshferry.source_state = _state_of(texture.source)
         return image
 

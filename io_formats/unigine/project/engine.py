@@ -40,7 +40,7 @@ BASE_NAMES = (
 
 def name_hash(name: str) -> str:
     """Return the GUID of a material that is known by its name."""
-    return hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()
+    return hashlib.sha1(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 BASES = {name_hash(prefix + name): name for name in BASE_NAMES for prefix in ("", "Unigine::")}
