@@ -246,5 +246,6 @@ def _place(
 
 
 def _hide(made: bpy.types.Object, is_hidden: bool) -> None:
-    if is_hidden:
-        made.hide_viewport = made.hide_render = True
+    """Hide an object, or show a copy of a hidden one."""
+    if made.hide_viewport != is_hidden:
+        made.hide_viewport = made.hide_render = is_hidden

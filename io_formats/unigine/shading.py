@@ -19,7 +19,7 @@ from ..core.scene import Material
 from ..core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
 from .graph_slots import graph_slots
 from .project.materials import ProjectMaterial
-from .project.references import FoundTexture
+from .project.references import FoundTexture, plain_reference
 
 Find = Callable[[str], FoundTexture]
 Load = Callable[[FoundTexture], Texture | None]
@@ -170,7 +170,7 @@ class _Shader:
     def texture(self, slot: str) -> tuple[ImageMap | None, FoundTexture | None]:
         """Return the image of a slot and its file, each None if there is none."""
         use = self.material.textures.get(self.slots.get(slot, ""))
-        if use is None or not use.reference.strip():
+        if use is None or not plain_reference(use.reference):
             return None, None
         found = self.find(use.reference)
         if found.engine_name or found.file is None:

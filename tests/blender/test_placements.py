@@ -185,6 +185,20 @@ def test_hidden_surfaces_are_left_out_and_such_meshes_shared(clean_blender: Any)
     assert hidden.data == whole.data and hidden.hide_viewport and hidden.hide_render
 
 
+def test_places_after_a_hidden_one_are_shown(clean_blender: Any) -> None:
+    """The objects of the first place are copied for the others."""
+    nothing = ModelUse(0, (SlotUse("a", is_hidden=True), SlotUse("b", is_hidden=True)))
+    result = build(
+        placed(
+            PlacedNode("off", content=nothing),
+            PlacedNode("on", content=ModelUse(0)),
+            PlacedNode("off again", content=ModelUse(0), is_hidden=True),
+        )
+    )
+    assert [item.hide_viewport for item in result.objects] == [True, False, True]
+    assert [item.hide_render for item in result.objects] == [True, False, True]
+
+
 def test_levels_of_detail_are_in_hidden_collections(clean_blender: Any) -> None:
     slots = (SlotUse("a"), SlotUse("b", level=1))
     result = build(

@@ -10,7 +10,7 @@ from .metas import GUID
 
 GUID_PREFIX = "guid://"
 ASSET_PREFIX = "asset://"
-_ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?/.*?/data/", re.IGNORECASE)
+_ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?/(?:.*?/)?data/", re.IGNORECASE)
 
 
 class Rule(Enum):

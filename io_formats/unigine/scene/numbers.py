@@ -10,7 +10,8 @@ import numpy.typing as npt
 from .document import Matrices
 
 _LARGEST = 3.4e38
-_FARTHEST = 1e30
+_FARTHEST = 1e18
+"""Squares of larger numbers overflow in single precision, and Blender makes infinite scales of them."""
 
 Numbers = npt.NDArray[np.float64]
 

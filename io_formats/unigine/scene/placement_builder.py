@@ -156,7 +156,7 @@ class PlacementBuilder:
             return self._model_use(node, geometries)
         if node.kind in REFERENCE_FIELDS:
             reference = node.values.get(REFERENCE_FIELDS[node.kind], "")
-            return self._part_use(reference) if reference else None
+            return self._part_use(node, reference) if reference else None
         if LIGHTS.flag(self._chosen) and (light := lights_and_cameras.light_of(node)) is not None:
             return light
         return lights_and_cameras.camera_of(node) if CAMERAS.flag(self._chosen) else None
@@ -166,10 +166,13 @@ class PlacementBuilder:
             self._found[reference] = self._links.find(reference) if self._links is not None else None
         return self._found[reference]
 
-    def _part_use(self, reference: str) -> PartUse | None:
+    def _part_use(self, node: SceneNode, reference: str) -> PartUse | None:
         found = self._find(reference)
         if found is None:
             self.unresolved.add(Problem.NODE, reference)
+            return None
+        if found.is_source:
+            self.unresolved.add(Problem.SOURCE_NODE, f"{node.name} ({found.path})")
             return None
         if found.path in self._stack:
             self.unresolved.add(Problem.LOOP, found.path)

@@ -18,6 +18,7 @@ class Problem(Enum):
     """The mesh is missing, but the file that the editor made it from is there."""
     BROKEN_MESH = auto()
     NODE = auto()
+    SOURCE_NODE = auto()
     BROKEN_NODE = auto()
     LOOP = auto()
     CLUSTER = auto()
@@ -34,6 +35,7 @@ def _text(problem: Problem, count: int, names: str) -> str:
         Problem.SOURCE_MESH: lambda: f"{meshes} not found, only the source; import that separately: {names}",
         Problem.BROKEN_MESH: lambda: f"{meshes} cannot be read; an empty stands for each: {names}",
         Problem.NODE: lambda: f"{files} not found; an empty stands for each: {names}",
+        Problem.SOURCE_NODE: lambda: f"{files} not found, only the source; import that separately: {names}",
         Problem.BROKEN_NODE: lambda: f"{files} cannot be read; an empty stands for each: {names}",
         Problem.LOOP: lambda: f"{loops}; left out there: {names}",
         Problem.CLUSTER: lambda: f"{counted(count, 'cluster')} left out, since a binary file has the places: {names}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +77,7 @@ def project(tmp_path: Path) -> Project:
         ("lamp.fbx/lamp.mesh", runtime_path(MESH, "mesh"), Rule.PATH),
         ("D:/work/game/data/one/same.png", "one/same.png", Rule.PATH),
         ("/home/a/data/one/same.png", "one/same.png", Rule.PATH),
+        ("D:/data/one/same.png", "one/same.png", Rule.PATH),
         ("core/textures/common/red.dds", None, Rule.ENGINE),
         ("elsewhere/here.mat", "moved/here.mat", Rule.FILE_NAME),
         ("same.png", None, Rule.MISSING),
@@ -212,6 +215,14 @@ def test_a_broken_material_is_missing_and_the_others_are_there(tmp_path: Path, c
     assert project.material(guid(2)) is not None
     assert project.material("bad") is None
     assert list(project.unreadable) == ["bad.mat"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no file names that are not UTF-8")
+def test_file_names_need_not_be_utf_8(tmp_path: Path) -> None:
+    """Archives made on Windows with Cyrillic names are often unpacked so."""
+    project = make(tmp_path, **{os.fsdecode(b"\xe4\xe5\xf0"): material(guid(3), base=BASE)})
+    found = project.material(guid(3))
+    assert found is not None and found.file == "\udce4\udce5\udcf0.mat"
 
 
 BASEMAT = f"""//ver=2

@@ -79,7 +79,9 @@ def test_nodes_are_nested_with_local_transforms_by_columns() -> None:
     assert np.array_equal(b.matrix @ (1, 0, 0, 1), (5, 7, 7, 1))
 
 
-@pytest.mark.parametrize("text", ["1 2 3", "nan " * 16, "x " * 16, "", "inf" + " 0" * 15, "1 " * 16])
+@pytest.mark.parametrize(
+    "text", ["1 2 3", "nan " * 16, "x " * 16, "", "inf" + " 0" * 15, "1 " * 16, "1e20" + " 0" * 14 + " 1"]
+)
 def test_invalid_transforms_are_reported_and_ignored(text: str) -> None:
     content = f"<transform>{text}</transform>"
     document = UNIGINE_SCENE.read(nodes(node("NodeDummy", "odd", content, transform="")))
@@ -178,6 +180,12 @@ def test_missing_files_are_named_once_for_each_kind(project: Callable[..., Scene
 def test_a_source_of_a_missing_mesh_is_named(project: Callable[..., Scene]) -> None:
     scene = project({"a.node": nodes(mesh("model.fbx", "box")), "model.fbx": b"Kaydara FBX"})
     assert scene.warnings == ["1 mesh not found, only the source; import that separately: 'box (model.fbx)'"]
+
+
+def test_a_source_of_a_missing_node_file_is_named(project: Callable[..., Scene]) -> None:
+    scene = project({"a.node": nodes(reference("model.fbx", "box")), "model.fbx": b"Kaydara FBX"})
+    assert scene.warnings == ["1 node file not found, only the source; import that separately: 'box (model.fbx)'"]
+    assert named(scene, "box").properties == {"reference": "model.fbx"}
 
 
 def test_loops_are_left_out(project: Callable[..., Scene]) -> None:

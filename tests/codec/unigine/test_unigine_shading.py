@@ -64,6 +64,10 @@ def test_the_metalness_workflow_uses_its_own_textures() -> None:
     assert made.opacity is Opacity.OPAQUE and name_of(made.alpha) is None
 
 
+def test_a_reference_without_a_guid_is_no_missing_texture() -> None:
+    assert not shown({"albedo": "guid://", "normal": " "}).missing
+
+
 def test_states_switch_textures_on() -> None:
     made = shading(
         ALL, states={"ao_map": "1", "emission": "1", "specular_map": "1"}, parameters={"emission_scale": "3"}
