@@ -16,7 +16,6 @@ from ...core.errors import FormatError
 from ...core.projects import Projects
 from ...disk.rooted_files import RootedFiles, path_key
 from .metas import (
-    GUID,
     AssetMeta,
     RuntimeMeta,
     mentioned_guids,
@@ -30,6 +29,7 @@ META_LIMIT = 16 * 2**20
 TABLE_LIMIT = 512 * 2**20
 RUNTIMES = ".runtimes/"
 META = ".meta"
+_META_ENDING = META[1:]
 GUID_TABLE = "guids.db"
 _GUID_LENGTH = 40
 
@@ -49,14 +49,10 @@ class GuidIndex:
         """Why files could not be read, by path."""
         for key, path in files.paths.items():
             if RUNTIMES in key:
-                self._add_runtime(key, path)
-
-    def _add_runtime(self, key: str, path: str) -> None:
-        name = key[key.rfind("/") + 1 :]
-        guid = name[:_GUID_LENGTH]
-        if name[_GUID_LENGTH : _GUID_LENGTH + 1] == "." and GUID.match(guid):
-            table = self._runtime_metas if name.endswith(META) else self.runtimes
-            table.setdefault(guid, path)
+                guid, _, ending = key.rpartition("/")[2].partition(".")
+                if len(guid) == _GUID_LENGTH:
+                    table = self._runtime_metas if ending.endswith(_META_ENDING) else self.runtimes
+                    table.setdefault(guid, path)
 
     @cached_property
     def _table(self) -> dict[str, str]:
