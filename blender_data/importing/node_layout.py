@@ -39,13 +39,15 @@ def arrange(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
     for column in sorted(widths):
         left_edges[column] = right - widths[column]
         right = left_edges[column] - _GAP_X
+    last = {columns[node]: node for node in order}
     for node in order:
         node.select = False
         column = columns[node]
         fed = [link.to_node.location.y for socket in node.outputs for link in _links_of(socket)]
         top = min([bottom[column], *fed[:1]])
         node.location = (left_edges[column], top)
-        bottom[column] = top - _height(node) - _GAP_Y
+        if last[column] != node:
+            bottom[column] = top - _height(node) - _GAP_Y
 
 
 def _set_columns(node: bpy.types.Node, column: int, columns: dict[bpy.types.Node, int]) -> None:
