@@ -37,14 +37,15 @@ def open_project(path: Path, projects: Projects, chosen: str = "", *, is_scene: 
     TooManyFilesError
         The project has more files than the limit.
     """
-    folder = Path(os.path.realpath(path.parent))
-    root = projects.root_of(folder, lambda: project_folder(folder))
+    folder = Path(os.path.abspath(path)).parent
+    root = projects.root_of(folder, lambda: project_folder(Path(os.path.realpath(folder))))
     if root is None and chosen:
         root = chosen_folder(Path(chosen))
-    if root is None and not is_scene and not _has_asset_meta(folder / path.name):
+    if root is None and not is_scene and not _has_asset_meta(path):
         return None
     is_partial = root is None
-    place = root or data_folder(folder) or folder
+    real = Path(os.path.realpath(folder))
+    place = root or data_folder(real) or real
     return projects.open(place, lambda: _open(place, projects, is_partial=is_partial))
 
 
