@@ -28,6 +28,9 @@ def _options_for(source: BlenderFormat) -> dict[str, Any]:
     """Return the export options for the source: from other formats than .blend, keep all objects and animations."""
     return {} if source.is_blend else {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
 
+_COMMON_NAMES = 5
+"""Joints whose names, such as "head" and "hip", rigs of many programs share."""
+
 
 class FromBlender:
     """Open files of Blender's formats and write their content."""
@@ -109,7 +112,7 @@ def _note_other_format(scene: Scene, target: Format, extension: str) -> None:
         knows = other.capabilities.knows_joint
         if other is target or knows is None or extension not in other.written_extensions:
             continue
-        if sum(map(knows, joints)) * 2 > len(joints):
+        if sum(map(knows, joints)) > max(len(joints) / 2, _COMMON_NAMES):
             note = f"Written as {target.label}; --to {other.name} writes {other.label}, whose joints the armature has"
             scene.notes.append(note)
             scene.warnings.append(note)
