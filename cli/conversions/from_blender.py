@@ -28,6 +28,7 @@ def _options_for(source: BlenderFormat) -> dict[str, Any]:
     """Return the export options for the source: from other formats than .blend, keep all objects and animations."""
     return {} if source.is_blend else {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
 
+
 _COMMON_NAMES = 5
 """Joints whose names, such as "head" and "hip", rigs of many programs share."""
 
