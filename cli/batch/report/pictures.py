@@ -18,6 +18,7 @@ from ....blender_data.importing.import_options import ImportOptions
 from ....io_formats import api
 from ....io_formats.binary.gc_pause import without_collection
 from ....io_formats.core.errors import ExportError, MissingLibraryError
+from ....io_formats.core.projects import Projects
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import make_folder, replace_file
 from ...conversions import blender_exchange, blender_formats
@@ -103,6 +104,7 @@ def render(
     *,
     content: bytes | None = None,
     read_options: Mapping[str, Any] | None = None,
+    projects: Projects | None = None,
 ) -> None:
     """Draw the model of a file and write the picture atomically; create its folder if needed.
 
@@ -117,6 +119,8 @@ def render(
         name.
     read_options:
         Reading options of the conversion.
+    projects:
+        Open projects, whose files complete the model; see :func:`.api.read_scene`.
 
     Raises
     ------
@@ -132,7 +136,7 @@ def render(
     if known is not None:
         _open(session, source, known, content)
     else:
-        scene = api.read_scene(source, read_options, data=content)
+        scene = api.read_scene(source, read_options, data=content, projects=projects)
         session.start_empty()
         with without_collection():
             _import(session, scene, source)
@@ -153,7 +157,7 @@ def _open(session: BlendSession, source: Path, known: BlenderFormat, content: by
 
 def _import(session: BlendSession, scene: Scene, source: Path) -> None:
     """Import the meshes of a scene into the open file, or its bones if it has no meshes."""
-    has_meshes = any(node.mesh is not None and len(node.mesh.points) for node in scene.nodes)
+    has_meshes = scene.placement is not None or any(node.mesh and len(node.mesh.points) for node in scene.nodes)
     if has_meshes:
         scene.clips.clear()
     normals = session.import_defaults().get("normals", "EXACT")

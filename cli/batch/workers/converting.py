@@ -143,7 +143,8 @@ class Converter:
 
         to = pictures.picture_file(self._output, result.hash)
         if pictures.read_picture(self._output, result.hash) is None:
-            pictures.render(self._session, source, to, content=content, read_options=self._settings.read_options)
+            options, projects = self._settings.read_options, self._settings.projects
+            pictures.render(self._session, source, to, content=content, read_options=options, projects=projects)
         result.outputs = [to.relative_to(self._output).as_posix()]
 
 
