@@ -22,7 +22,8 @@ from .references import plain_reference
 MOST_PARENTS = 32
 MATERIAL_LIMIT = 64 * 2**20
 """Largest size of a material file that is read."""
-_ROOT = re.compile(rb"<(material|materials)\b([^>]*)>")
+_ROOT = re.compile(rb"<(material|materials)\b([^<>]*)>")
+"""Attributes of well-formed XML hold no ``<``; with them, time would be quadratic in the size of a file."""
 _ATTRIBUTE = re.compile(rb"""\b(name|guid)\s*=\s*["']([^"'&]*)["']""")
 _VECTOR = re.compile(r"\s*(?:vec[234]\s*\(([-+\d.eEf,\s]+)\)|([-+\d.eE]+)f?)\s*\Z")
 
@@ -116,12 +117,12 @@ class MaterialLibrary:
             by_name.setdefault(entry.name, entry)
 
     def _materials_in(self, path: str, data: bytes) -> Iterator[_Entry]:
-        """Yield the materials in a file. Only libraries and names with entities are parsed."""
+        """Yield the materials in a file. Only libraries and files with entities in names or comments are parsed."""
         root = _ROOT.search(data)
         if root is None:
             raise FormatError("There is no material in the file", file=path)
         stem = PurePosixPath(path).stem
-        if root[1] == b"material" and b"&" not in root[2]:
+        if root[1] == b"material" and b"&" not in root[2] and b"<!--" not in data[: root.start()]:
             found = {name: value.decode("utf-8", "replace") for name, value in _ATTRIBUTE.findall(root[2])}
             yield _Entry(path, found.get(b"name") or stem, found.get(b"guid", ""))
             return

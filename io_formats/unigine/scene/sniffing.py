@@ -7,11 +7,12 @@ import re
 from ...core.recognition import Match, NearMiss
 
 _ROOT = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>)?(?:\s|<!--.*?-->)*"
+    rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>)?+(?:\s|<!--.*?-->)*+"
     rb"(?:<(?:nodes|world)\s+(?:[a-z_]+=\"[^\"]*\"\s+)*version=\"[\d.]+\"|<node\s[^>]*?type=\"[A-Z]\w+\""
     rb"|<!DOCTYPE\s+(?:nodes|node|world)\b)",
     re.DOTALL,
 )
+"""Possessive quantifiers: with others, a file of blanks takes a time quadratic in their number."""
 
 
 def sniff(head: bytes, size: int) -> Match:

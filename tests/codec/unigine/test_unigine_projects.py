@@ -209,12 +209,21 @@ def test_materials_are_found_by_name_hash_and_in_libraries(tmp_path: Path) -> No
     assert built_in.rule is MaterialRule.BUILT_IN
 
 
-@pytest.mark.parametrize("content", ["", "<material", "<x/>", "<!DOCTYPE a><material/>", "version https://git-lfs\n"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "<material", "<x/>", "<!DOCTYPE a><material/>", "version https://git-lfs\n", "<material " * 500_000],
+    ids=lambda content: content[:9],
+)
 def test_a_broken_material_is_missing_and_the_others_are_there(tmp_path: Path, content: str) -> None:
     project = make(tmp_path, bad=content, good=material(guid(2), base=BASE))
     assert project.material(guid(2)) is not None
     assert project.material("bad") is None
     assert list(project.unreadable) == ["bad.mat"]
+
+
+def test_a_material_in_a_comment_is_none(tmp_path: Path) -> None:
+    project = make(tmp_path, m=f'<!-- <material guid="{guid(2)}"> --><material guid="{guid(3)}"/>')
+    assert project.material(guid(2)) is None and project.material(guid(3)) is not None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no file names that are not UTF-8")
