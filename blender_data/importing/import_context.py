@@ -50,7 +50,7 @@ class ImportContext:
             given=request.scene.materials,
             folder=Path(request.source_path).absolute().parent if request.source_path else None,
             warn=self.warn_once,
-            link_textures=request.options.textures == "LINK",
+            link_textures=request.options.project_textures == "LINK",
             keep_file=lambda path: self.caches.append((path, None)),
             multiply_occlusion=request.options.use_ambient_occlusion,
             cull_backfaces=request.options.use_backface_culling,

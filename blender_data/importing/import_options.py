@@ -163,7 +163,7 @@ REUSE_MATERIALS = Option(
     section="Materials",
 )
 TEXTURES = Option(
-    name="textures",
+    name="project_textures",
     default="PACK",
     label="Textures",
     description="Where the images of a project's textures are stored",
@@ -230,7 +230,7 @@ class ImportOptions:
     use_file_frame_rate: bool
     use_existing_materials: bool
     material_library: str
-    textures: str
+    project_textures: str
     use_ambient_occlusion: bool
     use_backface_culling: bool
 

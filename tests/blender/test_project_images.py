@@ -212,7 +212,7 @@ def test_an_import_that_fails_leaves_neither_images_nor_files(
     monkeypatch.setattr(importer, "_link", fail)
     monkeypatch.setenv("MESHFERRY_RAISE", "1")
     with pytest.raises(RuntimeError, match="broken off"):
-        bpy.ops.import_scene.unigine(filepath=str(data / courtyard.mesh("bucket")), textures="LINK")
+        bpy.ops.import_scene.unigine(filepath=str(data / courtyard.mesh("bucket")), project_textures="LINK")
     assert len(bpy.data.images) == 0 and len(bpy.data.materials) == 0
     assert not (tmp_path / "textures").exists()
 
