@@ -99,6 +99,13 @@ def test_each_kind_of_file_is_packed(unchanged: Path, reference: str, name: str,
     assert not Path(bpy.path.abspath(image.filepath)).is_relative_to(unchanged) or name.endswith(".png")
 
 
+def test_the_path_of_a_file_need_not_be_utf_8(unchanged: Path) -> None:
+    job = Import(unchanged)
+    texture = Texture("glow.png", source="/\udce4/glow.png", read=(unchanged / "textures/glow.png").read_bytes)
+    image = job.images.image(texture, is_color=True)
+    assert image is not None and image.meshferry.source_path == "/?/glow.png"
+
+
 def test_the_picture_is_that_of_the_file(unchanged: Path) -> None:
     decoder = pytest.importorskip("texture2ddecoder", reason="texture2ddecoder is absent")
     job = Import(unchanged)

@@ -65,7 +65,8 @@ def test_the_metalness_workflow_uses_its_own_textures() -> None:
 
 
 def test_a_reference_without_a_guid_is_no_missing_texture() -> None:
-    assert not shown({"albedo": "guid://", "normal": " "}).missing
+    made = shading({"albedo": "guid://", "normal": " "})
+    assert name_of(made.base_color) is None and name_of(made.normal) is None
 
 
 def test_states_switch_textures_on() -> None:
