@@ -204,8 +204,11 @@ class PlacementBuilder:
         """Return the index of the model of a mesh node, or None if it has none."""
         reference = node.values.get("mesh_name", "")
         if not reference:
-            source = geometries.get(node.values.get("reference", "")) if node.geometry is None else node
+            other = node.values.get("reference", "")
+            source = geometries.get(other) if node.geometry is None else node
             if source is None or source.geometry is None:
+                if other:
+                    self.unresolved.add(Problem.MESH, node.name)
                 return None
             key: tuple[str, ...] = (str(id(source)),)
             if key not in self._models:

@@ -177,6 +177,11 @@ def test_missing_files_are_named_once_for_each_kind(project: Callable[..., Scene
     assert named(scene, "box 3").properties == {"mesh_name": "guid://" + "a" * 40}
 
 
+def test_a_missing_mesh_inside_the_file_is_named(project: Callable[..., Scene]) -> None:
+    scene = project({"a.node": nodes(node("ObjectMeshDynamic", "box", "<reference>99</reference>"))})
+    assert scene.warnings == ["1 mesh not found; an empty stands for each: 'box'"]
+
+
 def test_a_source_of_a_missing_mesh_is_named(project: Callable[..., Scene]) -> None:
     scene = project({"a.node": nodes(mesh("model.fbx", "box")), "model.fbx": b"Kaydara FBX"})
     assert scene.warnings == ["1 mesh not found, only the source; import that separately: 'box (model.fbx)'"]
