@@ -1,4 +1,4 @@
-"""Normal maps whose green points down -> normal maps for files in which green points up, such as glTF.
+"""Normal maps whose green points down -> normal maps with green up, which other programs expect in files.
 
 It changes the open file, so it is only for files that are not saved afterwards.
 """
@@ -64,4 +64,6 @@ def _with_inverted_green(image: bpy.types.Image) -> bpy.types.Image:
     made = bpy.data.images.new(name, width, height, alpha=image.channels == 4, is_data=True)
     made.pixels.foreach_set(pixels.reshape(-1))
     made.pack()
+    name = made.name if made.name.lower().endswith(".png") else f"{made.name}.png"
+    made.filepath_raw = f"//{name}"  # exporters take images of equal paths for the same one
     return made

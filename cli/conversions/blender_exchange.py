@@ -194,8 +194,7 @@ def write_objects(
     if known.has_pairs:
         blender_addon_export.name_data_after_objects(objects)
     blender_addon_export.forget_own_properties(objects)
-    if known.has_green_up:
-        green_up.turn_green_up(objects)
+    green_up.turn_green_up(objects)
     more = _animation_arguments(context, clips, known)
     if known.holds_times and clips:
         context.scene[_STATED_RATE] = _rate_of(context.scene)

@@ -57,8 +57,6 @@ class BlenderFormat:
     """Whether exporters write coordinates with a fixed number of decimals, too few for small objects."""
     averages_normals: bool = False
     """Whether exporters write one normal for each vertex: the mean of its corner normals."""
-    has_green_up: bool = False
-    """Whether green points up in the normal maps of its files."""
     drops_held_poses: bool = False
     """Whether constant animations are lost, since exporters write only the first of equal values."""
     drops_held_objects: bool = False
@@ -203,7 +201,6 @@ GLB = BlenderFormat(
     drops_duplicates=True,
     is_triangulated=True,
     keeps_still_clips=True,
-    has_green_up=True,
     holds_times=True,
 )
 GLTF = replace(

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import courtyard
+import numpy as np
 import pytest
 import unigine_bytes
 from unigine_projects import guid, material, mesh_node, runtime_path, scene, write_project
@@ -71,3 +73,26 @@ def test_blender_files_get_the_materials(meshferry, lamp: Path, tmp_path: Path) 
         assert meshferry("convert", lamp, target, *options).status == 0
         with bpy.data.libraries.load(str(target)) as (there, _):
             assert there.materials == [name]
+
+
+@pytest.mark.slow
+@pytest.mark.needs_bpy
+@pytest.mark.parametrize("kind", ["fbx", "obj", "glb"])
+def test_normal_maps_in_files_of_other_programs_have_green_up(meshferry, tmp_path: Path, kind: str) -> None:
+    """Each material has its own map; those of the project have green down, but for that of the bricks."""
+    import bpy
+
+    data = courtyard.make(tmp_path / "project")
+    assert meshferry("convert", data / "courtyard.world", tmp_path / f"court.{kind}").status == 0
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    operators = {"fbx": bpy.ops.import_scene.fbx, "obj": bpy.ops.wm.obj_import, "glb": bpy.ops.import_scene.gltf}
+    operators[kind](filepath=str(tmp_path / f"court.{kind}"))
+    for name in ("tiles", "brick"):
+        nodes = bpy.data.materials[name].node_tree.nodes
+        (image,) = [node.inputs["Color"].links[0].from_node.image for node in nodes if node.type == "NORMAL_MAP"]
+        source = bpy.data.images.load(str(data / "textures" / f"{name}_n.png"))
+        assert tuple(image.size) == tuple(source.size)
+        found, wanted = (np.array(one.pixels).reshape(-1, one.channels) for one in (image, source))
+        if name == "tiles":
+            wanted[:, 1] = 1.0 - wanted[:, 1]
+        np.testing.assert_allclose(found[:, :3], wanted[:, :3], atol=0.01)
