@@ -70,8 +70,13 @@ def test_names_of_materials_from_the_game(meshferry, windmill, tmp_path):
     for number, more in enumerate(((), ("--game", game))):
         done = meshferry("convert", windmill, tmp_path / f"{number}.timbermesh", *more)
         assert ("nearest: 'Paper.Folktail'" in done.err) is bool(more)
+
+
+def test_batches_use_the_names_of_materials_from_the_game(run_python, windmill, tmp_path):
+    game = make_game(tmp_path / "game", {"Folktails": ["Materials/Paper.Folktail"]})
+    for number, more in enumerate(((), ("--game", game))):
         output = tmp_path / f"out{number}"
-        meshferry("batch", windmill, "--to", "timbermesh", "-o", output, *more)
+        run_python("-m", "meshferry", "batch", windmill, "--to", "timbermesh", "-o", output, *more)
         journal = (output / "meshferry-batch" / "journal.jsonl").read_text("utf-8")
         assert ("nearest: 'Paper.Folktail'" in journal) is bool(more)
 
