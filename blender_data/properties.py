@@ -380,7 +380,7 @@ class MeshferryMaterial(bpy.types.PropertyGroup):
     )
     identity: StringProperty(
         name="GUID",
-        description="Identifier of the material in its project, which tells materials of the same name apart",
+        description="Identifier of the material in its project, which distinguishes materials of the same name",
     )
     file_properties: CollectionProperty(
         type=MeshferryFileProperty,

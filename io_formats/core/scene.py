@@ -265,7 +265,7 @@ class Material:
     shading: Shading | None = None
     """The whole material, if it is known; its other fields are then not used."""
     identity: str = ""
-    """Identifier in the target program's project, which tells materials of the same name apart."""
+    """Identifier in the target program's project, which distinguishes materials of the same name."""
     properties: dict[str, str] = field(default_factory=dict)
     """Where the material came from, and its values without a counterpart in Blender, shown to the user."""
 
