@@ -11,7 +11,7 @@ from ..io_formats.core.messages import counted
 from ..io_formats.core.projects import Projects
 from ..io_formats.registry import FORMATS, by_name
 from . import inputs, interruption
-from .option_arguments import OptionTable, add_arguments, format_table, given_values, preferred_options, probe_paths
+from .option_arguments import OptionTable, add_arguments, format_table, preferred_options, usable_values
 from .reporting import Reporter, one_line, printable
 
 
@@ -39,9 +39,7 @@ def _tables() -> dict[str, OptionTable]:
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the findings for every file; return 1 if any is an error."""
     tables = _tables()
-    values = {name: given_values(arguments, table, list(tables.values())) for name, table in tables.items()}
-    for name, table in tables.items():
-        probe_paths(table.options, values[name])
+    values = dict(zip(tables, usable_values(arguments, list(tables.values())), strict=True))
     projects = Projects(is_fixed=True)
     found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
     wrong = reporter.fail_inputs("file", found.problems)

@@ -10,7 +10,7 @@ from ..io_formats.core.errors import FormatError
 from ..io_formats.core.messages import counted
 from ..io_formats.core.projects import Projects
 from . import inputs, interruption
-from .option_arguments import OptionTable, add_arguments, format_table, given_values, probe_paths
+from .option_arguments import OptionTable, add_arguments, format_table, usable_values
 from .reporting import Reporter, clip_text, grouped, printable
 
 
@@ -45,9 +45,7 @@ def _tables() -> dict[str, OptionTable]:
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the facts of every file; return 1 if any failed."""
     tables = _tables()
-    values = {name: given_values(arguments, table, list(tables.values())) for name, table in tables.items()}
-    for name, table in tables.items():
-        probe_paths(table.options, values[name])
+    values = dict(zip(tables, usable_values(arguments, list(tables.values())), strict=True))
     projects = Projects(is_fixed=True)
     found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
     failed = reporter.fail_inputs("file", found.problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,11 +83,20 @@ def preferred_options(known: Format) -> tuple[Option, ...]:
     return tuple({option.name: option for option in options if option.preference}.values())
 
 
-def probe_paths(options: Iterable[Option], values: Mapping[str, Any]) -> None:
-    """Raise a MeshferryError for a path among these values that its option cannot use."""
-    for option in options:
-        if option.probe is not None and values.get(option.name):
-            option.probe(values[option.name])
+def usable_values(arguments: argparse.Namespace, tables: Sequence[OptionTable]) -> list[dict[str, Any]]:
+    """Return the values of each table's options that the user gave.
+
+    Raises
+    ------
+    MeshferryError
+        An option cannot use a path. The message names the path.
+    """
+    found = [given_values(arguments, table, tables) for table in tables]
+    for table, values in zip(tables, found, strict=True):
+        for option in table.options:
+            if option.probe is not None and values.get(option.name):
+                option.probe(values[option.name])
+    return found
 
 
 def given_flags(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> dict[str, Option]:

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -108,26 +108,21 @@ class Run:
 
     def draw(self, pool: Pool | DaskPool, results: Iterable[Result], count: int) -> str:
         """Draw the missing pictures of ``count`` results; return an error message if this machine cannot draw."""
-        from .report.pictures import PictureRun  # only batches with a report load it
-
-        pictures = PictureRun(self._output)
-        self._progress.begin("drawing", count)
-        with closing(pool.run(self._load_pictures(results, pictures))) as drawn:
-            for result in drawn:
-                pictures.note(result)
-                self._progress.ended(result)
-        return pictures.problem
+        return self._draw(pool, functools.partial(self._load_pictures, results), count)
 
     def draw_sources(self, pool: Pool | DaskPool, count: int) -> str:
         """Draw the pictures of all new, changed and failed sources; return an error message if this machine cannot.
 
         Sources that cannot be read fail here without a message: their conversion reports it.
         """
-        from .report.pictures import PictureRun
+        return self._draw(pool, self._load_sources, count)
+
+    def _draw(self, pool: Pool | DaskPool, load: Callable[[PictureRun], Iterator[LoadedTask]], count: int) -> str:
+        from .report.pictures import PictureRun  # only batches with a report or assets load it
 
         pictures = PictureRun(self._output)
         self._progress.begin("drawing", count)
-        with closing(pool.run(self._load_sources(pictures))) as drawn:
+        with closing(pool.run(load(pictures))) as drawn:
             for result in drawn:
                 pictures.note(result)
                 self._progress.ended(result)

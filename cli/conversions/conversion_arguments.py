@@ -25,7 +25,7 @@ from ..option_arguments import (
     given_arguments,
     given_flags,
     given_values,
-    probe_paths,
+    usable_values,
 )
 from . import blender_formats
 from .blend_files import ASSETS, BLEND_OPTIONS, COMPRESS
@@ -133,9 +133,7 @@ def require_usable_paths(arguments: argparse.Namespace) -> None:
     MeshferryError
         The message names the path.
     """
-    tables = [table for table, _ in _tables()]
-    for table in tables:
-        probe_paths(table.options, given_values(arguments, table, tables))
+    usable_values(arguments, [table for table, _ in _tables()])
 
 
 def useless_options(arguments: argparse.Namespace, plan: ConversionPlan) -> list[str]:
