@@ -309,9 +309,13 @@ def shares_mirrored_vertices(mesh: Mesh) -> bool:
     return bool((sides[0] & sides[1]).any())
 
 
-def drop_repeated_corners(mesh: Mesh) -> tuple[Mesh, int]:
-    """Remove triangles that use a point twice, which crash Blender; return their number."""
-    triangles = mesh.corner_point.reshape(-1, 3)
+def drop_repeated_corners(mesh: Mesh, identity: IntArray | None = None) -> tuple[Mesh, int]:
+    """Remove triangles that use a point twice, which crash Blender; return their number.
+
+    ``identity`` (P,) has the same number for points that count as one.
+    """
+    corners = mesh.corner_point if identity is None else identity[mesh.corner_point]
+    triangles = corners.reshape(-1, 3)
     a, b, c = triangles[:, 0], triangles[:, 1], triangles[:, 2]
     repeated = (a == b) | (b == c) | (c == a)
     count = int(np.count_nonzero(repeated))

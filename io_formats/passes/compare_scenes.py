@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..core.messages import counted, listed
 from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Mesh, Node, Scene, VertexTrack
-from ..geometry.vertices import weld_map
+from ..geometry.vertices import drop_repeated_corners, weld_map
 
 _NORMAL, _UV, _COLOR, _WEIGHT = 0.05, 2e-3, 6e-3, 6e-3
 """Tolerances for rounding: normals that Blender stores differ by up to 0.02, colours in bytes by 1/255."""
@@ -24,8 +24,10 @@ _MOST_NODES = 3
 def differences(old: Scene, new: Scene) -> list[str]:
     """Return the differences as phrases such as "1 surface added ('Glass')"; empty if nothing differs.
 
-    Nodes, surfaces, bones and animations are compared by name.
+    Nodes, surfaces, bones and animations are compared by name. Triangles of which two corners are at the same position
+    are ignored, since an import leaves them out.
     """
+    old, new = _without_collapsed_triangles(old), _without_collapsed_triangles(new)
     found = [
         *_members("object", "objects", [node.name for node in old.nodes], [node.name for node in new.nodes]),
         *_changed_nodes(old, new),
@@ -38,6 +40,15 @@ def differences(old: Scene, new: Scene) -> list[str]:
     if changed:
         found.append(f"{counted(len(changed), 'animation', 'animations')} changed ({listed(changed)})")
     return found
+
+
+def _without_collapsed_triangles(scene: Scene) -> Scene:
+    """Return a scene without the triangles of which two corners are at the same position."""
+
+    def thinned(mesh: Mesh) -> Mesh:
+        return drop_repeated_corners(mesh, weld_map([mesh.points])[0])[0]
+
+    return replace(scene, nodes=[replace(n, mesh=thinned(n.mesh)) if n.mesh else n for n in scene.nodes])
 
 
 def _members(one: str, many: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
@@ -65,11 +76,15 @@ def _joints(scene: Scene) -> list[str]:
 
 
 def _changed_nodes(old: Scene, new: Scene) -> Iterator[str]:
-    """Yield the differences of nodes that both scenes have, with their name if a scene has several nodes."""
-    before = {node.name: node for node in old.nodes}
-    changed = [
-        (node.name, texts) for node in new.nodes if node.name in before and (texts := _node(before[node.name], node))
-    ]
+    """Yield the differences of nodes that both scenes have, with their name if a scene has several nodes.
+
+    Of nodes with the same name, the first is compared with the first, and so on.
+    """
+    before: dict[str, list[Node]] = {}
+    for node in reversed(old.nodes):
+        before.setdefault(node.name, []).append(node)
+    pairs = [(before[node.name].pop(), node) for node in new.nodes if before.get(node.name)]
+    changed = [(node.name, texts) for was, node in pairs if (texts := _node(was, node))]
     for name, texts in changed[:_MOST_NODES]:
         for text in texts:
             yield text if len(new.nodes) == 1 else f"'{name}': {text}"

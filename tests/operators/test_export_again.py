@@ -55,6 +55,19 @@ def test_the_version_and_animations_inside_a_file_stay(clean_blender, samples, t
         assert api.load(path).document.version == before == name[:4]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["unigine/ms13_cyrillic_name.mesh", "timbermesh/CordialGnom__BeaverBucks.Folktails.Model.timbermesh"],
+)
+def test_files_with_triangles_without_area_are_unchanged(clean_blender, samples, tmp_path, capfd, name):
+    family, _, file = name.partition("/")
+    path = Path(shutil.copyfile(samples / name, tmp_path / file))
+    getattr(clean_blender.ops.import_scene, family)(filepath=str(path))
+    assert "2 triangles without area were left out" in capfd.readouterr().out
+    assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert f"{file}: nothing changed" in capfd.readouterr().out
+
+
 def test_the_summary_says_what_is_different_in_the_file(clean_blender, tmp_path, capfd):
     bpy = clean_blender
     imported(bpy, tmp_path)

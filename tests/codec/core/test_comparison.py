@@ -98,6 +98,28 @@ def test_changes_of_a_mesh(change: Callable[[Mesh], None], expected: list[str]) 
     assert differences(scene(square()), scene(new)) == expected
 
 
+@pytest.mark.parametrize("corners", [[0, 1, 1], [2, 4, 3]], ids=["same point", "same position"])
+def test_triangles_that_an_import_leaves_out_are_ignored(corners: list[int]) -> None:
+    bare = replace(square(), normal=None, uvs=[], points=np.concatenate([SQUARE, SQUARE[2:3]]))
+    with_two = replace(
+        bare,
+        corner_point=np.concatenate([CORNERS[:3], np.array(corners * 2, np.int32), CORNERS[3:]]),
+        material_index=np.zeros(4, np.int32),
+    )
+    assert differences(scene(with_two), scene(bare)) == []
+    later = replace(bare, points=bare.points.copy())
+    moved(later)
+    assert differences(scene(with_two), scene(later)) == ["1 vertex moved"]
+
+
+def test_objects_of_the_same_name_are_compared_in_their_order() -> None:
+    """A real building has a root and a mesh of the same name."""
+    old, new = (scene(square(), Node("lamp", translation=(1, 0, 0))) for _ in range(2))
+    assert differences(old, new) == []
+    new.nodes[1].translation = (2, 0, 0)
+    assert differences(old, new) == ["'lamp': moved"]
+
+
 def test_objects_and_animations_are_named() -> None:
     old, new = scene(square(), Node("shade")), scene(square(), Node("bulb"))
     old.clips, new.clips = [Clip("nod", 30, 10), Clip("idle", 30, 10)], [Clip("nod", 30, 12)]
