@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..io_formats.geometry import hierarchy
 from ..io_formats.geometry.quaternions import components_to_quaternions, continuous_components
 
 Array = npt.NDArray[np.float64]
@@ -58,34 +59,6 @@ def _compose(components: Array, translation: npt.ArrayLike, rotation: npt.ArrayL
     components[:3, 3] = location
 
 
-def parents_first(parents: Sequence[int]) -> list[int]:
-    """Return the indices of joints so that each comes after its parent; joints in a cycle count as roots."""
-    order: list[int] = []
-    state = [0] * len(parents)
-    for start in range(len(parents)):
-        path = []
-        joint = start
-        while joint >= 0 and not state[joint]:
-            state[joint] = 1
-            path.append(joint)
-            joint = parents[joint]
-        order += reversed(path)
-    return order
-
-
-def world_matrices(local: Array, parents: Sequence[int]) -> Array:
-    """Multiply local matrices (J, 4, 4) down the chains of parents (-1: a root); scales multiply, too.
-
-    Products of extreme scales overflow to infinity without an error.
-    """
-    world = local.copy()
-    with np.errstate(over="ignore", invalid="ignore"):
-        for joint in parents_first(parents):
-            if parents[joint] >= 0:
-                world[joint] = world[parents[joint]] @ local[joint]
-    return world
-
-
 def inverse(many: Array) -> Array:
     """Invert matrices (…, 4, 4); if any is singular (a scale of zero), return pseudo-inverses."""
     try:
@@ -126,7 +99,7 @@ class PoseSpace:
     @classmethod
     def of(cls, bind: Array, parents: Sequence[int], rest: Array) -> PoseSpace:
         """Compute them from bind local matrices, parents and Blender's rest matrices (``bone.matrix_local``)."""
-        world = world_matrices(bind, parents)
+        world = hierarchy.world_matrices(bind, parents)
         above = np.where((np.asarray(parents) >= 0)[:, None, None], world[np.asarray(parents, np.intp)], np.eye(4))
         return cls(inverse(rest) @ above, inverse(world) @ rest)
 

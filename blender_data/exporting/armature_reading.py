@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.scene import Joint, Skeleton
+from ...io_formats.geometry import hierarchy
 from .. import import_choices, joint_poses, names
 from ..properties import stored_fields
 
@@ -130,7 +131,7 @@ class _Binds:
         self.kept_rest = _kept_matrices(bones, "rest_matrix")
         self.kept_local = _local_matrices([_kept_joint(bone, -1) for bone in bones])
         self.same_parent = [self._has_same_parent(number) for number in range(len(bones))]
-        self.order = joint_poses.parents_first(parents)
+        self.order = hierarchy.parents_first(parents)
         self.old_world = self._old_worlds()
         still = _are_unmoved(self.rest, self.kept_rest)
         self.unmoved = [old is not None and bool(still[number]) for number, old in enumerate(self.old_world)]

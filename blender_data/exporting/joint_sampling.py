@@ -19,6 +19,7 @@ from ...io_formats.core.capabilities import Capabilities, length_refusal
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Clip, TransformTrack
+from ...io_formats.geometry import hierarchy
 from ...io_formats.geometry.quaternions import continuous
 from .. import joint_poses, names, playback
 from ..steps import Step, Steps, scaled
@@ -230,7 +231,7 @@ class JointSampler:
             tracks.sheared.clear()
         clip = self._finished(rig, source, tracks, keyed)
         if self.to_end:  # stretched bones shear those below, which their local transforms cannot hold
-            bind = joint_poses.world_matrices(read.local, read.parents)
+            bind = hierarchy.world_matrices(read.local, read.parents)
             clip.worlds = rig.space.matrix @ poses @ (joint_poses.inverse(read.rest) @ bind)
         return clip
 

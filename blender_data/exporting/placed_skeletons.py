@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.scene import Joint, Skeleton
+from ...io_formats.geometry import hierarchy
 from .. import joint_poses
 from .armature_reading import ReadSkeleton
 
@@ -20,7 +21,7 @@ def placed_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
     Joints have no rotation or scale, since the direction of a Blender bone is arbitrary. Only imported joints without
     children keep the rotation and scale of the file.
     """
-    world = space @ joint_poses.world_matrices(read.local, read.parents)
+    world = space @ hierarchy.world_matrices(read.local, read.parents)
     bones = read.thing.data.bones
     tails = np.array([bones[name].tail_local - bones[name].head_local for name in read.bones], np.float64)
     is_parent = set(read.parents)

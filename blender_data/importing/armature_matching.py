@@ -9,6 +9,7 @@ import numpy as np
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Scene, Skeleton
+from ...io_formats.geometry import hierarchy
 from .. import joint_poses, names
 from ..exporting.armature_reading import ReadSkeleton, read_skeleton
 from ..joint_poses import Array
@@ -182,7 +183,7 @@ def _best(
 
 def alike(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
     """Return the first armature that has all joints of a skeleton, with the same parents and rest transforms."""
-    heads = joint_poses.world_matrices(bind_matrices(skeleton), parents_of(skeleton))[:, :3, 3]
+    heads = hierarchy.world_matrices(bind_matrices(skeleton), parents_of(skeleton))[:, :3, 3]
     for candidate in candidates:
         if candidate.library is not None or not skeleton.joints:
             continue

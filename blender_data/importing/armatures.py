@@ -18,6 +18,7 @@ from mathutils import Matrix, Vector
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Joint, Skeleton
+from ...io_formats.geometry import hierarchy
 from .. import import_choices, joint_poses, names
 from ..joint_poses import Array
 from ..properties import store_fields
@@ -111,7 +112,7 @@ def build(
     if len(skeleton.joints) >= _STICKS_FROM:
         data.display_type = "STICK"
     bind, parents = bind_matrices(skeleton), parents_of(skeleton)
-    world = joint_poses.world_matrices(bind, parents)
+    world = hierarchy.world_matrices(bind, parents)
     _require_finite(skeleton, world)
     given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
     with edit_mode(context, made):
@@ -267,7 +268,7 @@ def _tails(parents: list[int], rest: Array, size: float, *, to_children: bool) -
             children[parent].append(joint)
     lengths = np.zeros(len(parents))
     tails = heads.copy()
-    for joint in joint_poses.parents_first(parents):
+    for joint in hierarchy.parents_first(parents):
         parent, head = parents[joint], heads[joint]
         away = np.array([float(np.linalg.norm(heads[child] - head)) for child in children[joint]])
         least = max(_LEAST_SHARE * size, _FAR_SHARE * float(np.abs(head).max()), _LEAST_LENGTH)

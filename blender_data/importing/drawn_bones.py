@@ -12,7 +12,8 @@ import numpy as np
 from mathutils import Vector
 
 from ...io_formats.core.scene import Joint
-from .. import compat, joint_poses, names
+from ...io_formats.geometry import hierarchy
+from .. import compat, names
 from ..joint_poses import Array
 
 _LEAST_LENGTH = 1e-4
@@ -38,7 +39,7 @@ def vectors(joints: Sequence[Joint], parents: Sequence[int]) -> list[Array | Non
     A bone without length continues the direction of its parent.
     """
     found: list[Array | None] = [None] * len(joints)
-    for joint in joint_poses.parents_first(parents):
+    for joint in hierarchy.parents_first(parents):
         tail = joints[joint].tail
         if tail is None:
             continue

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...io_formats.core.scene import Keys, KeyTrack, Skeleton
+from ...io_formats.geometry import hierarchy
 from ...io_formats.geometry.quaternions import product
 from ...io_formats.geometry.similarity import similarity
-from .. import joint_poses
 from ..joint_poses import Array
 from .armatures import BoneMap, bind_matrices, parents_of
 
@@ -48,7 +48,7 @@ class KeyMapping:
         pairs = [(number, name) for number, name in enumerate(self.bones.bones) if name is not None]
         if len(pairs) < 3:
             return np.identity(3), 1.0
-        worlds = joint_poses.world_matrices(self.bind, self.parents)
+        worlds = hierarchy.world_matrices(self.bind, self.parents)
         ours = np.array([worlds[number, :3, 3] for number, _ in pairs])
         theirs = np.array([self.rest[name][:3, 3] for _, name in pairs])
         index = {name: at for at, (_, name) in enumerate(pairs)}

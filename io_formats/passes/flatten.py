@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..core.capabilities import Capabilities
 from ..core.scene import AnyArray, Layer, Mesh, Node, Role, Scene
+from ..geometry import hierarchy
 from ..geometry.quaternions import matrices_to_quaternions
 from ..geometry.transforms import matrix_of_transform
 from ..geometry.vectors import cofactors
@@ -188,20 +189,10 @@ def _rests(node: Node) -> bool:
     return node.parent < 0 and (node.translation, node.rotation, node.scale) == _IDENTITY
 
 
-def _worlds(nodes: Sequence[Node]) -> list[Matrix]:
-    """Return the (4, 4) world matrix of every node; parents may come after their children."""
-    worlds: dict[int, Matrix] = {}
-    for start in range(len(nodes)):
-        chain = []
-        index = start
-        while index >= 0 and index not in worlds:
-            chain.append(index)
-            index = nodes[index].parent
-        for index in reversed(chain):
-            above = worlds.get(nodes[index].parent)
-            local = _local(nodes[index])
-            worlds[index] = local if above is None else above @ local
-    return [worlds[index] for index in range(len(nodes))]
+def _worlds(nodes: Sequence[Node]) -> Matrix:
+    """Return the world matrix of every node, (n, 4, 4); parents may come after their children."""
+    local = np.array([_local(node) for node in nodes]).reshape(-1, 4, 4)
+    return hierarchy.world_matrices(local, [node.parent for node in nodes])
 
 
 def _local(node: Node) -> Matrix:

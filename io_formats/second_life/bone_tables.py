@@ -10,12 +10,13 @@ import csv
 import functools
 import io
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
 from ..core.errors import FormatError, MeshferryError
 from ..core.messages import counted, listed
+from ..geometry.hierarchy import parents_first
 from . import skeleton_table
 
 BUNDLED = ("Rigify", "Mixamo")
@@ -123,33 +124,38 @@ def text_of(joints: Mapping[str, str]) -> str:
     return stream.getvalue()
 
 
-def joints_of(parents: Mapping[str, str | None], table: BoneTable) -> tuple[dict[str, str], list[str]]:
+def joints_of(bones: Sequence[str], parents: Sequence[int], table: BoneTable) -> tuple[dict[str, str], list[str]]:
     """Return the joint of every bone of a rig: its own, else that of the nearest ancestor with one, else the root.
 
-    ``parents`` has the parent of each bone. The second result are the bones without a joint of their own.
+    ``bones`` are unique names, ``parents`` the index of each parent or -1. The second result are the bones without a
+    joint of their own.
     """
-    own = table.mapping(parents)
     found: dict[str, str] = {}
-    for bone in parents:
-        above: str | None = bone
-        while above is not None and above not in own:
-            above = parents[above]
-        found[bone] = own[above] if above is not None else skeleton_table.ROOT
-    return found, [bone for bone in parents if bone not in own]
+    unmapped = []
+    for number in parents_first(parents):
+        own = table.joint_of(bones[number])
+        above = bones[parents[number]] if parents[number] >= 0 else ""
+        found[bones[number]] = own or found.get(above, skeleton_table.ROOT)
+        if own is None:
+            unmapped.append(number)
+    return found, [bones[number] for number in sorted(unmapped)]
 
 
-def first_bones(parents: Mapping[str, str | None], deforming: Container[str], table: BoneTable) -> dict[str, str]:
-    """Return the bone that positions each joint: of those with the joint, a deforming one nearest to the root."""
+def first_bones(
+    bones: Sequence[str], parents: Sequence[int], deforming: Sequence[bool], table: BoneTable
+) -> dict[str, int]:
+    """Return the bone that positions each joint: of those with the joint, a deforming one nearest to the root.
 
-    def rank(bone: str) -> tuple[bool, int]:
-        depth, above = 0, parents[bone]
-        while above is not None:
-            depth, above = depth + 1, parents[above]
-        return bone not in deforming, depth
-
-    found: dict[str, str] = {}
-    for bone, joint in sorted(table.mapping(parents).items(), key=lambda item: rank(item[0])):
-        found.setdefault(joint, bone)
+    Bones of files may share a name, even with an ancestor, so bones and their ``parents`` (-1: a root) are indices.
+    """
+    depth = [0] * len(bones)
+    for number in parents_first(parents):
+        depth[number] = depth[parents[number]] + 1 if parents[number] >= 0 else 0
+    found: dict[str, int] = {}
+    for number in sorted(range(len(bones)), key=lambda number: (not deforming[number], depth[number])):
+        joint = table.joint_of(bones[number])
+        if joint is not None:
+            found.setdefault(joint, number)
     return found
 
 

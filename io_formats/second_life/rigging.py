@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..core.errors import ExportError
 from ..core.messages import Warn, unheard
 from ..core.scene import Joint, Skeleton, Skin
+from ..geometry import hierarchy
 from ..geometry.transforms import matrix_of_transform
 from . import avatar_space, skeleton_table
 from .faces import FaceArrays
@@ -76,18 +77,9 @@ class Rig:
 
 def world_matrices(skeleton: Skeleton) -> Matrix:
     """Return the rest matrix of every joint in the space of the skeleton, (J, 4, 4) float64."""
-    worlds: dict[int, Matrix] = {}
-    for start in range(len(skeleton.joints)):
-        chain = []
-        number = start
-        while number >= 0 and number not in worlds and number not in chain:
-            chain.append(number)
-            number = skeleton.joints[number].parent
-        for number in reversed(chain):
-            joint = skeleton.joints[number]
-            local = matrix_of_transform(joint.translation, joint.rotation, joint.scale)
-            worlds[number] = worlds.get(joint.parent, np.identity(4)) @ local
-    return np.array([worlds[number] for number in range(len(skeleton.joints))]).reshape(-1, 4, 4)
+    joints = skeleton.joints
+    local = [matrix_of_transform(joint.translation, joint.rotation, joint.scale) for joint in joints]
+    return hierarchy.world_matrices(np.array(local).reshape(-1, 4, 4), [joint.parent for joint in joints])
 
 
 def facing(skeleton: Skeleton) -> Matrix:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError
+from ..geometry.hierarchy import own_ancestor
 from . import container, messages, structure, varints
 from .document import (
     Mesh,
@@ -178,16 +179,9 @@ def _check_tree(nodes: list[Node]) -> None:
                 f"The parent is node {node.parent}, but only nodes 0 to {len(nodes) - 1} exist",
                 item=_label(index, node),
             )
-    settled = [False] * len(nodes)
-    for start in range(len(nodes)):
-        path: list[int] = []
-        index = start
-        while index >= 0 and not settled[index]:
-            settled[index] = True
-            path.append(index)
-            index = nodes[index].parent
-            if index in path[-1:] or (index >= 0 and settled[index] and index in path):
-                raise FormatError("The node is its own ancestor", item=_label(index, nodes[index]))
+    index = own_ancestor([node.parent for node in nodes])
+    if index >= 0:
+        raise FormatError("The node is its own ancestor", item=_label(index, nodes[index]))
 
 
 def _check_triangles(nodes: list[Node]) -> None:

@@ -12,6 +12,7 @@ from ..binary.byte_reader import ByteStream
 from ..core.errors import ExportError
 from ..core.messages import counted, listed
 from ..core.scene import FloatArray
+from ..geometry.hierarchy import own_ancestor
 from . import strings
 
 MOST_BONES = 32768
@@ -54,18 +55,8 @@ def _broken_parent(bones: Sequence[Bone]) -> str:
     for bone in bones:
         if not -1 <= bone.parent < len(bones):
             return f"The parent of bone '{bone.name}' is bone {bone.parent}, but only bones 0 to {len(bones) - 1} exist"
-    settled = [False] * len(bones)
-    for start in range(len(bones)):
-        path = []
-        index = start
-        while index >= 0 and not settled[index]:
-            settled[index] = True
-            path.append(index)
-            index = bones[index].parent
-        # A walk up the tree ends at a root, at a bone of an earlier walk, or, if there is a cycle, at one of its own.
-        if index >= 0 and index >= start and index in set(path):
-            return f"Bone '{bones[index].name}' is its own ancestor"
-    return ""
+    index = own_ancestor([bone.parent for bone in bones])
+    return f"Bone '{bones[index].name}' is its own ancestor" if index >= 0 else ""
 
 
 def encode_table(bones: Sequence[Bone]) -> bytes:

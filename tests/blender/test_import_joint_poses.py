@@ -51,7 +51,7 @@ def test_posed_bones_deform_as_the_files_matrices_do(seed: int) -> None:
 
 
 def test_parents_come_first_whatever_their_order() -> None:
-    from meshferry.blender_data.joint_poses import parents_first
+    from meshferry.io_formats.geometry.hierarchy import parents_first
 
     order = parents_first(PARENTS)
     assert sorted(order) == list(range(7))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...core.errors import ExportError
 from ...core.scene import Clip, Skeleton, TransformTrack
+from ...geometry import hierarchy
 from ...geometry.quaternions import continuous_components, matrices_to_quaternions, rotation_matrices
 from ...geometry.transforms import matrix_of_transform
 from ...passes.sample_keys import DEFAULT_RATE
@@ -201,26 +202,11 @@ def _rotation(matrices: Floats) -> Floats:
 
 def _posed_worlds(skeleton: Skeleton, clip: Clip) -> Floats:
     """Return the world matrices of all joints in all frames, (F, J, 4, 4)."""
-    tracks = {track.target: track for track in clip.transforms}
-    frames = clip.frame_count
-    worlds = np.empty((frames, len(skeleton.joints), 4, 4))
-    done: set[int] = set()
-    for start in range(len(skeleton.joints)):
-        chain = []
-        number = start
-        while number >= 0 and number not in done:
-            chain.append(number)
-            number = skeleton.joints[number].parent
-        for number in reversed(chain):
-            joint = skeleton.joints[number]
-            if number in tracks:
-                track = tracks[number]
-                local = np.zeros((frames, 4, 4))
-                local[:, 3, 3] = 1
-                local[:, :3, :3] = rotation_matrices(track.rotation.astype(np.float64)) * track.scale[:, None, :]
-                local[:, :3, 3] = track.translation
-            else:
-                local = matrix_of_transform(joint.translation, joint.rotation, joint.scale)[None]
-            worlds[:, number] = local if joint.parent < 0 else worlds[:, joint.parent] @ local
-            done.add(number)
-    return worlds
+    local = np.empty((len(skeleton.joints), clip.frame_count, 4, 4))
+    for number, joint in enumerate(skeleton.joints):
+        local[number] = matrix_of_transform(joint.translation, joint.rotation, joint.scale)
+    for track in clip.transforms:
+        moved = local[track.target]
+        moved[:, :3, :3] = rotation_matrices(track.rotation.astype(np.float64)) * track.scale[:, None, :]
+        moved[:, :3, 3] = track.translation
+    return np.moveaxis(hierarchy.world_matrices(local, [joint.parent for joint in skeleton.joints]), 0, 1)

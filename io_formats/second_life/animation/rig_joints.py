@@ -74,13 +74,15 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
         own = _in_order(own)
         replaced = _replaced(own, turn, rest, size)
         return RigJoints(own, turn, rest, local, size=size if fit else 1.0, replaced=replaced)
-    place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
-    parents = {
-        joint.name: skeleton.joints[joint.parent].name if joint.parent >= 0 else None for joint in skeleton.joints
-    }
-    deforming = {joint.name for joint in skeleton.joints if joint.deforms}
-    found = bone_tables.first_bones(parents, deforming, table)
-    bones = _in_order({joint: place[bone] for joint, bone in found.items()})
+    joints = skeleton.joints
+    bones = _in_order(
+        bone_tables.first_bones(
+            [joint.name for joint in joints],
+            [joint.parent for joint in joints],
+            [joint.deforms for joint in joints],
+            table,
+        )
+    )
     heads = {joint: rest[number, :3, 3] for joint, number in bones.items()}
     to_blender = avatar_fit.avatar_matrix(heads, np.zeros(3))[:3, :3].T  # Blender's axes of an avatar that faces -Y
     heads = {joint: to_blender @ head for joint, head in heads.items()}

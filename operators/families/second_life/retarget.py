@@ -250,12 +250,16 @@ class Retargeting:
         self.rig = rig
         self.meshes = meshes
         self.keeps = keeps
-        parents = {bone.name: bone.parent.name if bone.parent else None for bone in rig.data.bones}
-        self.joints, self.unmapped = bone_tables.joints_of(parents, table)
+        bones = list(rig.data.bones)
+        names = [bone.name for bone in bones]
+        number_of = {name: number for number, name in enumerate(names)}
+        parents = [number_of[bone.parent.name] if bone.parent else -1 for bone in bones]
+        self.joints, self.unmapped = bone_tables.joints_of(names, parents, table)
+        first = bone_tables.first_bones(names, parents, [bone.use_deform for bone in bones], table)
         world = np.array(rig.matrix_world, np.float64)
         places = {
-            joint: world[:3, :3] @ np.array(rig.data.bones[bone].head_local, np.float64) + world[:3, 3]
-            for joint, bone in bone_tables.first_bones(parents, deforming(rig), table).items()
+            joint: world[:3, :3] @ np.array(bones[number].head_local, np.float64) + world[:3, 3]
+            for joint, number in first.items()
         }
         self.matrix = avatar_fit.avatar_matrix(places, world[:3, 3])
         inverse = np.linalg.inv(self.matrix)

@@ -71,13 +71,15 @@ def test_tables_of_spreadsheets_and_saved_ones_are_read():
 
 
 def test_bones_without_a_joint_take_that_of_their_nearest_parent():
-    parents = {"root": None, "Hips": "root", "Skirt": "Hips", "Skirt2": "Skirt", "Head": "Hips", "Hair": "Head"}
+    bones = ["Hair", "root", "Hips", "Skirt", "Skirt2", "Head"]
+    parents = [5, -1, 1, 2, 3, 2]
     table = bone_tables.parse(b"bone,joint\nHips,mPelvis\nHead,mHead\nSkirt2,mHead\n", "table")
-    joints, unmapped = bone_tables.joints_of(parents, table)
+    joints, unmapped = bone_tables.joints_of(bones, parents, table)
     assert joints["Skirt"] == "mPelvis" and joints["Hair"] == "mHead" and joints["root"] == "mPelvis"
-    assert unmapped == ["root", "Skirt", "Hair"]
-    assert bone_tables.first_bones(parents, parents, table) == {"mPelvis": "Hips", "mHead": "Head"}
-    assert bone_tables.first_bones(parents, {"Skirt2"}, table)["mHead"] == "Skirt2"
+    assert unmapped == ["Hair", "root", "Skirt"]
+    assert bone_tables.first_bones(bones, parents, [True] * 6, table) == {"mPelvis": 2, "mHead": 5}
+    only_skirt = [bone == "Skirt2" for bone in bones]
+    assert bone_tables.first_bones(bones, parents, only_skirt, table)["mHead"] == bones.index("Skirt2")
     assert "Hair" in bone_tables.unmapped_text(["Skirt", "Hair"]) and not bone_tables.unmapped_text([])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from meshferry.io_formats.core.scene import Clip, Joint, Scene, Skeleton, TransformTrack
-from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH, UNIGINE_ANIMATION
 from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
 
 Array = Any
@@ -196,6 +196,24 @@ def test_bvh_of_another_rig() -> None:
     scene, _heads = moving_rig(np.identity(3), 1.0, "mixamorig:")
     document = SECOND_LIFE_BVH.from_scene(scene)
     assert {"mShoulderLeft", "mKneeRight", "mPelvis"} <= {joint.name for joint in document.joints}
+
+
+@pytest.mark.parametrize("child", ["Spine1", "LeftHand"])
+def test_a_bone_with_the_name_of_its_ancestor(child: str) -> None:
+    """Names alone would make a cycle; the bone nearer to the root is the joint."""
+    usual, _heads = moving_rig(np.identity(3), 1.0, "mixamorig:")
+    scene, _heads = moving_rig(np.identity(3), 1.0, "mixamorig:")
+    named = {joint.name.partition(":")[2]: joint for joint in scene.skeletons[0].joints}
+    above = named["Hips" if child == "Spine1" else "LeftArm"]
+    named[child].name = above.name
+    scene = UNIGINE_ANIMATION.to_scene(
+        UNIGINE_ANIMATION.read(UNIGINE_ANIMATION.write(UNIGINE_ANIMATION.from_scene(scene))), "dance"
+    )
+    joints, wanted = (
+        {joint.name: joint for joint in SECOND_LIFE_BVH.from_scene(each).joints} for each in (scene, usual)
+    )
+    assert wanted.keys() - joints.keys() <= {"mTorso", "mSpine1", "mSpine2", "mChest", "mWristLeft"}
+    assert {"mPelvis", "mShoulderLeft", "mElbowLeft"} <= joints.keys()
 
 
 def test_a_pose_has_the_body_and_the_groups_that_are_posed() -> None:
