@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import glob
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,13 +14,11 @@ from ..io_formats import registry
 from ..io_formats.api import format_of
 from ..io_formats.core.errors import FormatError
 from ..io_formats.disk.atomic_write import refusal
-from ..io_formats.disk.special_files import special_kind
+from ..io_formats.disk.special_files import is_link, special_kind
 from ..io_formats.registry import Format
 from . import interruption
 
 BLEND = ".blend"
-_JUNCTION = 0xA0000003
-"""Reparse tag of junctions, which are links to folders on Windows."""
 
 Warn = Callable[[object, str], None]
 """Function that is called with a path and a warning about it."""
@@ -187,16 +184,7 @@ def walk(folder: str, fail: Callable[[OSError], object]) -> Iterator[tuple[str, 
             continue
         yield parent, folders, names
         below = [os.path.join(parent, name) for name in folders]
-        waiting += (path for path in reversed(below) if not _is_link(path))
-
-
-def _is_link(path: str) -> bool:
-    """Return whether a path is a link or junction, or does not exist any more."""
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return True
-    return stat.S_ISLNK(info.st_mode) or getattr(info, "st_reparse_tag", 0) == _JUNCTION
+        waiting += (path for path in reversed(below) if not is_link(path))
 
 
 def may_count(name: str, extensions: Sequence[str]) -> bool:

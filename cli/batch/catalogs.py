@@ -7,6 +7,7 @@ which follows from the folder's path alone. Worker processes and other machines 
 
 from __future__ import annotations
 
+import os
 import posixpath
 import uuid
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.disk.atomic_write import refusal, replace_file
+from ...io_formats.disk.special_files import open_regular
 
 FILE = "blender_assets.cats.txt"
 _NAMESPACE = uuid.UUID("5a3a4f6e-0d0c-4d6b-9f62-0f3b6f1f6a5e")
@@ -48,7 +50,10 @@ def write_catalogs(output: Path, targets: Iterable[str]) -> None:
     """
     path = output / FILE
     try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else _HEAD
+        with os.fdopen(open_regular(path, follows_links=True), encoding="utf-8", errors="surrogateescape") as stream:
+            text = stream.read()
+    except FileNotFoundError:
+        text = _HEAD
     except OSError as problem:
         raise MeshferryError(f"{path}: the catalogs cannot be read: {refusal(problem)}") from None
     known = {line.partition(":")[0].strip().lower() for line in text.splitlines()}

@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.disk.atomic_write import refusal
+from ...io_formats.disk.special_files import open_regular
 from .. import environment
 from .tasks import Result, Status, Task
 
@@ -147,7 +148,7 @@ def header(options: str) -> bytes:
 
 def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
     """Yield the complete lines of a journal, which may be missing, from an offset on."""
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
+    with contextlib.suppress(FileNotFoundError), os.fdopen(open_regular(path, follows_links=True), "rb") as stream:
         stream.seek(start)
         yield from (line for line in stream if line.endswith(b"\n"))
 
@@ -158,7 +159,7 @@ class JournalFile:
     def __init__(self, path: Path, end: int) -> None:
         self._path = path
         self.end = end
-        self._stream: IO[bytes] = path.open("ab", buffering=0)
+        self._stream: IO[bytes] = os.fdopen(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "ab", 0)
         self._stream.truncate(end)
         self._synced = time.monotonic()
 

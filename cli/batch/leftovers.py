@@ -10,16 +10,17 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import stat
 import time
 from pathlib import Path
 
 from ...io_formats.disk import locks
-from ...io_formats.disk.atomic_write import OWN_MARK, remove_file
+from ...io_formats.disk.atomic_write import OWN_TEMPORARY, remove_file
 from ...io_formats.disk.file_sets import remove_abandoned
 from ..inputs import walk
 from .tasks import SHARDS_FOLDER, STATE_FOLDER
 
-_TEMPORARY = re.compile(rf"(?P<lock>\.(.+\.)?{OWN_MARK}[a-z0-9_]{{8}}\.part)(\.[a-z0-9]+@?)?")
+_TEMPORARY = re.compile(rf"(?P<lock>{OWN_TEMPORARY})(\.[a-z0-9]+@?)?")
 """Names of temporary files; Blender appends ``@`` to the name of an unfinished file."""
 _SHARED_AGE = 3600.0
 """Age in seconds above which no machine is still writing to a temporary file."""
@@ -37,11 +38,12 @@ def sweep(output: Path) -> None:
             if match := _TEMPORARY.fullmatch(name):
                 path = Path(folder, name)
                 with contextlib.suppress(OSError):
-                    if path.lstat().st_mtime > newest:
+                    info = path.lstat()
+                    if info.st_mtime > newest:
                         continue
-                    if path.is_dir() and not path.is_symlink():
+                    if stat.S_ISDIR(info.st_mode):
                         remove_abandoned(path)
-                    else:
+                    elif stat.S_ISREG(info.st_mode):  # links and FIFOs with such a name are of another program
                         _remove_unlocked(path, path.with_name(match["lock"]))
 
 

@@ -42,7 +42,7 @@ from .plan import Plan, PlanHead, PlannedNames
 from .progress import Progress
 from .sources.archives import ArchiveReader
 from .sources.search import find
-from .state import State, locked
+from .state import State, locked, require_own_state
 from .summary import Summary
 from .tasks import PROJECTS_FOLDER, REPORT_FILE, STATE_FOLDER, LoadedTask, Result, Source, Status, Task, TaskKind
 from .workers.messages import Setup
@@ -259,6 +259,7 @@ def _emptied(folder: Path) -> Iterator[None]:
 
 def _preview(arguments: argparse.Namespace, output: Path, reporter: Reporter) -> int:
     """Print what a run would convert; return 1 if a source cannot be searched."""
+    require_own_state(output)
     count = done = 0
     with tempfile.TemporaryDirectory() as folder:
         with Progress(reporter, output) as progress:

@@ -19,6 +19,7 @@ from typing import Self
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import refusal, remove_file, replace_file
+from ...io_formats.disk.special_files import is_link, special_kind
 from . import journal
 from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
 from .plan import Plan, connect, to_sql
@@ -33,6 +34,29 @@ CREATE TABLE IF NOT EXISTS journal (id INTEGER PRIMARY KEY, size INTEGER NOT NUL
 """``id`` grows with time. ``entry``: line of the journal. ``size``: imported bytes of the journal."""
 
 
+def require_own_state(output: Path) -> None:
+    """Refuse a state folder that is a link, or that contains links, FIFOs, devices or sockets.
+
+    A run removes, locks and appends to files in this folder. Through a link, it would change files elsewhere.
+
+    Raises
+    ------
+    MeshferryError
+        The message names the link or file.
+    """
+    folder = output / STATE_FOLDER
+    try:
+        found = [folder, *folder.iterdir()] if folder.is_dir() else [folder]
+    except OSError as problem:
+        raise MeshferryError(f"{folder}: the folder cannot be read: {refusal(problem)}") from None
+    for path in found:
+        kind = "link" if is_link(path) else special_kind(path)
+        if kind:
+            raise MeshferryError(
+                f"{path} is a {kind}, but a batch needs a state of its own; remove it, or name another folder with -o"
+            )
+
+
 @contextlib.contextmanager
 def locked(output: Path) -> Iterator[None]:
     """Create an output folder and lock it for one run. Afterwards, remove the new folders that are still empty.
@@ -40,8 +64,9 @@ def locked(output: Path) -> Iterator[None]:
     Raises
     ------
     MeshferryError
-        Another process holds the lock, or the folder cannot be written to.
+        Another process holds the lock, or the state folder cannot be written to or is not a real folder.
     """
+    require_own_state(output)
     path = output / STATE_FOLDER / JOURNAL_FILE
     lock_path = path.with_name(JOURNAL_FILE + LOCK_SUFFIX)
     created = [folder for folder in path.parents if folder == path.parent or not folder.exists()]

@@ -135,6 +135,9 @@ OWN_MARK = "meshferry-"
 """Part of the names of all temporary files beside outputs, since other programs use .part too."""
 
 
+OWN_TEMPORARY = rf"\.(.+\.)?{OWN_MARK}[a-z0-9_]{{8}}\.part"
+"""Regular expression for these names."""
+
 _RANDOM_PART = "xxxxxxxx.part"
 """Placeholder with the length of the random letters and the extension after the prefix of a temporary name."""
 

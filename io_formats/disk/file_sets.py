@@ -5,6 +5,9 @@ file last: if the chosen file is new, the set is complete. Each file is, at any 
 Obsolete files of earlier exports are removed just before the chosen file is renamed, and restored like the others. The
 folder holds a plan of the renaming while that is in progress. From a plan whose process has ended, the next export
 knows that the last one was interrupted; files still in the folder were not renamed.
+
+A plan may have been planted by someone else, or the folder may be of another program. Therefore only files with names
+that this module gives are removed, in folders with a plan and beside them.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from pathlib import Path
 from ..core.errors import ExportError
 from ..core.output_file import OutputFile
 from .atomic_write import (
+    OWN_MARK,
+    OWN_TEMPORARY,
     copy_mode,
     real_place,
     refusal,
@@ -38,8 +43,18 @@ from .atomic_write import (
 )
 from .file_names import cautious_key
 from .locks import lock
+from .special_files import is_link, open_regular
 
-_PLAN = "plan.json"
+_PLAN = f"{OWN_MARK}plan.json"
+"""Name of the plan, by which staging folders are recognised. Version 0.2.0 wrote ``plan.json``, which other programs
+also do, so its staging folders are left to the user."""
+_LONGEST_PLAN = 2**22
+"""Characters of a plan that are read; a set has at most a few hundred files."""
+_STAGED = re.compile(r"\d+(\.old)?")
+"""Names of the other files in a staging folder."""
+_TEMPORARY = re.compile(OWN_TEMPORARY)
+_DAMAGE = (OSError, ValueError, TypeError, LookupError, RecursionError)
+"""Exceptions for unreadable or invalid plans."""
 _HEAD = 4096
 """Bytes at the start of an obsolete file that are searched for its writer's mark."""
 _UNPLANNED_AGE = 60.0
@@ -107,7 +122,7 @@ def remove_abandoned(folder: Path) -> bool:
                 folder.rmdir()  # the plan is written first, so the folder is empty
         elif (found := _interrupted(folder)) is not None:
             found.remove()
-    except (OSError, ValueError, TypeError, KeyError):
+    except _DAMAGE:
         return False
     return not folder.exists()
 
@@ -146,7 +161,7 @@ def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path
             members[-1:-1] = [_Member(place.name, place, None) for place in removed]
             for number, member in enumerate(members):
                 _keep(member, folder / f"{number}.old")
-            written = [[member.name, str(member.staged)] for member in members if member.staged is not None]
+            written = [[member.name, os.path.abspath(member.staged)] for member in members if member.staged]
             plan.write(json.dumps({"chosen": path.name, "members": written}))
             plan.flush()
             os.fsync(plan.fileno())
@@ -306,27 +321,29 @@ class _Interrupted:
         return f"The last export of '{self.chosen}' was interrupted: its files did not fit together ({what}); {now}"
 
     def remove(self) -> None:
-        for path in self.staged:
-            if path.suffix != ".part":
-                continue  # in the staging folder, which is removed below
+        """Remove the staged files and the folder; keep all other files, even if the plan lists them."""
+        found = [path for path in self.staged if _is_temporary(path, self.folder.parent)]
+        with contextlib.suppress(OSError):
+            names = sorted(os.listdir(self.folder), key=_PLAN.__eq__)  # the plan last
+            found += [self.folder / name for name in names if name == _PLAN or _STAGED.fullmatch(name)]
+        for path in found:
             with contextlib.suppress(OSError):
                 remove_file(path)
-        remove_folder(self.folder)
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
 
 
 def _interrupted_sets(path: Path) -> list[_Interrupted]:
     """Find the remains of killed exports of this chosen file; folders that a running process uses are ignored."""
-    # The second prefix, without ``OWN_MARK``, is that of version 0.1.0.
-    prefixes = "|".join(map(re.escape, (temporary_prefix(path), f".{path.name[:50]}.")))
-    pattern = re.compile(rf"({prefixes})\w{{8}}\.part")
+    pattern = re.compile(rf"{re.escape(temporary_prefix(path))}\w{{8}}\.part")
     found: list[_Interrupted] = []
     try:
         folders = sorted(entry.path for entry in os.scandir(path.parent) if pattern.fullmatch(entry.name))
     except OSError:
         return []  # writing to the folder may be permitted nevertheless
     for folder in map(Path, folders):
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            if folder.is_dir() and (interrupted := _interrupted(folder, path.name)) is not None:
+        with contextlib.suppress(*_DAMAGE):
+            if folder.is_dir() and not is_link(folder) and (interrupted := _interrupted(folder, path.name)) is not None:
                 found.append(interrupted)
     return found
 
@@ -337,22 +354,31 @@ def _interrupted(folder: Path, chosen: str = "") -> _Interrupted | None:
         if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
             folder.rmdir()  # fails unless empty: a folder with files but no plan is of another program
         return None
-    with plan.open("r+", encoding="utf-8") as stream:
+    with os.fdopen(open_regular(plan, os.O_RDWR), "r+", encoding="utf-8") as stream:
         if not lock(stream):
             return None
-        text = stream.read()
+        text = stream.read(_LONGEST_PLAN)
     content = json.loads(text) if text.strip() else {"chosen": chosen, "members": []}
     if chosen and content["chosen"] != chosen:
         return None
     result = _Interrupted(folder, chosen, [], [], [], [])
     for member in content["members"]:
-        name, staged = str(member[0]), Path(member[1])
+        name, staged = Path(member[0]).name, Path(os.path.abspath(member[1]))
+        if staged.drive != Path(os.path.abspath(folder)).drive:
+            raise ValueError  # Windows would log in to the server of a network path
         if not staged.exists():
             result.done.append(name)
             continue
         result.staged.append(staged)
         (result.older if (folder.parent / name).exists() else result.absent).append(name)
     return result
+
+
+def _is_temporary(path: Path, folder: Path) -> bool:
+    """Return whether a path is a regular file with the name of a temporary file, in a folder or its subfolders."""
+    real, own = os.path.realpath(folder), os.path.realpath(path.parent)
+    is_own = real in {own, os.path.dirname(own)} and bool(_TEMPORARY.fullmatch(path.name))
+    return is_own and path.is_file() and not path.is_symlink()
 
 
 def _flush_folder(folder: Path) -> None:

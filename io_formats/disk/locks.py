@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .atomic_write import remove_file
+from .special_files import open_regular
 
 _RETRIES = 100
 """Maximum number of attempts if other processes remove the lock file between opening and locking."""
@@ -43,10 +44,10 @@ def hold(path: Path) -> IO[bytes] | None:
     Raises
     ------
     OSError
-        The file cannot be created.
+        The file cannot be created, or another kind of file has its name.
     """
     for _ in range(_RETRIES):
-        stream = path.open("ab")
+        stream = os.fdopen(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "ab")
         if not lock(stream):
             stream.close()
             return None

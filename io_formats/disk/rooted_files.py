@@ -7,7 +7,6 @@ Symbolic links count only if they lead to something inside the folder. Only list
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from ..core.errors import FormatError, MeshferryError
 from .atomic_write import refusal
+from .special_files import JUNCTION, open_regular
 
 MOST_FILES = 2_000_000
 """Limit of the number of files in the folder."""
@@ -23,8 +23,6 @@ MOST_FOLDERS_DEEP = 200
 READ_LIMIT = 512 * 2**20
 """Limit of the size of a file that is read whole."""
 LFS_POINTER = b"version https://git-lfs"
-_JUNCTION = 0xA0000003
-"""Reparse tag of junctions, which Python reports as folders."""
 _CHECK_EVERY = 64
 """Folders that are listed between two calls of ``check``."""
 
@@ -207,7 +205,7 @@ class RootedFiles:
             raise FormatError("The project has no such file", file=path)
         full = self._full(known)
         try:
-            handle = _open_regular(full)
+            handle = open_regular(full, follows_links=True)
             try:
                 info = os.fstat(handle)
                 size = info.st_size
@@ -254,7 +252,7 @@ def _list_folder(full: str, relative: str, depth: int, found: _Listing) -> list[
 def _is_junction(entry: os.DirEntry[str]) -> bool:
     if sys.platform != "win32":
         return False
-    return getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
+    return getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == JUNCTION
 
 
 def _stamp(path: str) -> int:
@@ -279,16 +277,6 @@ def _name_in(folder: str, name: str) -> str | None:
 def is_inside(path: str, folder: str) -> bool:
     """Return whether a real path is in a real folder or is the folder itself."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
-
-
-def _open_regular(path: str) -> int:
-    """Open a regular file; a FIFO would block."""
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-    handle = os.open(path, flags)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError("not a regular file")
-    return handle
 
 
 def _read_all(handle: int, size: int) -> bytes:

@@ -1,10 +1,11 @@
-"""FIFOs, devices and sockets among the input files: recognised, and read within bounds of size and time.
+"""FIFOs, devices and sockets in the place of files: recognised, and read within bounds of size and time.
 
 Opening a FIFO blocks until another process writes to it, and a device such as ``/dev/zero`` never ends.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
@@ -22,6 +23,9 @@ _BLOCK = 2**20
 _WRITER_GRACE = 1.0
 """Seconds to wait for a writer to open a FIFO before its end of file means that it is empty."""
 _POLL_SECONDS = 0.02
+
+JUNCTION = 0xA0000003
+"""Reparse tag of junctions, which are links to folders on Windows. Python reports them as folders."""
 
 _KINDS = {
     stat.S_IFIFO: "FIFO",
@@ -42,10 +46,41 @@ def special_kind(path: str | os.PathLike[str]) -> str:
         return ""
 
 
+def is_link(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a symbolic link, or a junction of Windows."""
+    try:
+        info = os.lstat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISLNK(info.st_mode) or getattr(info, "st_reparse_tag", 0) == JUNCTION
+
+
 def require_regular(path: str | os.PathLike[str]) -> None:
     """Raise FormatError for a FIFO, device or socket, for which Blender would wait forever."""
     if kind := special_kind(path):
         raise FormatError(f"This is a {kind}, and Blender reads regular files only", file=str(path))
+
+
+def open_regular(
+    path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, follows_links: bool = False, mode: int = 0o666
+) -> int:
+    """Open a regular file without blocking; return its descriptor.
+
+    Raises
+    ------
+    OSError
+        The path is not a regular file, is a symbolic link that is not followed, or the operating system reports an
+        error.
+    """
+    for name in ("O_BINARY", "O_CLOEXEC", "O_NOINHERIT", "O_NONBLOCK", "O_NOCTTY"):
+        flags |= getattr(os, name, 0)
+    if not follows_links and os.path.islink(path):  # O_NOFOLLOW alone would report "too many levels of links"
+        raise OSError(errno.ELOOP, "This is a symbolic link, not a regular file", str(path))
+    handle = os.open(path, flags if follows_links else flags | getattr(os, "O_NOFOLLOW", 0), mode)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "This is not a regular file", str(path))
+    return handle
 
 
 def read_special(path: str | os.PathLike[str]) -> bytes:

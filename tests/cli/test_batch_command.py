@@ -23,6 +23,7 @@ from meshferry.cli.conversions import conversion_arguments
 from meshferry.io_formats.core.errors import MeshferryError
 
 pytest.importorskip("rich")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs, and links need a privilege")
 
 
 @pytest.fixture
@@ -95,6 +96,33 @@ def test_what_a_killed_run_left_is_gone_after_the_next(meshferry, library, prete
     left.write_bytes(b"half a file")
     assert meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out").status == 0
     assert not left.exists()
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["", "projects", "shards", "journal.jsonl", "journal.jsonl.lock", "state.sqlite"])
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_link_in_the_place_of_the_state_is_refused(meshferry, library, pretend, tmp_path, name, options):
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    (elsewhere / "projects").mkdir(parents=True)
+    (elsewhere / "projects" / "mine.txt").write_text("keep")
+    (elsewhere / "1-2~1.jsonl").write_text("keep")
+    link = out / "meshferry-batch" / name if name else out / "meshferry-batch"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere if name in {"", "projects", "shards"} else tmp_path / "new")
+    before = below(tmp_path)
+    result = meshferry("batch", library, "--to", "blend", "-o", out, *options)
+    assert result.status == 2 and f"{link} is a link" in result.err
+    assert below(tmp_path) == before
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["journal.jsonl", "journal.jsonl.lock", "state.sqlite", "shards/1-2~1.jsonl"])
+def test_a_fifo_in_the_state_is_refused_at_once(meshferry, library, pretend, tmp_path, name):
+    fifo = tmp_path / "out" / "meshferry-batch" / name
+    fifo.parent.mkdir(parents=True)
+    os.mkfifo(fifo)
+    result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    assert result.status == 2 and re.search(r"is a FIFO|This is not a regular file", result.err)
 
 
 def test_a_second_run_has_nothing_to_do(meshferry, library, pretend, tmp_path):

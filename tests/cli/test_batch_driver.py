@@ -4,6 +4,7 @@ import errno
 import gzip
 import io
 import os
+import sys
 import tarfile
 import tracemalloc
 from pathlib import Path
@@ -274,7 +275,7 @@ def test_leftovers_of_killed_runs_are_swept_and_nothing_else(tmp_path):
         gone.append(deep / name)
     abandoned = deep / ".house.dae.meshferry-abcdefgh.part"
     abandoned.mkdir()
-    (abandoned / "plan.json").write_text('{"chosen": "house.dae", "members": []}')
+    (abandoned / "meshferry-plan.json").write_text('{"chosen": "house.dae", "members": []}')
     (abandoned / "0").write_bytes(b"half")
     gone.append(abandoned)
     kept = [deep / "x.mesh", deep / ".hidden.mesh", deep / "movie.part", deep / ".config.part", deep / ".x.short.part"]
@@ -295,6 +296,17 @@ def test_leftovers_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     assert [place for place in kept if not place.exists()] == []
     os.close(handle)
     under_way.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs, and links need a privilege")
+def test_fifos_and_links_with_names_of_leftovers_are_neither_opened_nor_followed(tmp_path):
+    os.mkfifo(tmp_path / ".fifo.meshferry-0123abcd.part")
+    (tmp_path / ".fifo.meshferry-0123abcd.part.blend").write_bytes(b"its lock file is a FIFO")
+    (tmp_path / ".link.meshferry-0123abcd.part").symlink_to(tmp_path / "new")
+    (tmp_path / ".both.meshferry-0123abcd.part.blend").symlink_to(tmp_path / "new")
+    before = sorted(os.listdir(tmp_path))
+    leftovers.sweep(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == before
 
 
 def test_what_other_machines_may_be_writing_is_not_swept(tmp_path):

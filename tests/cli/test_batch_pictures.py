@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from meshferry.cli.batch.report.pictures import picture_file, read_picture
 
 PROGRAM = Path(__file__).with_name("picture_program.py")
 
@@ -44,6 +45,14 @@ def spot(picture: dict[str, Any], x: int, y: int) -> str:
     strongest = max(red, green, blue)
     assert sorted((red, green, blue))[1] < 0.7 * strongest, (red, green, blue)
     return {red: "red", green: "green", blue: "blue"}[strongest]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
+def test_a_fifo_in_the_place_of_a_picture_is_no_picture(tmp_path: Path) -> None:
+    path = picture_file(tmp_path, "0" * 32)
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    assert read_picture(tmp_path, "0" * 32) is None
 
 
 FRONT, RIGHT, TOP = (30, 40), (75, 45), (52, 82)

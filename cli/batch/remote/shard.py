@@ -35,7 +35,7 @@ from ..journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
 from ..plan import Plan
 from ..progress import Progress
 from ..runner import Run, write_report
-from ..state import State, locked
+from ..state import State, locked, require_own_state
 from ..summary import Summary
 from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Task
 from ..workers.messages import Setup
@@ -84,6 +84,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     if arguments.output is None and plan.folder.name != STATE_FOLDER:
         raise MeshferryError(f"{plan.folder} is not in an output folder; give one with -o")
     output = (plan.folder.parent if arguments.output is None else Path(arguments.output)).absolute()
+    require_own_state(output)
     action = _collect if arguments.collect else _convert
     return action(arguments, reporter, plan, output)
 

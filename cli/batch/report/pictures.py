@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import re
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from ....io_formats.core.errors import ExportError, MissingLibraryError
 from ....io_formats.core.projects import Projects
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import make_folder, replace_file
+from ....io_formats.disk.special_files import open_regular
 from ...conversions import blender_exchange, blender_formats
 from ...conversions.blend_files import BlendSession
 from ...conversions.blender_formats import BlenderFormat
@@ -59,7 +61,8 @@ def read_picture(output: Path, hashed: str) -> tuple[str, bytes] | None:
     if not _HASH.fullmatch(hashed):
         return None
     try:
-        data = picture_file(output, hashed).read_bytes()
+        with os.fdopen(open_regular(picture_file(output, hashed), follows_links=True), "rb") as stream:
+            data = stream.read(_LARGEST + 1)
     except OSError:
         return None
     kind = _MAGIC.get(data[:4])

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import counted
 from ....io_formats.disk.atomic_write import make_folder, refusal, remove_file, replace_file
+from ....io_formats.disk.special_files import open_regular
 from ...reporting import printable
 from ..progress import time_text
 from ..tasks import Result
@@ -223,7 +224,7 @@ def _chunks(results: Iterable[Result], size: int) -> Iterator[tuple[list[Result]
 def _is_page(path: Path) -> bool:
     """Return whether a file is a page of a report."""
     try:
-        with path.open("rb") as stream:
+        with os.fdopen(open_regular(path, follows_links=True), "rb") as stream:
             return f'content="{_GENERATOR}"'.encode() in stream.read(_HEAD)
     except OSError:
         return False

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import oracle
 import pytest
+from meshferry.cli.batch import leftovers
 from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.output_file import OutputFile
@@ -391,10 +392,10 @@ def test_another_files_export_is_not_told(tmp_path: Path) -> None:
 def test_an_export_that_is_going_on_is_left_alone(tmp_path: Path) -> None:
     import fcntl
 
-    folder = tmp_path / ".hut.dae.abcdefgh.part"
+    folder = tmp_path / ".meshferry-abcdefgh.part"
     folder.mkdir()
     (folder / "1").write_bytes(b"other")
-    with (folder / "plan.json").open("w") as plan:
+    with (folder / "meshferry-plan.json").open("w") as plan:
         fcntl.flock(plan, fcntl.LOCK_EX)
         members = [["hut_LOD2.dae", str(folder / "0")], ["hut.dae", str(folder / "1")]]
         plan.write(json.dumps({"chosen": "hut.dae", "members": members}))
@@ -421,10 +422,71 @@ def test_an_export_that_is_going_on_is_left_alone(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"chosen": "hut.dae", "members": [1]}', '{"chosen": 3}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"chosen": 3}',
+        '{"chosen": "hut.dae", "members": [1]}',
+        '{"chosen": "hut.dae", "members": [[]]}',
+        '{"chosen": "hut.dae", "members": [["a", 1]]}',
+        '{"chosen": "hut.dae", "members": [["a", "\\u0000"]]}',
+        "[" * 100_000,
+    ],
+)
 def test_a_plan_that_makes_no_sense_stops_nothing(tmp_path: Path, text: str) -> None:
-    folder = tmp_path / ".hut.dae.abcdefgh.part"
+    folder = tmp_path / ".meshferry-abcdefgh.part"
     folder.mkdir()
-    (folder / "plan.json").write_text(text)
+    (folder / "meshferry-plan.json").write_text(text)
     assert file_sets.write_outputs(tmp_path / "hut.dae", outputs(b"one")) == []
     assert contents(tmp_path) == expected(b"one")
+
+
+@pytest.mark.skipif(not POSIX, reason="links need a privilege")
+def test_a_planted_plan_removes_nothing_but_files_with_names_of_this_module(tmp_path: Path) -> None:
+    folder, textures, elsewhere = tmp_path / "out", tmp_path / "out" / "textures", tmp_path / "elsewhere"
+    staging = folder / ".meshferry-abcdefgh.part"
+    for each in (staging / "below", textures, elsewhere):
+        each.mkdir(parents=True)
+    name = ".wood.meshferry-01234567.part"
+    kept = [elsewhere / "download.zip.part", elsewhere / name, folder / "download.zip.part", folder / "0"]
+    kept += [staging / "mine.txt", staging / "below" / "0"]
+    gone = [folder / name, textures / name, staging / "0", staging / "1.old"]
+    for path in (*kept, *gone):
+        path.write_bytes(b"content")
+    (folder / "link").symlink_to(elsewhere)
+    members = [["x", str(path)] for path in (*kept, *gone, folder / "link" / name, staging / ".." / ".." / "elsewhere")]
+    (staging / "meshferry-plan.json").write_text(json.dumps({"chosen": "hut.dae", "members": members}))
+    file_sets.write_outputs(folder / "hut.dae", outputs(b"one"))
+    assert [path for path in kept if not path.exists()] == []
+    assert [path for path in gone if path.exists()] == []
+    assert contents(folder).keys() == {*NAMES, "download.zip.part", "0"}
+
+
+@pytest.mark.skipif(not POSIX, reason="no FIFOs, and links need a privilege")
+@pytest.mark.parametrize("is_removed_by", ["export", "batch"])
+@pytest.mark.parametrize("kind", ["no mark", "link", "fifo", "linked plan"])
+def test_a_folder_without_a_plan_of_this_version_is_left_alone(tmp_path: Path, kind: str, is_removed_by: str) -> None:
+    folder, real = tmp_path / ".meshferry-abcdefgh.part", tmp_path / "elsewhere"
+    real.mkdir()
+    plan = real / ("plan.json" if kind in {"no mark", "linked plan"} else "meshferry-plan.json")
+    plan.write_text(json.dumps({"chosen": "hut.dae", "members": []}))
+    (real / "0").write_bytes(b"content")
+    if kind == "link":
+        folder.symlink_to(real)
+    else:
+        shutil.copytree(real, folder)
+    if kind == "fifo":
+        (folder / plan.name).unlink()
+        os.mkfifo(folder / plan.name)
+    if kind == "linked plan":
+        (folder / "meshferry-plan.json").symlink_to(plan)
+    os.utime(folder, (0, 0))
+    if is_removed_by == "batch":
+        leftovers.sweep(tmp_path)
+    else:
+        assert file_sets.write_outputs(tmp_path / "hut.dae", outputs(b"one")) == []
+    assert (folder / "0").read_bytes() == b"content"

@@ -8,6 +8,19 @@ import pytest
 from meshferry.io_formats.disk import locks
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs, and links need a privilege")
+@pytest.mark.parametrize("kind", ["fifo", "link"])
+def test_a_fifo_or_link_in_the_place_of_a_lock_file_is_an_error(tmp_path, kind):
+    path = tmp_path / "lock"
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(tmp_path / "new")
+    with pytest.raises(OSError, match="not a regular file"):
+        locks.hold(path)
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_held_file_is_held_until_it_is_closed(tmp_path):
     path = tmp_path / "lock"
     first = locks.hold(path)
