@@ -18,7 +18,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import listed
 from .. import compat
 from .material_reading import extension_of, packed_content
-from .object_selection import MESHABLE, enabled_objects
+from .object_selection import MESHABLE, enabled_objects, is_disabled, shown_by
 
 _OWN = "meshferry"
 _DATA_COLLECTIONS = {
@@ -55,6 +55,18 @@ def belongs_to_another(thing: bpy.types.Object) -> bool:
     """Return whether an object is a coarser level of detail or a physics shape."""
     kept = thing.meshferry
     return kept.lod_of is not None or kept.lod > 0 or kept.role != "RENDER"
+
+
+def disabled_in_instances(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Return the objects in the collections that these objects instance which Blender does not show there."""
+    return [thing for thing in shown_by(objects) if is_disabled(thing)]
+
+
+def unlink_disabled(objects: Iterable[bpy.types.Object]) -> None:
+    """Unlink disabled objects from instanced collections, since the glTF exporter writes them like the others."""
+    for thing in disabled_in_instances(objects):
+        for home in thing.users_collection:
+            home.objects.unlink(thing)
 
 
 def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:

@@ -275,6 +275,11 @@ def shown_by(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
     return list(found)
 
 
+def is_disabled(thing: bpy.types.Object) -> bool:
+    """Return whether an object is disabled in viewports, itself or by all of its collections."""
+    return thing.hide_viewport or all(home.hide_viewport for home in thing.users_collection)
+
+
 def source_objects(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:
     """Return the objects of a source with a surface, or its armatures if there are none."""
     candidates = candidates_of(context, source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,12 @@ class ImportContext:
         """Register a data block as created by this import, so that :meth:`undo` removes it; return it."""
         self.made.append(block)
         return block
+
+    def discard(self, blocks: Collection[bpy.types.ID]) -> None:
+        """Remove data blocks that this import created and no longer needs."""
+        unneeded = set(blocks)
+        self.made[:] = [block for block in self.made if block not in unneeded]
+        bpy.data.batch_remove(blocks)
 
     def undo(self) -> None:
         """Remove all that this import made; restore frame rate, range, selection, mode and connections."""

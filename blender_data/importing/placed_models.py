@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import bpy
 
@@ -25,23 +26,22 @@ SlotNames = tuple[str, ...]
 
 @dataclass
 class Template:
-    """The objects of a model with some of its surfaces. The first place uses them, the others use copies."""
+    """The objects of a model with some of its surfaces. They are copied to each place and then removed.
+
+    None of them is placed itself: copies would inherit the parent, level of detail and materials of its place.
+    """
 
     objects: list[bpy.types.Object]
     """Parents before their children."""
     materials: SlotNames
     """Names of the materials of the mesh's slots."""
     triangles: int = 0
-    is_used: bool = False
 
-    def take(self, keep: object) -> list[bpy.types.Object]:
-        """Return the objects, or copies that share their data; ``keep`` is called with each copy."""
-        if not self.is_used:
-            self.is_used = True
-            return self.objects
+    def copy(self, keep: Callable[[bpy.types.ID], Any]) -> list[bpy.types.Object]:
+        """Return copies of the objects that share their data; ``keep`` is called with each copy."""
         if len(self.objects) == 1:
-            return [keep(self.objects[0].copy())]  # type: ignore[operator]
-        copies = {made: keep(made.copy()) for made in self.objects}  # type: ignore[operator]
+            return [keep(self.objects[0].copy())]
+        copies = {made: keep(made.copy()) for made in self.objects}
         for copy in copies.values():
             copy.parent = copies.get(copy.parent)
             for modifier in copy.modifiers:
@@ -67,6 +67,7 @@ class ModelBuilder:
         self.job = job
         self.stands: dict[ModelUse, Stand] = {}
         self.actions = 0
+        self._templates: list[Template] = []
         self._unknown: list[str] = []
         self._broken: list[str] = []
         self._warnings: list[str] = []
@@ -132,13 +133,19 @@ class ModelBuilder:
                 nodes[index] = replace(node, mesh=replace(mesh, materials=list(materials)))
         part = self.job.of_model(replace(scene, nodes=nodes))
         self.actions += yield from content.build(part)
-        self.job.objects += part.objects
-        self.job.armatures += part.armatures
         for made in (*part.armatures, *part.objects):
             made.rotation_mode = "QUATERNION"
-            made.name = _UNPLACED  # leaves the names of nodes free until each object is placed
+            made.name = _UNPLACED  # leaves the names of nodes free
         triangles = sum(len(made.data.polygons) for made in part.objects if made.type == "MESH")
-        return Template([*part.armatures, *part.objects], materials, triangles)
+        self._templates.append(Template([*part.armatures, *part.objects], materials, triangles))
+        return self._templates[-1]
+
+    def remove_templates(self) -> None:
+        """Remove the objects of templates, and the data of models that are not placed."""
+        objects = [made for template in self._templates for made in template.objects]
+        data = dict.fromkeys(made.data for made in objects if made.data is not None)
+        self.job.discard(objects)
+        self.job.discard([block for block in data if not block.users])
 
 
 def _mesh_of(scene: Scene) -> Mesh | None:

@@ -24,6 +24,8 @@ _WATTS = 100.0
 _MOST_SUN = 10.0
 _SHEAR = 1e-3
 """Largest cosine between two axes that counts as a right angle."""
+_MOST_LISTED = 10_000_000
+"""Largest number of objects that Blender lists again and again while others are hidden: 1.3 s."""
 _STEP = 256
 """Nodes built between two chances to cancel."""
 
@@ -40,6 +42,14 @@ class PlacementImporter:
         self._collections: list[bpy.types.Collection] = []
         self._levels: dict[tuple[int, int], bpy.types.Collection] = {}
         self._sheared: list[str] = []
+        self._hidden: list[bpy.types.Object] = []
+        """Hidden objects of the main collection."""
+        self._armatures: dict[bpy.types.Armature, bpy.types.Object] = {}
+
+    @property
+    def armatures(self) -> list[bpy.types.Object]:
+        """The armature of each skinned model, at the first node where it is placed."""
+        return list(self._armatures.values())
 
     @property
     def actions(self) -> int:
@@ -64,6 +74,7 @@ class PlacementImporter:
                 hidden.append(node.is_hidden or (node.parent >= 0 and hidden[node.parent]))
                 made.append(self._build_node(number, node, made[node.parent] if node.parent >= 0 else None, hidden[-1]))
             self._find_sheared(part.nodes)
+        self._models.remove_templates()
         self.job.materials.report_textures()
         self._report()
 
@@ -74,7 +85,7 @@ class PlacementImporter:
         main.meshferry.from_file = True
         store_fields(main.meshferry, self.job.scene)
         main.meshferry.source_path = self.job.request.source_path
-        context.scene.collection.children.link(main)
+        self._link_main(main)
         if others:
             parts = self.job.keep(bpy.data.collections.new(names.fit(f"{main.name} Parts")))
             for other in others:
@@ -86,6 +97,27 @@ class PlacementImporter:
                     layer.exclude = True
         context.view_layer.update()
         return main
+
+    def _link_main(self, main: bpy.types.Collection) -> None:
+        """Link the main collection to the user's scene, with its hidden objects hidden by the eye.
+
+        After each use of the eye Blender lists all objects of the view layer again. The hidden objects are therefore
+        hidden while none of the others are linked; if there are very many, they are disabled in viewports instead.
+        """
+        scene = self.job.request.context.scene
+        if len(self._hidden) * (len(self._hidden) + len(scene.objects)) > _MOST_LISTED:
+            for made in self._hidden:
+                made.hide_viewport = True
+            self._hidden = []
+        first = self.job.keep(bpy.data.collections.new(names.fit(f"{main.name} Hidden")))
+        for made in self._hidden:
+            first.objects.link(made)
+        scene.collection.children.link(first)
+        for view_layer in scene.view_layers:
+            for made in self._hidden:
+                made.hide_set(True, view_layer=view_layer)
+        scene.collection.children.link(main)
+        self.job.discard([first])
 
     def _build_models(self, nodes: Sequence[PlacedNode]) -> Steps[None]:
         """Build the models that nodes use, each with all sets of surfaces that are shown somewhere."""
@@ -108,7 +140,8 @@ class PlacementImporter:
             return self._put(part, node.name, stand, parent, node.matrix, is_hidden, level)
         made = self._new_object(node)
         _place(made, parent, node.matrix)
-        _hide(made, is_hidden)
+        if is_hidden:
+            self._hide(part, made)
         self._link_object(part, made, level)
         if stand is not None and node.instances is not None:
             for matrix in node.instances:
@@ -126,19 +159,19 @@ class PlacementImporter:
         level: int,
     ) -> bpy.types.Object:
         """Place a model; return its object, or the armature that it hangs on."""
-        made = stand.template.take(self.job.keep)
+        made = stand.template.copy(self.job.keep)
         fitting = names.fit(name)
         for item in made:
-            wanted = names.fit(f"{name} Armature") if len(made) > 1 and item.type == "ARMATURE" else fitting
-            given = item.name
-            if wanted not in (given, given.rpartition(".")[0]):  # renaming takes as long as copying
-                item.name = wanted
+            item.name = names.fit(f"{name} Armature") if len(made) > 1 and item.type == "ARMATURE" else fitting
             if level:
                 item.meshferry.lod = level
             if stand.materials != stand.template.materials and item.type == "MESH":
                 self._set_materials(item, stand)
-            _hide(item, is_hidden or stand.is_hidden)
+            if is_hidden or stand.is_hidden:
+                self._hide(part, item)
             self._link_object(part, item, level)
+            if item.type == "ARMATURE":
+                self._armatures.setdefault(item.data, item)
         self.triangles += stand.template.triangles if level == 0 else 0
         _place(made[0], parent, matrix)
         return made[0]
@@ -197,6 +230,17 @@ class PlacementImporter:
         data.clip_start, data.clip_end = camera.near, camera.far
         return data
 
+    def _hide(self, part: int, made: bpy.types.Object) -> None:
+        """Hide an object in renders, and in viewports in the way that has an effect on its collection.
+
+        The eye, whose column the Outliner shows, has none on instances and needs a view layer (see :meth:`link`).
+        """
+        made.hide_render = True
+        if part:
+            made.hide_viewport = True
+        else:
+            self._hidden.append(made)
+
     def _link_object(self, part: int, made: bpy.types.Object, level: int) -> None:
         self.objects.append(made)
         if level == 0:
@@ -243,9 +287,3 @@ def _place(
     if parent is not None:
         made.parent = parent
     made.matrix_basis = Matrix(matrix.tolist())
-
-
-def _hide(made: bpy.types.Object, is_hidden: bool) -> None:
-    """Hide an object, or show a copy of a hidden one."""
-    if made.hide_viewport != is_hidden:
-        made.hide_viewport = made.hide_render = is_hidden

@@ -188,6 +188,7 @@ def write_objects(
     context = session.use_bpy().context
     context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale
     notices = blender_addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
+    blender_addon_export.unlink_disabled(objects)
     blender_addon_export.select(context, objects)
     blender_addon_export.set_range(context, objects)
     blender_addon_export.name_clips(objects)

@@ -156,12 +156,14 @@ class IntoBlender:
             settings = self._settings
             self._session.save(work.job.target, compress=settings.is_compressed, is_flushed=settings.is_flushed)
         else:
+            from ...blender_data.exporting.object_selection import is_disabled
+
             objects = list(self._session.use_bpy().context.view_layer.objects)
-            hidden = [thing for thing in objects if _is_hidden(thing)]
+            hidden = dict.fromkeys(thing for thing in objects if thing.hide_get() or is_disabled(thing))
             if hidden:
                 lost = f"{listed([thing.name for thing in hidden])}: hidden, left out"
                 saved.tell([*saved.warnings, lost], [lost], strict=self._settings.strict)
-                objects = [thing for thing in objects if not _is_hidden(thing)]
+                objects = [thing for thing in objects if thing not in hidden]
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
 
     def _mark_asset(self, outcome: Outcome) -> None:
@@ -202,11 +204,6 @@ def _comes_later(outcome: Outcome) -> bool:
 def _is_finest(made: Any) -> bool:
     """Return whether an object is neither a coarser level of detail nor a physics shape."""
     return bool(made.meshferry.lod == 0 and made.meshferry.role == "RENDER")
-
-
-def _is_hidden(made: Any) -> bool:
-    """Return whether the file hides an object, or a level of detail that it belongs to."""
-    return made.hide_viewport or all(home.hide_viewport for home in made.users_collection)
 
 
 def _all_failed(outcomes: list[Outcome], problem: Exception | None) -> list[Outcome]:

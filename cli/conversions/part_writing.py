@@ -73,9 +73,10 @@ class PartWriter:
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
         lost = [*part.left_out, *losses(scene, can), *lost_objects(chosen, can)]
         lost += lost_by_exporter(scene, target)
-        hidden = [thing.name for thing in left_out if thing not in coarser]
+        unseen = dict.fromkeys([*left_out, *blender_addon_export.disabled_in_instances(chosen)])
+        hidden = [thing for thing in unseen if not blender_addon_export.belongs_to_another(thing)]
         if hidden:
-            lost.append(f"{listed(hidden)}: hidden, left out")
+            lost.append(f"{listed([thing.name for thing in hidden])}: hidden, left out")
         return chosen, lost, scene
 
     def say_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:

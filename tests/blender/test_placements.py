@@ -11,7 +11,8 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from meshferry.blender_data.importing import importer
+from meshferry.blender_data import assets
+from meshferry.blender_data.importing import importer, placements
 from meshferry.blender_data.importing.importer import ImportOptions, ImportRequest, ImportResult
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.placement import (
@@ -76,16 +77,19 @@ def placed(*nodes: PlacedNode, surfaces: tuple[str, ...] = ("a", "b")) -> Placem
 def walk(collection: Any, world: np.ndarray, shown: bool = True) -> Iterator[tuple[Any, np.ndarray, bool]]:
     """Yield the objects of a collection and of those that it instances, with their world matrices, in their order."""
     for item in collection.objects:
-        matrix = np.array(item.matrix_basis, np.float64)
-        parent = item.parent
-        while parent is not None:
-            matrix = np.array(parent.matrix_basis, np.float64) @ matrix
-            parent = parent.parent
-        visible = shown and not item.hide_viewport
-        assert item.hide_viewport == item.hide_render
+        matrix = walk_up(item)
+        is_hidden = item.hide_viewport or item.hide_get()
+        visible = shown and not is_hidden
+        assert is_hidden == item.hide_render
         yield item, world @ matrix, visible
         if item.instance_collection is not None:
             yield from walk(item.instance_collection, world @ matrix, visible)
+
+
+def walk_up(item: Any) -> np.ndarray:
+    """Return the matrix of an object in its collection."""
+    own = np.array(item.matrix_basis, np.float64)
+    return own if item.parent is None else walk_up(item.parent) @ own
 
 
 def plain(name: str) -> str:
@@ -182,7 +186,7 @@ def test_hidden_surfaces_are_left_out_and_such_meshes_shared(clean_blender: Any)
     whole, first, again, hidden = result.objects
     assert (len(whole.data.polygons), len(first.data.polygons), len(first.data.vertices)) == (2, 1, 3)
     assert first.data == again.data and [slot.material.name for slot in first.material_slots] == ["a"]
-    assert hidden.data == whole.data and hidden.hide_viewport and hidden.hide_render
+    assert hidden.data == whole.data and hidden.hide_get() and hidden.hide_render
 
 
 def test_places_after_a_hidden_one_are_shown(clean_blender: Any) -> None:
@@ -195,8 +199,51 @@ def test_places_after_a_hidden_one_are_shown(clean_blender: Any) -> None:
             PlacedNode("off again", content=ModelUse(0), is_hidden=True),
         )
     )
-    assert [item.hide_viewport for item in result.objects] == [True, False, True]
+    assert [item.hide_get() for item in result.objects] == [True, False, True]
     assert [item.hide_render for item in result.objects] == [True, False, True]
+
+
+def test_hidden_nodes_are_hidden_where_it_has_an_effect(clean_blender: Any) -> None:
+    """In the main collection by the eye, in instanced collections, where the eye has no effect, by the monitor."""
+    bpy.context.scene.view_layers.new("Second")
+    slots = (SlotUse("a"), SlotUse("b", level=1))
+    placement = placed(
+        PlacedNode("shown", content=ModelUse(0)),
+        PlacedNode("off", content=ModelUse(0), is_hidden=True),
+        PlacedNode("below", 1, content=ModelUse(0)),
+        PlacedNode("empty", is_hidden=True),
+        PlacedNode("coarse", content=ModelUse(0, slots, 1), is_hidden=True),
+        PlacedNode("part", content=PartUse(1)),
+        PlacedNode("part off", content=PartUse(1), is_hidden=True),
+    )
+    nodes = [PlacedNode("in part", content=ModelUse(0), is_hidden=True), PlacedNode("leaf", content=ModelUse(0))]
+    placement.parts.append(PlacementPart("tree", nodes))
+    result = build(placement)
+    assert [item.hide_render for item in result.objects] == [0, 1, 1, 1, 1, 0, 1, 1, 0]
+    assert [item.hide_viewport for item in result.objects] == [0, 0, 0, 0, 0, 0, 0, 1, 0]
+    for view_layer in bpy.context.scene.view_layers:
+        assert [item.hide_get(view_layer=view_layer) for item in result.objects[:7]] == [0, 1, 1, 1, 1, 0, 1]
+    assert_evaluated([np.identity(4)] * 2)  # "shown", and "leaf" in "part"
+    assert sorted(one.name for one in bpy.data.collections) == ["level", "level LOD 1", "level Parts", "tree"]
+
+
+def test_very_many_hidden_nodes_are_disabled(clean_blender: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blender takes time for each use of the eye that grows with the number of objects."""
+    monkeypatch.setattr(placements, "_MOST_LISTED", 3)
+    result = build(placed(PlacedNode("shown"), *(PlacedNode("off", is_hidden=True) for _ in range(2))))
+    assert [(item.hide_viewport, item.hide_get()) for item in result.objects] == [(False, False), *[(True, False)] * 2]
+
+
+def test_hidden_nodes_stay_hidden_in_instances_of_an_asset(clean_blender: Any) -> None:
+    result = build(
+        placed(PlacedNode("shown", content=ModelUse(0)), PlacedNode("off", content=ModelUse(0), is_hidden=True))
+    )
+    assets.mark(result.collection, tags=(), description="")
+    shown = bpy.data.objects.new("instance", None)
+    shown.instance_type, shown.instance_collection = "COLLECTION", result.collection
+    bpy.context.scene.collection.objects.link(shown)
+    bpy.context.view_layer.update()
+    assert_evaluated([np.identity(4)] * 2)
 
 
 def test_levels_of_detail_are_in_hidden_collections(clean_blender: Any) -> None:
@@ -209,6 +256,56 @@ def test_levels_of_detail_are_in_hidden_collections(clean_blender: Any) -> None:
     assert [item.name for item in coarser.objects] == ["box_lod_1"] and coarser.objects[0].meshferry.lod == 1
     assert [item.name for item in result.collection.objects] == ["box"]
     assert [len(item.data.polygons) for item in result.objects] == [1, 1]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 1, 0), (3, 2, 0, 1)], ids=str)
+@pytest.mark.parametrize("is_skinned", [False, True])
+def test_places_take_nothing_from_one_another(clean_blender: Any, order: tuple[int, ...], is_skinned: bool) -> None:
+    """A model at the top level, below a parent, in a reference and in a cluster has the matrix of its nodes."""
+    slots = (SlotUse("a"), SlotUse("b", level=1))
+    nodes = [
+        PlacedNode("parent", matrix=at(100) @ np.diag((2, -1, 1, 1))),
+        PlacedNode("cluster", matrix=at(0, 50), content=ModelUse(0, slots), instances=np.stack([at(1), at(2)])),
+        PlacedNode("use", 0, at(7), PartUse(1)),
+    ]
+    kinds = [
+        PlacedNode("top", matrix=at(3), content=ModelUse(0, slots)),
+        PlacedNode("below", 0, at(5), ModelUse(0, slots)),
+        PlacedNode("coarser", 0, at(5), ModelUse(0, slots, 1)),
+        PlacedNode("none", matrix=at(9), content=ModelUse(0, (SlotUse("a", is_hidden=True), SlotUse("b", level=1)))),
+    ]
+    nodes += [kinds[number] for number in order]
+    inner = [PlacedNode("group", matrix=at(0, 0, 1)), PlacedNode("leaf", 0, at(0, 0, 2), ModelUse(0, slots))]
+    data = tokens.encode(unigine_seeds.meshes()["ms13 skinned"])
+    skinned = UNIGINE_MESH.to_scene(UNIGINE_MESH.read(data), "quad")
+    model = PlacedModel("quad", lambda: skinned if is_skinned else quad("a", "b"))
+    result = build(Placement([PlacementPart("level", nodes), PlacementPart("tree", inner)], [model]))
+    bpy.context.view_layer.update()
+    expected = {
+        "top": at(3),
+        "below": nodes[0].matrix @ at(5),
+        "coarser": nodes[0].matrix @ at(5),
+        "none": at(9),
+        "leaf": nodes[0].matrix @ at(7) @ at(0, 0, 3),
+    }
+    found: dict[str, list[Any]] = {}
+    for item, world, _ in walk(result.collection, np.identity(4)):
+        found.setdefault(plain(item.name), []).append((item, world))
+    found.update((item.name, [(item, walk_up(item))]) for item in result.objects if item.name == "coarser")
+    for name, matrix in expected.items():
+        ((item, world),) = found[name]
+        assert item.type == "MESH" and np.allclose(world, matrix), name
+        assert item.meshferry.lod == (name == "coarser")
+    assert [world[:2, 3].tolist() for _, world in found["cluster"][1:]] == [[1, 50], [2, 50]]
+    assert not [item for item in bpy.data.objects if item not in result.objects]
+    assert len(result.armatures) == is_skinned * len(bpy.data.armatures)
+
+
+def test_models_that_are_placed_nowhere_leave_nothing(clean_blender: Any) -> None:
+    result = build(placed(PlacedNode("cluster", content=ModelUse(0), instances=np.zeros((0, 4, 4)))))
+    assert [item.type for item in bpy.data.objects] == ["EMPTY"] and not bpy.data.meshes
+    result.undo()
+    assert not bpy.data.objects
 
 
 def test_files_are_collections_that_are_instanced(clean_blender: Any) -> None:

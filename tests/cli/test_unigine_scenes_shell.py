@@ -77,6 +77,22 @@ def test_a_world_becomes_a_blend_with_instances(meshferry: Callable, data: Path,
     assert len(bpy.data.meshes) == 1
 
 
+@pytest.mark.needs_bpy
+def test_hidden_nodes_are_left_out_of_conversions_of_a_blend_file(
+    meshferry: Callable, data: Path, tmp_path: Path
+) -> None:
+    """They are hidden in both ways: by the eye at the top, disabled in the collection of the reference."""
+    (data / "level.world").write_bytes(
+        world(reference("tree.node", "one"), mesh("box.mesh", "off", enabled=0), mesh("box.mesh", "on"))
+    )
+    assert meshferry("convert", data / "level.world", tmp_path / "level.blend").status == 0
+    done = meshferry("convert", tmp_path / "level.blend", tmp_path / "level.glb")
+    assert done.status == 0, done.err
+    assert "'off', 'nest': hidden, left out" in done.out + done.err
+    content, _ = read_glb((tmp_path / "level.glb").read_bytes())
+    assert sorted(item["name"] for item in content["nodes"] if "mesh" in item) == ["on", "trunk"]
+
+
 def test_formats_of_models_are_refused(meshferry: Callable, data: Path, tmp_path: Path) -> None:
     done = meshferry("convert", data / "level.world", tmp_path / "level.mesh")
     assert done.status == 1
