@@ -115,7 +115,9 @@ class _Looks:
         if texture is not None:  # white, since the viewer multiplies texture and colour
             return RequestFace((1.0, 1.0, 1.0, 1.0), material.emission > FULL_BRIGHT, texture)
         color = np.nan_to_num(np.array([material.color], np.float32))
-        red, green, blue, alpha = np.clip(linear_to_srgb(color)[0], 0.0, 1.0).tolist()
+        # OpenSim truncates to bytes, so a value exactly at a step, or rounded to just below it, may lose one.
+        steps = np.rint(255 * np.clip(linear_to_srgb(color)[0], 0.0, 1.0).astype(np.float64))
+        red, green, blue, alpha = np.minimum((steps + 0.01) / 255, 1.0).tolist()
         return RequestFace((red, green, blue, alpha), material.emission > FULL_BRIGHT)
 
     def _texture(self, texture: Texture) -> int | None:

@@ -16,6 +16,7 @@ import pytest
 import upload_scenes
 from load_package import SAMPLES
 from meshferry.io_formats import api
+from meshferry.io_formats.binary.quantization import srgb_to_linear
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.findings import Severity
@@ -173,23 +174,37 @@ def test_hulls_are_a_physics_model() -> None:
 def test_faces_look_as_their_materials() -> None:
     _fee, upload = bodies(upload_scenes.static_scene())
     wood, stone = upload["instance_list"][0]["face_list"]
-    assert wood == {"diffuse_color": pytest.approx([0.735357, 0.537099, 0.388573, 1.0], abs=1e-5), "fullbright": False}
-    assert stone["diffuse_color"] == pytest.approx([0.484529, 0.484529, 0.484529, 0.5], abs=1e-5)
-    assert stone["fullbright"] is True
+    assert wood["diffuse_color"] == [188.01 / 255, 137.01 / 255, 99.01 / 255, 1.0] and wood["fullbright"] is False
+    assert stone["diffuse_color"] == [124.01 / 255] * 3 + [128.01 / 255] and stone["fullbright"] is True
     scene = upload_scenes.static_scene()
     scene.materials = []
     assert bodies(scene)[1]["instance_list"][1]["face_list"] == [{"diffuse_color": [1.0] * 4, "fullbright": False}]
 
 
-def test_many_materials_become_further_objects_at_the_end() -> None:
-    count = 17
+def test_all_colours_arrive_where_bytes_are_truncated() -> None:
+    """OpenSim keeps single precision and truncates to bytes."""
+    codes = np.arange(256)
+    linear = srgb_to_linear((codes / 255).astype(np.float32)[:, None].repeat(3, axis=1))
+    scene = quilt(256)
+    scene.materials = [sc.Material(f"m{code:03}", (*linear[code].tolist(), code / 255)) for code in codes]
+    faces = [face for instance in bodies(scene)[1]["instance_list"] for face in instance["face_list"]]
+    sent = np.array([face["diffuse_color"] for face in faces], np.float32) * np.float32(255)
+    np.testing.assert_array_equal(sent.astype(np.uint8), codes[:, None].repeat(4, axis=1))
+
+
+def quilt(count: int) -> sc.Scene:
+    """Return a mesh with one material a triangle."""
     mesh = sc.Mesh(
         np.random.default_rng(1).random((3 * count, 3)).astype(np.float32),
         np.arange(3 * count, dtype=np.int32),
         np.arange(count, dtype=np.int32),
-        [f"m{number:02}" for number in range(count)],
+        [f"m{number:03}" for number in range(count)],
     )
-    nodes = [sc.Node("quilt", mesh=mesh), sc.Node("box", mesh=upload_scenes.box())]
+    return sc.Scene("x", [sc.Node("quilt", mesh=mesh)])
+
+
+def test_many_materials_become_further_objects_at_the_end() -> None:
+    nodes = [*quilt(17).nodes, sc.Node("box", mesh=upload_scenes.box())]
     _fee, upload = bodies(sc.Scene("x", nodes))
     assert opensim_refuses(upload) == []
     found = upload["instance_list"]
