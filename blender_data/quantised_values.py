@@ -1,7 +1,8 @@
-"""Quantised directions of a file <-> attributes of the mesh, so that unchanged values are written exactly.
+"""Quantised values of a file <-> attributes of the mesh, so that unchanged values are written exactly.
 
 Directions with a few bits for each axis are not of unit length, but Blender's normals are, so the stored integers
-cannot be computed from them. The writer of the format checks whether an attribute still matches the mesh.
+cannot be computed from them; nor can those of UVs with more steps than floats. The writer of the format checks whether
+an attribute still matches the mesh.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from dataclasses import replace
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 
-from ..io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
+from ..io_formats.core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
 
-ATTRIBUTES = {"normal": "file_normal", "tangent": "file_tangent"}
-"""Attribute for the quantised values of each layer: four 8-bit values in an integer, the first in the lowest byte."""
+ATTRIBUTES = {"normal": "file_normal", "tangent": "file_tangent", "uv": "file_uv"}
+"""Attribute for the quantised values of each layer: all values in one integer, the first in its lowest bits."""
+
+_TYPES = {"normal": "u1", "tangent": "u1", "uv": "<u2"}
 
 COLOR_ATTRIBUTE = "file_color"
 """Attribute with the sRGB-encoded red, green and blue of a file whose colours are not multiples of 1/255.
@@ -27,15 +29,17 @@ _BYTES = 4
 
 
 def write(built: bpy.types.Mesh, mesh: Mesh) -> None:
-    """Store the quantised values of a mesh's normals and tangents as attributes, if it has any."""
-    for layer, name in ((mesh.normal, ATTRIBUTES["normal"]), (mesh.tangent, ATTRIBUTES["tangent"])):
+    """Store the quantised values of a mesh's normals, tangents and first UVs as attributes, if it has any."""
+    layers = {"normal": mesh.normal, "tangent": mesh.tangent, "uv": mesh.uvs[0] if mesh.uvs else None}
+    for kind, layer in layers.items():
         if layer is None or layer.stored is None or len(layer.stored) != len(layer.values) or not len(layer.stored):
             continue
         packed = np.zeros((len(layer.stored), _BYTES), np.uint8)
-        packed[:, : layer.stored.shape[1]] = layer.stored
+        stored = np.ascontiguousarray(layer.stored, _TYPES[kind]).view(np.uint8)
+        packed[:, : stored.shape[1]] = stored
         numbers = packed.view("<i4").reshape(-1)
         on_corners = layer.index is not None or layer.per_corner
-        attribute = built.attributes.new(name, "INT", "CORNER" if on_corners else "POINT")
+        attribute = built.attributes.new(ATTRIBUTES[kind], "INT", "CORNER" if on_corners else "POINT")
         attribute.data.foreach_set("value", numbers if layer.index is None else numbers[layer.index])
 
 
@@ -81,7 +85,8 @@ def with_stored(
         return layer
     numbers = np.empty(len(attribute.data), np.int32)
     attribute.data.foreach_get("value", numbers)
-    stored = numbers.astype("<i4", copy=False).view(np.uint8).reshape(-1, _BYTES)[:, : layer.values.shape[1]]
+    rows = numbers.astype("<i4", copy=False).view(_TYPES[kind]).reshape(len(numbers), -1)
+    stored = rows[:, : layer.values.shape[1]].astype(rows.dtype.newbyteorder("="), copy=False)
     on_points = attribute.domain == "POINT"
     if layer.index is None and not layer.per_corner:
         return replace(layer, stored=np.ascontiguousarray(stored)) if on_points else layer
@@ -89,10 +94,10 @@ def with_stored(
     return replace(layer, stored=_in_order(layer, at_corners))
 
 
-def _in_order(layer: Layer, at_corners: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def _in_order(layer: Layer, at_corners: AnyArray) -> AnyArray:
     """Arrange the quantised values of the corners, (C, k), in the order of a layer's values."""
     if layer.index is None:
         return np.ascontiguousarray(at_corners)
-    stored = np.zeros((len(layer.values), at_corners.shape[1]), np.uint8)
+    stored = np.zeros((len(layer.values), at_corners.shape[1]), at_corners.dtype)
     stored[layer.index] = at_corners
     return stored

@@ -136,6 +136,9 @@ class MeshReader:
         if text := _free_normals_notice(thing, data, mesh, at_rest=self.at_rest):
             self.notice(text)
         mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(thing, data)]
+        if mesh.uvs:
+            stored = quantised_values.with_stored(mesh.uvs[0], "uv", data, cut.corner_point, loops)
+            mesh.uvs[0] = stored or mesh.uvs[0]
         mesh.colors = self._colors(thing, data, loops)
         mesh.custom = _custom_layers(thing, data, loops)
         mesh.tangent = _tangents(data, mesh, loops) if self.with_tangents else None

@@ -73,6 +73,19 @@ def dequantise(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDAr
     return values
 
 
+def steps_beyond_floats(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDArray[np.uint16] | None:
+    """Return the steps (n, k) if single precision cannot tell some of them apart in their range, otherwise None.
+
+    Ranges far from zero have less than one float a step: 65,536 steps between 1000 and 1001 are 16,384 floats.
+    """
+    least, most = np.asarray(domain, np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_fine = np.spacing(np.maximum(abs(least), abs(most))) * U16_STEPS < 0.5 * (most - least)
+    if is_fine.all() or np.array_equal(quantise(dequantise(steps, domain), domain), steps):
+        return None
+    return steps
+
+
 def quantise(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArray[np.uint16]:
     """Map a range onto 0..65535, rounded and clamped; an empty range is mapped to 0.
 

@@ -74,8 +74,9 @@ class Layer:
     index: IntArray | None = None
     per_corner: bool = False
     stored: AnyArray | None = None
-    """Quantised values from the file, (N, m) uint8, if they cannot be computed exactly from ``values``, which are of
-    unit length. For float colours (N, 3) float32, the sRGB-encoded values of the file. A writer with the same
+    """Quantised values from the file, if they cannot be computed exactly from ``values``: for directions, which are of
+    unit length, (N, m) uint8; for UVs with more steps than floats (N, 2) uint16, which also separate corners with equal
+    ``values``; for float colours (N, 3) float32, the sRGB-encoded values of the file. A writer with the same
     quantisation reuses them while the values are unchanged; other writers ignore them. Passes that sort or change
     values may discard them."""
 

@@ -187,6 +187,9 @@ def layer_keys(mesh: Mesh, tolerance: float) -> list[SplitKey]:
             keys.append(SplitKey(values, TANGENT_TOLERANCE, without if without.any() else None))
         else:
             keys.append(SplitKey(values, tolerance if layer is mesh.normal else 0.0))
+        if layer.stored is not None and layer.stored.dtype == np.uint16:
+            steps = replace(layer, values=layer.stored.astype(np.float32))
+            keys.append(SplitKey(steps.at_corners(mesh.corner_point), 0.0))
     return keys
 
 
@@ -277,9 +280,10 @@ def weld(mesh: Mesh, tracks: Sequence[npt.NDArray[np.float32]] = ()) -> tuple[Me
     def move(layer: Layer) -> Layer:
         if layer.index is not None or layer.per_corner:
             return layer
-        kept = layer.values[first]
-        if np.array_equal(kept[new_point], layer.values):
-            return replace(layer, values=kept, stored=None if layer.stored is None else layer.stored[first])
+        kept, stored = layer.values[first], None if layer.stored is None else layer.stored[first]
+        is_one = layer.stored is None or stored is None or np.array_equal(stored[new_point], layer.stored)
+        if is_one and np.array_equal(kept[new_point], layer.values):
+            return replace(layer, values=kept, stored=stored)
         return replace(layer, index=mesh.corner_point)
 
     moved = mesh.with_layers(move)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..binary.quantization import U16_STEPS, from_biased, quantised_exactly, to_biased, to_steps
+from ..binary.quantization import U16_STEPS, dequantise_exactly, from_biased, quantised_exactly, to_biased, to_steps
 from ..core.errors import ExportError
 from ..core.messages import counted
 from ..core.options import resolve
@@ -76,6 +76,10 @@ class DocumentBuilder:
             if domain is None:
                 domain = self.exact_domain(uvs, _UV_MARGIN, "its UVs reach")
             document.uvs, document.uv_bounds = to_steps(quantised_exactly(uvs, domain)), interleaved(domain)
+            stored = self.mesh.uvs[0].stored
+            if stored is not None:
+                is_same = (dequantise_exactly(stored, domain) == uvs).all(axis=1)
+                document.uvs[is_same] = stored[is_same]
         return document
 
     def kept_domain(self, axes: int, values: FloatArray) -> FloatArray | None:

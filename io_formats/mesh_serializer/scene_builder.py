@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..binary.quantization import dequantise_exactly, from_biased
+from ..binary.quantization import dequantise_exactly, from_biased, steps_beyond_floats
 from ..core.messages import counted
 from ..core.options import resolve
 from ..core.scene import AnyArray, FloatArray, Layer, Mesh, Node, Scene, Surface
@@ -67,7 +67,9 @@ class SceneBuilder:
             surfaces=[self.surface(name) for name in names],
         )
         if document.uvs is not None:
-            mesh.uvs = [Layer(UV_NAME, self.values(document.uvs, document.uv_bounds, "UV", "UVs"))]
+            bounds = document.uv_bounds
+            steps = None if bounds is None else steps_beyond_floats(document.uvs, domain_of(bounds))
+            mesh.uvs = [Layer(UV_NAME, self.values(document.uvs, bounds, "UV", "UVs"), stored=steps)]
         if not len(document.positions):
             self.warn("it has no vertices")
         elif not len(document.triangles):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..core.errors import ExportError
 from ..core.messages import Warn, counted, unheard
-from ..core.scene import FloatArray, IntArray, Mesh, Surface
+from ..core.scene import AnyArray, FloatArray, IntArray, Mesh, Surface
 from ..geometry.normals import face_normals, unit, vertex_normals
 from ..geometry.submeshes import pool, runs
 from ..geometry.vertices import Split, drop_repeated_corners, layer_keys, split
@@ -55,6 +55,8 @@ class FaceArrays:
     joint_weights: FloatArray | None = None
     """(V, 4) float32, unused entries 0; each row sums to 1 within ``OFF_ONE``, or to 0 without weights."""
     surface: Surface | None = None
+    uv_steps: AnyArray | None = None
+    """(V, 2) uint16: the imported file's quantised UVs, if ``uvs`` do not determine them."""
 
     @property
     def is_empty(self) -> bool:
@@ -158,7 +160,9 @@ class _Vertices:
         used[self.point] = True
         self.is_split = len(corner) > int(np.count_nonzero(used))
         self.normals = self._normals(corner, warn)
-        self.uvs = mesh.uvs[0].at_vertices(corner, self.point).astype(np.float32, copy=False) if mesh.uvs else None
+        uvs = mesh.uvs[0].on_vertices(corner, self.point) if mesh.uvs else None
+        self.uvs = None if uvs is None else uvs.values.astype(np.float32, copy=False)
+        self.uv_steps = None if uvs is None else uvs.stored
         self.weights = strongest(mesh.joint_indices, mesh.joint_weights, warn)
 
     def _normals(self, corner: Places, warn: Warn) -> FloatArray:
@@ -202,6 +206,7 @@ class _Vertices:
             points,
             source,
             surface=surface,
+            uv_steps=None if self.uv_steps is None else self.uv_steps[chosen],
         )
         if self.weights is not None:
             face.joint_indices, face.joint_weights = self.weights[0][points], self.weights[1][points]

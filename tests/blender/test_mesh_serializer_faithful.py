@@ -79,6 +79,15 @@ def with_doubtful_triangles() -> made.Stored:
     return stored
 
 
+def with_far_uvs() -> made.Stored:
+    """Return a crate whose UVs lie where four steps share a float."""
+    stored = made.crate()
+    stored.uvs = np.random.default_rng(4).integers(0, 65536, stored.uvs.shape).astype(np.uint16)
+    stored.uvs[:2] = ((0, 0), (65535, 65535))
+    stored.uv_bounds = np.array([[1000, 1001], [1000, 1001]], np.float32)
+    return stored
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -89,8 +98,9 @@ def with_doubtful_triangles() -> made.Stored:
         made.crate,
         lambda: made.crate(tangents=True),
         lambda: made.crate((1e-3, 2e3, 5.0)),
+        with_far_uvs,
     ],
-    ids=["flat", "one triangle", "zero normals", "twins", "crate", "tangents", "thin"],
+    ids=["flat", "one triangle", "zero normals", "twins", "crate", "tangents", "thin", "far UVs"],
 )
 def test_a_made_file_comes_back(make: Any) -> None:
     before = make()

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import second_life_bytes as made_bytes
 import second_life_judge as judge
 import second_life_oracle as oracle
 
@@ -113,10 +115,35 @@ def test_real_asset_comes_back_from_what_an_artist_gets(name: str, samples: Path
     print(name, verdict)
 
 
+@pytest.mark.parametrize("least", [1000.0, -70000.0, 0.0])
+@pytest.mark.parametrize("headless", [True, False])
+def test_uvs_with_more_steps_than_floats_come_back(least: float, headless: bool, tmp_path: Path) -> None:
+    """Between 1000 and 1001, 65,536 steps are 16,384 floats; vertices that differ by a step stay separate."""
+    rng = np.random.default_rng(3)
+    row, column = np.mgrid[0:12, 0:12].reshape(2, -1)
+    corner = np.array([(0, 0), (0, 1), (1, 1), (0, 0), (1, 1), (1, 0)])
+    places = (np.stack((column, row), axis=-1)[:, None] + corner).reshape(-1, 2)
+    steps = rng.integers(0, 65535, (13, 13, 2))[tuple(places.T)] + rng.integers(0, 2, places.shape)
+    steps[:2] = (0, 0), (65535, 65535)
+    face = made_bytes.square(
+        Normal=made_bytes.shorts(32767, 32767, 65535) * len(steps),
+        Position=np.pad(places * 5461, ((0, 0), (0, 1))).astype("<u2").tobytes(),
+        TexCoord0=steps.astype("<u2").tobytes(),
+        TexCoord0Domain=made_bytes.domain((least, least), (least + 1, least + 1)),
+        TriangleList=np.arange(len(steps), dtype="<u2").tobytes(),
+    )
+    path = tmp_path / "far.llmesh"
+    path.write_bytes(made_bytes.asset({"high_lod": [face, made_bytes.square()], "physics_convex": made_bytes.hulls()}))
+    made = imported(path, {}, headless=headless)
+    has_steps = any("file_uv" in thing.data.attributes for thing in made.objects if thing.type == "MESH")
+    assert has_steps == (least != 0)
+    before, after = decoded(path.read_bytes()), decoded(written(made)[0])
+    judge.same_asset(before, after, normals=None, welded=not headless, in_order=False)
+
+
 def test_a_rig_that_was_turned_and_moved_is_the_same_avatar(samples: Path) -> None:
     """Facing is read from the rig: whichever way the armature object looks, the file's avatar looks along X."""
     import bpy
-    import numpy as np
 
     path = path_of(samples, "synthetic/synth_rig_cv")
     before = decoded(path.read_bytes())

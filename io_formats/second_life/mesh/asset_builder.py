@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...binary.quantization import quantise, quantise_normals
+from ...binary.quantization import dequantise, quantise, quantise_normals
 from ...core.errors import ExportError
 from ...core.messages import Warn
 from ...core.scene import FloatArray, Node
@@ -135,6 +135,9 @@ class _Builder:
                     if not np.isfinite(np.diff(stored.uv_domain.astype(np.float32), axis=0)).all():
                         raise ExportError(f"{self.name}: its UVs are beyond the numbers that the file can hold")
                 stored.uvs = quantise(face.uvs, stored.uv_domain)
+                if uv_range is not None and face.uv_steps is not None:
+                    is_same = (dequantise(face.uv_steps, uv_range) == face.uvs).all(axis=1)
+                    stored.uvs[is_same] = face.uv_steps[is_same]
         if self.prepared.rig is not None and not is_physics:
             self.weights(stored, face, self.prepared.rig)
         if not self.as_imported or (self.prepared.rig is None and not np.all(self.placement.metres == 1)):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...binary.quantization import dequantise, dequantise_normals
+from ...binary.quantization import dequantise, dequantise_normals, steps_beyond_floats
 from ...core import scene as sc
 from ...core.errors import FormatError
 from ...core.messages import Warn, counted, listed
@@ -305,11 +305,20 @@ def _mesh_of(faces: Sequence[Face], names: list[str], warn: Warn) -> sc.Mesh:
             else dequantise(face.uvs, face.uv_domain)
             for face in faces
         ]
-        mesh.uvs = [sc.Layer(UV_NAME, _rows(values, 2))]
+        mesh.uvs = [sc.Layer(UV_NAME, _rows(values, 2), stored=_uv_steps(faces))]
     else:
         for surface in mesh.surfaces:
             surface.uvs = ()
     return mesh
+
+
+def _uv_steps(faces: Sequence[Face]) -> sc.AnyArray | None:
+    """Return the quantised UVs of all vertices, (V, 2), if those of some face cannot be computed from floats."""
+    of_faces = [(face.uvs, face.uv_domain) for face in faces]
+    if all(uvs is None or domain is None or steps_beyond_floats(uvs, domain) is None for uvs, domain in of_faces):
+        return None
+    none = np.zeros((max(len(face.positions) for face in faces), 2), np.uint16)
+    return np.concatenate([none[: len(face.positions)] if face.uvs is None else face.uvs for face in faces])
 
 
 def _normals(faces: Sequence[Face], mesh: sc.Mesh, warn: Warn) -> sc.FloatArray:
