@@ -228,7 +228,9 @@ def encode_part(
     document = target.from_scene(scene, options)
     is_same_format = scene.format == target.name
     place = Path(path) if path is not None else None
-    findings += with_allowed(target.check(document, options, place), options, is_same_format=is_same_format)
+    names = scene.file_materials.get(target.name, ())
+    checked = target.check(document, options, place)
+    findings += with_allowed(checked, options, is_same_format=is_same_format, file_names=names)
     _refuse_errors(findings, ignore_errors=ignore_errors)
     broken = errors_of(findings)
     lost = list(dict.fromkeys(scene.warnings))

@@ -87,7 +87,9 @@ class CheckScene:
             options = with_import_choices(scene, table, values_for(table, values), ())
             document = self.format.from_scene(scene, options)
             checked = [*self.format.check(document, options, _file_of(source)), *scene.findings]
-            found = {str(finding): finding for finding in with_allowed(checked, options, is_same_format=False)}
+            names = scene.file_materials.get(self.format.name, ())
+            allowed = with_allowed(checked, options, is_same_format=False, file_names=names)
+            found = {str(finding): finding for finding in allowed}
             findings += [finding for text, finding in found.items() if text not in known]
             known |= set(found)
             said += scene.warnings

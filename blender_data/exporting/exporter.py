@@ -16,6 +16,7 @@ from .clip_sampling import ClipSampler, is_keyed, set_frame
 from .clip_sources import ClipSource, find_clips, played
 from .export_options import ExportOptions
 from .export_request import ExportRequest
+from .material_slots import names_in_files
 from .mesh_reading import MeshReader
 from .model_exporter import ModelExport
 from .node_meshes import NodeMesh, NodeMeshes
@@ -72,6 +73,7 @@ class _Export(SceneExport):
         self.notices = selected.notices
         collection = self.source.collection
         merge = self.merges()
+        self.scene.file_materials = names_in_files(self.objects)
         self.nodes = plan(self.objects, collection.name if collection else request.name, merge=merge)
         if merge:
             self.say_dropped_empties()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+
 import bpy
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +38,17 @@ def slot_of_faces(data: bpy.types.Mesh) -> npt.NDArray[np.int32]:
 def material_names(found: list[bpy.types.Material | None]) -> list[str]:
     """Return the names to write, empty for slots without a material; without slots, one empty name."""
     return [names.file_name(material.original) if material else "" for material in found] or [""]
+
+
+def names_in_files(objects: Iterable[bpy.types.Object]) -> dict[str, set[str]]:
+    """Return the names that the materials of imported meshes have in their files, by name of the format."""
+    formats = {made.meshferry.import_id: made.meshferry.file_format for made in bpy.data.collections}
+    found: dict[str, set[str]] = {}
+    for thing in objects:
+        if isinstance(thing.data, bpy.types.Mesh) and thing.meshferry.import_id:
+            stored = json.loads(thing.data.meshferry.slot_names or "[]")
+            found.setdefault(formats.get(thing.meshferry.import_id, ""), set()).update(filter(None, stored))
+    return found
 
 
 def used_materials(context: bpy.types.Context, thing: bpy.types.Object, *, use_modifiers: bool) -> list[str]:

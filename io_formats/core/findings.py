@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -59,6 +59,8 @@ class Finding:
     """Name that ``fix`` gives a material."""
     allowed_by: str = ""
     """Name of the export option that turns this error into a warning, or ``OWN_FORMAT``."""
+    file_name: str = ""
+    """Name of a material. If the imported file has it, too, the error becomes a warning."""
 
     def __str__(self) -> str:
         return f"{self.item}: {self.message}" if self.item else self.message
@@ -74,8 +76,14 @@ def warning(item: str, message: str, elements: Elements | None = None) -> Findin
     return Finding(Severity.WARNING, item, message, elements)
 
 
-def with_allowed(findings: Iterable[Finding], options: Mapping[str, Any], *, is_same_format: bool) -> list[Finding]:
-    """Return the findings; errors that an export option allows (``Finding.allowed_by``) become warnings.
+def with_allowed(
+    findings: Iterable[Finding],
+    options: Mapping[str, Any],
+    *,
+    is_same_format: bool,
+    file_names: Container[str] = (),
+) -> list[Finding]:
+    """Return the findings; errors that an export option or the imported file allows become warnings.
 
     Parameters
     ----------
@@ -83,10 +91,13 @@ def with_allowed(findings: Iterable[Finding], options: Mapping[str, Any], *, is_
         Export options of the format.
     is_same_format:
         Whether the scene came from a file of the same format. All such errors are then allowed: the file had them too.
+    file_names:
+        Names that materials have in imported files of the same format.
     """
     return [
         replace(finding, severity=Severity.WARNING)
-        if finding.allowed_by and (is_same_format or options.get(finding.allowed_by))
+        if finding.allowed_by
+        and (is_same_format or options.get(finding.allowed_by) or finding.file_name in file_names)
         else finding
         for finding in findings
     ]

@@ -486,6 +486,8 @@ class Scene:
     """Name of the format of the file; empty for a scene read from Blender."""
     source_name: str = ""
     """Name stored inside the file, if it is not the file name."""
+    file_materials: dict[str, set[str]] = field(default_factory=dict)
+    """Names that materials have in the files that objects of Blender were imported from, by name of the format."""
     level_names: tuple[str, ...] = ()
     """Names of the levels of detail in the format, the finest first."""
     as_imported: bool = False

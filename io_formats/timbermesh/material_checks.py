@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,11 @@ def _check_blender_name(name: str, severity: Severity) -> Finding | None:
     plain = without_suffix(name)
     if plain == _DEFAULT_NAME:
         message = "Blender's default name makes the game fail; give it the name of one of the game's materials"
-        return Finding(severity, item, message, allowed_by=allowed)
+        return Finding(severity, item, message, allowed_by=allowed, file_name=name)
     if plain != name:
         message = f"Blender's number suffix makes the game fail; rename it to '{plain}', or turn on Strip .001"
-        fix = Fix.STRIP_SUFFIX
-        return Finding(severity, item, message, fix=fix, names=(name,), new_name=plain, allowed_by=allowed)
+        found = Finding(severity, item, message, allowed_by=allowed, file_name=name)
+        return replace(found, fix=Fix.STRIP_SUFFIX, names=(name,), new_name=plain)
     return None
 
 

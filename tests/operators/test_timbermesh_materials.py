@@ -13,6 +13,8 @@ from game_folders import WINDOWS, blueprint, make_game, make_mod
 
 pytestmark = pytest.mark.needs_bpy
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
 
 @pytest.fixture
 def settings(clean_blender: Any) -> Iterator[Any]:
@@ -233,3 +235,40 @@ def test_an_unusable_example_file_is_one_error(example: Path, clean_blender: Any
     with pytest.raises(RuntimeError, match=r"TimberbornExampleModels\.blend"):
         bpy.ops.object.timbermesh_materials_append()
     assert (len(bpy.data.materials), len(bpy.data.images), len(bpy.data.libraries)) == before
+
+
+@pytest.mark.parametrize("name", ["Paper.Folktails.001", "Material"])
+def test_names_that_the_file_has_are_warnings_and_new_ones_errors(
+    clean_blender: Any, tmp_path: Path, capfd: Any, name: str
+) -> None:
+    from meshferry.io_formats.registry import TIMBERMESH
+
+    bpy = clean_blender
+    path = tmp_path / "windmill.timbermesh"
+    document = TIMBERMESH.read((EXAMPLES / path.name).read_bytes())
+    document.nodes[0].meshes[0].material = name
+    path.write_bytes(TIMBERMESH.write(document))
+    bpy.ops.import_scene.timbermesh(filepath=str(path))
+    capfd.readouterr()
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert f"windmill.timbermesh: nothing changed, 1 warning: Material '{name}'" in capfd.readouterr().out
+    bpy.context.view_layer.active_layer_collection = bpy.context.view_layer.layer_collection.children[0]
+    assert bpy.ops.export_scene.timbermesh_check() == {"FINISHED"}
+    findings = bpy.context.window_manager.meshferry_check.findings
+    assert [(one.item, one.is_error) for one in findings] == [(f"Material '{name}'", False)]
+    obj = next(obj for obj in bpy.data.objects if name in [slot.name for slot in obj.material_slots])
+    obj.material_slots[name].material = bpy.data.materials[name].copy()
+    with pytest.raises(RuntimeError, match=f"Material '{obj.active_material.name}'.*makes the game fail"):
+        bpy.ops.export_scene.meshferry_again()
+
+
+def test_names_from_files_of_other_formats_are_errors(clean_blender: Any, tmp_path: Path) -> None:
+    bpy = clean_blender
+    bpy.ops.import_scene.unigine(filepath=str(EXAMPLES / "lamp.mesh"))
+    material = next(obj.active_material for obj in bpy.data.objects if obj.active_material)
+    material.name = "Metal.001"
+    bpy.ops.export_scene.unigine_mesh(filepath=str(tmp_path / "lamp.mesh"), scope="SCENE")
+    bpy.ops.wm.read_homefile(use_empty=True)
+    bpy.ops.import_scene.unigine(filepath=str(tmp_path / "lamp.mesh"))
+    with pytest.raises(RuntimeError, match=r"Material 'Metal\.001'"):
+        bpy.ops.export_scene.timbermesh(filepath=str(tmp_path / "lamp.timbermesh"), scope="SCENE")
