@@ -476,6 +476,7 @@ class MeshferryAction(bpy.types.PropertyGroup):
         type=MeshferryPlayback, name="Playback", description="How the target program plays the animation"
     )
     source_path: StringProperty(name="File", description="The file that the action was imported from")
+    file_format: StringProperty(name="Format", description="Format of the file that the action was imported from")
     fingerprint: StringProperty(
         name="Checksum on Import", description="Checksum of the imported keys, to find edits before a reload"
     )

@@ -48,6 +48,7 @@ class ClipBuilder:
             actions.attach(self.job.played.make_way(clip) if number == 0 else ())
             for action in actions.actions:
                 import_marks.write_origin(action, self.job.request)
+                action.meshferry.file_format = self.job.scene.format
                 action.meshferry.fingerprint = repr(actions.checksums.get(action, 0.0))
             made += len(actions.actions)
             added += [timing.range] if actions.actions else []

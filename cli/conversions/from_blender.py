@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import CLIPS, MERGING, ExportOptions
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
-from ...io_formats.registry import FORMATS, Format
+from ...io_formats.registry import FORMATS, Format, of_same_family
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession, parts_of
 from .blender_formats import BlenderFormat
@@ -71,7 +71,10 @@ class FromBlender:
             if isinstance(job.format, BlenderFormat):
                 yield self._part_writer.write(part, outcome, job, job.format)
             else:
-                yield from self._part(part, outcome, job, job.format, _options_for(source))
+                target = job.format
+                if source.is_blend and not job.is_named:
+                    target = self._own_format(part, target, job.target.suffix.lower())
+                yield from self._part(part, outcome, job, target, _options_for(source))
 
     def _parts(self, job: ConversionJob, source: BlenderFormat) -> list[BlendPart]:
         if not source.is_blend and not self._settings.collections:
@@ -83,6 +86,26 @@ class FromBlender:
                 f"{len(parts)} collections cannot become one file; use --to EXTENSION -o FOLDER to write one for each"
             )
         return parts
+
+    def _own_format(self, part: BlendPart, target: Format, extension: str) -> Format:
+        """Return the format to write for an extension that families share.
+
+        It is that of the family which the animations of the part were imported from. If that is unknown or several
+        families, the joints decide.
+        """
+        if target.capabilities.meshes or len(_formats_of(extension)) < 2:
+            return target
+        from ...blender_data.exporting.joint_sampling import actions_of_armatures
+
+        scene = self._session.use_bpy().context.scene
+        objects = part.collection.all_objects if part.collection is not None else scene.objects
+        armatures = [thing for thing in objects if thing.type == "ARMATURE"]
+        actions: list[Any] = actions_of_armatures(armatures)
+        origins = {action.meshferry.file_format for action in actions} - {""}
+        found = {own.name: own for own in (of_same_family(target, extension, origin) for origin in origins)}
+        if len(found) == 1:
+            return next(iter(found.values()))
+        return _known_by([bone.name for thing in armatures for bone in thing.data.bones], extension) or target
 
     def _part(
         self, part: BlendPart, outcome: Outcome, job: ConversionJob, target: Format, given: Mapping[str, Any]
@@ -108,12 +131,21 @@ class FromBlender:
 
 def _note_other_format(scene: Scene, target: Format, extension: str) -> None:
     """Note that another format of the same extension knows the joints of the scene, and how to choose it."""
-    joints = [joint.name for skeleton in scene.skeletons for joint in skeleton.joints]
-    for other in FORMATS:
-        knows = other.capabilities.knows_joint
-        if other is target or knows is None or extension not in other.written_extensions:
-            continue
-        if sum(map(knows, joints)) > max(len(joints) / 2, _COMMON_NAMES):
-            note = f"Written as {target.label}; --to {other.name} writes {other.label}, whose joints the armature has"
-            scene.notes.append(note)
-            scene.warnings.append(note)
+    other = _known_by([joint.name for skeleton in scene.skeletons for joint in skeleton.joints], extension)
+    if other is not None and other is not target:
+        note = f"Written as {target.label}; --to {other.name} writes {other.label}, whose joints the armature has"
+        scene.notes.append(note)
+        scene.warnings.append(note)
+
+
+def _known_by(joints: Sequence[str], extension: str) -> Format | None:
+    """Return the format of an extension that knows most of the joints by name, or None."""
+    for known in _formats_of(extension):
+        knows = known.capabilities.knows_joint
+        if knows is not None and sum(map(knows, joints)) > max(len(joints) / 2, _COMMON_NAMES):
+            return known
+    return None
+
+
+def _formats_of(extension: str) -> list[Format]:
+    return [known for known in FORMATS if extension in known.written_extensions]

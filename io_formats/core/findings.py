@@ -96,8 +96,7 @@ def with_allowed(
     """
     return [
         replace(finding, severity=Severity.WARNING)
-        if finding.allowed_by
-        and (is_same_format or options.get(finding.allowed_by) or finding.file_name in file_names)
+        if finding.allowed_by and (is_same_format or options.get(finding.allowed_by) or finding.file_name in file_names)
         else finding
         for finding in findings
     ]

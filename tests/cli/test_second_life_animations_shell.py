@@ -43,19 +43,53 @@ def test_anim_files_stay_in_their_family(meshferry: Any, arms: Path, tmp_path: P
         assert entry["format"] == kind
 
 
+def format_of(meshferry: Any, path: Path) -> str:
+    (entry,) = meshferry("inspect", "--json", path).entries
+    return str(entry["format"])
+
+
 @pytest.mark.needs_bpy
-def test_anim_from_blender_names_the_other_format(meshferry: Any, arms: Path, tmp_path: Path) -> None:
-    """From other formats an .anim file is one of UNIGINE, as in earlier versions."""
+def test_anim_from_blend_files_stays_in_the_family_of_the_animation(meshferry: Any, arms: Path, tmp_path: Path) -> None:
     blend = tmp_path / "arms.blend"
     assert meshferry("convert", arms, blend).status == 0
-    done = meshferry("convert", blend, tmp_path / "unigine.anim")
-    (entry,) = meshferry("inspect", "--json", tmp_path / "unigine.anim").entries
-    assert (done.status, entry["format"]) == (0, "unigine_animation")
-    assert "Written as UNIGINE Animation; --to second_life_animation writes Second Life Animation" in done.err
-    assert "1 set of playback settings not carried over: 'arms'" in done.err
-    done = meshferry("convert", blend, "--to", "second_life_animation", "-o", tmp_path / "own")
+    done = meshferry("convert", blend, tmp_path / "out.anim")
     assert (done.status, "not carried over" in done.err, "Written as" in done.err) == (0, False, False)
-    assert (tmp_path / "own" / "arms.anim").read_bytes() == made.ARMS
+    assert (tmp_path / "out.anim").read_bytes() == made.ARMS
+    done = meshferry("convert", blend, "--to", "unigine_animation", "-o", tmp_path / "own")
+    assert "1 set of playback settings not carried over: 'arms'" in done.err
+    other = tmp_path / "own" / "arms.anim"
+    assert format_of(meshferry, other) == "unigine_animation"
+    assert meshferry("convert", other, tmp_path / "other.blend").status == 0
+    done = meshferry("convert", tmp_path / "other.blend", tmp_path / "other.anim")
+    assert format_of(meshferry, tmp_path / "other.anim") == "unigine_animation"
+    assert "Written as UNIGINE Animation; --to second_life_animation writes Second Life Animation" in done.err
+
+
+@pytest.mark.needs_bpy
+@pytest.mark.parametrize("joints", ["second_life", "unigine"])
+@pytest.mark.parametrize("origin", ["both", "unknown"])
+def test_the_joints_decide_if_the_origin_does_not(
+    meshferry: Any, arms: Path, tmp_path: Path, clean_blender: Any, joints: str, origin: str
+) -> None:
+    """Files of version 0.2.0 do not store the format of their actions."""
+    bpy = clean_blender
+    assert bpy.ops.import_scene.second_life(filepath=str(arms)) == {"FINISHED"}
+    (action,) = bpy.data.actions
+    assert action.meshferry.file_format == "second_life_animation"
+    action.meshferry.property_unset("file_format")
+    if origin == "both":
+        action.meshferry.file_format = "unigine_animation"
+        other = action.copy()
+        other.use_fake_user = True
+        other.name = other.meshferry.clip_name = "other"
+        other.meshferry.file_format = "second_life_animation"
+    if joints == "unigine":
+        for bone in bpy.data.armatures[0].bones:
+            bone.name = f"Bip{bone.name}"
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "a.blend"))
+    done = meshferry("convert", tmp_path / "a.blend", "--to", "anim", "-o", tmp_path / "out", "--clip-names", "arms")
+    (written,) = (tmp_path / "out").iterdir()
+    assert (done.status, format_of(meshferry, written)) == (0, f"{joints}_animation")
 
 
 def test_errors_of_a_file_do_not_prevent_writing_it_again(meshferry: Any, tmp_path: Path) -> None:
