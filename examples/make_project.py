@@ -610,7 +610,7 @@ def write_meshes(project: Project) -> dict[str, str]:
         fbx = f"models/{name}.fbx"
         references[name] = project.runtime(fbx, f"{name}.mesh", content, is_primary=False)
         named = {surface.partition("_lod_")[0] for surface in surfaces}
-        pairs = ";".join(f"{surface},{_material_of(surface)}" for surface in sorted(named))
+        pairs = ",".join(f"{surface},{_material_of(surface)}" for surface in sorted(named))
         project.meta(fbx, "fbx", [(f"{name}.mesh", references[name], 2)], material_guids=pairs)
     return references
 

@@ -14,6 +14,9 @@ _ANY_GUID = re.compile(rb"[0-9a-f]{40}")
 _OWN_GUIDS = (re.compile(rb'<runtime id="([0-9a-f]{40})"'), re.compile(rb"<guid>([0-9a-f]{40})<"))
 """Where the editor writes the GUIDs of an asset and its runtimes. Patterns that begin with plain text are ten times as
 fast as the general one."""
+_MATERIAL = re.compile(r",\s*([0-9a-f]{40})\s*(?:[,;]|\Z)")
+"""The GUID after the name of a material, which may contain commas, with the separator before the next name. That is a
+comma; projects made by the example of version 0.2 have semicolons."""
 _PRIMARY = "1"
 _ITSELF = "0"
 
@@ -40,7 +43,7 @@ class AssetMeta:
     is_green_inverted: bool = False
     """Whether the import inverted the green channel, so that the source image has green up."""
     materials: dict[str, str] = field(default_factory=dict)
-    """GUIDs of the materials of a container's surfaces by name."""
+    """GUIDs of the materials of a container's surfaces by name, in which the editor turns A to Z into a to z."""
 
     @property
     def primary(self) -> Runtime | None:
@@ -80,7 +83,6 @@ def parse_asset_meta(data: bytes) -> AssetMeta:
     listed = [runtime.attrib for runtime in root.iterfind("runtimes/runtime")]
     own = next((runtime.get("id", "") for runtime in listed if runtime.get("link") == _ITSELF), "")
     values = {found.get("name", ""): found.text or "" for found in root.iterfind("parameters/parameter")}
-    pairs = (pair.rpartition(",") for pair in values.get("material_guids", "").split(";"))
     return AssetMeta(
         guid=own or stated,
         stated_guid=stated,
@@ -91,8 +93,18 @@ def parse_asset_meta(data: bytes) -> AssetMeta:
             if runtime.get("link") != _ITSELF
         ),
         is_green_inverted=values.get("invert_g", "").strip() == "1",
-        materials={name: guid.strip() for name, comma, guid in pairs if comma},
+        materials=_materials(values.get("material_guids", "")),
     )
+
+
+def _materials(text: str) -> dict[str, str]:
+    """Parse ``name,GUID,name,GUID``."""
+    found: dict[str, str] = {}
+    start = 0
+    for match in _MATERIAL.finditer(text):
+        found[text[start : match.start()]] = match[1]
+        start = match.end()
+    return found
 
 
 def parse_runtime_meta(data: bytes) -> RuntimeMeta:

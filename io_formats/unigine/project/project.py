@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from ...core.errors import FormatError
@@ -25,6 +26,8 @@ IMAGES = (".png", ".tga", ".jpg", ".jpeg", ".tif", ".tiff", ".psd", ".dds", ".ex
 _CONTAINERS = (".fbx", ".glb", ".gltf", ".obj", ".dae", ".stl")
 """Extensions of assets of several runtimes, which have names inside the asset."""
 _GUID_LENGTH = 40
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+"""What the editor does to the names of materials in containers."""
 
 
 class Project:
@@ -211,8 +214,7 @@ class Project:
             plain = without_level(surface)
             reference = (
                 (used[surface].most_common(1)[0][0] if surface in used else None)
-                or stated.get(surface)
-                or stated.get(plain)
+                or next((stated[name] for name in _stated_names(surface, plain) if name in stated), None)
                 or self._materials.by_name(surface)
                 or self._materials.by_name(plain)
             )
@@ -245,6 +247,11 @@ class Project:
     def _find_uses(self) -> list[Any]:
         unreadable: dict[str, str] = {}
         return [uses_of_meshes(self.files, self._projects.check, unreadable), unreadable]
+
+
+def _stated_names(surface: str, plain: str) -> list[str]:
+    """Return the names that a container may state for a surface."""
+    return [surface, surface.translate(_LOWER), plain, plain.translate(_LOWER)]
 
 
 def _joined(uses: Iterable[SurfaceUses]) -> SurfaceUses:

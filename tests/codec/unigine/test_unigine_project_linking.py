@@ -11,7 +11,7 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.disk import rooted_files
 from meshferry.io_formats.registry import UNIGINE_MESH
-from meshferry.io_formats.unigine.project import project
+from meshferry.io_formats.unigine.project import metas, project
 from unigine_projects import asset_meta, guid, material, mesh_node, runtime_path, scene, write_project
 
 MESH, OAK, BIRCH, FBX = guid(1), guid(2), guid(3), guid(4)
@@ -130,8 +130,17 @@ def test_a_mesh_without_a_meta_is_found_by_the_table(tmp_path: Path) -> None:
     assert read(data / "Props/lamp.mesh").nodes[0].mesh.materials == ["oak"]
 
 
-def test_materials_of_a_container_hold_for_all_levels(tmp_path: Path) -> None:
-    meta = asset_meta(FBX, "fbx", {guid(8): "lamp.node", MESH: "lamp.mesh"}, material_guids=f"Fa;x,{BIRCH};Face,{OAK}")
+@pytest.mark.parametrize(
+    "stated",
+    [
+        f"other,{BIRCH},face,{OAK}",
+        f"face,{OAK},other,{BIRCH}",
+        f"Fa;x,{BIRCH};Face,{OAK}",  # as in projects made by the example of version 0.2
+        f"Face,{OAK},face,{BIRCH}",
+    ],
+)
+def test_materials_of_a_container_hold_for_all_levels(tmp_path: Path, stated: str) -> None:
+    meta = asset_meta(FBX, "fbx", {guid(8): "lamp.node", MESH: "lamp.mesh"}, material_guids=stated)
     files = {"lamp.fbx.meta": meta, runtime_path(MESH, "mesh"): FACE, "oak.mat": material(OAK, base=BASE)}
     data = write_project(tmp_path / "data", files)
     from meshferry.io_formats.unigine.project.folders import open_project
@@ -139,9 +148,15 @@ def test_materials_of_a_container_hold_for_all_levels(tmp_path: Path) -> None:
     path = data / runtime_path(MESH, "mesh")
     project = open_project(path, Projects())
     assert project is not None
-    names = ["Face", "Face_lod_0", "Face_LOD_12", "oak_lod_1", "other"]
-    found = project.materials_of_mesh(path, names)
+    found = project.materials_of_mesh(path, ["Face", "Face_lod_0", "Face_LOD_12", "oak_lod_1", "none"])
     assert found == {"Face": OAK, "Face_lod_0": OAK, "Face_LOD_12": OAK, "oak_lod_1": OAK}
+
+
+def test_names_of_materials_of_a_container_may_have_commas() -> None:
+    """The second name is a GUID, too, and the last pair has no separator after it."""
+    stated = f"Старое, дерево; 2,{OAK},{guid(9)},{BIRCH},none,,{OAK}"
+    meta = metas.parse_asset_meta(asset_meta(FBX, "fbx", {}, material_guids=stated).encode())
+    assert meta.materials == {"Старое, дерево; 2": OAK, guid(9): BIRCH, "none,": OAK}
 
 
 def test_processes_share_what_they_find_out(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

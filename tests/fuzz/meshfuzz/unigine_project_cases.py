@@ -57,7 +57,7 @@ def _meta(rng: random.Random) -> str:
         f'<runtime id="{rng.choice(_GUIDS)}" name="{rng.choice(_PATHS)}" link="{rng.choice("0012x")}"/>'
         for _ in range(rng.randrange(4))
     )
-    materials = ";".join(f"{rng.choice(_WORDS)},{reference(rng)}" for _ in range(rng.randrange(3)))
+    materials = rng.choice(",,,;").join(f"{rng.choice(_WORDS)},{reference(rng)}" for _ in range(rng.randrange(3)))
     root = "asset" if rng.random() < 0.95 else "x"
     return (
         f"<{root}><guid>{rng.choice(_GUIDS)}</guid><type>fbx</type><runtimes>{runtimes}"
