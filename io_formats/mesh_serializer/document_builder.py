@@ -172,6 +172,7 @@ class DocumentBuilder:
         return rounded if stored is None else np.where(as_stored[:, None], stored, rounded)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def is_on_grid(values: FloatArray, domain: FloatArray) -> bool:
     """Return whether all values (n, k) are steps of a range (2, k), within the accuracy of single precision."""
     extent = domain[1].astype(np.float64) - domain[0]

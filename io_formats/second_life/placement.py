@@ -155,6 +155,7 @@ def is_as_imported(model: Model) -> bool:
     return any(surface.position_domain is not None for surface in model.mesh.surfaces)
 
 
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")
 def placement_of(model: Model, *, as_imported: bool = False, warn: Warn = unheard) -> Placement:
     """Return the placement of a model's unit cube: the box of its highest level, enlarged if other parts exceed it.
 

@@ -110,6 +110,15 @@ def test_what_no_file_can_hold_is_refused() -> None:
         written(scene_of(endless))
 
 
+@pytest.mark.filterwarnings("error")
+def test_ranges_of_the_largest_numbers_give_no_numpy_warnings() -> None:
+    most = float(np.finfo(np.float32).max)
+    mesh = grid(3, 3)
+    mesh.uvs[0].values[:] = np.resize((0, most), mesh.uvs[0].values.shape)
+    mesh.surfaces = [Surface("", uv_domain=(0, 0, most, most))]
+    assert list(written(scene_of(mesh)).uv_bounds) == [0, most, 0, most]
+
+
 def test_broken_uvs_and_normals_are_mended() -> None:
     mesh = grid(3, 3)
     mesh.uvs[0].values[4] = (math.nan, 0.5)

@@ -464,6 +464,14 @@ def test_an_object_without_size_is_refused() -> None:
         written(model(box((0, 0, 0), (1, 1, 1)), scale=(1.0, 0.0, 1.0)))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [0.0, 3e38, float("inf"), float("nan")])
+def test_objects_without_usable_size_are_checked_without_numpy_warnings(scale: float) -> None:
+    scene = model(box((0, 0, 0), (1, 0, 1)), scale=(1.0, scale, 1.0))
+    scene.nodes.append(replace(scene.nodes[0], name="Shape", role=sc.Role.PHYSICS, shape_of=0))
+    assert SECOND_LIFE_MESH.check_scene(scene)
+
+
 def test_an_asset_is_one_model() -> None:
     scene = model(box((0, 0, 0), (1, 1, 1)))
     scene.nodes.append(replace(scene.nodes[0], name="Second"))
