@@ -16,6 +16,7 @@ from ..blender_data.node_marks import MARK, set_own_node
 from ..io_formats.core.findings import Fix
 from ..io_formats.registry import Format, by_name
 from .import_base import leave_edit_mode
+from .object_scale import apply_scale, scale_refusal
 from .reporting import report
 from .translations import classes_factory, rpt_
 
@@ -122,21 +123,7 @@ def refusal(fix: Fix, block: Any) -> str:
         return rpt_("linked from another file")
     if fix in _OF_MESHES and block.type != "MESH":
         return rpt_("not a mesh")
-    return _scale_refusal(block) if fix is Fix.APPLY_SCALE else ""
-
-
-def _scale_refusal(item: Any) -> str:
-    """Return why applying the scale of an object would change more than its mesh."""
-    if item.data.users - item.data.use_fake_user > 1:
-        return rpt_("its mesh is shared with other objects; make it a single user first")
-    keys = item.data.shape_keys
-    if item.animation_data is not None or (keys is not None and keys.animation_data is not None):
-        return rpt_("it is animated; apply the scale by hand")
-    if item.parent is not None or item.children or armature_of(item) is not None or len(item.constraints):
-        return rpt_("it has a parent, children, an armature or constraints; apply the scale by hand")
-    if len(item.modifiers):
-        return rpt_("its modifiers depend on the scale; apply the scale by hand")
-    return ""
+    return scale_refusal(block) if fix is Fix.APPLY_SCALE else ""
 
 
 def rename_material(material: Any, name: str) -> None:
@@ -177,20 +164,8 @@ def _mark_node(_target: Format, item: Any) -> str:
 
 
 def _apply_scale(_target: Format, item: Any) -> str:
-    """Apply the scale and keep the faces' outside; Blender before 5 flips those of mirrored objects."""
-    scale = np.array(item.scale)
-    data = item.data
-    before = _first_normal(data) * np.sign(scale)
-    context = {"object": item, "active_object": item, "selected_objects": [item], "selected_editable_objects": [item]}
-    with bpy.context.temp_override(**context):
-        bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
-    if scale.prod() < 0 and float(before @ _first_normal(data)) < 0:
-        data.flip_normals()
+    apply_scale(item)
     return ""
-
-
-def _first_normal(data: Any) -> Any:
-    return np.array(data.polygons[0].normal) if len(data.polygons) else np.zeros(3)
 
 
 _FIXES: Mapping[Fix, Callable[[Format, Any], str]] = {

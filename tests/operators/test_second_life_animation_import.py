@@ -55,9 +55,11 @@ def test_the_active_avatar_gets_the_animation(clean_blender: Any, tmp_path: Path
     assert keyed_bones(active_action(rig)) == {"mShoulderLeft", "mElbowLeft"}
 
 
-def test_without_an_avatar_there_is_a_new_one(clean_blender: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("family", ["second_life", "unigine"])
+def test_without_an_avatar_there_is_a_new_one(clean_blender: Any, tmp_path: Path, family: str) -> None:
+    """Whichever menu entry is used: the content decides."""
     bpy = clean_blender
-    bpy.ops.import_scene.second_life(filepath=str(bent(tmp_path / "wave.anim", b"mShoulderLeft")))
+    getattr(bpy.ops.import_scene, family)(filepath=str(bent(tmp_path / "wave.anim", b"mShoulderLeft")))
     (rig,) = armatures(bpy)
     assert len(rig.data.bones) == 133
     assert active_action(rig).name == "wave"

@@ -175,6 +175,47 @@ def test_binding_keeps_the_place_of_an_object_and_what_is_not_of_the_avatar(clea
     assert max((vertex.co - co).length for vertex, co in zip(seen.data.vertices, rest, strict=True)) < 1e-5
 
 
+@pytest.mark.parametrize("scale", [(1.0, 1.1, 0.9), (-1.0, 1.0, 1.0)])
+@pytest.mark.parametrize("trouble", ["", "modifier", "bound"])
+def test_an_uneven_scale_is_applied_or_named(clean_blender, avatar, shirt, capfd, scale, trouble):
+    bpy = clean_blender
+    if trouble == "modifier":
+        shirt.modifiers.new("Bevel", "BEVEL")
+    if trouble == "bound":
+        bpy.ops.object.second_life_bind()
+    shirt.scale = scale
+    bpy.context.view_layer.update()
+    before = np.sort([tuple(shirt.matrix_world @ vertex.co) for vertex in shirt.data.vertices], axis=0)
+    level = shirt.copy()
+    level.data, level.name = shirt.data.copy(), shirt.name + "_LOD1"
+    bpy.context.scene.collection.objects.link(level)
+    level.meshferry.lod, level.meshferry.lod_of = 1, shirt
+    capfd.readouterr()
+    assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+    said = capfd.readouterr().out
+    bpy.context.view_layer.update()
+    after = np.sort([tuple(shirt.matrix_world @ vertex.co) for vertex in shirt.data.vertices], axis=0)
+    np.testing.assert_allclose(after, before, atol=1e-6)
+    assert tuple(level.scale) == tuple(shirt.scale) == pytest.approx(scale if trouble == "modifier" else (1, 1, 1))
+    wanted = "to be applied by hand (Object > Apply > Scale)" if trouble == "modifier" else "uneven scale applied"
+    assert f"{wanted}: '{shirt.name}'" in said
+
+
+def test_check_applies_the_scale_of_a_bound_mesh(clean_blender, avatar, shirt):
+    bpy = clean_blender
+    bpy.ops.object.second_life_bind()
+    shirt.scale = (1.0, 1.1, 0.9)
+    bpy.context.view_layer.update()
+    weights = weights_of(shirt)
+    bpy.ops.export_scene.second_life_check()
+    found = bpy.context.window_manager.meshferry_check.findings
+    number = next(number for number, one in enumerate(found) if one.fix == "apply_scale")
+    assert bpy.ops.object.meshferry_finding_fix(index=number) == {"FINISHED"}
+    assert tuple(shirt.scale) == (1, 1, 1) and weights_of(shirt) == weights
+    bpy.ops.export_scene.second_life_check()
+    assert not any("scale" in finding.message for finding in found)
+
+
 def test_a_shirt_of_another_armature_changes_to_the_avatar(clean_blender, avatar, shirt, capfd):
     bpy = clean_blender
     bpy.ops.object.second_life_bind()

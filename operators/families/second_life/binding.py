@@ -18,6 +18,7 @@ from ....io_formats.core.messages import counted, listed
 from ....io_formats.second_life import skeleton_table
 from ....io_formats.second_life.faces import MOST_INFLUENCES
 from ...import_base import leave_edit_mode
+from ...object_scale import apply_scale, is_even, scale_refusal
 from ...translations import CONTEXT, classes_factory, rpt_
 from .avatar_joints import chosen_avatar, known_bones
 
@@ -77,6 +78,8 @@ class NeedsMeshes:
         items = [item for model in models for item in model]
         binding.require_bindable(items, avatar)
         bindings = find()
+        scaled, unscaled = apply_scales(models)
+        update_worlds(bpy.context, items)
         released = binding.apply(bindings, avatar, set(known_bones(avatar)))
         used = sorted({name for weights in bindings.values() for name in weights.used})
         deform_bones.switch_on(avatar, used)
@@ -87,6 +90,10 @@ class NeedsMeshes:
             parts.append(f"{counted(without, 'vertex has', 'vertices have')} no weights")
         if released:
             parts.append(f"{counted(released, 'object was', 'objects were')} bound to another armature before")
+        if scaled:
+            parts.append(f"uneven scale applied: {listed(scaled, 3)}")
+        if unscaled:
+            parts.append(f"uneven scale, to be applied by hand (Object > Apply > Scale): {listed(unscaled, 3)}")
         return "; ".join(parts)
 
 
@@ -270,6 +277,25 @@ class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
             joint_weights.write(item, after, joints)
         changed = f"{counted(vertices, 'vertex', 'vertices')} changed, {counted(groups, 'vertex group')} removed"
         return f"{listed([model[0].name for model in models], 3)}: {changed}"
+
+
+def apply_scales(models: Models) -> tuple[list[str], list[str]]:
+    """Apply uneven scales of models and their levels, which the check warns about.
+
+    Return the names of the changed models, and of those whose scale cannot be applied safely. Objects as imported stay
+    unchanged, since their scale is the size of the unit cube in the file.
+    """
+    uneven = [
+        model
+        for model in models
+        if any(
+            not is_even(item.scale) and not any(kept.has_domains for kept in item.meshferry.surfaces) for item in model
+        )
+    ]
+    safe = [model for model in uneven if not any(map(scale_refusal, model))]
+    for item in (item for model in safe for item in model):
+        apply_scale(item)
+    return [model[0].name for model in safe], [model[0].name for model in uneven if model not in safe]
 
 
 def weighted_bones(avatar: Any) -> list[str]:
