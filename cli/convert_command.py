@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..blender_data.importing.import_options import MATERIAL_LIBRARY
 from ..io_formats.core.errors import MeshferryError
@@ -15,16 +17,20 @@ from .conversions.clip_choice import ClipChoice
 from .conversions.conversion import Conversion
 from .conversions.conversion_arguments import (
     add_conversion_arguments,
+    given_conversion,
     require_known_options,
     require_usable_paths,
     settings_of,
     useless_options,
 )
-from .conversions.convert_plan import plan_conversions
+from .conversions.convert_plan import ConversionPlan, plan_conversions
 from .conversions.file_naming import FileNames
 from .conversions.outcomes import Outcome
 from .conversions.scene_writing import EMBEDDED
 from .reporting import Reporter, grouped, printable, summary
+
+if TYPE_CHECKING:
+    from .batch.workers.conversion_worker import ConversionWorker
 
 _DESCRIPTION = """\
 Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .obj, .ply and .usd files.
@@ -46,7 +52,7 @@ Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .o
 A folder gives whatever can become the target: meshes where meshes are written, and animations where those are; a mesh
 and the animation of its name become one .blend file, or one of Blender's other formats. --to takes a format's name,
 too. What the target cannot hold is reported. Conversions between the formats of Meshferry need no Blender.
-Files of the same name are replaced, inputs never. A bad file does not stop the rest.
+Files of the same name are replaced, inputs never. A bad file does not stop the rest, even if Blender crashes on it.
 Exit status: 0 all converted, 1 any failed, 2 refused before anything was written; after Ctrl+C 130, after SIGTERM 143,
 after SIGHUP 129.
 """
@@ -98,12 +104,17 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     for text in useless_options(arguments, plan):
         reporter.warn("convert", text)
     failed = reporter.fail_inputs("input", plan.problems)
-    with BlendSession(show_chatter=reporter.debug) as session:
-        conversion = Conversion(settings, session, FileNames(plan.taken), several=len(plan.jobs) > 1)
+    with contextlib.ExitStack() as stack:
+        session = stack.enter_context(BlendSession(show_chatter=reporter.debug))
+        names = FileNames(plan.taken)
+        conversion = Conversion(settings, session, names, several=len(plan.jobs) > 1)
+        importer: Conversion | ConversionWorker = conversion
+        if _is_isolated(plan, reporter):
+            importer = stack.enter_context(_worker(arguments, plan, conversion, names, reporter))
         for job in plan.jobs:
             failed_sources = set()
             interruption.check()
-            for outcome in conversion.run(job):
+            for outcome in (importer if job.uses_importer else conversion).run(job):
                 _report(outcome, reporter, dry_run=settings.dry_run)
                 if outcome.problem is not None:
                     failed_sources.add(outcome.source)
@@ -115,6 +126,23 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     if not failed:
         failed += _unknown_clips(settings.clips, reporter)
     return 1 if failed else 0
+
+
+def _is_isolated(plan: ConversionPlan, reporter: Reporter) -> bool:
+    """Return whether a crash of one of Blender's own importers would lose more than the only file of this run."""
+    sources = [source for job in plan.jobs for source in job.sources]
+    return any(job.uses_importer for job in plan.jobs) and (len(sources) > 1 or reporter.as_json)
+
+
+def _worker(
+    arguments: argparse.Namespace, plan: ConversionPlan, conversion: Conversion, names: FileNames, reporter: Reporter
+) -> ConversionWorker:
+    """Return the process for sources of Blender's own importers."""
+    from .batch.workers.conversion_messages import RunSetup  # only runs with several such files load it
+    from .batch.workers.conversion_worker import ConversionWorker
+
+    setup = RunSetup(given_conversion(arguments), arguments.dry_run, len(plan.jobs) > 1, sys.path)
+    return ConversionWorker(setup, conversion, names, shows_log=reporter.debug)
 
 
 def _unknown_clips(clips: ClipChoice, reporter: Reporter) -> int:

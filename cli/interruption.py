@@ -92,6 +92,16 @@ def ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def accept_forwarded() -> None:
+    """Set the flag on SIGINT again, after :func:`ignore`: the other process forwards requests."""
+    signal.signal(signal.SIGINT, _flag.receive)
+
+
+def is_requested() -> bool:
+    """Return whether termination was requested."""
+    return bool(_flag.number)
+
+
 def check() -> None:
     """Raise KeyboardInterrupt if termination was requested; called between two files."""
     if _flag.number:

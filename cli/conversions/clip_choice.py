@@ -6,7 +6,7 @@ import argparse
 import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...io_formats.core.errors import MeshferryError
 
@@ -54,6 +54,17 @@ class ClipChoice:
             if clip.name in self.new_names:
                 self._renamed.add(clip.name)
             clip.name = name
+
+    def state(self) -> dict[str, Any]:
+        """Return what the choices have met so far, for :meth:`add_state` of another process."""
+        seen = list(self._seen) if self.new_names else []  # only errors about renamings list them
+        return {"one_scene": self.one_scene, "renamed": list(self._renamed), "seen": seen}
+
+    def add_state(self, state: Mapping[str, Any]) -> None:
+        """Add what the choices have met in another process."""
+        self.one_scene = state["one_scene"]
+        self._renamed.update(state["renamed"])
+        self._seen.update(dict.fromkeys(state["seen"]))
 
     def is_renamed(self, name: str) -> bool:
         """Return whether this is the new name of a renamed animation."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...io_formats import api
@@ -29,14 +30,30 @@ PLACES_MODELS = "It places models of other files; convert it to .blend, .glb or 
 
 
 class Conversion:
-    """Runs the conversion jobs of one run. A failed file gives an outcome with a problem; the others continue."""
+    """Runs the conversion jobs of one run. A failed file gives an outcome with a problem; the others continue.
 
-    def __init__(self, settings: Settings, session: BlendSession, names: FileNames, *, several: bool) -> None:
-        self._settings = settings
+    Parameters
+    ----------
+    several:
+        Whether the run has several jobs.
+    on_source:
+        Called with each source that is imported into a Blender file with others, and with None before that is written.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        session: BlendSession,
+        names: FileNames,
+        *,
+        several: bool,
+        on_source: Callable[[Path | None], None] | None = None,
+    ) -> None:
+        self.settings = settings
         self._writer = SceneWriter(settings, names)
         settings.clips.one_scene = not several
         self._from_blender = FromBlender(settings, session, names, self._writer)
-        self._into_blender = IntoBlender(settings, session, self._writer)
+        self._into_blender = IntoBlender(settings, session, self._writer, on_source)
 
     def run(self, job: ConversionJob) -> Iterator[Outcome]:
         """Run one job; yield an outcome for each file read or written."""
@@ -63,21 +80,21 @@ class Conversion:
         for other in added:
             other.attempt(lambda other=other: self._adopt(scene, other))  # type: ignore[misc]
         yield from added
-        if self._settings.strict and any(other.problem is not None for other in added):
+        if self.settings.strict and any(other.problem is not None for other in added):
             outcome.problem = ExportError(ANOTHER_FAILED)
         if not job.is_named:
             target = of_same_family(target, job.target.suffix, scene.format)
-        if outcome.attempt(self._settings.clips.require_now):
+        if outcome.attempt(self.settings.clips.require_now):
             yield from self._writer.write(scene, outcome, job, target)
         else:
             yield outcome
 
     def _read(self, outcome: Outcome, content: bytes | None = None) -> Scene:
         with interruption.raising():
-            scene = api.read_scene(outcome.source, self._settings.read_options, data=content)
+            scene = api.read_scene(outcome.source, self.settings.read_options, data=content)
         if scene.placement is not None:
             raise ExportError(PLACES_MODELS)
-        self._settings.clips.apply(scene)
+        self.settings.clips.apply(scene)
         outcome.facts = scene_facts(scene)
         return scene
 
@@ -85,4 +102,4 @@ class Conversion:
         """Add the animations of another file to a scene."""
         read = self._read(other)
         said = [*read.warnings, *adopt_clips(scene, read)]
-        other.tell(said, said, strict=self._settings.strict)
+        other.tell(said, said, strict=self.settings.strict)

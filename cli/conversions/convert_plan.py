@@ -35,6 +35,12 @@ class ConversionJob:
     content: bytes | None = None
     """The content of the first source if it was read already, for example from an archive."""
 
+    @property
+    def uses_importer(self) -> bool:
+        """Whether Blender's own importers read any of the sources, other than .blend files."""
+        found = map(blender_formats.by_path, self.sources)
+        return any(known is not None and not known.is_blend for known in found)
+
 
 @dataclass(frozen=True)
 class ConversionPlan:

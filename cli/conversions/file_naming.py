@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...io_formats.disk.file_names import PathTable, cautious_key
+from ..inputs import file_key
 
 
 class FileNames:
@@ -20,6 +22,7 @@ class FileNames:
     def __init__(self, taken: PathTable[Any]) -> None:
         self._taken = taken
         self._given: set[str] = set()
+        self._companions: PathTable[str] = PathTable()
 
     def of_part(self, own: Path, target: Path, name: str) -> Path:
         """Return and reserve the path of one of several files that a source becomes, such as ``crate.lid.mesh``.
@@ -52,3 +55,28 @@ class FileNames:
     def take(self, path: Path) -> None:
         """Reserve a path."""
         self._taken.add(path, path)
+
+    def claim(self, companions: Mapping[Path, str]) -> list[Path]:
+        """Reserve the companion files of a set, and return none; or return those that belong to other files of the run.
+
+        Parameters
+        ----------
+        companions:
+            Paths, such as that of a texture that several sets share, with text that is the same for equal content.
+        """
+        clashing = [path for path, content in companions.items() if not self._is_free(path, content)]
+        if not clashing:
+            for path, content in companions.items():
+                self.take(path)
+                self._companions.add(path, content)
+        return clashing
+
+    def _is_free(self, path: Path, content: str) -> bool:
+        """Return whether a companion file may have a path: it is not reserved, or for the same content."""
+        there = self._companions.find(path)
+        return there == content if there is not None else content == copy_of(path) or not self.is_taken(path)
+
+
+def copy_of(path: Path) -> str:
+    """Return the text of :meth:`FileNames.claim` for a copy of a file on disk."""
+    return f"copy of {file_key(path)}"

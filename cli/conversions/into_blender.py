@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION, ImportOptions
@@ -47,10 +49,16 @@ class _Work:
 class IntoBlender:
     """Imports sources into an empty Blender file and writes it."""
 
-    def __init__(self, settings: Settings, session: BlendSession, writer: SceneWriter) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        session: BlendSession,
+        writer: SceneWriter,
+        on_source: Callable[[Path | None], None] | None = None,
+    ) -> None:
         self._settings = settings
         self._session = session
-        self._writer = writer
+        self._on_source = on_source
         self._part_writer = PartWriter(settings, session, writer)
 
     def run(self, job: ConversionJob, target: BlenderFormat) -> list[Outcome]:
@@ -71,6 +79,8 @@ class IntoBlender:
         order = sorted(outcomes, key=_comes_later) if len(outcomes) > 1 else outcomes
         for outcome in order:
             interruption.check()
+            if self._on_source is not None:
+                self._on_source(outcome.source)
             content = job.content if outcome is outcomes[0] else None
             outcome.attempt(lambda outcome=outcome, content=content: self._add(outcome, content, work))  # type: ignore[misc]
         good = [outcome for outcome in outcomes if outcome.problem is None]
@@ -79,6 +89,8 @@ class IntoBlender:
         if self._settings.strict and len(good) < len(outcomes):
             _all_failed(good, ExportError(ANOTHER_FAILED))
             return outcomes
+        if self._on_source is not None:
+            self._on_source(None)
         saved = Outcome(job.sources[0], job.target)
         if saved.attempt(lambda: self._save(saved, work, good)):
             good[0].add(saved.warnings)

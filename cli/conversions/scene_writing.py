@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,11 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.atomic_write import make_folder
-from ...io_formats.disk.file_names import PathTable
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import Format, by_name
-from ..inputs import file_key
 from ..scene_facts import scene_facts
 from .convert_plan import ConversionJob
-from .file_naming import FileNames
+from .file_naming import FileNames, copy_of
 from .outcomes import Outcome, Settings
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ class SceneWriter:
     def __init__(self, settings: Settings, names: FileNames) -> None:
         self._settings = settings
         self._names = names
-        self._members: PathTable[OutputFile] = PathTable()
-        """Companion files written so far, such as a texture that several sets share."""
 
     def write(self, scene: Scene, outcome: Outcome, job: ConversionJob, target: Format) -> Iterator[Outcome]:
         """Write the file or the files that a scene becomes; yield an outcome for each."""
@@ -120,23 +117,14 @@ class SceneWriter:
         ExportError
             The run reads one of the files, or writes it for another set with different content.
         """
-        beside = {_path_beside(target, output.name): output for output in outputs[:-1]}
-        clashing = []
-        for path, output in beside.items():
-            member = self._members.find(path)
-            if member is not None:
-                clashing += [path.name] if not _is_same(member, output) else []
-            elif self._names.is_taken(path) and not (output.copy_of and file_key(output.copy_of) == file_key(path)):
-                clashing.append(path.name)
+        beside = {_path_beside(target, output.name): _content_text(output) for output in outputs[:-1]}
+        clashing = self._names.claim(beside) if beside else []
         if clashing:
             they = "It belongs" if len(clashing) == 1 else "They belong"
             raise ExportError(
-                f"{target} would also write {', '.join(clashing)}. {they} to other files of this run; rename one of "
-                "them or convert into another folder"
+                f"{target} would also write {', '.join(path.name for path in clashing)}. {they} to other files of this "
+                "run; rename one of them or convert into another folder"
             )
-        for path, output in beside.items():
-            self._names.take(path)
-            self._members.add(path, output)
         return [*beside, target]
 
     def _without_used(self, target: Path, outputs: Sequence[OutputFile]) -> list[OutputFile]:
@@ -172,11 +160,9 @@ def _path_beside(target: Path, name: str) -> Path:
     return path.with_suffix(target.suffix) if path.suffix.lower() == target.suffix.lower() else path
 
 
-def _is_same(one: OutputFile, other: OutputFile) -> bool:
-    """Return whether two files of sets have the same content."""
-    if one.copy_of is not None and other.copy_of is not None:
-        return file_key(one.copy_of) == file_key(other.copy_of)
-    return one.copy_of is None and other.copy_of is None and one.data == other.data
+def _content_text(output: OutputFile) -> str:
+    """Return a text that is the same for files with the same content."""
+    return hashlib.blake2b(output.data).hexdigest() if output.copy_of is None else copy_of(output.copy_of)
 
 
 def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:

@@ -27,6 +27,7 @@ from ...conversions.conversion import Conversion
 from ...conversions.conversion_arguments import add_conversion_arguments, settings_of
 from ...conversions.convert_plan import ConversionJob, is_format_name, known_kind
 from ...conversions.file_naming import FileNames
+from ...conversions.outcomes import Settings
 from ...inputs import file_key
 from ...reporting import cause, plain
 from ..plan import PlannedNames
@@ -64,11 +65,9 @@ class Converter:
     """Converter of tasks. All tasks share one Blender, which is loaded when the first one needs it."""
 
     def __init__(self, setup: Setup, session: BlendSession) -> None:
-        parser = _Parser(allow_abbrev=False)
-        add_conversion_arguments(parser)
         self._output = Path(setup.output).absolute()
         projects = Projects(is_fixed=True, store=self._output / STATE_FOLDER / PROJECTS_FOLDER)
-        self._settings = replace(settings_of(parser.parse_args(setup.argv)), projects=projects)
+        self._settings = replace(parse_settings(setup.argv), projects=projects)
         self._format = known_kind(setup.extension)[1]
         self._is_named = is_format_name(setup.extension)
         self._roots = tuple(Path(root) for root in setup.roots)
@@ -171,11 +170,24 @@ class PartNames(FileNames):
         return target in self._index or source in self._index or super().is_taken(path)
 
 
+def parse_settings(argv: Sequence[str]) -> Settings:
+    """Return the settings of :func:`given_conversion`.
+
+    Raises
+    ------
+    MeshferryError
+        An option is unknown, since the worker is of another version, or a file that it names is missing.
+    """
+    parser = _Parser(allow_abbrev=False)
+    add_conversion_arguments(parser)
+    return settings_of(parser.parse_args(argv))
+
+
 class _Parser(argparse.ArgumentParser):
     """Argument parser that raises its errors, so that the driver can report them."""
 
     def error(self, message: str) -> NoReturn:
-        raise MeshferryError(f"A worker refuses the options of the batch: {message}")
+        raise MeshferryError(f"A worker refuses the options: {message}")
 
 
 def _content_and_hash(source: Path, loaded: LoadedTask) -> tuple[bytes | None, str]:

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from ...reporting import plain
 from ..tasks import LoadedTask, Result, Status, Task, TaskKind
 
 TIME_LIMIT = 600.0
 """Default time limit of a file in seconds."""
 _RESULT = ("hash", "outputs", "warnings", "facts", "error", "seconds")
 _SIZE = "content_size"
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
+_to_json = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 
 
 @dataclass(frozen=True, slots=True)

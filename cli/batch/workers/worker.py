@@ -9,6 +9,7 @@ even during a conversion. Blender must run in the main thread.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import faulthandler
 import gc
@@ -17,12 +18,14 @@ import queue
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ....io_formats.disk.atomic_write import remove_folder
 from ... import environment, interruption
+from ...conversions.blend_files import BlendSession
 from ...reporting import cause, make_streams_safe
 from . import messages
 from .converting import Converter, ThreadLimitedSession
@@ -33,6 +36,7 @@ from .worker_process import FOLDER_PREFIX
 _BEYOND_LIMIT = 60.0
 """Seconds after the time limit of a task at which the process terminates itself. This is needed if it hangs in C code
 that blocks the reading thread, and the driver has been killed."""
+_Answer = Callable[[bytes], None]
 _Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes | None] | None]
 _NEW_OBJECTS = 50_000
 """Allocations between two runs of the garbage collector. The default of 700 takes 8% of the time of small files."""
@@ -77,6 +81,9 @@ def _read_requests(requests: BinaryIO, inbox: _Inbox) -> None:
     with contextlib.suppress(EOFError, OSError, ValueError):
         while True:
             header, content = messages.read(requests)
+            if "interrupt" in header:
+                _thread.interrupt_main()
+                continue
             if "stop" not in header:
                 inbox.put((header, content))
                 continue
@@ -102,25 +109,54 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
                 session.load()
         if (request := inbox.get()) is None:
             return
-        setup = Setup(**request[0])
-        try:
-            converter = Converter(setup, session)
-            converter.prepare()
-        except MeshferryError as problem:
-            is_missing = isinstance(problem, MissingLibraryError)
-            answer(messages.encode({"refused": cause(problem), "is_missing": is_missing}))
-            return
-        gc.collect()
-        gc.freeze()  # exclude modules and tables of options, which are never released, from later collections
-        gc.set_threshold(_NEW_OBJECTS, 10, 10)
-        gc.enable()
-        answer(messages.encode({"ready": environment.described(), "memory": peak_memory()}))
-        while (request := inbox.get()) is not None:
-            with contextlib.suppress(OSError):  # empty the log: it has the output of one task
-                os.lseek(2, 0, os.SEEK_SET)
-                os.ftruncate(2, 0)
-            if setup.time_limit:
-                faulthandler.dump_traceback_later(setup.time_limit + _BEYOND_LIMIT, exit=True)
-            result = converter.convert(messages.parse_task(*request))
-            faulthandler.cancel_dump_traceback_later()
-            answer(messages.encode_result(result, peak_memory()))
+        serve = _serve_run if "run" in request[0] else _serve_batch
+        serve(request[0], session, inbox, answer)
+
+
+def _serve_run(header: dict[str, Any], session: BlendSession, inbox: _Inbox, answer: _Answer) -> None:
+    """Execute the jobs of one run of ``convert``."""
+    from . import conversion_messages, conversion_server  # a batch does not need them
+
+    setup = conversion_messages.RunSetup(**header["run"])
+    server = conversion_server.ConversionServer(setup, session, inbox, answer)
+    answer(_ready())
+    goes_on = True
+    while goes_on and (request := inbox.get()) is not None:
+        _empty_log()
+        goes_on = server.run(conversion_messages.parse_job(request[0]["job"]), request[0]["clips"])
+
+
+def _serve_batch(header: dict[str, Any], session: BlendSession, inbox: _Inbox, answer: _Answer) -> None:
+    """Execute the tasks of a batch."""
+    setup = Setup(**header)
+    try:
+        converter = Converter(setup, session)
+        converter.prepare()
+    except MeshferryError as problem:
+        is_missing = isinstance(problem, MissingLibraryError)
+        answer(messages.encode({"refused": cause(problem), "is_missing": is_missing}))
+        return
+    answer(_ready())
+    while (request := inbox.get()) is not None:
+        _empty_log()
+        if setup.time_limit:
+            faulthandler.dump_traceback_later(setup.time_limit + _BEYOND_LIMIT, exit=True)
+        result = converter.convert(messages.parse_task(*request))
+        faulthandler.cancel_dump_traceback_later()
+        answer(messages.encode_result(result, peak_memory()))
+
+
+def _ready() -> bytes:
+    """Enable the garbage collector, as all modules are loaded; return the message about that."""
+    gc.collect()
+    gc.freeze()  # exclude modules and tables of options, which are never released, from later collections
+    gc.set_threshold(_NEW_OBJECTS, 10, 10)
+    gc.enable()
+    return messages.encode({"ready": environment.described(), "memory": peak_memory()})
+
+
+def _empty_log() -> None:
+    """Empty the log, which has the output of one task."""
+    with contextlib.suppress(OSError):
+        os.lseek(2, 0, os.SEEK_SET)
+        os.ftruncate(2, 0)

@@ -145,6 +145,10 @@ class WorkerProcess:
         """Request the process to end after its present task."""
         self.send(messages.encode({"stop": True}))
 
+    def interrupt(self) -> None:
+        """Forward a termination request to a worker of ``convert``."""
+        self.send(messages.encode({"interrupt": True}))
+
     def kill(self) -> None:
         """Kill the process and all its child processes."""
         with contextlib.suppress(OSError):
@@ -166,8 +170,7 @@ class WorkerProcess:
             self.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_KILL_SECONDS)
-        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_SIZE))
-        self.last_output = _last_lines(self._log.read().decode("utf-8", "replace"))
+        self.last_output = _last_lines(self.read_log())
         for stream in (self._input, self._output):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -177,6 +180,11 @@ class WorkerProcess:
         """Describe the end of the process, with its last output."""
         last = f"; its last output: {self.last_output}" if self.last_output else ""
         return death(self._process.returncode) + last
+
+    def read_log(self) -> str:
+        """Return the end of the output since the present task began."""
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_SIZE))
+        return str(self._log.read().decode("utf-8", "replace"))
 
     def limit_log(self) -> None:
         """Empty the log if it is too large."""
