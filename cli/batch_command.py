@@ -19,7 +19,7 @@ from .batch.workers.resources import available_cores, threads_for
 from .batch.workers.worker_process import WorkerProcess, started_early
 from .conversions.blender_formats import BlenderFormat
 from .conversions.conversion_arguments import add_conversion_arguments, settings_of
-from .conversions.convert_plan import known_kind
+from .conversions.convert_plan import known_kind, output_folder
 from .option_arguments import number
 from .reporting import Reporter
 
@@ -186,6 +186,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         raise MeshferryError("Give the type of the files to write with --to EXTENSION")
     if arguments.output is None:
         raise MeshferryError("Give the folder to write into with -o FOLDER")
+    output_folder(arguments.output)
     settings_of(arguments)
     with _early_workers(arguments) as processes:
         from .batch import runner  # while the workers start

@@ -88,12 +88,12 @@ def ignore_warning(_path: object, _text: str) -> None:
 
 def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None, warn: Warn) -> list[InputFile]:
     path = Path(text)
-    if path.is_dir():
+    if os.path.isdir(path):  # Path.is_dir() raises an exception for paths that are too long
         files = _files_below(path, extensions, leave_out, warn)
         if not files:
             raise FormatError(f"There are no {' or '.join(extensions)} files in this folder")
         return files
-    if not path.exists() and glob.has_magic(text):
+    if not os.path.exists(path) and glob.has_magic(text):
         matches = [Path(match) for match in sorted(glob.glob(text, recursive=True)) if not os.path.isdir(match)]
         if not matches:
             raise FormatError("No file matches this pattern")

@@ -24,6 +24,8 @@ _UNSAFE = re.compile(
 )
 """Control characters, line separators, bidirectional controls, lone surrogates and noncharacters."""
 
+_LONGEST_SHOWN = 200
+
 CLIPS_NAMED = 3
 """Largest number of animations in a summary; of more, only the number is given."""
 
@@ -147,6 +149,12 @@ def printable(name: object) -> str:
     return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], str(name))
 
 
+def shortened(name: object) -> str:
+    """Return a name in a printable form of limited length."""
+    text = printable(name)
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
+
+
 def one_line(text: str) -> str:
     """Replace each run of whitespace in a text, including line breaks, by one space."""
     return " ".join(text.split())
@@ -161,6 +169,8 @@ def cause(problem: BaseException) -> str:
         return one_line(str(problem))
     if isinstance(problem, MemoryError):
         return "There is not enough memory for this file"
+    if isinstance(problem, OSError) and problem.strerror:  # such as a disk that fails: not a defect of this program
+        return one_line(": ".join([*([shortened(problem.filename)] if problem.filename else []), problem.strerror]))
     return unexpected(problem)
 
 

@@ -93,7 +93,7 @@ def make_plan(
     MeshferryError
         Files would clash or overwrite a source, or the plan cannot be written.
     """
-    if output.exists() and not output.is_dir():
+    if os.path.isfile(output):
         raise MeshferryError(f"{output} is a file, not a folder")
     folder = folder or output / STATE_FOLDER
     try:

@@ -31,7 +31,7 @@ from ..conversions.conversion_arguments import (
     settings_of,
     useless_between,
 )
-from ..conversions.convert_plan import known_kind, searched
+from ..conversions.convert_plan import known_kind, refuse_same_kind, searched
 from ..inputs import BLEND
 from ..reporting import Reporter, cause, printable
 from . import planning
@@ -312,7 +312,7 @@ def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, f
     )
     extensions: set[str] = set()
     progress.begin("finding", None)
-    noted = _note_extensions(progress.shown(found), extensions)
+    noted = _note_extensions(progress.shown(found), extensions, extension)
     # The file systems of a render farm may compare names differently than the one of this machine.
     rules = None if arguments.openjd is None else CAUTIOUS
     numbers = arguments.clashes == "number"
@@ -324,10 +324,16 @@ def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, f
     return plan
 
 
-def _note_extensions(sources: Iterable[Source], extensions: set[str]) -> Iterator[Source]:
-    """Yield sources; add their extensions to a set. Members of archives have none, so they may have any format."""
+def _note_extensions(sources: Iterable[Source], extensions: set[str], written: str) -> Iterator[Source]:
+    """Yield sources; add their extensions to a set. Members of archives have none, so they may have any format.
+
+    Files of Blender's formats that already have the extension to write are refused.
+    """
     for source in sources:
-        extensions.add("" if source.member else os.path.splitext(source.path)[1].lower())
+        found = "" if source.member else os.path.splitext(source.path)[1].lower()
+        if found == written:
+            refuse_same_kind(Path(source.root, source.path), written)
+        extensions.add(found)
         yield source
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import importlib
 import io
 import logging
 import os
 import re
 import secrets
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
 from ...io_formats.core.options import Option
 from ...io_formats.disk import locks
-from ...io_formats.disk.atomic_write import remove_file, rename_over, temporary_prefix
+from ...io_formats.disk.atomic_write import remove_file, rename_over, temporary_prefix, why_not_written
 from ...io_formats.disk.special_files import require_regular
 from .. import interruption
 from ..reporting import one_line
@@ -52,6 +54,14 @@ ASSETS = Option(
     section="File",
 )
 BLEND_OPTIONS: tuple[Option, ...] = (COMPRESS, ASSETS)
+
+_WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+_ZSTD_END = b"\xb1\xea\x92\x8f"
+"""Last bytes of a compressed .blend file: the magic number of the table of its zstd frames."""
+_LONGEST_END = 64
+"""Bytes at the end of a .blend file that contain its last block, ``ENDB``."""
+_LIKELY_FULL = 2**28
+"""Free bytes below which a failure while writing a file most likely means that the disk is full."""
 
 _NOT_EXPORTABLE = frozenset({"CAMERA", "LIGHT", "LIGHT_PROBE", "SPEAKER"})
 
@@ -178,8 +188,8 @@ class BlendSession:
                 compress=compress,
                 copy=True,
             )
-            if not temporary.exists():
-                raise ExportError(f"{path}: the file cannot be written: Blender gave up, as it does on a full disk")
+            if not _is_complete(temporary):
+                raise RuntimeError
             if is_flushed:
                 with temporary.open("r+b") as written:
                     os.fsync(written.fileno())
@@ -187,11 +197,11 @@ class BlendSession:
                 temporary.chmod(place.stat().st_mode & 0o777)
             rename_over(temporary, place)
         except RuntimeError as problem:
-            raise ExportError(f"{path}: the file cannot be written: {operator_error(problem)}") from None
+            raise ExportError(f"{path}: the file cannot be written: {_why_not_saved(place.parent, problem)}") from None
         except OSError as problem:
-            raise ExportError(f"{path}: the file cannot be written: {problem.strerror or problem}") from None
+            raise ExportError(f"{path}: {why_not_written(path, problem)}") from None
         finally:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # on a read-only disk, removing a missing file is an error, too
                 remove_file(temporary)
             if held is not None:
                 locks.remove(lock_path, held)
@@ -239,7 +249,8 @@ class BlendSession:
         if chosen is None:
             scene.warnings += armature_matching.mismatches(context, scene, there, options.armature)
         request = importer.ImportRequest(context, scene, options, str(source.absolute()), chosen)
-        result = importer.import_scene(request)
+        with self._quiet():
+            result = importer.import_scene(request)
         self._empty_file = empty_file
         there += [armature for armature in result.armatures if armature not in there]
         return result
@@ -250,7 +261,8 @@ class BlendSession:
 
         source = exporter.Source("SCENE" if part.collection is None else "COLLECTION", part.collection)
         request = exporter.ExportRequest(self.use_bpy().context, source, options, name, capabilities)
-        return exporter.export_scene(request)
+        with self._quiet():
+            return exporter.export_scene(request)
 
     def call(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> list[str]:
         """Run an operator without its console output. If it fails, the RuntimeError states the cause.
@@ -264,12 +276,16 @@ class BlendSession:
         return warnings
 
     def _run(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> None:
-        with contextlib.nullcontext() if self._show_chatter else _without_chatter(errors=errors):
+        with self._quiet(errors=errors):
             try:
                 operator(**arguments)
             except RuntimeError:
                 interruption.check()  # an operator may have turned KeyboardInterrupt into a RuntimeError
                 raise
+
+    def _quiet(self, *, errors: bool = False) -> contextlib.AbstractContextManager[None]:
+        """Suppress Blender's console output unless the user asked for it."""
+        return contextlib.nullcontext() if self._show_chatter else _without_chatter(errors=errors)
 
 
 def parts_of(scene: Any, wanted: Sequence[str], *, several: bool) -> list[BlendPart]:
@@ -323,6 +339,36 @@ def _import_bpy() -> Any:
                 "libxkbcommon0 libxext6 libsm6 libice6 libgl1"
             )
         raise MissingLibraryError(f"Blender's module bpy cannot be loaded: {text}{libraries}") from None
+
+
+def _is_complete(path: Path) -> bool:
+    """Return whether a .blend file exists and ends as one.
+
+    Blender reports success for a compressed file that was truncated because the disk is full.
+    """
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _LONGEST_END))
+            end = stream.read()
+    except FileNotFoundError:
+        return False
+    return end.endswith(_ZSTD_END) or end.rstrip(b"\0").endswith(b"ENDB")
+
+
+def _why_not_saved(folder: Path, problem: RuntimeError) -> str:
+    """Return why Blender could not save a file to a folder.
+
+    If writing fails after the file was opened, Blender reports the last error number of its thread. On a full disk this
+    can be an unrelated one, such as "No such file or directory".
+    """
+    text = operator_error(problem)
+    unrelated = {os.strerror(number) for number in errno.errorcode if number not in _WRITE_ERRORS}
+    if text not in unrelated and str(problem):
+        return text
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage(folder).free < _LIKELY_FULL:
+            return os.strerror(errno.ENOSPC)
+    return "Blender gave up, as it does on a full disk or beyond a quota or size limit"
 
 
 def _collection(collections: Mapping[str, Any], name: str) -> Any:

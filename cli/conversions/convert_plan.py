@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...io_formats import api, registry
 from ...io_formats.core.errors import FormatError, MeshferryError
+from ...io_formats.disk.atomic_write import refusal
 from ...io_formats.disk.file_names import PathTable
 from ...io_formats.registry import Format
 from .. import inputs
 from ..inputs import InputFile, Warn
+from ..reporting import shortened
 from . import blender_formats
 from .blender_formats import BlenderFormat
 
@@ -89,7 +92,7 @@ def plan_conversions(
     """
     if extension is not None and folder is not None:
         jobs, problems = _folder_jobs(
-            paths, *known_kind(extension), Path(folder), warn, is_named=is_format_name(extension)
+            paths, *known_kind(extension), output_folder(folder), warn, is_named=is_format_name(extension)
         )
     elif extension is None and folder is None:
         jobs, problems = _file_job(paths, embeds=embeds, warn=warn)
@@ -98,6 +101,27 @@ def plan_conversions(
     else:
         raise MeshferryError("-o needs --to EXTENSION, the kind of file to write")
     return ConversionPlan(tuple(jobs), _taken(jobs, also_read), problems)
+
+
+def output_folder(text: str) -> Path:
+    """Return the folder of ``-o``, which need not exist.
+
+    Raises
+    ------
+    MeshferryError
+        There cannot be a folder of this name.
+    """
+    if not text:
+        raise MeshferryError("The folder after -o is empty; name the folder to write into")
+    try:
+        is_folder = stat.S_ISDIR(os.stat(os.path.abspath(text)).st_mode)
+    except FileNotFoundError:
+        return Path(text)
+    except (OSError, ValueError) as problem:
+        raise MeshferryError(f"{shortened(text)}: the folder cannot be used: {refusal(problem)}") from None
+    if not is_folder:
+        raise MeshferryError(f"{text} is a file, not a folder")
+    return Path(text)
 
 
 def is_format_name(text: str) -> bool:
@@ -139,8 +163,6 @@ def _folder_jobs(
     *,
     is_named: bool,
 ) -> _Jobs:
-    if folder.exists() and not folder.is_dir():
-        raise MeshferryError(f"{folder} is a file, not a folder")
     found = inputs.expand(paths, searched(target, extension), leave_out=folder, warn=warn)
     _refuse_same_kind(found.files, extension)
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
@@ -197,13 +219,15 @@ def renamed(relative: Path, extension: str) -> Path:
 def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs:
     if len(paths) < 2:
         raise MeshferryError(f"No output given for {paths[0]}: name the file to write, or use --to EXTENSION -o FOLDER")
+    if not paths[-1]:
+        raise MeshferryError("The last path is empty; name the file to write")
     target = Path(paths[-1])
     if os.path.isdir(target):
         raise MeshferryError(f"{target} is a folder; use --to EXTENSION -o {target} to convert into it")
     if not target.suffix:
         raise MeshferryError(f"{target} has no known extension; known are {', '.join(_writable())}")
     extension, format_ = known_kind(target.suffix)
-    if not target.parent.is_dir():
+    if not os.path.isdir(target.parent):
         raise MeshferryError(f"{target}: the folder does not exist: {target.parent}; nothing was written")
     found = inputs.expand(paths[:-1], searched(format_, extension), warn=warn)
     _refuse_same_kind(found.files, extension)
@@ -226,11 +250,16 @@ def _embedded(sources: Sequence[Path], extension: str, target: Format, *, embeds
     return meshes + [source for source in sources if inputs.is_animation(source)]
 
 
+def refuse_same_kind(path: Path, extension: str) -> None:
+    """Raise an error for a file of Blender's formats that already has the extension to write."""
+    if blender_formats.by_path(path) and path.suffix.lower() == extension:
+        raise MeshferryError(f"{path} is a {extension} file already")
+
+
 def _refuse_same_kind(found: Sequence[InputFile], extension: str) -> None:
     """Raise an error for files of Blender's formats that already have the target format."""
     for file in found:
-        if blender_formats.by_path(file.path) and file.path.suffix.lower() == extension:
-            raise MeshferryError(f"{file.path} is a {extension} file already")
+        refuse_same_kind(file.path, extension)
 
 
 def _taken(jobs: Sequence[ConversionJob], also_read: Sequence[Path]) -> PathTable[Path | ConversionJob]:

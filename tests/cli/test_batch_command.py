@@ -125,6 +125,26 @@ def test_a_fifo_in_the_state_is_refused_at_once(meshferry, library, pretend, tmp
     assert result.status == 2 and re.search(r"is a FIFO|This is not a regular file", result.err)
 
 
+@pytest.mark.parametrize(
+    ("folder", "said"), [("", "The folder after -o is empty"), ("a/" * 2100, "a/…: the folder cannot be used: ")]
+)
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_an_output_folder_that_cannot_be_is_refused(meshferry, library, tmp_path, monkeypatch, folder, said, options):
+    monkeypatch.chdir(tmp_path)
+    before = below(tmp_path)
+    result = meshferry("batch", library, "--to", "blend", "-o", folder, *options)
+    assert result.status == 2 and said in result.err and "Unexpected" not in result.err
+    assert below(tmp_path) == before
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_file_of_the_kind_to_write_is_refused(meshferry, library, tmp_path, options):
+    (library / "a.BLEND").write_bytes(b"")
+    result = meshferry("batch", library, library / "a.BLEND", "--to", "blend", "-o", tmp_path / "out", *options)
+    assert result.status == 2 and result.err == f"{library / 'a.BLEND'} is a .blend file already\n"
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_second_run_has_nothing_to_do(meshferry, library, pretend, tmp_path):
     command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
     meshferry(*command)
@@ -225,7 +245,7 @@ def test_a_full_disk_is_no_failure_of_each_file(meshferry, library, pretend, tmp
         (["LIBRARY", "-o", "OUT"], "Give the type of the files to write with --to EXTENSION"),
         (["LIBRARY", "--to", "blend"], "Give the folder to write into with -o FOLDER"),
         (["LIBRARY", "--to", "gif", "-o", "OUT"], "Nothing here writes '.gif' files"),
-        (["LIBRARY", "--to", "blend", "-o", "FILE"], "the journal cannot be written"),
+        (["LIBRARY", "--to", "blend", "-o", "FILE"], "is a file, not a folder"),
         (["LIBRARY", "LIBRARY/../other", "--to", "blend", "-o", "OUT"], "a.timbermesh"),
         (["--to", "blend", "-o", "OUT", "--report", "LIBRARY"], "is not an .html file"),
         (["LIBRARY", "--to", "blend", "-o", "OUT", "--jobs", "0"], "is not a number from 1 on"),

@@ -1,8 +1,12 @@
 """``meshferry convert`` to and from .blend files."""
 
+import errno
 import os
+import re
+import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -204,6 +208,52 @@ def test_what_the_system_refuses_is_one_line(meshferry, windmill, tmp_path, monk
     monkeypatch.setattr(BlendSession, "_run", without_saving)
     done = meshferry("convert", windmill, tmp_path / "mill.blend")
     assert done.status == 1 and "mill.blend: the file cannot be written: Blender gave up" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits of processes")
+@pytest.mark.parametrize("free", [10**5, 10**12])
+@pytest.mark.parametrize("options", [(), ("--compressed-blend",)])
+def test_a_truncated_file_does_not_replace_the_old_one(meshferry, windmill, tmp_path, monkeypatch, options, free):
+    """With a limit of the size of files, Blender behaves as on a full disk."""
+    import resource
+
+    old = tmp_path / "windmill.blend"
+    old.write_bytes(b"old")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=free))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        done = meshferry("convert", windmill, old, *options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    said = os.strerror(errno.ENOSPC) if free < 10**6 else "Blender gave up, as it does on a full disk"
+    assert done.status == 1
+    reasons = f"({said}|{os.strerror(errno.EFBIG)})"  # Blender 4.2 reports some truncated files itself
+    assert re.search(rf"windmill\.blend: the file cannot be written: {reasons}", done.err)
+    assert old.read_bytes() == b"old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([windmill.name, old.name])
+
+
+def test_a_read_only_disk_is_no_defect(meshferry, windmill, tmp_path, monkeypatch):
+    from meshferry.cli.conversions import blend_files
+
+    def fail(*_arguments):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(blend_files.locks, "hold", fail)
+    monkeypatch.setattr(blend_files, "remove_file", fail)
+    done = meshferry("convert", windmill, tmp_path / "mill.blend")
+    reason = os.strerror(errno.EROFS)
+    assert done.err == f"{windmill}: {tmp_path / 'mill.blend'}: the file cannot be written: {reason}\n"
+
+
+@pytest.mark.parametrize("content", [None, b"nonsense"])
+def test_blender_prints_nothing_about_a_bad_material_library(meshferry, windmill, tmp_path, content):
+    library = tmp_path / "wood.blend"
+    if content is not None:
+        library.write_bytes(content)
+    done = meshferry("convert", windmill, tmp_path / "mill.blend", "--material-library", library, "--json")
+    assert [entry["error"] for entry in done.entries if "'wood.blend' cannot be opened" in entry["error"]]
 
 
 def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path):

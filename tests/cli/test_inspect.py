@@ -1,5 +1,7 @@
 """``meshferry inspect``: facts, records, verification, exit status."""
 
+import errno
+import os
 import re
 import zlib
 
@@ -113,6 +115,22 @@ def test_paths_that_mean_no_file_do_not_stop_the_rest(meshferry, windmill, monke
     good = [entry for entry in done.entries if str(windmill) in entry.values() and not entry.get("error")]
     assert len(good) == 1
     assert meshferry(command[0], path, *command[1:]).status == 1
+
+
+@pytest.mark.parametrize("command", ["inspect", "check"])
+def test_a_path_that_is_too_long_is_no_defect(meshferry, command):
+    done = meshferry(command, "a/" * 2100 + "x.mesh")
+    assert done.status == 1 and "Unexpected" not in done.err and len(done.err.splitlines()) == 1
+
+
+def test_an_error_of_the_system_is_no_defect(meshferry, windmill, monkeypatch):
+    from meshferry.io_formats.timbermesh import reader
+
+    def fail(data, **options):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "disk" * 100)
+
+    monkeypatch.setattr(reader, "read", fail)
+    assert meshferry("inspect", windmill).err == f"{windmill}: {('disk' * 100)[:200]}…: {os.strerror(errno.EIO)}\n"
 
 
 def test_a_defect_is_one_line_and_its_place_on_demand(meshferry, windmill, monkeypatch):

@@ -29,6 +29,7 @@ from ....io_formats.disk import locks
 from ....io_formats.disk.atomic_write import refusal
 from ... import environment
 from ...conversions.conversion_arguments import given_conversion
+from ...conversions.convert_plan import output_folder
 from ...reporting import Reporter
 from .. import journal
 from ..journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         )
     if arguments.output is None and plan.folder.name != STATE_FOLDER:
         raise MeshferryError(f"{plan.folder} is not in an output folder; give one with -o")
-    output = (plan.folder.parent if arguments.output is None else Path(arguments.output)).absolute()
+    output = (plan.folder.parent if arguments.output is None else output_folder(arguments.output)).absolute()
     require_own_state(output)
     action = _collect if arguments.collect else _convert
     return action(arguments, reporter, plan, output)

@@ -25,7 +25,7 @@ from typing import BinaryIO, cast
 from ....io_formats import api
 from ....io_formats.core.errors import FormatError
 from ....io_formats.disk.atomic_write import refusal
-from ...reporting import printable
+from ...reporting import shortened
 
 EXTENSIONS = (".oar", ".iar")
 """Extensions of archives in a searched folder."""
@@ -44,7 +44,6 @@ _LONGEST_HEADERS = 2**18
 """Bytes of the headers of a member, such as names too long for the standard header."""
 _BLOCK = 2**16
 _MANY_DIGITS = re.compile(rb"[0-9]{400}")
-_LONGEST_SHOWN = 200
 _GZIP = b"\x1f\x8b"
 _DAMAGE = (gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError, LookupError, ArithmeticError, RecursionError)
 """Exceptions of ``gzip`` and ``tarfile`` for damaged files."""
@@ -114,7 +113,7 @@ def members(
                     offset = info.offset_data
                     yield info.name, stream.read_content(offset, info.size)
                 elif on_skip is not None:
-                    on_skip(f"{_shown(info.name)} is left out: {skipped}")
+                    on_skip(f"{shortened(info.name)} is left out: {skipped}")
         problem = f"There are more than {MOST_MEMBERS:,} files in the archive"
     except FormatError as error:
         problem = error.message
@@ -159,7 +158,7 @@ class ArchiveReader:
                     return content
         except FormatError as problem:
             self._end = problem
-        raise FormatError(self._end.message, offset=self._end.offset, file=f"{self._path}: {_shown(name)}")
+        raise FormatError(self._end.message, offset=self._end.offset, file=f"{self._path}: {shortened(name)}")
 
 
 class _Forward:
@@ -246,9 +245,3 @@ def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:
     if not 0 <= info.size <= LARGEST_MEMBER:
         return f"its {info.size:,} bytes are more than the {LARGEST_MEMBER:,} that an asset may have"
     return "its name occurs twice; the first one is used" if hash(info.name) in seen else ""
-
-
-def _shown(name: str) -> str:
-    """Return the name of a member in a printable form of limited length."""
-    plain = printable(name)
-    return plain if len(plain) <= _LONGEST_SHOWN else plain[:_LONGEST_SHOWN] + "…"

@@ -102,7 +102,7 @@ def chosen_folder(folder: Path) -> Path | None:
     """Return the data folder of the project that the user chose, or None if there is no such folder."""
     folder = Path(os.path.realpath(folder))
     for candidate in (folder, folder / _USUAL_NAME):
-        if any((candidate / mark).exists() for mark in _MARKS):
+        if any(os.path.exists(candidate / mark) for mark in _MARKS):
             return candidate
     usual = folder / _USUAL_NAME
     return usual if usual.is_dir() else folder if folder.is_dir() else None

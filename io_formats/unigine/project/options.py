@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from ...core.errors import MeshferryError
 from ...core.options import Option
@@ -10,7 +10,7 @@ from ...core.options import Option
 
 def _require_folder(path: str) -> None:
     """Raise MeshferryError for a path that is not a folder."""
-    if not Path(path).is_dir():
+    if not os.path.isdir(path):
         raise MeshferryError(f"{path}: The folder of the project does not exist")
 
 
