@@ -12,7 +12,7 @@ from ..io_formats.core.projects import Projects
 from ..io_formats.registry import FORMATS, by_name
 from . import inputs, interruption
 from .option_arguments import OptionTable, add_arguments, format_table, preferred_options, usable_values
-from .reporting import Reporter, one_line, printable
+from .reporting import Reporter, printable, unbroken
 
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
@@ -83,7 +83,7 @@ def _entry(finding: Finding) -> dict[str, Any]:
 
 
 def _print(reporter: Reporter, file: inputs.InputFile, finding: Finding) -> None:
-    line = f"{printable(file.path)}: {finding.severity.value}: {one_line(str(finding))}"
+    line = f"{printable(file.path)}: {finding.severity.value}: {unbroken(str(finding))}"
     if finding.severity is Severity.ERROR:
         reporter.result(line)
     else:

@@ -197,6 +197,8 @@ def counts(path: Path, extensions: Sequence[str]) -> bool:
     extension = path.suffix.lower()
     if not extension or (extension in extensions and extension in ambiguous_extensions()):
         found = format_of(path)
+        if found is None and extension and not os.access(path, os.R_OK):
+            return True  # reading it reports the error
         return found is not None and not set(extensions).isdisjoint(found.extensions)
     return path.name.lower().endswith(tuple(extensions))
 

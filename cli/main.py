@@ -10,7 +10,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..io_formats.core.errors import MeshferryError
 from . import environment, interruption
@@ -80,6 +80,16 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help or an error. argparse would ignore that help cannot be written."""
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+            return
+        reporter = Reporter()
+        reporter.result(message.removesuffix("\n"))
+        if reporter.is_output_lost:
+            self.exit(FAILED)
+
 
 def build_parser(program: str = "meshferry", command: str = "") -> argparse.ArgumentParser:
     """Return the parser of one command, or of all if there is no command of this name.
@@ -100,7 +110,13 @@ def build_parser(program: str = "meshferry", command: str = "") -> argparse.Argu
 
 
 def _parse(parser: argparse.ArgumentParser, given: list[str]) -> argparse.Namespace:
-    """Parse arguments with options in any position: argparse accepts files only up to the first option after them."""
+    """Parse arguments with options in any position: argparse accepts files only up to the first option after them.
+
+    Arguments after ``--`` are files, even if they begin with a hyphen.
+    """
+    if "--" in given:
+        end = given.index("--")
+        given = [*given[:end], *map(options_file.literal, given[end + 1 :])]
     arguments, rest = parser.parse_known_args(given)
     if getattr(arguments, "options", None):
         try:
@@ -111,9 +127,9 @@ def _parse(parser: argparse.ArgumentParser, given: list[str]) -> argparse.Namesp
         arguments, rest = parser.parse_known_args([given[0], *filed, *given[1:]])
         arguments.typed = typed
     if any(text.startswith("-") for text in rest) or (rest and "paths" not in arguments):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    if rest:
-        arguments.paths += rest
+        parser.error(f"unrecognized arguments: {' '.join(rest).replace(options_file.LITERAL, '')}")
+    if "paths" in arguments:
+        arguments.paths = [text.removeprefix(options_file.LITERAL) for text in [*arguments.paths, *rest]]
     return arguments
 
 

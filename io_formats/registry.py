@@ -67,9 +67,14 @@ Worker processes inherit it.
 def _external_families() -> Iterator[Family]:
     for name in filter(None, os.environ.get(EXTERNAL_FORMATS, "").replace(" ", "").split(",")):
         try:
-            yield importlib.import_module(name).FAMILY
-        except (ImportError, AttributeError) as problem:
-            warnings.warn(f"{EXTERNAL_FORMATS}: module '{name}' is ignored: {problem}", stacklevel=2)
+            family = importlib.import_module(name).FAMILY
+            all(known.name for known in family.formats)
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 (the module is not ours)
+            warnings.warn(
+                f"{EXTERNAL_FORMATS}: module '{name}' is ignored: {type(problem).__name__}: {problem}", stacklevel=2
+            )
+        else:
+            yield family
 
 
 FAMILIES: tuple[Family, ...] = (

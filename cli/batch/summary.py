@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...io_formats.core.messages import counted
-from ..reporting import one_line, printable
+from ..reporting import printable, unbroken
 from .progress import rate_text, time_text
 from .tasks import Result, Status
 
@@ -153,7 +153,7 @@ class Summary:
         lines = [self._first_line()]
         for title, rows in self._tables():
             lines += ["", title] if title else []
-            cells = [[printable(one_line(cell)) for cell in row] for row in rows]
+            cells = [[printable(unbroken(cell)) for cell in row] for row in rows]
             first, second = (max(len(row[column]) for row in cells) for column in (0, 1))
             indent = "  " if first else ""
             # A long text does not move the third column of the other rows: the terminal would wrap all of them.

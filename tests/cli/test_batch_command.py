@@ -145,6 +145,23 @@ def test_a_file_of_the_kind_to_write_is_refused(meshferry, library, tmp_path, op
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("is_in_file", [True, False])
+def test_sources_that_begin_with_a_hyphen(meshferry, pretend, tmp_path, monkeypatch, is_in_file):
+    names = ["-o", "--to", "--", "plain"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"x{name}.timbermesh").write_bytes(name.encode())
+    (tmp_path / "options.json").write_text(json.dumps({"sources": names}))
+    monkeypatch.chdir(tmp_path)
+    options = ["--to", "blend", "-o", "out", *(["--options=options.json"] if is_in_file else [])]
+    given = options if is_in_file else ["plain", *options, "--", "-o", "--to", "--"]
+    result = meshferry("batch", *given, "--dry-run") if is_in_file else meshferry("batch", "--dry-run", *given)
+    assert (result.status, result.err) == (0, "")
+    assert sorted(line.split()[0] for line in result.out.splitlines()[:-1]) == sorted(
+        os.path.join(tmp_path, name, f"x{name}.timbermesh") for name in names
+    )
+
+
 def test_a_second_run_has_nothing_to_do(meshferry, library, pretend, tmp_path):
     command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
     meshferry(*command)

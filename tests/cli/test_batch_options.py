@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 TOML = """
-sources = ["models", "a b"]
+sources = ["models", "a b", "-o", "--to=glb"]
 to = "blend"
 jobs = 4
 strict = true
@@ -45,7 +45,7 @@ def test_options_out_of_a_file(tmp_path: Path, language: str) -> None:
     path.write_text(TOML if language == "toml" else json.dumps(tomllib.loads(TOML)), encoding="utf-8")
     given = options_file.read(path, parser())
     found, more = parser().parse_known_args([*given, "more", "--to", "glb", "--match", "z"])
-    assert found.paths == ["models", "a b"]
+    assert found.paths == ["models", "a b", "\0-o", "\0--to=glb"]
     assert more == ["more"]
     assert (found.to, found.jobs, found.strict, found.tangents) == ("glb", 4, True, False)
     assert (found.report, found.mesh_version, found.match) == ("", "ms12", ["*.mesh", "-x*", "z"])

@@ -305,6 +305,7 @@ def test_junctions_and_removed_folders_are_not_searched(tmp_path: Path, monkeypa
 
     def lstat(path: Any, **more: Any) -> Any:
         if Path(path).name == "removed":
+            os.rmdir(path)
             raise FileNotFoundError
         status = real(path, **more)
         return SimpleNamespace(
@@ -312,8 +313,25 @@ def test_junctions_and_removed_folders_are_not_searched(tmp_path: Path, monkeypa
         )
 
     monkeypatch.setattr(inputs.os, "lstat", lstat)
-    found = [folder for folder, _, _ in inputs.walk(str(tmp_path / "."), lambda problem: pytest.fail(str(problem)))]
-    assert [Path(folder).name for folder in found[1:]] == ["kept"]
+    found = inputs.folders_below(str(tmp_path / "."), lambda *problem: pytest.fail(str(problem)))
+    assert [folder for folder, _ in found] == ["", "kept/"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no paths beyond the limit")
+def test_folders_and_files_beyond_the_longest_path_are_reported(tmp_path: Path) -> None:
+    handle = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("d" * 200, dir_fd=handle)
+        above, handle = handle, os.open("d" * 200, os.O_RDONLY, dir_fd=handle)
+        os.close(above)
+    os.close(handle)
+    warned: list[tuple[str, str]] = []
+    deepest = list(inputs.folders_below(str(tmp_path), lambda *warning: warned.append(warning)))[-1][0]
+    ((path, text),) = warned
+    assert path == os.path.join(tmp_path, deepest) + "d" * 200
+    assert text == "The folder cannot be read: File name too long"
+    room = os.pathconf("/", "PC_PATH_MAX") - len(os.path.join(tmp_path, deepest))
+    assert inputs.counts(Path(tmp_path, deepest, "x" * room + ".bvh"), (".bvh",)), "reading it reports the error"
 
 
 def test_what_holds_nothing_is_told(tree: Path, find: Callable[..., list[Source]]) -> None:

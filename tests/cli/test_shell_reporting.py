@@ -1,10 +1,17 @@
 """What the command line prints: names with characters that act, and the reason why Blender cannot be loaded."""
 
+import dataclasses
 import importlib
+import io
+import os
 import re
 import sys
+import tarfile
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = ["red\x1b[31m\x07.timbermesh", "line\nbreak\u2028.timbermesh", "turned\u202eknil\u2066.timbermesh"]
 SURROGATE = "half\udcff.timbermesh"
@@ -30,6 +37,58 @@ def test_no_character_of_a_name_acts(meshferry, windmill, tmp_path, monkeypatch,
     entries = meshferry(*arguments, "--json").entries
     assert [entry.get("file", entry.get("input")) for entry in entries] == names
     assert not ACTING.search(meshferry(command, "--bad" + name).err)
+
+
+def test_line_breaks_in_messages_are_escaped():
+    from meshferry.cli.reporting import cause
+    from meshferry.io_formats.core.errors import ExportError, FormatError
+
+    assert cause(FormatError("bone 'a\nb\r\u2028' is twice there", item="x\ny")) == (
+        r"x\ny: bone 'a\nb\r\u2028' is twice there"
+    )
+    assert cause(ExportError("bone 'a\n  b'")) == r"bone 'a\n  b'"
+
+
+def test_a_line_break_in_the_name_of_a_bone_is_shown(meshferry, tmp_path):
+    from meshferry.io_formats import api
+
+    lamp = api.load(ROOT / "examples" / "lamp.mesh")
+    lamp.document.bones[1] = dataclasses.replace(lamp.document.bones[1], name="two\nlines")
+    path = tmp_path / "lamp.mesh"
+    path.write_bytes(lamp.format.write(lamp.document))
+    done = meshferry("convert", path, tmp_path / "lamp.dae")
+    assert done.status == 1 and r"'two\nlines'" in done.err and len(done.err.splitlines()) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["batch", "--help"], ["formats"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_a_failure(run_python, arguments, unbuffered):
+    program = (
+        "import os, sys; os.dup2(os.open('/dev/full', os.O_WRONLY), 1);"
+        "from meshferry.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = run_python("-c", program, *arguments, PYTHONUNBUFFERED=unbuffered)
+    assert (done.status, done.err) == (1, "The output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("content", ["raise ValueError('broken')", "raise SystemExit(3)", "x = (", "FAMILY = 3", ""])
+def test_a_broken_module_with_formats_is_one_warning(run_python, windmill, tmp_path, content):
+    (tmp_path / "broken_formats.py").write_text(content)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = run_python("-m", "meshferry", "inspect", windmill, MESHFERRY_FORMATS="broken_formats", PYTHONPATH=path)
+    assert done.status == 0 and done.err.count("MESHFERRY_FORMATS: module 'broken_formats' is ignored: ") == 1
+    assert "Traceback" not in done.err and "Timbermesh" in done.out
+
+
+@pytest.mark.parametrize("first", ["archive.xml", "assets/x_mesh.llmesh", "objects/" + "long" * 60 + ".xml"])
+@pytest.mark.parametrize("command", ["inspect", "convert"])
+def test_an_archive_of_opensim_is_named_with_the_command_for_it(meshferry, tmp_path, command, first):
+    path = tmp_path / "region.oar"
+    with tarfile.open(path, "w:gz", format=tarfile.GNU_FORMAT) as archive:
+        archive.addfile(tarfile.TarInfo(first), io.BytesIO())
+    done = meshferry(command, path, *([tmp_path / "x.data"] if command == "convert" else []))
+    assert done.status == 1 and "This is an archive of OpenSim; " in done.err and "'meshferry batch'" in done.err
 
 
 @pytest.mark.parametrize(
