@@ -45,8 +45,8 @@ def store_fingerprint(made: bpy.types.Object) -> None:
 def store_weights(mesh: bpy.types.Mesh, group_names: Sequence[str], groups: IntArray, weights: FloatArray) -> None:
     """Store checksums of the weights (P, k) of a new mesh, since reading them from Blender takes long."""
     vertex = np.repeat(np.arange(len(weights)), weights.shape[1])
-    used = weights.reshape(-1) > 0
-    sums = _group_sums(len(group_names), vertex[used], groups.reshape(-1)[used], weights.reshape(-1)[used])
+    used = np.fmax(weights, np.float32(0))
+    sums = _group_sums(len(group_names), vertex, groups.reshape(-1), used.reshape(-1))
     _store(mesh, {_group_label(name): sums[at] for at, name in enumerate(group_names)})
 
 

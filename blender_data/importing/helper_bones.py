@@ -12,6 +12,7 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.scene import Node, Scene
+from ...io_formats.geometry.vectors import bounds
 from ..exporting.object_selection import armature_of
 from .armatures import BoneMap
 
@@ -96,7 +97,7 @@ def show_used(scene: Scene, bones: Sequence[BoneMap | None]) -> None:
 def size_of(nodes: Sequence[Node]) -> float:
     """Return the largest side of the bounding box of the meshes of nodes, in metres; 0 without meshes."""
     points = [node.mesh.points for node in nodes if node.mesh]
-    return max((float(np.ptp(some, axis=0).max()) for some in points if len(some)), default=0.0)
+    return max((float(np.ptp(bounds(some), axis=0).max()) for some in points if len(some)), default=0.0)
 
 
 def weighted_joints(nodes: Sequence[Node]) -> set[int]:
@@ -105,13 +106,13 @@ def weighted_joints(nodes: Sequence[Node]) -> set[int]:
     for node in nodes:
         mesh = node.mesh
         if mesh and mesh.joint_indices is not None and mesh.joint_weights is not None:
-            found.update(np.unique(mesh.joint_indices[mesh.joint_weights > 0]).tolist())
+            found.update(np.flatnonzero(np.bincount(mesh.joint_indices[mesh.joint_weights > 0])).tolist())
     return found
 
 
 def _hide_far(data: bpy.types.Armature, names: Sequence[str], deforming: set[str], nodes: Sequence[Node]) -> None:
     points = np.concatenate([node.mesh.points for node in nodes if node.mesh])
-    low, high, size = points.min(axis=0), points.max(axis=0), size_of(nodes)
+    (low, high), size = bounds(points), size_of(nodes)
 
     def is_far(bone: bpy.types.Bone) -> bool:
         ends = np.array([bone.head_local, bone.tail_local])

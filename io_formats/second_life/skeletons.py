@@ -137,9 +137,8 @@ def skeleton_of(
         if known not in rests and parent >= 0:
             local[:3, 3] = joint.position
         rotation, scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-        turned = avatar_space.to_blender(local)
         if not joint.is_bone:
-            rotation, scale = _rotation_and_scale(turned)
+            rotation, scale = _rotation_and_scale(avatar_space.to_blender(local))
         joints.append(
             Joint(
                 (given_names or {}).get(known, known),
@@ -163,10 +162,11 @@ def rest_worlds(rests: Mapping[str, Matrix]) -> dict[str, Matrix]:
     relative to their parent.
     """
     worlds: dict[str, Matrix] = {}
+    origin = np.identity(4)
     for known, joint in skeleton_table.table().items():
         given = rests.get(known)
         if given is None:
-            world = worlds.get(joint.parent, np.identity(4)) @ joint.local
+            world = worlds.get(joint.parent, origin) @ joint.local
         elif joint.is_bone:
             world = np.identity(4)
             world[:3, 3] = given[:3, 3]

@@ -176,12 +176,13 @@ def _triangles(value: Any, vertices: int, where: str, warnings: list[str]) -> In
     if len(data) % 6:
         warnings.append(f"{where}: the list of triangles ends in the middle of one, which is left out")
     triangles = np.frombuffer(data, "<u2", len(data) // 6 * 3).reshape(-1, 3)
-    beyond = (triangles >= vertices).any(axis=1) if vertices <= 0xFFFF else np.zeros(len(triangles), bool)
+    a, b, c = triangles.T  # faster than a step along the rows
+    beyond = (a >= vertices) | (b >= vertices) | (c >= vertices)
     if beyond.any():
         count = np.count_nonzero(beyond)
         names = "triangle uses a vertex" if count == 1 else "triangles use vertices"
         warnings.append(f"{where}: {count:,} {names} beyond the last one, left out")
-    dropped = beyond | ~triangles.any(axis=1)  # (0, 0, 0) is the placeholder of an empty face
+    dropped = beyond | ((a | b | c) == 0)  # (0, 0, 0) is the placeholder of an empty face
     return triangles[~dropped] if dropped.any() else triangles
 
 

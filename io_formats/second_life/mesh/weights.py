@@ -32,37 +32,44 @@ def decode(data: bytes, count: int) -> tuple[Bytes, Integers, Bytes, str]:
     oddity:
         Description of an error without a full stop, or empty. Vertices after the end of the data have no influence.
     """
-    reach = data[: _LONGEST * count]
+    records, held, oddity = _records(data, count)
+    weights = records[:, :, 1].astype(np.uint16) | records[:, :, 2].astype(np.uint16) << np.uint16(8)
+    if held is not None:
+        weights[np.arange(MOST) >= held[:, None]] = 0
+    used = weights > 0
+    joints = records[:, :, 0] * used
+    influences = sum(used[:, slot].astype(np.uint8) for slot in range(MOST))
+    if (used[:, 1:] > used[:, :-1]).any():  # a weight of zero before others
+        order = np.argsort(~used, axis=1, kind="stable")
+        joints, weights = (np.take_along_axis(values, order, axis=1) for values in (joints, weights))
+    return joints, weights, influences, oddity
+
+
+def _records(data: bytes, count: int) -> tuple[Bytes, Bytes | None, str]:
+    """Return the bytes of each vertex, (count, 4, 3); how many influences of it are valid, None for all; the oddity."""
+    reach = np.frombuffer(data[: _LONGEST * count], np.uint8)
     size = len(reach)
+    if size == _LONGEST * count and not (reach[::3] == _END).any():  # then no record is shorter
+        return reach.reshape(count, MOST, 3), None, _left_over(len(data) - size)
     # After the end, pad with records without influences; missing data is detected and reported below.
     padded = np.full(size + count + 2 * _LONGEST, _END, np.uint8)
-    padded[:size] = np.frombuffer(reach, np.uint8)
+    padded[:size] = reach
     lengths = np.full(size + count + _LONGEST, _LONGEST, np.uint8)
     for slot in reversed(range(MOST)):
         lengths[padded[3 * slot : 3 * slot + len(lengths)] == _END] = 3 * slot + 1
     starts, end = record_starts(lengths, count, _SIZES, what="vertices with weights")
-    records = np.minimum(lengths[starts].astype(np.intp), size - starts)  # sizes, cut at the end of the data
-    whole = records == lengths[starts]
-    held = np.where(whole, records // 3, 0)
-    held[records == _LONGEST] = MOST
-    joints = np.zeros((count, MOST), np.uint8)
-    weights = np.zeros((count, MOST), np.uint16)
-    influences = np.zeros(count, np.uint8)
-    for slot in range(MOST):
-        places = np.flatnonzero(held > slot)
-        at = starts[places] + 3 * slot
-        values = padded[at + 1].astype(np.uint16) | padded[at + 2].astype(np.uint16) << np.uint16(8)
-        places, at, values = (array[values > 0] for array in (places, at, values))
-        free = influences[places]
-        joints[places, free] = padded[at]
-        weights[places, free] = values
-        influences[places] += 1
-    oddity = ""
+    sizes = np.minimum(lengths[starts].astype(np.intp), size - starts)  # cut at the end of the data
+    whole = sizes == lengths[starts]
+    held = np.where(whole, sizes // 3, 0)
+    records = padded[starts[:, None] + np.arange(_LONGEST)].reshape(count, MOST, 3)
     if not whole.all():
         oddity = f"the weights end early, {np.count_nonzero(~whole):,} of {count:,} vertices have none"
-    elif end < len(data):
-        oddity = f"{len(data) - end:,} bytes are left over after the weights"
-    return joints, weights, influences, oddity
+        return records, held, oddity
+    return records, held, _left_over(len(data) - end)
+
+
+def _left_over(count: int) -> str:
+    return f"{count:,} bytes are left over after the weights" if count > 0 else ""
 
 
 def encode(joints: Bytes, weights: Integers, influences: Bytes) -> bytes:
