@@ -37,9 +37,15 @@ that is above 1.
 
 
 def store_fingerprint(made: bpy.types.Object) -> None:
-    """Store checksums of the mesh that an import made, beside those of its weights and byte colours."""
+    """Store checksums of the mesh that an import made, beside those that are already stored."""
     if isinstance(made.data, bpy.types.Mesh):
-        _store(made.data, dict(_checksums(made.data)))
+        _store(made.data, dict(_checksums(made.data, json.loads(made.data.meshferry.fingerprint or "{}"))))
+
+
+def store_values(mesh: bpy.types.Mesh, attribute: str, values: AnyArray, *, is_uv: bool = False) -> None:
+    """Store the checksum of an attribute as it was set, since all values read again would be the peak of the memory."""
+    if values.any() or attribute == "position":
+        _store(mesh, {_attribute_label(attribute, is_uv): zlib.crc32(values)})
 
 
 def store_weights(mesh: bpy.types.Mesh, group_names: Sequence[str], groups: IntArray, weights: FloatArray) -> None:
@@ -108,8 +114,8 @@ def _is_bone_edited(bone: bpy.types.Bone) -> bool:
     return bool(np.abs(now - np.array(bone.meshferry.rest_matrix)).max() > _MOVED * max(1.0, np.abs(now).max()))
 
 
-def _checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, float]]:
-    """Yield the checksum of each attribute and shape key by its label.
+def _checksums(mesh: bpy.types.Mesh, known: Container[str] = ()) -> Iterator[tuple[str, float]]:
+    """Yield the checksum of each attribute and shape key by its label, without those whose label is ``known``.
 
     Attributes that are zero everywhere count as absent, since Blender adds and removes them at will.
     """
@@ -117,12 +123,14 @@ def _checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, float]]:
         name, kind = attribute.name, attribute.data_type
         if kind not in _ATTRIBUTES or (name.startswith(".") and name not in _LABELS) or name == "custom_normal":
             continue  # custom normals follow from other edits
+        label = _attribute_label(name, kind == "FLOAT2" and attribute.domain == "CORNER")
+        if label in known:
+            continue
         field, width, dtype = _ATTRIBUTES[kind]
         values: Any = np.empty(len(attribute.data) * width, dtype)
         attribute.data.foreach_get(field, values)
         if values.any() or name == "position":
-            is_uv = kind == "FLOAT2" and attribute.domain == "CORNER"
-            yield _LABELS.get(name, f"UV map '{name}'" if is_uv else f"attribute '{name}'"), zlib.crc32(values)
+            yield label, zlib.crc32(values)
     keys = list(mesh.shape_keys.key_blocks) if mesh.shape_keys is not None else []
     shapes = (np.empty(len(key.points) * 3, np.float32) for key in keys)
     for key, points in zip(keys, shapes, strict=True):
@@ -131,6 +139,10 @@ def _checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, float]]:
             basis = points
         else:
             yield f"shape key '{key.name}'", float(np.abs(points - basis).sum(dtype=np.float64))
+
+
+def _attribute_label(name: str, is_uv: bool) -> str:
+    return _LABELS.get(name, f"UV map '{name}'" if is_uv else f"attribute '{name}'")
 
 
 def _color_checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, int]]:

@@ -74,8 +74,9 @@ def build_mesh(
     built: bpy.types.Mesh = keep(bpy.data.meshes.new(names.fit(name)))
     corners, triangles = len(mesh.corner_point), mesh.triangle_count
     built.vertices.add(len(mesh.points))
-    if len(mesh.points):  # a mesh without loops lacks this attribute
-        built.attributes["position"].data.foreach_set("vector", _flat(mesh.points, np.float32))
+    points, corner_point = _flat(mesh.points, np.float32), _flat(mesh.corner_point, np.int32)
+    if len(points):  # a mesh without loops lacks this attribute
+        built.attributes["position"].data.foreach_set("vector", points)
     if weights is not None:
         written = vertex_weights.write(built, weights.groups, weights.weights)
         mesh_edits.store_weights(built, weights.names, weights.groups, written)
@@ -83,7 +84,9 @@ def build_mesh(
     built.polygons.add(triangles)
     # Set the attribute, sixty times as fast as loops.foreach_set("vertex_index"). A mesh without loops lacks it.
     if corners:
-        built.attributes[".corner_vert"].data.foreach_set("value", _flat(mesh.corner_point, np.int32))
+        built.attributes[".corner_vert"].data.foreach_set("value", corner_point)
+        mesh_edits.store_values(built, "position", points)
+        mesh_edits.store_values(built, ".corner_vert", corner_point)
     built.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
     for material in materials:
         built.materials.append(material)
@@ -127,6 +130,7 @@ def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.in
     else:
         values = _flat(layer.at_corners(corner_point), np.float32)
     uv.uv.foreach_set("vector", values)
+    mesh_edits.store_values(built, uv.name, values, is_uv=True)
 
 
 def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:

@@ -6,6 +6,7 @@ own evaluated data, or geometry.
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,22 @@ def test_weld_joins_places_and_keeps_corners(normals: str, use_weld: bool) -> No
         values(mesh.uv_layers[0].uv, "vector", 2), np.arange(12, dtype=np.float32).reshape(6, 2)
     )
     np.testing.assert_allclose(values(mesh.corner_normals, "vector", 3), split_quad().normal.values, atol=0.015)
+
+
+@pytest.mark.parametrize("use_weld", [False, True])
+def test_checksums_are_those_of_the_values_that_were_set(monkeypatch: pytest.MonkeyPatch, use_weld: bool) -> None:
+    """Positions, corners and UVs are the most of a mesh; to read them from Blender would be the peak of the memory."""
+    from meshferry.blender_data import mesh_edits
+
+    with monkeypatch.context() as without:
+        without.setattr(mesh_edits, "store_fingerprint", lambda _made: None)
+        (made,) = run(scene_of(node(mesh=quad_mesh())), use_weld=use_weld).objects
+    stored = json.loads(made.data.meshferry.fingerprint)
+    assert stored.keys() == {"vertices", "faces", "UV map 'uv0'"}
+    made.data.meshferry.fingerprint = ""
+    mesh_edits.store_fingerprint(made)
+    read = json.loads(made.data.meshferry.fingerprint)
+    assert stored == {label: read[label] for label in stored}
 
 
 def test_no_normals_when_asked() -> None:

@@ -38,7 +38,7 @@ def decode(data: bytes, count: int) -> tuple[Bytes, Integers, Bytes, str]:
         weights[np.arange(MOST) >= held[:, None]] = 0
     used = weights > 0
     joints = records[:, :, 0] * used
-    influences = sum(used[:, slot].astype(np.uint8) for slot in range(MOST))
+    influences: Bytes = np.ascontiguousarray(used.T).sum(axis=0, dtype=np.uint8)
     if (used[:, 1:] > used[:, :-1]).any():  # a weight of zero before others
         order = np.argsort(~used, axis=1, kind="stable")
         joints, weights = (np.take_along_axis(values, order, axis=1) for values in (joints, weights))
