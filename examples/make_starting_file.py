@@ -24,8 +24,8 @@ from meshferry.io_formats.passes import lod_names
 from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.second_life import skeletons
 from meshferry.io_formats.second_life.models import LEVEL_LABELS
+from meshferry.operators.families.second_life.starting_file import FILE, SCENE
 
-PLACE = Path(__file__).resolve().parent.parent / "operators" / "families" / "second_life" / "starting_file.blend"
 PHYSICS = (
     ((-0.165, -0.18, 0.90), (0.165, 0.18, 1.595)),
     ((-0.12, 0.13, 1.44), (0.05, 0.59, 1.59)),
@@ -50,6 +50,7 @@ def tunic() -> Scene:
 
 def fill() -> None:
     """Fill the empty file."""
+    bpy.context.scene.name = SCENE
     options = ImportOptions.of({"normals": "EDITABLE", "use_weld": True})
     made = import_scene(ImportRequest(bpy.context, tunic(), options))
     for collection in (made.collection, *made.collection.children_recursive):
@@ -92,7 +93,7 @@ def main(path: Path) -> None:
 if __name__ == "__main__":
     meshferry.register()
     try:
-        main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else PLACE)
+        main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else FILE)
     finally:
         meshferry.unregister()
     sys.stdout.flush()

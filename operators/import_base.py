@@ -26,6 +26,7 @@ from .option_properties import draw_options, import_table, option_values, prefer
 from .progress import LongWork
 from .reporting import Messages, conclude
 from .session_projects import reading_steps
+from .view_framing import frame_imported
 
 
 class ImportFiles(LongWork, ImportHelper):
@@ -123,6 +124,7 @@ class ImportFiles(LongWork, ImportHelper):
         select_only(context, sorted(objects, key=lambda item: item.type == "ARMATURE"))
         if results:
             make_active(context, results[0].collection)
+        frame_imported(context, objects)
         if before.mode == "POSE" and context.view_layer.objects.active == before.active:
             bpy.ops.object.mode_set(mode="POSE")
         return conclude(self, messages, summary_parts(results), "Imported")

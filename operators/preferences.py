@@ -1,4 +1,4 @@
-"""The add-on's preferences: formats in use and links to the guides.
+"""The add-on's preferences: formats in use, folders, the view after imports, links to the guides.
 
 They only affect the user interface. Operators, file handlers, collection exporters and the command line work for every
 format.
@@ -27,12 +27,14 @@ Draw = Callable[[Any, Any], None]
 
 FAMILIES = {family.name: family for family in registry.FAMILIES}
 PATHS = tuple(
-    option
-    for known in registry.FORMATS
-    for option in (*known.import_options, *known.export_options)
-    if option.preference and option.is_path
+    {
+        option.preference: option
+        for known in registry.FORMATS
+        for option in (*known.import_options, *known.export_options)
+        if option.preference and option.is_path
+    }.values()
 )
-"""Options of formats that the preferences hold."""
+"""Options of formats that the preferences hold, each once, also if several formats use it."""
 OTHER_GUIDES = {"Convert Files": "conversion.md", "Convert Many Files": "batch.md"}
 
 _IN_USE = "Show panels and menu entries of this format. Scripts, drag and drop and the command line always work"
@@ -44,6 +46,12 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
     bl_idname = PACKAGE
 
     __annotations__ = {
+        "use_frame_imported": BoolProperty(
+            name="Frame Imported",
+            description="After an import, move the 3D view to the new objects, and raise its clip end if they reach "
+            "beyond it. Views through a camera and local views stay as they are",
+            default=True,
+        ),
         **{
             f"use_{family.name}": BoolProperty(name=family.label, description=_IN_USE, default=True)
             for family in registry.FAMILIES
@@ -57,13 +65,16 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
     }
 
     def draw(self, context: Any) -> None:
-        """Draw a switch and a guide button for each family, and the other guides."""
+        """Draw a switch and a guide button for each family, the other settings and the other guides."""
         column = self.layout.column(align=True)
         column.label(text="Formats in Use", text_ctxt=CONTEXT)
         for key, family in FAMILIES.items():
             row = column.split(factor=0.6)
             row.prop(self, f"use_{key}")
             draw_guide(row, "Guide", family.guide)
+        column = self.layout.column(align=True)
+        column.label(text="Import", text_ctxt=CONTEXT)
+        column.prop(self, "use_frame_imported")
         column = self.layout.column(align=True)
         column.label(text="Folders", text_ctxt=CONTEXT)
         for option in PATHS:
@@ -109,6 +120,11 @@ def preferred_path(option: Option) -> str:
 def is_used(family: str) -> bool:
     """Return whether a family of formats is switched on; without preferences all are."""
     return bool(getattr(preferences(), f"use_{family}", True))
+
+
+def frames_imported() -> bool:
+    """Return whether the 3D view moves to imported objects."""
+    return bool(getattr(preferences(), "use_frame_imported", True))
 
 
 def is_format_used(name: str) -> bool:

@@ -52,12 +52,14 @@ def test_the_entry_opens_a_new_file_that_can_be_uploaded(
     assert entries(menu) == []
     monkeypatch.setattr(menu, "FILE", starting_file)
     (entry,) = entries(menu)
-    assert entry.name == "wm.read_homefile"
-    assert bpy.ops.wm.read_homefile(filepath=entry.filepath, load_ui=entry.load_ui) == {"FINISHED"}
+    assert entry.name == "wm.second_life_avatar_new"
+    assert bpy.ops.wm.second_life_avatar_new() == {"FINISHED"}
     assert bpy.data.filepath == "" and not bpy.data.is_saved
     assert {item.name for item in bpy.data.objects} == OBJECTS
     assert {item.name for item in bpy.context.view_layer.objects if item.visible_get()} == {"Avatar", "Tunic"}
     assert bpy.context.object.name == "Tunic"
+    avatar = bpy.data.objects["Avatar"]
+    assert (avatar.show_in_front, avatar.data.display_type) == (True, "STICK")
     assert bpy.ops.export_scene.second_life_check() == {"FINISHED"}
     assert not len(bpy.context.window_manager.meshferry_check.findings)
     folder = tmp_path / "out"
@@ -67,6 +69,28 @@ def test_the_entry_opens_a_new_file_that_can_be_uploaded(
     }
     names = {f"Tunic{suffix}.dae" for suffix in ("", "_LOD2", "_LOD1", "_LOD0", "_PHYS")}
     assert {path.name for path in folder.iterdir()} == names
+
+
+def test_only_the_starting_file_is_shown(
+    clean_blender: Any, starting_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from meshferry.operators.families.second_life import starting_file as menu
+
+    bpy = clean_blender
+    shown: list[Any] = []
+    monkeypatch.setattr(menu, "show_when_drawn", lambda: shown.append(None))
+    loaded = bpy.app.handlers.load_post
+    saved = tmp_path / "saved.blend"
+    monkeypatch.setattr(menu, "FILE", starting_file)
+    for path, expected in ((starting_file, 1), (None, 1)):
+        loaded.append(menu.show_avatar)
+        bpy.ops.wm.read_homefile(**({"filepath": str(path)} if path else {"use_empty": True}))
+        assert len(shown) == expected and menu.show_avatar not in loaded
+    bpy.ops.wm.second_life_avatar_new()
+    bpy.ops.wm.save_as_mainfile(filepath=str(saved))
+    loaded.append(menu.show_avatar)
+    bpy.ops.wm.open_mainfile(filepath=str(saved))
+    assert len(shown) == 1 and menu.show_avatar not in loaded
 
 
 def test_the_file_names_no_machine_and_no_source(clean_blender: Any, starting_file: Path) -> None:

@@ -85,3 +85,17 @@ def test_the_page_opens_guides_that_the_package_has(settings, clean_blender):
     assert [call.args for call in layout.operator.call_args_list] == [("wm.path_open",)] * 6
     for name in [*(family.guide for family in preferences.FAMILIES.values()), *preferences.OTHER_GUIDES.values()]:
         assert (preferences.GUIDES / name).read_text("utf-8").startswith("# ")
+
+
+def test_the_page_shows_each_folder_once(settings, clean_blender):
+    from meshferry.operators import preferences
+
+    layout = MagicMock()
+    layout.column.return_value = layout.split.return_value = layout
+    preferences.MeshferryPreferences.draw(SimpleNamespace(layout=layout), clean_blender.context)
+    shown = [call.args[1] for call in layout.prop.call_args_list]
+    assert sorted(shown) == sorted(set(shown))
+    assert {"unigine_project", "timberborn_folder", "use_frame_imported"} <= set(shown)
+    assert preferences.frames_imported()
+    settings.use_frame_imported = False
+    assert not preferences.frames_imported()

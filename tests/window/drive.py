@@ -3,7 +3,7 @@
 Started by scripts/run_window_test as ``blender --python drive.py -- FOLDER``. FOLDER holds ``one/`` with a file to
 drop, ``many/`` with a crowd of which one is broken, ``rig/`` with a mesh and its animation, ``worn/`` with a garment,
 ``kept/`` with a mesh as Unity projects keep it, ``dance/`` with an animation of the avatar, ``level/`` with a UNIGINE
-project, and takes ``result.txt``.
+project, ``start/`` with the file of File > New, and takes ``result.txt``.
 A picture is asked for by a file ``NAME.request``, which the script outside answers by removing it: the picture is taken
 of the X screen, because Blender's own screenshot is black under software rendering.
 
@@ -25,6 +25,7 @@ import mesh_serializer_steps
 import second_life_steps
 import timbermesh_steps
 import unigine_steps
+import view_steps
 from load_package import load_package
 from window import DRAW, Steps, check, in_view3d, log, window
 
@@ -64,6 +65,8 @@ def steps() -> Steps:
         yield from mesh_serializer_steps.menus()
         yield from mesh_serializer_steps.dialogs()
         yield from mesh_serializer_steps.model()
+        yield from view_steps.framing()
+        yield from view_steps.starting_file()
     finally:
         addon.unregister()
     check(not any(hasattr(bpy.types, name) for name in HANDLERS), "unregistered, nothing of it is left")
@@ -88,4 +91,4 @@ view_preferences.show_splash = False
 view_preferences.smooth_view = 0
 view_preferences.filebrowser_display_type = "SCREEN"  # a window of its own would lie half outside the screen
 running = steps()
-bpy.app.timers.register(lambda: tick(running), first_interval=1.0)
+bpy.app.timers.register(lambda: tick(running), first_interval=1.0, persistent=True)

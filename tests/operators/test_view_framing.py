@@ -1,0 +1,114 @@
+"""Which 3D view an import frames, and how far that view has to see. The window test frames real views."""
+
+from types import SimpleNamespace
+
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "distance", "expected"),
+    [
+        (0.01, 1000.0, 12.0, (0.01, 1000.0)),
+        (0.01, 1000.0, 500.0, (0.01, 1000.0)),
+        (0.01, 1000.0, 1470.0, (0.05, 5000.0)),
+        (0.01, 1000.0, 29_405.0, (1.0, 100_000.0)),
+        (0.01, 1000.0, 700.0, (0.05, 5000.0)),
+        (1.0, 100.0, 3000.0, (3.0, 10_000.0)),
+        (0.5, 100.0, 60.0, (0.5, 200.0)),
+    ],
+)
+def test_the_clip_range_holds_what_is_framed(clean_blender, start, end, distance, expected):
+    from meshferry.operators.view_framing import clip_range_for
+
+    assert clip_range_for(start, end, distance) == pytest.approx(expected)
+
+
+def _area(width=100, height=100, perspective="PERSP", **differences):
+    space = {"lock_object": None, "lock_cursor": False, "local_view": None, **differences}
+    space["region_3d"] = SimpleNamespace(view_perspective=perspective, view_distance=1.0)
+    spaces = SimpleNamespace(active=SimpleNamespace(**space))
+    return SimpleNamespace(type="VIEW_3D", width=width, height=height, spaces=spaces)
+
+
+def _context(here, *others, area=None):
+    windows = [SimpleNamespace(screen=SimpleNamespace(areas=areas)) for areas in (here, *others)]
+    manager = SimpleNamespace(windows=windows)
+    return SimpleNamespace(window_manager=manager, window=windows[0], area=area, mode="OBJECT")
+
+
+@pytest.fixture
+def in_window(clean_blender, monkeypatch):
+    """Let the tested module take this Blender for one with a window; yield the areas that are framed."""
+    from meshferry.operators import view_framing
+
+    framed = []
+    app = SimpleNamespace(background=False)
+    monkeypatch.setattr(view_framing, "bpy", SimpleNamespace(app=app))
+    monkeypatch.setattr(view_framing.View, "frame", lambda view, *, only_selected: framed.append(view.area))
+    return framed
+
+
+SHOWN = SimpleNamespace(select_get=lambda: True, visible_get=lambda: True)
+HIDDEN = SimpleNamespace(select_get=lambda: False, visible_get=lambda: False)
+
+
+def test_the_view_of_the_drop_is_framed_or_else_the_largest(in_window):
+    from meshferry.operators.view_framing import frame_imported
+
+    small, large, larger = _area(), _area(width=200), _area(width=300)
+    outliner = SimpleNamespace(type="OUTLINER", width=900, height=900)
+    for area, expected in ((small, small), (outliner, large), (None, large), (larger, larger)):
+        frame_imported(_context([small, large, outliner], [larger], area=area), [SHOWN])
+        assert in_window.pop() is expected
+    assert not in_window
+
+
+@pytest.mark.parametrize(
+    "area",
+    [
+        _area(perspective="CAMERA"),
+        _area(local_view=object()),
+        _area(lock_object=object()),
+        _area(lock_cursor=True),
+    ],
+    ids=["camera", "local", "object", "cursor"],
+)
+def test_views_that_show_something_on_purpose_stay(in_window, area):
+    from meshferry.operators.view_framing import frame_imported
+
+    frame_imported(_context([area], area=area), [SHOWN])
+    assert not in_window
+    other = _area(width=10)
+    frame_imported(_context([area, other], area=area), [SHOWN])
+    assert in_window == [other]
+
+
+def test_nothing_is_framed_if_it_is_hidden_unwanted_or_without_a_window(in_window, monkeypatch):
+    from meshferry.operators import view_framing
+
+    context = _context([_area()])
+    view_framing.frame_imported(context, [])
+    view_framing.frame_imported(context, [HIDDEN])
+    context.mode = "POSE"
+    view_framing.frame_imported(context, [SHOWN])
+    context.mode = "OBJECT"
+    with monkeypatch.context() as patch:
+        patch.setattr(view_framing, "frames_imported", lambda: False)
+        view_framing.frame_imported(context, [SHOWN])
+    view_framing.bpy.app.background = True
+    view_framing.frame_imported(context, [SHOWN])
+    assert not in_window
+
+
+def test_importers_frame_what_they_imported(clean_blender, monkeypatch):
+    from pathlib import Path
+
+    from meshferry.operators import import_base
+
+    framed = []
+    monkeypatch.setattr(import_base, "frame_imported", lambda _context, objects: framed.append(len(objects)))
+    example = Path(__file__).resolve().parents[2] / "examples" / "lamp.mesh"
+    clean_blender.ops.import_scene.unigine(filepath=str(example))
+    assert framed == [2]

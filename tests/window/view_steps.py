@@ -1,0 +1,78 @@
+"""What the user sees after an import or File > New: the view, the sidebar, dialogs on small screens."""
+
+from typing import Any
+
+import bpy
+from window import DRAW, FOLDER, Steps, check, in_view3d, picture, view3d, wait_for, window
+
+LARGE = 4000.0
+"""Size of a model that reaches beyond the clip end of Blender's views, in metres."""
+
+
+def _state() -> tuple[Any, ...]:
+    region = view3d()[0].spaces.active.region_3d
+    return region.view_perspective, tuple(region.view_location), region.view_distance
+
+
+def _exported_cube(size: float) -> str:
+    """Export a cube of a size and remove it; return the path of its file."""
+    path = str(FOLDER / f"cube_{size:.0f}.mesh")
+    bpy.ops.mesh.primitive_cube_add(size=size, location=(size, 0.0, 0.0))
+    bpy.ops.export_scene.unigine_mesh(filepath=path)
+    bpy.data.objects.remove(bpy.context.object)
+    return path
+
+
+def framing() -> Steps:
+    """An import frames the new objects, however large; a camera view and a local view stay as they are."""
+    space = view3d()[0].spaces.active
+    clip_range = space.clip_start, space.clip_end
+    with in_view3d():
+        bpy.ops.mesh.primitive_cube_add()
+        small, large = _exported_cube(1.0), _exported_cube(LARGE)
+        bpy.ops.import_scene.unigine(filepath=large)
+        center = bpy.context.object.matrix_world.translation
+        check((space.region_3d.view_location - center).length < 0.01 * LARGE, "a large model is framed")
+        check(space.clip_end > 2 * LARGE, f"the view reaches over it ({space.clip_end:g} m)")
+        yield from picture("view-large")
+        bpy.ops.import_scene.unigine(filepath=small)
+        check(space.region_3d.view_distance < 10.0, "a small model is framed")
+        yield from picture("view-small")
+        bpy.ops.view3d.localview()
+        before = _state()
+        bpy.ops.import_scene.unigine(filepath=large)
+        check(_state() == before, "a local view stays")
+        bpy.ops.view3d.localview()
+        bpy.ops.object.camera_add()
+        bpy.context.scene.camera = bpy.context.object
+        bpy.ops.view3d.view_camera()
+        before = _state()
+        bpy.ops.import_scene.unigine(filepath=large)
+        check(_state() == before, "a camera view stays")
+        bpy.ops.view3d.view_camera()
+        space.clip_start, space.clip_end = clip_range
+        bpy.data.batch_remove([*bpy.data.objects, *bpy.data.meshes, *bpy.data.cameras, *bpy.data.collections])
+        bpy.ops.ed.undo_push(message="Remove the models")
+    yield DRAW
+
+
+def starting_file() -> Steps:
+    """File > New > Second Life Avatar frames the avatar and opens its tab."""
+    from meshferry.operators.families.second_life import starting_file as menu  # loaded by drive.py
+
+    menu.FILE = FOLDER / "start" / "start.blend"
+    space = view3d()[0].spaces.active
+    space.show_region_ui = False
+    with bpy.context.temp_override(window=window()):
+        bpy.ops.wm.save_as_mainfile(filepath=str(FOLDER / "saved.blend"))  # otherwise Blender asks
+        bpy.ops.wm.second_life_avatar_new("INVOKE_DEFAULT")
+
+    def tab() -> str:
+        area, _ = view3d()
+        sidebar = next(region for region in area.regions if region.type == "UI")
+        return sidebar.active_panel_category if area.spaces.active.show_region_ui else ""
+
+    yield from wait_for(lambda: "Avatar" in bpy.data.objects and tab() == "Second Life", "the tab of the avatar")
+    _, location, distance = _state()
+    check(0.5 < location[2] < 1.5 and distance < 8.0, f"the avatar is framed from {distance:.1f} m")
+    yield from picture("second-life-starting-file")
