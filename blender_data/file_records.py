@@ -26,8 +26,36 @@ class FileRecord:
     """Values of all options of the export; None if the file was imported."""
     given: tuple[str, ...] = ()
     """Names of options that override what objects were imported with."""
+
+
+@dataclass
+class SessionFile:
+    """A file that was read or written since the open .blend file was loaded."""
+
+    digest: str = ""
+    """Digest of its content then. Undo reverts the properties of objects, but not the file."""
     is_confirmed: bool = False
     """Whether the user agreed to replace the file."""
+    left_out: frozenset[str] = frozenset()
+    """Names of the animations of other files that the user was asked about."""
+
+
+_SESSION = "meshferry_files"
+
+
+def session_files() -> dict[str, SessionFile]:
+    """Return the files that were read or written since the open .blend file was loaded, by path.
+
+    They are in the driver namespace, which Blender clears when it loads a file and does not save. A .blend file from
+    another user could store confirmations in properties, also in those of the window manager.
+    """
+    files: dict[str, SessionFile] = bpy.app.driver_namespace.setdefault(_SESSION, {})
+    return files
+
+
+def session_file(path: Path) -> SessionFile | None:
+    """Return what is known of a file; None if it was neither read nor written since the .blend file was loaded."""
+    return session_files().get(str(path))
 
 
 def digest_of(path: Path) -> str:
@@ -39,10 +67,10 @@ def digest_of(path: Path) -> str:
         return ""
 
 
-def write(context: Any, owners: Iterable[Any], record: FileRecord) -> None:
-    """Store a record on objects or collections.
+def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = False) -> None:
+    """Store a record on objects or collections, and that the file was read or written.
 
-    The digest is also stored in the window manager, since undo reverts the properties of objects, but not the file.
+    With ``is_confirmed``, the user agreed to replace the file.
     """
     for owner in owners:
         if owner.is_editable:
@@ -51,10 +79,9 @@ def write(context: Any, owners: Iterable[Any], record: FileRecord) -> None:
             stored.options = "" if record.options is None else json.dumps(dict(record.options))
             stored.given = json.dumps(record.given)
             stored.owner = owner.name
-            stored.is_confirmed = record.is_confirmed
-    known = context.window_manager.meshferry_files
-    entry = known.get(str(record.path)) or known.add()
-    entry.name, entry.digest = str(record.path), record.digest
+    entry = session_files().setdefault(str(record.path), SessionFile())
+    entry.digest = record.digest
+    entry.is_confirmed |= is_confirmed
 
 
 def read(owner: Any) -> FileRecord | None:
@@ -64,7 +91,7 @@ def read(owner: Any) -> FileRecord | None:
         return None
     options = json.loads(stored.options) if stored.options else None
     given = tuple(json.loads(stored.given or "[]"))
-    return FileRecord(Path(stored.path), stored.format, stored.digest, options, given, stored.is_confirmed)
+    return FileRecord(Path(stored.path), stored.format, stored.digest, options, given)
 
 
 def path_of(owners: Iterable[Any]) -> Path | None:
@@ -89,9 +116,9 @@ def clear(owners: Iterable[Any]) -> None:
             owner.meshferry.file.path = ""
 
 
-def is_unchanged(context: Any, record: FileRecord) -> bool:
+def is_unchanged(record: FileRecord) -> bool:
     """Return whether a file is as Blender last read or wrote it; a deleted file counts as unchanged."""
     if not record.path.exists():
         return True
-    entry = context.window_manager.meshferry_files.get(str(record.path))
+    entry = session_file(record.path)
     return digest_of(record.path) in {record.digest, entry.digest if entry is not None else ""} - {""}

@@ -38,13 +38,9 @@ class MeshferryFile(bpy.types.PropertyGroup):
         name="Given Options", description="Names of options that override choices of the import, as JSON"
     )
     owner: StringProperty(name="Owner", description="Name of the data block that the file belongs to, not to a copy")
-    is_confirmed: BoolProperty(name="Confirmed", description="The user agreed to replace the file", default=False)
-
-
-class MeshferryKnownFile(bpy.types.PropertyGroup):
-    """A file that was read or written since Blender was started."""
-
-    digest: StringProperty(name="Digest", description="SHA-256 of the file's content")
+    is_confirmed: BoolProperty(
+        name="Confirmed", description="Stored by version 0.2, and ignored: each session asks the user", default=False
+    )
 
 
 class MeshferryBone(bpy.types.PropertyGroup):
@@ -676,7 +672,6 @@ def copy_group(
 
 CLASSES = (
     MeshferryFile,
-    MeshferryKnownFile,
     MeshferryBone,
     MeshferrySurfaceShape,
     MeshferrySurface,
@@ -715,12 +710,10 @@ def register():
         owner.meshferry = PointerProperty(
             type=group, name="Meshferry", description="What Meshferry keeps about this data block"
         )
-    bpy.types.WindowManager.meshferry_files = CollectionProperty(type=MeshferryKnownFile, options={"SKIP_SAVE"})
 
 
 def unregister():
     """Remove the properties and unregister the groups, in reverse order."""
-    del bpy.types.WindowManager.meshferry_files
     for owner, _group in reversed(OWNERS):
         del owner.meshferry
     for cls in reversed(CLASSES):

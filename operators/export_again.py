@@ -1,17 +1,17 @@
 """File > Export > Re-export: to the file that the active object last went to or came from, with the same options."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import bpy
+from bpy.props import BoolProperty
 
 from ..blender_data import file_records
 from ..blender_data.exporting import exporter
-from ..blender_data.file_records import FileRecord
+from ..blender_data.exporting.clip_sources import clip_name
+from ..blender_data.file_records import FileRecord, SessionFile
 from ..blender_data.steps import Steps, scaled, without_bpy
 from ..io_formats.api import load, replace_file, scene_name, write_outputs
 from ..io_formats.core.errors import ExportError, FormatError
@@ -21,6 +21,9 @@ from ..io_formats.core.output_file import OutputFile
 from ..io_formats.disk.file_sets import obsolete_files
 from ..io_formats.passes.compare_scenes import differences
 from ..io_formats.registry import Format
+from .clips_of_files import clips_left_out, file_clips_of
+from .clips_of_files import note as note_of_clips
+from .clips_of_files import question as question_of_clips
 from .export_base import encode_steps, part_steps, without_needless_clips
 from .format_operators import EXPORTERS
 from .menus import MenuEntry, registration
@@ -44,7 +47,21 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         f"replaced is kept beside it as {BACKUP}"
     )
 
+    is_confirmed: BoolProperty(
+        name="Replacing Confirmed",
+        description="Scripts: also write to a path that is stored in the .blend file, but was neither read nor chosen "
+        "since the file was opened",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    use_other_animations: BoolProperty(
+        name="Include Animations of Other Files",
+        description="Also write animations that were imported from other files and that the file does not hold",
+        options={"SKIP_SAVE"},
+    )
+
     confirm_text = "Replace"
+    has_others = False
+    """Whether there are animations of other files, for which the dialog has a checkbox."""
 
     @classmethod
     def poll(cls, context: Any) -> bool:
@@ -56,21 +73,32 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
     def invoke(self, context: Any, event: Any) -> set[str]:
         """Start without a file browser."""
+        found = found_file(context)
+        if found is not None:
+            self.has_others = bool(others_of(context, *found))
+            self.confirm_text = "Replace" if found[0].path.exists() else "Export"
         return self.execute(context)
 
     def question(self, context: Any) -> str:
-        """Return a question before a file is replaced for the first time."""
+        """Return a question before a file is replaced for the first time, and about animations of other files."""
         found = found_file(context)
-        if found is None or found[0].is_confirmed or not found[0].path.exists():
+        if found is None:
             return ""
         record = found[0]
-        text = rpt_("Replace {} ({})? The old file is kept as {}. You are asked once for each file.")
-        label = EXPORTERS[record.format].format.label
-        return text.format(record.path, label, record.path.name + BACKUP)
+        others = others_of(context, *found)
+        session = file_records.session_file(record.path) or SessionFile()
+        is_asked_again = not {clip_name(action) for action in others} <= session.left_out
+        texts = [question_of_path(record), question_of_clips(others, record) if is_asked_again else ""]
+        return "\n".join(text for text in texts if text)
 
     def draw(self, context: Any) -> None:
-        """Draw the question."""
-        draw_wrapped(self.layout.column(align=True), context, self.asked, "QUESTION", width=DIALOG_WIDTH)
+        """Draw the question, and the choice that it is about."""
+        column = self.layout.column(align=True)
+        for text in self.asked.splitlines():
+            draw_wrapped(column, context, text, "QUESTION", width=DIALOG_WIDTH)
+            column.separator()
+        if self.has_others:
+            column.prop(self, "use_other_animations")
 
     def steps(self, context: Any) -> Steps[set[str]]:
         """Write the file, and report its differences from the previous version."""
@@ -85,10 +113,14 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         target = EXPORTERS[record.format].format
         encoded = None
         with messages.attempt(str(path)):
-            refuse_changed(context, record)
+            refuse_changed(record)
+            if not (self.asked or self.is_confirmed):
+                refuse_unknown(record)
             values = yield from scaled(without_bpy("Reading", values_of, record), 0.0, 0.1)
+            others = clips_left_out(context, record, source, lambda _record: values)
+            own = None if self.use_other_animations or not others else file_clips_of(record)
             name = source.collection.name if source.collection is not None else scene_name(path)
-            parts = yield from scaled(part_steps(context, source, name, target, values), 0.1, 0.7)
+            parts = yield from scaled(part_steps(context, source, name, target, values, own), 0.1, 0.7)
             if len(parts.scenes) != 1:
                 text = rpt_("{} files would be written; choose File > Export")
                 raise ExportError(text.format(len(parts.scenes)))
@@ -98,15 +130,53 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
             changes = yield from scaled(comparing, 0.9, 1.0)
         if encoded is not None:
             with messages.outcome(str(path)) as name:
-                refuse_changed(context, record)  # check again: the file may have been changed meanwhile
+                refuse_changed(record)  # check again: the file may have been changed meanwhile
                 keep_old_files(path, encoded.outputs)
                 messages.warn(
                     name, dict.fromkeys([*parts.lost, *encoded.warnings, *write_outputs(path, encoded.outputs)])
                 )
-                digest = file_records.digest_of(path)
-                file_records.write(context, owners, replace(record, digest=digest, is_confirmed=True))
-            messages.notes = [*parts.made, *encoded.notes]
+                record = replace(record, digest=file_records.digest_of(path))
+                if others and own is None:
+                    record = replace(record, options=values)  # the next re-export includes them, too
+                file_records.write(owners, record, is_confirmed=True)
+                names = frozenset(clip_name(action) for action in others)
+                file_records.session_files()[str(path)].left_out |= names
+            messages.notes = [*parts.made, *encoded.notes, *(note_of_clips(others, record) if own is not None else [])]
         return conclude(self, messages, changes, "Exported")
+
+
+def question_of_path(record: FileRecord) -> str:
+    """Return a question about a file that the user did not agree to write since the .blend file was opened."""
+    session = file_records.session_file(record.path)
+    if session is not None and (session.is_confirmed or not record.path.exists()):
+        return ""
+    label = EXPORTERS[record.format].format.label
+    stored = rpt_("The path is stored in this .blend file.") + " " if session is None else ""
+    if not record.path.exists():
+        return stored + rpt_("Write {} ({})? There is no such file yet.").format(record.path, label)
+    text = rpt_("Replace {} ({})? The old file is kept as {}. You are asked once for each file.")
+    return stored + text.format(record.path, label, record.path.name + BACKUP)
+
+
+def refuse_unknown(record: FileRecord) -> None:
+    """Raise ExportError for a path that was neither read nor chosen since the .blend file was opened.
+
+    Raises
+    ------
+    ExportError
+        The path is only stored in the .blend file, which may come from another user.
+    """
+    if file_records.session_file(record.path) is None:
+        text = rpt_(
+            "The path is stored in the .blend file, and was neither read nor chosen since; choose File > Export, or "
+            "set is_confirmed in a script"
+        )
+        raise ExportError(text)
+
+
+def others_of(context: Any, record: FileRecord, _owners: Any, source: exporter.Source) -> list[Any]:
+    """Return the actions from other files that stay out of a file unless the user asks."""
+    return clips_left_out(context, record, source, values_of)
 
 
 def found_file(context: Any) -> tuple[FileRecord, list[Any], exporter.Source] | None:
@@ -160,7 +230,7 @@ def values_in_file(path: Path, target: Format) -> dict[str, Any]:
     return found
 
 
-def refuse_changed(context: Any, record: FileRecord) -> None:
+def refuse_changed(record: FileRecord) -> None:
     """Raise ExportError if the file was changed since it was last read or written.
 
     Raises
@@ -170,7 +240,7 @@ def refuse_changed(context: Any, record: FileRecord) -> None:
     """
     if not record.path.parent.is_dir():
         raise ExportError(rpt_("The folder '{}' does not exist").format(record.path.parent))
-    if not file_records.is_unchanged(context, record):
+    if not file_records.is_unchanged(record):
         text = rpt_("The file was changed since Blender last read or wrote it; choose File > Export to replace it")
         raise ExportError(text)
 

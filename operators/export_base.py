@@ -3,7 +3,7 @@
 import filecmp
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..blender_data import file_records
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import CLIPS
 from ..blender_data.exporting.object_selection import candidates_of
+from ..blender_data.file_clips import FileClips
 from ..blender_data.file_records import FileRecord, digest_of
 from ..blender_data.names import file_name as name_of
 from ..blender_data.steps import Steps, finish, scaled, without_bpy
@@ -141,14 +142,14 @@ class ExportScene(ExportDialog):
         """Store the file record on the exported objects or collection, for the next export to the file."""
         objects = source.objects or candidates_of(context, source)
         for path, scene in written:
-            record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()), is_confirmed=True)
+            record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()))
             if len(written) == 1 and source.collection is not None:
                 file_records.clear(objects)
-                file_records.write(context, [source.collection], record)
+                file_records.write([source.collection], record, is_confirmed=True)
                 continue
             names = {node.name for node in scene.nodes}
             owners = [item for item in objects if len(written) == 1 or name_of(item) in names]
-            file_records.write(context, owners, record)
+            file_records.write(owners, record, is_confirmed=True)
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the parts of the summary text, such as "3 objects"."""
@@ -206,9 +207,18 @@ def read_parts(context: Any, source: Any, name: str, target: Format, values: Map
     return finish(part_steps(context, source, name, target, values))
 
 
-def part_steps(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Steps[Parts]:
-    """Do the same as :func:`read_parts` in steps."""
-    scene = yield from exporter.export_steps(_request(context, source, name, target, values))
+def part_steps(
+    context: Any,
+    source: Any,
+    name: str,
+    target: Format,
+    values: Mapping[str, Any],
+    file_clips: FileClips | None = None,
+) -> Steps[Parts]:
+    """Do the same as :func:`read_parts` in steps; ``file_clips`` restricts the animations to those of a file."""
+    request = _request(context, source, name, target, values)
+    options = replace(request.options, file_clips=file_clips)
+    scene = yield from exporter.export_steps(replace(request, options=options))
     return parts_of(scene, target, values)
 
 

@@ -240,7 +240,7 @@ def import_file(
     try:
         if result.objects:
             record = FileRecord(Path(path).absolute(), scene.format, digest_of(Path(path)))
-            file_records.write(context, [result.collection], record)
+            file_records.write([result.collection], record)
     except BaseException:
         result.undo()
         raise

@@ -11,6 +11,7 @@ from bpy.props import StringProperty
 from ..blender_data import file_records, import_choices, import_marks
 from ..blender_data.compat import BLEND_RELATIVE_PATHS, action_holders
 from ..blender_data.exporting.object_selection import armature_of
+from ..blender_data.file_clips import same_path
 from ..blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ..blender_data.importing.selection import Selection
 from ..blender_data.mesh_edits import edited_actions, edits_of
@@ -186,7 +187,7 @@ class Reload:
         if record is not None and same_path(str(record.path), self.source.path):
             new = file_records.read(result.collection)
             record = replace(record, path=new.path, digest=new.digest)
-            file_records.write(self.context, [collection], record)
+            file_records.write([collection], record)
 
     def _import_actions(self) -> Steps[None]:
         """Import the files of further actions of the armatures."""
@@ -253,11 +254,6 @@ def action_files(armature: Any) -> dict[str, Any]:
     """Return the files of the imported actions that an armature uses, each with one action."""
     actions = [holder.action for holder in action_holders(armature)]
     return {action.meshferry.source_path: action for action in actions if action.meshferry.source_path}
-
-
-def same_path(one: str, other: str) -> bool:
-    """Return whether two paths of files are equal after resolving ``//``."""
-    return Path(bpy.path.abspath(one)) == Path(bpy.path.abspath(other))
 
 
 def refuse_other_format(path: str, collection: Any) -> Any:

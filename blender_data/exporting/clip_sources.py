@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.errors import ExportError
 from .. import compat
+from ..file_clips import FileClips
 from .animated_blocks import Dependencies
 from .export_options import ExportOptions
 
@@ -22,6 +23,8 @@ _SAME_FRAME = 1e-3
 
 _MOST_KEY_FRAMES = 8000
 """Largest number of frames with keys that are sampled: four times those of 60 seconds at 30 frames per second."""
+
+ActionTest = Callable[[bpy.types.Action], bool]
 
 DEFAULT_CLIP = "Default"
 """Name of a scene's clip if its actions do not provide one."""
@@ -110,15 +113,18 @@ def find_clips(
     ExportError
         Several clips are selected while one is edited in the NLA.
     """
-    mode = options.clips
+    mode, own = options.clips, options.file_clips
     if mode == "NONE" or not (found.any_change or (mode == "POSE" and for_joints)):
         return []
-    if mode in {"ACTIONS", "NLA"}:
+    plays_others = own is not None and mode in {"ACTIVE", "SCENE"} and not all(map(own.allows, _playing(found)))
+    if plays_others or mode in {"ACTIONS", "NLA"}:
         _refuse_tweaking(found)
-    if mode == "ACTIONS":
-        clips = _every_action(scene, found, with_empty=for_joints)
+    if own is not None and plays_others:
+        clips = _every_action(scene, found, own.holds, with_empty=for_joints)
+    elif mode == "ACTIONS":
+        clips = _every_action(scene, found, own.allows if own is not None else None, with_empty=for_joints)
     elif mode == "NLA":
-        clips = _nla_clips(scene, found)
+        clips = _nla_clips(scene, found, own.allows if own is not None else None)
     else:
         clips = [_as_played(scene, found, over_scene=mode == "SCENE", for_joints=for_joints)]
     if mode == "POSE":
@@ -226,14 +232,18 @@ def _is_still_empty(action: bpy.types.Action) -> bool:
     return bool(kept.clip_name) and not kept.frame_count and not has_keys(action)
 
 
-def _every_action(scene: bpy.types.Scene, found: Dependencies, *, with_empty: bool) -> list[ClipSource]:
-    """Make a clip for each clip name among the actions that belong to the exported objects."""
+def _every_action(
+    scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest | None = None, *, with_empty: bool
+) -> list[ClipSource]:
+    """Make a clip for each clip name among the wanted actions that belong to the exported objects."""
     groups: dict[str, dict[bpy.types.ID, tuple[bpy.types.Action, Any]]] = {}
     for block in found.animated:
         exported = {
             action: slot
             for action, slot in actions_of(block)
-            if action.meshferry.use_export and (has_keys(action) or (with_empty and _is_still_empty(action)))
+            if action.meshferry.use_export
+            and (is_wanted is None or is_wanted(action))
+            and (has_keys(action) or (with_empty and _is_still_empty(action)))
         }
         names = _names_of_clips(exported)
         for action, slot in exported.items():
@@ -324,13 +334,23 @@ def _has_length(action: bpy.types.Action) -> bool:
     return bool(action.frame_range[1] > action.frame_range[0])
 
 
-def _nla_clips(scene: bpy.types.Scene, found: Dependencies) -> list[ClipSource]:
+def other_actions(found: Dependencies, options: ExportOptions, own: FileClips) -> list[bpy.types.Action]:
+    """Return the actions from other files that an export without the restriction to ``own`` would write."""
+    actions = _playing(found)
+    if options.clips in {"ACTIONS", "NLA"}:
+        actions = [action for block in found.animated for action, _ in actions_of(block)]
+    exported = (action for action in dict.fromkeys(actions) if action.meshferry.use_export and has_keys(action))
+    return [] if options.clips in {"NONE", "POSE"} else [action for action in exported if not own.allows(action)]
+
+
+def _nla_clips(scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest | None = None) -> list[ClipSource]:
     """Make a clip for each name of NLA strips, including muted ones, since stashed actions are muted strips."""
     strips: dict[str, list[bpy.types.NlaStrip]] = {}
     for block in found.animated:
         for track in block.animation_data.nla_tracks:
             for strip in track.strips:
-                strips.setdefault(strip.name, []).append(strip)
+                if is_wanted is None or strip.action is None or is_wanted(strip.action):
+                    strips.setdefault(strip.name, []).append(strip)
     clips = []
     for name, group in strips.items():
         clip = _clip_of(list(dict.fromkeys(strip.action for strip in group if strip.action)), scene)

@@ -180,7 +180,7 @@ class JointSampler:
         Unkeyed channels keep their value, as in Blender. But if another exported action keys the channel, its value
         would depend on the action that the user last played.
         """
-        if self.options.clips not in {"ACTIONS", "NLA"}:
+        if all(source.actions is None and not source.strips for source in sources):
             return set()
         actions = {action for source in sources for action, _ in (source.actions or {}).values()}
         actions |= pose_curves.own_actions(rig.thing)

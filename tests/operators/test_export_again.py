@@ -156,6 +156,120 @@ def test_the_user_is_asked_once_for_each_file(clean_blender, tmp_path):
     assert operator.question(None, bpy.context) == ""
 
 
+@pytest.fixture
+def robot(clean_blender, samples, tmp_path) -> Path:
+    """Return a mesh with an animation of its own, imported together with an animation file."""
+    names = ["ms12_robot_12bones.mesh", "an10_robot_idle.anim"]
+    for name in names:
+        shutil.copyfile(samples / "unigine" / name, tmp_path / name)
+    clean_blender.ops.import_scene.unigine(files=[{"name": name} for name in names], directory=str(tmp_path))
+    return tmp_path / names[0]
+
+
+def clips_in(path: Path) -> list[str]:
+    from meshferry.io_formats import api
+
+    return [clip.name for clip in api.read_scene(path).clips]
+
+
+def test_animations_of_other_files_stay_out_unless_asked_for(clean_blender, robot, capfd):
+    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+
+    bpy = clean_blender
+    question = "The animation 'robot_idle' of an10_robot_idle.anim is not in ms12_robot_12bones.mesh."
+    assert f"{question} It is left out, and 'scene' stays, unless" in operator.question(None, bpy.context)
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    said = capfd.readouterr().out
+    assert f"{robot.name}: animation of another file left out: 'robot_idle'" in said
+    assert f"{robot.name}: nothing changed" in said
+    assert operator.question(None, bpy.context) == ""
+    bpy.ops.export_scene.meshferry_again(use_other_animations=True)
+    assert clips_in(robot) == ["robot_idle"]
+    bpy.ops.export_scene.meshferry_again()
+    assert f"{robot.name}: nothing changed" in capfd.readouterr().out
+
+
+def test_animations_made_in_blender_replace_those_of_the_file(clean_blender, robot):
+    bpy = clean_blender
+    armature = next(item for item in bpy.data.objects if item.type == "ARMATURE")
+    armature.animation_data.action = None
+    armature.pose.bones[0].keyframe_insert("location", frame=1)
+    armature.animation_data.action.name = "own"
+    bpy.ops.export_scene.meshferry_again()
+    assert clips_in(robot) == ["own"]
+
+
+def test_an_exported_mesh_keeps_the_animation_that_it_was_given(clean_blender, robot, samples, tmp_path):
+    """The name in the file counts, since the action came from elsewhere; a later import stays out."""
+    bpy = clean_blender
+    path = tmp_path / "idle.mesh"
+    bpy.ops.export_scene.unigine_mesh(
+        filepath=str(path), scope="SCENE", mesh_version="MS12", use_embedded_animation=True
+    )
+    bpy.context.view_layer.objects.active = next(item for item in bpy.data.objects if item.type == "ARMATURE")
+    assert clips_in(path) == ["robot_idle"]
+    shutil.copyfile(samples / "unigine" / "an10_robot_idle.anim", tmp_path / "later.anim")
+    bpy.ops.import_scene.unigine(filepath=str(tmp_path / "later.anim"))
+    active = bpy.context.object.animation_data.action
+    active.meshferry.clip_name = "later"
+    assert active.meshferry.source_path.endswith("later.anim")
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert clips_in(path) == ["robot_idle"]
+
+
+def saved_elsewhere(bpy: Any, folder: Path) -> Path:
+    """Open a .blend file in which version 0.2 stored a confirmed path; return the path."""
+    path = imported(bpy, folder)
+    mesh_of(bpy).users_collection[0].meshferry.file.is_confirmed = True
+    bpy.ops.wm.save_as_mainfile(filepath=str(folder / "lamp.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(folder / "lamp.blend"))
+    return path
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["file", "no file"])
+def test_paths_of_a_blend_file_are_asked_about(clean_blender, tmp_path, exists):
+    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+
+    bpy = clean_blender
+    path = saved_elsewhere(bpy, tmp_path)
+    if not exists:
+        path.unlink()
+    question = operator.question(None, bpy.context)
+    assert question.startswith("The path is stored in this .blend file. " + ("Replace" if exists else "Write"))
+    assert str(path) in question
+    before = path.read_bytes() if exists else None
+    with pytest.raises(RuntimeError, match="neither read nor chosen since"):
+        bpy.ops.export_scene.meshferry_again()
+    assert (path.read_bytes() if path.exists() else None) == before
+    assert bpy.ops.export_scene.meshferry_again(is_confirmed=True) == {"FINISHED"}
+    assert operator.question(None, bpy.context) == ""
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+
+
+@pytest.mark.parametrize("load_ui", [True, False])
+def test_opening_a_file_brings_and_keeps_no_confirmation(clean_blender, tmp_path, load_ui):
+    from meshferry.blender_data.file_records import session_files
+    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+
+    bpy = clean_blender
+    imported(bpy, tmp_path)
+    bpy.ops.export_scene.meshferry_again()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "lamp.blend"))
+    assert operator.question(None, bpy.context) == ""
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "lamp.blend"), load_ui=load_ui)
+    assert session_files() == {}
+    assert operator.question(None, bpy.context)
+
+
+def test_a_file_of_this_session_that_was_deleted_is_written_again(clean_blender, tmp_path):
+    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+
+    bpy = clean_blender
+    imported(bpy, tmp_path).unlink()
+    assert operator.question(None, bpy.context) == ""
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+
+
 def test_undo_takes_nothing_from_what_is_known_of_files(clean_blender, tmp_path):
     bpy = clean_blender
     imported(bpy, tmp_path)
