@@ -17,9 +17,10 @@ from ..core import shading as neutral
 from ..core.messages import counted, listed
 from ..core.scene import Material
 from ..core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
+from .graph_parameters import base_colors, opacity
 from .graph_slots import graph_slots
 from .project.materials import ProjectMaterial
-from .project.references import FoundTexture, plain_reference
+from .project.references import FoundTexture, is_guid, plain_reference
 
 Find = Callable[[str], FoundTexture]
 Load = Callable[[FoundTexture], Texture | None]
@@ -38,6 +39,8 @@ class ShownMaterial:
 _PBR_BASES = {"mesh_base", "mesh_pbr_base"}
 MISSING_TEXTURE = "Missing Texture"
 """Start of the names of properties that hold the reference to a missing texture."""
+PARAMETER = "Parameter"
+"""Start of the names of properties that hold the parameters of the project's material."""
 NAME_IN_PROJECT = "Name in Project"
 _GRAPH = "graph"
 """Base of a material graph."""
@@ -69,6 +72,10 @@ _STATES_NOT_SHOWN = {
     "translucent": "translucency",
     "auxiliary": "auxiliary pass",
 }
+_GRAPH_COLORS = "colours of the graph"
+_BLENDED_ALPHA = 0.3
+"""Alpha of blended materials whose graph computes it, as for glass."""
+_MOST_PARAMETERS = 1000
 _BRIGHTEST = 1e6
 """Largest component of a colour; larger ones would overflow."""
 _DESTINATIONS_THAT_ADD = _SOURCES_WITHOUT_ALPHA = {"one", "2"}
@@ -94,6 +101,8 @@ def shown_material(name: str, material: ProjectMaterial, find: Find, load: Load)
     properties = {NAME_IN_PROJECT: own_name, "File": material.file or "", "Base": material.base or ""}
     properties["Not Shown"] = ", ".join(words)
     properties |= {f"{MISSING_TEXTURE} ({slot})": reference for slot, reference in builder.missing.items()}
+    stated = list(material.parameters.items())[:_MOST_PARAMETERS]
+    properties |= {f"{PARAMETER} ({parameter})": value for parameter, value in stated}
     given = {label: value for label, value in properties.items() if value}
     made = Material(name, shading=shading, identity=material.guid, properties=given)
     missing = {reference: slot for slot, reference in builder.missing.items()}
@@ -106,9 +115,11 @@ def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[str]:
     for shown in materials:
         for word in shown.not_shown:
             owners.setdefault(word, []).append(shown.material.name)
-    return [
-        f"{counted(len(names), 'material')} shown without {word}: {listed(names, 5)}" for word, names in owners.items()
-    ]
+    return [f"{counted(len(names), 'material')} {_without(word)}: {listed(names, 5)}" for word, names in owners.items()]
+
+
+def _without(word: str) -> str:
+    return "without the colours of their graph" if word == _GRAPH_COLORS else f"shown without {word}"
 
 
 class _Shader:
@@ -122,6 +133,8 @@ class _Shader:
         self.missing: dict[str, str] = {}
         """Reference of each used slot without a file."""
         self.is_graph = material.base == _GRAPH
+        self.may_be_graph = self.is_graph or material.base is None or is_guid(material.base)
+        """Whether the names of parameters are unknown: those of a graph, or of a base that is missing."""
         self.is_specular = self.state("workflow") == "1"
         self.slots = graph_slots(material, find) if self.is_graph else {slot: slot for slot in material.textures}
         """The slot in the file of each slot of the shader."""
@@ -208,13 +221,15 @@ class _Shader:
         if not self.is_graph and self.material.base not in _PBR_BASES:
             self.not_shown.append(f"base material '{self.material.base or 'unknown'}'")
             slot = slot if slot in self.slots or "diffuse" not in self.slots else "diffuse"
-            return Shading(base_color=self.tint(self.color(f"{slot}_color", (1.0,) * 4)[:3], slot))
+            red, green, blue, alpha = self.base_color(slot)
+            mode = self.opacity() if self.may_be_graph else Opacity.OPAQUE
+            return Shading(self.tint((red, green, blue), slot), opacity=mode, alpha=self.alpha(slot, alpha, mode))
+        red, green, blue, alpha = self.base_color(slot)
         if self.is_graph:
             self.not_shown.append("nodes of the material graph")
         self.not_shown += [word for state, word in _STATES_NOT_SHOWN.items() if self.state(state) == "1"]
-        red, green, blue, alpha = self.color(f"{slot}_color", (1.0,) * 4)
         is_tinted = self.state("vertex_color") == "1" and self.state("vertex_albedo") == "1"
-        opacity = self.opacity()
+        mode = self.opacity()
         metallic, roughness, specular = self.reflection()
         return Shading(
             base_color=self.tint((red, green, blue), slot, uses_vertex_color=is_tinted),
@@ -226,11 +241,21 @@ class _Shader:
             occlusion=self.occlusion(),
             emission=self.emission(),
             emission_strength=max(self.number("emission_scale", 1.0), 0.0) if self.is_emissive else 0.0,
-            opacity=opacity,
-            alpha=self.alpha(slot, alpha) if opacity is not Opacity.OPAQUE else Factor(1.0),
+            opacity=mode,
+            alpha=self.alpha(slot, alpha, mode),
             alpha_power=max(self.number("transparent_pow", 1.0), 0.0),
             is_two_sided=self.option("two_sided") in ("1", "true"),
         )
+
+    def base_color(self, slot: str) -> tuple[float, float, float, float]:
+        """Return the base colour and its alpha; those of graphs are in parameters of any name."""
+        name = f"{slot}_color"
+        if self.may_be_graph and name not in self.material.parameters:
+            found = base_colors(self.material.parameters)
+            name = found[0] if len(found) == 1 else ""
+            if not name and (found or slot not in self.slots):
+                self.not_shown.append(_GRAPH_COLORS)
+        return self.color(name, (1.0,) * 4)
 
     def option(self, name: str) -> str:
         return self.material.options.get(name, "0").strip().lower()
@@ -305,12 +330,20 @@ class _Shader:
             return Opacity.OPAQUE
         return Opacity.ADD if self.option("blend_dest") in _DESTINATIONS_THAT_ADD else Opacity.BLEND
 
-    def alpha(self, slot: str, alpha: float) -> Factor:
-        if self.option("blend_src") in _SOURCES_WITHOUT_ALPHA:
+    def alpha(self, slot: str, alpha: float, mode: Opacity) -> Factor:
+        if mode is Opacity.OPAQUE or self.option("blend_src") in _SOURCES_WITHOUT_ALPHA:
             return Factor(1.0)
         value = min(max(alpha * self.number("transparent", 1.0), 0.0), 1.0)
+        if self.may_be_graph and mode is not Opacity.CLIP:
+            stated = opacity(self.material.parameters)
+            if stated is None and value == 1.0 and mode is Opacity.BLEND and "opacity" not in self.slots:
+                stated = _BLENDED_ALPHA
+            value *= 1.0 if stated is None else stated
         if self.is_graph and "opacity" in self.slots:
-            return self.factor(value, "opacity", Channel.RED)
+            is_alpha = self.slots["opacity"] == self.slots.get(slot)
+            return self.factor(value, "opacity", Channel.ALPHA if is_alpha else Channel.RED)
         if self.uses_normal_blue:
             return self.factor(value, "normal", Channel.BLUE)
+        if self.material.inputs and mode is not Opacity.CLIP:  # no texture feeds the graph's opacity
+            return Factor(value)
         return self.factor(value, slot, Channel.ALPHA)

@@ -14,7 +14,8 @@ from ...core.errors import FormatError
 _HEAD = re.compile(r"\bparent\s*=\s*(?:Unigine::)?(\w+)")
 _TEXTURE = re.compile(r'^[ \t]*Texture2D[ \t]+"?([^"=\s]+)"?[ \t]*=[ \t]*"([^"\n]*)"(.*)$', re.MULTILINE)
 _PARAMETER = re.compile(
-    r'^[ \t]*(?:Color|Slider|Float[234]?)[ \t]+"?(\w+)"?[ \t]*=[ \t]*\[?[ \t]*([-+\d.eE \t]+)\]?', re.MULTILINE
+    r'^[ \t]*(?:Color|Slider|(?:Float|Int)[234]?)[ \t]+(?:"([^"\n]+)"|(\w+))[ \t]*=[ \t]*\[?[ \t]*([-+\d.eE \t]+)\]?',
+    re.MULTILINE,
 )
 _OPTION = re.compile(r"^[ \t]*Option[ \t]+(\w+)[ \t]*=[ \t]*(\w+)", re.MULTILINE)
 _BARE_OPTION = re.compile(
@@ -47,7 +48,7 @@ def parse_basemat(data: bytes) -> GraphMaterial:
     for slot, reference, rest in _TEXTURE.findall(text):
         wrap = _WRAP.search(rest)
         found.textures[slot] = (reference, _wrap_mode(wrap[1]) if wrap else "")
-    found.parameters = {name: value.strip() for name, value in _PARAMETER.findall(text)}
+    found.parameters = {quoted or bare: value.strip() for quoted, bare, value in _PARAMETER.findall(text)}
     found.options = dict(_BARE_OPTION.findall(text)) | dict(_OPTION.findall(text))
     if emission := _EMISSION.search(text):
         found.states["emission"] = emission[1]

@@ -6,6 +6,7 @@ import bpy
 
 from ....blender_data import surfaces
 from ....blender_data.names import file_name
+from ....io_formats.unigine.shading import PARAMETER
 from ...clip_export import rig_of
 from ...sidebar import Sidebar, actions_of, draw_actions, draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
@@ -204,11 +205,20 @@ class MATERIAL_PT_meshferry(bpy.types.Panel):
         layout.use_property_split = True
         layout.use_property_decorate = False
         kept = context.material.meshferry
+        start = f"{PARAMETER} ("
         column = layout.column()
         for value in kept.file_properties:
-            column.prop(value, "value", text=iface_(value.name), translate=False, emboss=False)
+            if not value.name.startswith(start):
+                column.prop(value, "value", text=iface_(value.name), translate=False, emboss=False)
         if kept.identity:
             column.prop(kept, "identity", emboss=False)
+        stated = [value for value in kept.file_properties if value.name.startswith(start)]
+        if stated:
+            column = layout.column()
+            column.label(text="Parameters in the Project", text_ctxt=CONTEXT)
+            for value in stated:
+                name = value.name.removeprefix(start).removesuffix(")")
+                column.prop(value, "value", text=name, translate=False, emboss=False)
         if missing_textures(context.material):
             draw_search(layout)
 

@@ -241,6 +241,7 @@ BaseMaterial< parent=Unigine::mesh_transparent guid={guid(5)} manual=false >
 \tTexture2D "albedo"="guid://{guid(1)}" <shader_name="x" wrap=[clamp_x clamp_y ]>
 \tTexture2D normal = "{guid(2)}"
 \tColor "albedo_color"=[1.0 0.5 -1e-3 1]< shader_name="v">
+\tColor "Paint Tint"=[0.5 0 1.0 1]< shader_name="w">
 \tSlider "roughness"=0.25<  min=0 max=1>
 \tOption transparent = alpha_test
 \tOption blend_src5
@@ -257,7 +258,7 @@ def test_graphs_are_read_by_line(tmp_path: Path) -> None:
     found = parse_basemat(BASEMAT.replace("\n", "\r\n").encode())
     assert found.parent == "mesh_transparent"
     assert found.textures == {"albedo": (f"guid://{guid(1)}", "clamp"), "normal": (guid(2), "")}
-    assert found.parameters == {"albedo_color": "1.0 0.5 -1e-3 1", "roughness": "0.25"}
+    assert found.parameters == {"albedo_color": "1.0 0.5 -1e-3 1", "Paint Tint": "0.5 0 1.0 1", "roughness": "0.25"}
     assert found.options == {"transparent": "alpha_test", "blend_src": "5"}
     assert found.states == {"emission": "true"}
     assert parse_basemat(b"\xff\0{").textures == {}

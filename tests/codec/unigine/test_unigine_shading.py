@@ -200,6 +200,82 @@ def test_graphs_by_their_inputs_words_and_postfixes() -> None:
     assert shading(base="graph", graph_parent="mesh_transparent").opacity is Opacity.BLEND
 
 
+PAINT = "0.5 0.25 1 1"
+RED = "1 0 0 1"
+
+
+@pytest.mark.parametrize("base", ["graph", "cd" * 20])
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"albedo_tint": PAINT, "flakes": "0.3", "tint": RED}, PAINT),
+        ({"Base Color": PAINT, "tint_b": RED}, PAINT),
+        ({"baseColour": "0.5, 0.25, 1"}, PAINT),
+        ({"emission_tint": RED, "paint_tint": PAINT, "specular_base": RED, "detail_albedo": RED}, PAINT),
+        ({"paint_albedo": PAINT, "base_layer": RED, "second_tint": RED}, PAINT),
+        ({"diffuse_1": PAINT, "tint_1": RED, "tint_2": RED}, PAINT),
+        ({"base_uv_transform": "2 2 0 0", "base_metalness": "0.5", "car_tint": PAINT}, PAINT),
+        ({"tint_1": PAINT, "tint_2": RED}, None),
+        ({"albedo_1": PAINT, "albedo_2": RED, "base_layer": RED}, None),
+        ({"emission_color": RED, "specular_tint": RED, "roughness": "0.5", "albedo": "nan 0 0"}, None),
+        ({}, None),
+    ],
+)
+def test_a_colour_of_a_graph_becomes_the_base_colour(
+    base: str, parameters: dict[str, str], expected: str | None
+) -> None:
+    made = shown(base=base, parameters=parameters)
+    assert made.material.shading is not None
+    linear = {PAINT: (0.21404, 0.05088, 1.0), None: (1.0, 1.0, 1.0)}[expected]
+    assert made.material.shading.base_color.value == pytest.approx(linear, abs=1e-5)
+    assert ("colours of the graph" in made.not_shown) == (expected is None)
+    stated = {f"Parameter ({name})": value for name, value in parameters.items()}
+    assert stated.items() <= made.material.properties.items()
+
+
+def test_graphs_without_their_colours_are_named() -> None:
+    made = [shown(slots, base="graph") for slots in ({}, {"albedo": "a.png"}, {"albedo": "a.png"}, {})]
+    sentences = not_shown_warnings(made)
+    assert sentences[0] == "2 materials without the colours of their graph: 'brick', 'brick'"
+    assert sentences[1].startswith("4 materials shown without nodes of the material graph: ")
+    assert "colours" not in "".join(not_shown_warnings([shown(parameters={"tint_1": RED, "tint_2": RED})]))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({}, 0.3),
+        ({"roughness": "0.1", "emission_opacity": "0.9", "opacity_power": "2"}, 0.3),
+        ({"opacity": "0.6", "Opacity 2": "0.1"}, 0.6),
+        ({"Glass Opacity": "0.75", "transparency": "0.5"}, 0.75),
+        ({"transparency": "0.8"}, 0.2),
+        ({"opacity_1": "0.6", "opacity_2": "0.7"}, 0.3),
+        ({"albedo_tint": "1 1 1 0.5"}, 0.5),
+        ({"transparent": "0.4"}, 0.4),
+    ],
+)
+def test_blended_graphs_are_transparent(parameters: dict[str, str], expected: float) -> None:
+    """Their alpha is often computed, for example from the angle of view."""
+    made = shading(base="graph", graph_parent="mesh_transparent", parameters=parameters)
+    assert made.opacity is Opacity.BLEND and made.alpha.value == pytest.approx(expected)
+    missing = shading(base="cd" * 20, options={"transparent": "2"}, parameters=parameters)
+    assert missing.opacity is Opacity.BLEND and missing.alpha.value == pytest.approx(expected)
+    opaque = shading(base="graph", parameters=parameters)
+    assert opaque.opacity is Opacity.OPAQUE and opaque.alpha.value == 1.0
+    clipped = shading({"albedo": "a.png"}, base="graph", options={"alpha_test": "1"})
+    assert (clipped.alpha.value, name_of(clipped.alpha)) == (1.0, "a.png")
+
+
+def test_textures_of_blended_graphs_are_their_opacity_where_they_feed_it() -> None:
+    blended: dict[str, Any] = {"base": "graph", "graph_parent": "mesh_transparent"}
+    made = shading({"albedo": "a.png", "opacity": "o.png"}, **blended)
+    assert (name_of(made.alpha), made.alpha.channel, made.alpha.value) == ("o.png", Channel.RED, 1.0)
+    made = shading({"x": "a.png"}, inputs={"x": ("Albedo", "Opacity")}, **blended)
+    assert (name_of(made.alpha), made.alpha.channel, made.alpha.value) == ("a.png", Channel.ALPHA, 1.0)
+    made = shading({"x": "a.png"}, inputs={"x": ("Albedo",)}, **blended)
+    assert (name_of(made.alpha), made.alpha.value) == (None, 0.3)
+
+
 def test_other_bases_show_their_colour() -> None:
     made = shown(ALL, base="decal_base", parameters={"albedo_color": "1 0 0 1"})
     assert name_of(made.material.shading.base_color) == "alb.png" and name_of(made.material.shading.normal) is None

@@ -1,0 +1,72 @@
+"""Parameters of material graphs, whose names are those of their authors: the base colour and the opacity."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+
+_BASE_COLORS = (
+    "albedo_color",
+    "albedo_tint",
+    "base_color",
+    "base_tint",
+    "diffuse_color",
+    "diffuse_tint",
+    "albedo",
+    "diffuse",
+    "main_color",
+    "color",
+    "tint",
+)
+"""Usual names of the base colour, the surest first."""
+_COLOR_WORDS = ("albedo", "diffuse", "base", "tint")
+"""Words in other names of the base colour, the surest first."""
+_OTHER_COLORS = ("emissi", "specular", "detail", "coat", "clearcoat", "sheen", "subsurface", "sss", "fresnel", "rim")
+"""Starts of words in names of colours of other layers."""
+_NO_COLORS = ("uv", "transform", "tiling", "offset", "scale", "size", "speed", "position", "direction", "mask")
+"""Starts of words in names of vectors that are not colours."""
+_OPACITY_WORDS = ("opacity", "transparency", "alpha")
+_NO_OPACITIES = ("pow", "contrast", "threshold", "exponent")
+
+
+def base_colors(parameters: Mapping[str, str]) -> list[str]:
+    """Return the names of the parameters that may be the base colour: none, one, or several equally likely ones."""
+    words = {name: _words(name) for name, value in parameters.items() if len(_numbers(value)) in (3, 4)}
+    for exact in _BASE_COLORS:
+        if found := [name for name, parts in words.items() if "_".join(parts) == exact]:
+            return found[:1]
+    left = [name for name, parts in words.items() if not _has_word(parts, _OTHER_COLORS + _NO_COLORS)]
+    named = ([name for name in left if _has_word(words[name], (word,))] for word in _COLOR_WORDS)
+    return next((found for found in named if found), [])
+
+
+def opacity(parameters: Mapping[str, str]) -> float | None:
+    """Return the opacity that the only parameter named after opacity, transparency or alpha states, 0 to 1."""
+    words = {name: _words(name) for name, value in parameters.items() if len(_numbers(value)) == 1}
+    left = [name for name, parts in words.items() if not _has_word(parts, _OTHER_COLORS + _NO_OPACITIES)]
+    for word in _OPACITY_WORDS:
+        found = [name for name in left if words[name] == [word]] or [name for name in left if word in words[name]]
+        if len(found) == 1:
+            value = min(max(_numbers(parameters[found[0]])[0], 0.0), 1.0)
+            return 1.0 - value if word == "transparency" else value
+    return None
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name such as ``albedo_tint``, ``Albedo Tint`` or ``albedoTint`` in lower case."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return re.findall(r"[^\W_]+", spaced.lower().replace("colour", "color"))
+
+
+def _has_word(words: Iterable[str], starts: tuple[str, ...]) -> bool:
+    return any(word.startswith(starts) for word in words)
+
+
+def _numbers(text: str) -> list[float]:
+    """Return the numbers of a value; none if a part of it is not a finite number."""
+    try:
+        found = [float(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        return []
+    return found if all(map(math.isfinite, found)) else []
