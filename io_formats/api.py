@@ -164,6 +164,11 @@ class EncodedFile:
     notes: list[str] = field(default_factory=list)
     """Texts about the use of the files, such as which of them belongs to which face."""
 
+    @property
+    def usage(self) -> str:
+        """What to do with the files in the target program, or an empty text."""
+        return self.outputs[-1].usage
+
 
 def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = None) -> list[Scene]:
     """Return the scenes that each become a file of a format; :func:`file_names` names the files.

@@ -142,7 +142,8 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                 names = frozenset(clip_name(action) for action in others)
                 file_records.session_files()[str(path)].left_out |= names
             messages.notes = [*parts.made, *encoded.notes, *(note_of_clips(others, record) if own is not None else [])]
-        return conclude(self, messages, changes, "Exported")
+        usage = encoded.usage if encoded is not None and messages.done else ""
+        return conclude(self, messages, [*changes, usage], "Exported")
 
 
 def question_of_path(record: FileRecord) -> str:

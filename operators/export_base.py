@@ -84,6 +84,7 @@ class ExportScene(ExportDialog):
         written: list[Scene] = []
         places: list[tuple[Path, Scene]] = []
         notes: list[str] = []
+        usages: list[str] = []
         replaced = 0
         for path, scene, encoded in ready:
             with messages.outcome(str(path)) as name:
@@ -91,6 +92,7 @@ class ExportScene(ExportDialog):
                 said = [*encoded.warnings, *write_outputs(path, encoded.outputs)]
                 messages.warn(name, dict.fromkeys(said if several else parts.lost + said))
                 notes += encoded.notes
+                usages.append(encoded.usage)
                 written.append(scene)
                 replaced += existed
                 places.append((path, scene))
@@ -100,6 +102,7 @@ class ExportScene(ExportDialog):
         phrases = (
             *self.summary_parts(written),
             counted(replaced, "file replaced", "files replaced") if replaced else "",
+            *usages,
         )
         is_listed = False
         if messages.findings:

@@ -24,3 +24,5 @@ class OutputFile:
     """Bytes in the head of a file by which its writer recognises its own files."""
     note: str = ""
     """Text for the user about the use of the file; no action is needed to correct anything."""
+    usage: str = ""
+    """What to do with the files of the set in the target program. The command line does not print it for each set."""

@@ -141,3 +141,5 @@ class UploadSet:
     files: list[ColladaFile] = field(default_factory=list)
     materials: list[Material] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
+    boxes: list[str] = field(default_factory=list)
+    """Labels of the boxes to tick in the viewer's upload window."""

@@ -30,6 +30,11 @@ from .level_faces import split_faces, with_all_faces
 from .options import EXPORT_OPTIONS, TEXTURES
 from .textures import Materials
 
+SKIN_WEIGHT = "Include skin weight"
+JOINT_POSITION = "Include joint positions"
+LOCKED_SCALE = "Lock scale if joint position defined"
+"""Labels of boxes in the viewer's upload window."""
+
 
 @dataclass
 class _Planned:
@@ -85,7 +90,9 @@ class SetBuilder:
                 if instance is not None:
                     file.instances.append(instance)
         files = [file for file in files if file.instances]
-        self.document = UploadSet(files, self.materials.materials, self.materials.images)
+        choice = JOINT_POSITIONS.text(self.options)
+        boxes = [box for plan in planned if plan.rig for box in (SKIN_WEIGHT, *_position_boxes(plan.rig, choice))]
+        self.document = UploadSet(files, self.materials.materials, self.materials.images, list(dict.fromkeys(boxes)))
 
     def _warner(self, name: str) -> Warn:
         return lambda text: self.scene.warnings.append(f"{name}: {text}")
@@ -211,16 +218,25 @@ class SetBuilder:
         return [min(plan.symbols)] * len(slots)
 
 
+def _position_boxes(rig: Rig, choice: str) -> list[str]:
+    """Return the labels of the boxes of the upload window without which the avatar keeps its own joint positions."""
+    if rig.joint_positions is None:
+        return []
+    if choice == "AUTO" and max(rig.offsets.values(), default=0.0) < ADVISED:
+        return []
+    return [JOINT_POSITION, *([LOCKED_SCALE] if rig.lock_scale else [])]
+
+
 def _say_what_to_tick(rig: Rig, choice: str, warn: Warn) -> None:
     if rig.joint_positions is None:
         return
-    if choice == "AUTO" and max(rig.offsets.values(), default=0.0) < ADVISED:
-        if rig.offsets:
-            least = millimetres(ADVISED)
-            warn(f"'Include joint positions' is not needed in the upload window: no joint is moved by {least} or more")
-    else:
-        boxes = "'Include joint positions'" + (" and 'Lock scale if joint position defined'" if rig.lock_scale else "")
-        warn(f"tick {boxes} in the upload window, or the avatar keeps its own joint positions")
+    boxes = _position_boxes(rig, choice)
+    if boxes:
+        names = " and ".join(f"'{box}'" for box in boxes)
+        warn(f"tick {names} in the upload window, or the avatar keeps its own joint positions")
+    elif rig.offsets:
+        least = millimetres(ADVISED)
+        warn(f"'{JOINT_POSITION}' is not needed in the upload window: no joint is moved by {least} or more")
     if rig.pelvis_offset:
         warn(f"set 'Z offset' in the upload window to {rig.pelvis_offset:.4g}; Collada files cannot store it")
 

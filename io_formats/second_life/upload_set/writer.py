@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
+from ...core.messages import listed
 from ...core.output_file import OutputFile
 from . import names
 from .collada import AUTHORING_TOOL, Collada
@@ -27,7 +29,16 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
         if image.is_copied
     ]
     chosen = chosen_file(stem, [file.suffix for file in document.files], outputs[0].data)
+    chosen = replace(chosen, usage=_usage(document, [output.name for output in outputs]))
     return [*outputs[1:], *copies, *pbr_files(document, stem), chosen]
+
+
+def _usage(document: UploadSet, files: Sequence[str]) -> str:
+    boxes = " and ".join(f"'{box}'" for box in document.boxes)
+    others = listed(files[1:], quote="")
+    if boxes:
+        return f"in the viewer open {files[0]} and tick {boxes}; {others} are found by their names"
+    return f"in the viewer open {files[0]}; {others} are found by their names"
 
 
 def chosen_file(stem: str, suffixes: Collection[str], data: bytes = b"") -> OutputFile:

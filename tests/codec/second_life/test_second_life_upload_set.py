@@ -712,6 +712,24 @@ def test_joint_positions_where_the_armature_has_them() -> None:
     assert "'Lock scale if joint position defined'" in shown(scene)
 
 
+@pytest.mark.parametrize(
+    ("scene", "options", "boxes"),
+    [
+        (upload_scenes.static_scene(), {}, ""),
+        (upload_scenes.rigged_scene(), {}, " and tick 'Include skin weight'"),
+        (
+            upload_scenes.rigged_scene(moved=MOVED),
+            {"use_lock_scale": True},
+            " and tick 'Include skin weight' and 'Include joint positions' and 'Lock scale if joint position defined'",
+        ),
+    ],
+)
+def test_files_and_boxes_of_the_upload_window_are_named(scene: sc.Scene, options: dict[str, Any], boxes: str) -> None:
+    usage = written(scene, **options)[-1].usage
+    assert usage.startswith(f"in the viewer open hut.dae{boxes}; hut_LOD2.dae, hut_LOD1.dae, hut_LOD0.dae")
+    assert usage.endswith("are found by their names")
+
+
 @pytest.mark.parametrize(("millimetres", "advice"), [(3, "is not needed"), (8, "tick")])
 def test_joint_positions_are_advised_from_five_millimetres_on(millimetres: int, advice: str) -> None:
     chest = upload_scenes.rigged_scene(moved={"mTorso": (millimetres / 1000, 0.0, 0.084)})
