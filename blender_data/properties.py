@@ -207,7 +207,7 @@ class MeshferryObject(bpy.types.PropertyGroup):
 
     file: PointerProperty(type=MeshferryFile, name="File", description="The file that the object last went to")
     is_root: BoolProperty(
-        name="Root of the File",
+        name="Top-Level Node",
         description="Export this object as a root of the file rather than below a root named like the collection",
         default=False,
     )
@@ -299,7 +299,7 @@ class MeshferryObject(bpy.types.PropertyGroup):
         name="Physics Shape",
         description="What others collide with in place of this object",
         items=[
-            ("DEFAULT", "As Exported", "What the export says for all objects"),
+            ("DEFAULT", "As in Export Options", "The shape that the export options set for all objects"),
             *((choice.key, choice.label, choice.description) for choice in PHYSICS_SHAPE.choices),
         ],
         default="DEFAULT",

@@ -108,7 +108,7 @@ class BoneRules(CheckedModel):
             number = counted(int(stray.sum()), "vertex follows", "vertices follow")
             text = (
                 f"{number} {name} a little, with {share:.1%} of its weights: {listed(joints)}; if that is a mistake, "
-                "use Bind to Avatar with Automatic Weights On: Body, or remove these vertex groups"
+                "set Bones for Automatic Weights to Body and use Bind to Avatar, or remove these vertex groups"
             )
             yield self.warning(text, self.model.finest, vertices=stray)
 

@@ -26,11 +26,12 @@ def _entries(bpy):
     layout = MagicMock()
     collection, active = bpy.context.scene.collection, bpy.context.object
     context = SimpleNamespace(selected_ids=[], id=None, collection=collection, object=active)
-    for menu in ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection", "VIEW3D_MT_armature_add"):
+    menus = ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection")
+    for menu in (*menus, "VIEW3D_MT_armature_add", "VIEW3D_MT_object"):
         for draw in getattr(bpy.types, menu).draw._draw_funcs:
             if draw.__module__.startswith("meshferry"):
                 draw(SimpleNamespace(layout=layout), context)
-    return [call.args[0] for call in layout.operator.call_args_list]
+    return [call.args[0].lower() for call in (*layout.operator.call_args_list, *layout.menu.call_args_list)]
 
 
 def _panels(bpy):

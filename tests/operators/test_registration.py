@@ -6,7 +6,13 @@ pytestmark = pytest.mark.needs_bpy
 
 
 def _traces(bpy):
-    menus = ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection", "VIEW3D_MT_armature_add")
+    menus = (
+        "TOPBAR_MT_file_import",
+        "TOPBAR_MT_file_export",
+        "OUTLINER_MT_collection",
+        "VIEW3D_MT_armature_add",
+        "VIEW3D_MT_object",
+    )
     owners = ("Object", "Collection", "Action", "Material", "Mesh", "Bone", "WindowManager")
     return {
         "types": {
@@ -33,7 +39,7 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     assert {"IMPORT_SCENE_OT_unigine", "EXPORT_SCENE_OT_unigine_mesh", "IO_FH_unigine"} <= registered["types"]
     assert {"IMPORT_SCENE_OT_second_life", "EXPORT_SCENE_OT_second_life_upload"} <= registered["types"]
     assert {"IMPORT_SCENE_OT_mesh_serializer", "EXPORT_SCENE_OT_mesh_serializer"} <= registered["types"]
-    assert list(registered["entries"].values()) == [5, 5, 4, 1]
+    assert list(registered["entries"].values()) == [5, 5, 4, 1, 1]
     try:
         for _ in range(2):
             registered_addon.unregister()

@@ -3,6 +3,8 @@
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -200,7 +202,7 @@ def test_what_is_worn_costs_complexity(clean_blender):
     (impact,) = _after(lines, "Land Impact (Animesh)")
     assert int(impact) == round(_weights(bpy).animesh)
     # Each level has less than half of the bytes of the level before it, so the coarser ones are free.
-    first = lines.index("Share") + 1
+    first = lines.index("Cost") + 1
     assert [lines[first + 4 * level + 3] for level in range(4)] == ["100%", "0%", "0%", "0%"]
 
 
@@ -222,7 +224,7 @@ def test_a_changed_choice_is_shown_in_bytes(ball, clean_blender):
     bpy = clean_blender
     bpy.ops.object.second_life_weigh()
     before = [level.size for level in _weights(bpy).models[0].levels]
-    assert "Share" in _draw(bpy)
+    assert "Cost" in _draw(bpy)
     assert sum(level.share for level in _weights(bpy).models[0].levels) == pytest.approx(1, abs=1e-5)
     options = bpy.context.window_manager.operator_properties_last("export_scene.second_life_upload")
     options.medium_ratio = 0.2
@@ -472,8 +474,44 @@ def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
     lines = _draw(bpy)
     start = lines.index("Rigging")
     tools = ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "snap_joints")
-    assert lines[start + 1] == "Automatic Weights On"
+    assert lines[start + 1] == "Bones for Automatic Weights"
     assert lines[start + 3 : start + 8] == [f"object.second_life_{tool}" for tool in tools]
+
+
+def test_all_tools_are_in_the_object_menu(clean_blender):
+    """The menu search finds what is in a menu; each entry is an operator that exists."""
+    from meshferry.operators.families.second_life.object_menu import SECOND_LIFE_MT_object
+
+    layout = MagicMock()
+    SECOND_LIFE_MT_object.draw(SimpleNamespace(layout=layout), clean_blender.context)
+    calls = (*layout.operator.call_args_list, *layout.operator_menu_enum.call_args_list)
+    names = {call.args[0] for call in calls}
+    for name in names:
+        family, operator = name.split(".")
+        assert getattr(getattr(clean_blender.ops, family), operator).get_rna_type().name
+    tools = ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "snap_joints", "retarget", "weigh")
+    assert {f"object.second_life_{tool}" for tool in tools} < names
+    assert {"export_scene.second_life_check", "export_scene.second_life_upload"} < names
+
+
+@pytest.mark.parametrize(("more", "label"), [(0, "Body"), (1, "Body and 1 more bone"), (2, "Body and 2 more bones")])
+def test_the_choice_of_automatic_weights_counts_bones(clean_blender, more, label):
+    from meshferry.operators.families.second_life.avatar_joints import choice_label
+
+    clean_blender.ops.object.second_life_avatar_add()
+    avatar = clean_blender.context.object
+    for name in ("mTail1", "mTail2")[:more]:
+        avatar.data.bones[name].use_deform = True
+    assert choice_label(avatar) == label
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0%"), (0.002, "<1%"), (0.4, "40%"), (0.994, "99%"), (0.996, ">99%"), (1.0, "100%")]
+)
+def test_small_shares_of_the_cost_are_not_nothing(clean_blender, share, text):
+    from meshferry.operators.families.second_life.weight_section import share_text
+
+    assert share_text(share) == text
 
 
 def test_what_came_from_another_family_has_no_tab_here(clean_blender, make_unigine):

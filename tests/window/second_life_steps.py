@@ -17,6 +17,7 @@ from window import (
     open_menu,
     picture,
     press,
+    search_menus,
     show_sidebar,
     undo,
     wait_for,
@@ -31,6 +32,7 @@ def menus() -> Steps:
     entries = menu_entries(bpy.types.TOPBAR_MT_file_export)
     check(set(EXPORTS) <= set(entries), f"File > Export lists {', '.join(EXPORTS)}")
     yield from open_menu("VIEW3D_MT_armature_add", "second-life-menu-add", ("object.second_life_avatar_add",))
+    yield from open_menu("SECOND_LIFE_MT_object", "second-life-menu-object", ())
 
 
 def avatar() -> Steps:
@@ -51,8 +53,9 @@ def bound_shirt(before: set[str]) -> Steps:
         bpy.ops.mesh.primitive_cylinder_add(
             "EXEC_DEFAULT", True, radius=0.19, depth=0.6, end_fill_type="NOTHING", location=(0, 0, 1.25)
         )
-        bpy.ops.object.second_life_bind("EXEC_DEFAULT", True)
     shirt = bpy.context.object
+    yield from search_menus("bind to avatar", "second-life-menu-search")
+    yield from wait_for(lambda: shirt.parent is not None, "Bind to Avatar, chosen in the menu search")
     check(shirt.parent is not None and all(vertex.groups for vertex in shirt.data.vertices), "the tube is bound")
     bone = shirt.parent.pose.bones["mTorso"]
     bone.rotation_quaternion = (0.95, 0.0, 0.0, 0.3)

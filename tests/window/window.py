@@ -114,6 +114,20 @@ def open_menu(menu: str, picture_name: str, operators: tuple[str, ...]) -> Steps
     yield DRAW
 
 
+def search_menus(text: str, picture_name: str) -> Steps:
+    """Type a text into the menu search (F3), have a picture taken and choose the first entry that it finds."""
+    press("F3")
+    yield 2 * DRAW
+    for letter in text:
+        key = "SPACE" if letter == " " else letter.upper()
+        for value in ("PRESS", "RELEASE"):
+            window().event_simulate(type=key, value=value, unicode=letter if value == "PRESS" else "")
+        yield 0.1
+    yield from picture(picture_name)
+    press("RET")
+    yield DRAW
+
+
 def file_dialog(open_it: Callable[[], Any], picture_name: str) -> Steps:
     """Open a file dialog with its options, have a picture taken and cancel it."""
     with in_view3d():

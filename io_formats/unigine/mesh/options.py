@@ -27,7 +27,7 @@ SURFACE_NAME = Option(
 SEPARATE_LODS = Option(
     name="use_lod_objects",
     default=False,
-    label="Separate LODs",
+    label="One Object per LOD",
     description="Make an object of the surfaces of each level of detail (_lod_0, _lod_1 …), in a collection for each "
     "level, instead of one object with all of them. Exporting the finest one writes them back into one file",
     section="Objects",

@@ -22,7 +22,7 @@ CAMERAS = Option(
 COARSER_LEVELS = Option(
     name="use_coarser_levels",
     default=False,
-    label="Coarser LODs",
+    label="Lower LODs of Scenes",
     description="Also import the surfaces that are shown from a distance, as hidden objects in a collection for each "
     "level of detail",
     section="Objects",

@@ -10,7 +10,18 @@ from ...checks import CheckScene
 from ...hooks import Hooks
 from ...import_base import ImportAnyName
 from ...option_properties import import_table
-from . import animation, avatar, avatar_joints, binding, levels, loop_check, retarget, starting_file, weights
+from . import (
+    animation,
+    avatar,
+    avatar_joints,
+    binding,
+    levels,
+    loop_check,
+    object_menu,
+    retarget,
+    starting_file,
+    weights,
+)
 from .exporters import EXPORTERS
 from .objects import NeedsModel, chosen_models, subject_of
 from .panel import SECOND_LIFE_PT_sidebar
@@ -66,5 +77,16 @@ HOOKS = Hooks(
     check=Check,
     sidebar=SECOND_LIFE_PT_sidebar,
     has_closed_copies=False,
-    modules=(loop_check, animation, avatar, avatar_joints, binding, levels, retarget, starting_file, weights),
+    modules=(
+        loop_check,
+        animation,
+        avatar,
+        avatar_joints,
+        binding,
+        levels,
+        retarget,
+        starting_file,
+        weights,
+        object_menu,
+    ),
 )

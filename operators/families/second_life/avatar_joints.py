@@ -25,7 +25,7 @@ _STILL = 1e-6
 _LEAST_VOLUME = 1e-18
 
 WEIGHTED_ITEMS = tuple((choice.key, choice.label, choice.description) for choice in CHOICES)
-WEIGHTED_LABEL = "Automatic Weights On"
+WEIGHTED_LABEL = "Bones for Automatic Weights"
 WEIGHTED_DESCRIPTION = "Bones that take part in automatic weights: those with Deform on"
 
 
@@ -64,7 +64,9 @@ def choice_label(armature: Any) -> str:
     largest = max(full, key=lambda label: len(wanted[label]))
     more = len(on - wanted[largest])
     label = str(iface_(largest))
-    return str(iface_("{} and {} more")).format(label, more) if more else label
+    if not more:
+        return label
+    return str(iface_("{} and {} more bones") if more > 1 else iface_("{} and {} more bone")).format(label, more)
 
 
 class NeedsAvatar:
@@ -87,7 +89,7 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
     """Choose the bones of an avatar that take part in automatic weights."""
 
     bl_idname = "object.second_life_automatic_weights"
-    bl_label = "Set Automatic Weights"
+    bl_label = "Set Bones for Automatic Weights"
     bl_description = "Choose which bones of the avatar take part in automatic weights, by their setting Deform"
     bl_options = {"REGISTER", "UNDO"}
 

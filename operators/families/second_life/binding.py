@@ -112,7 +112,7 @@ class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
         """Replace all weights for the avatar's joints."""
         bones = weighted_bones(avatar)
         if not bones:
-            raise MeshferryError(f"{avatar.name}: Deform is off for all bones; choose Automatic Weights On: Body")
+            raise MeshferryError(f"{avatar.name}: Deform is off for all bones; set Bones for Automatic Weights to Body")
         return self.bind(models, avatar, lambda: binding.automatic(context, models, avatar, bones, MOST_INFLUENCES))
 
 

@@ -75,7 +75,7 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
             needed = {RIGGING: has_rig, ANIMATION: rig_of(context.object) is not None}.get(title, bool(models))
             if not needed:
                 continue
-            header, body = self.layout.panel(f"SECOND_LIFE_{title.lower()}", default_closed=False)
+            header, body = self.layout.panel(f"SECOND_LIFE_{title.split()[0].lower()}", default_closed=False)
             header.label(text=title, text_ctxt=CONTEXT)
             if body is not None:
                 draw_section(body, context, models)
@@ -105,7 +105,7 @@ def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> Non
         draw_level(column, finest, key, label, parts.get(key, []), options)
     column = layout.column(align=True)
     draw_physics(column, context, models[0], parts.get(PHYSICS, []))
-    split_row(column, "Shape").prop(finest.meshferry, "physics_shape", text="")
+    split_row(column, "Physics Shape", factor=0.4).prop(finest.meshferry, "physics_shape", text="")
     header, body = layout.panel("SECOND_LIFE_faces", default_closed=True)
     header.label(text="Faces", text_ctxt=CONTEXT)
     if body is not None:
@@ -160,7 +160,7 @@ SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
     "Object": draw_model,
     RIGGING: draw_rigging,
     ANIMATION: draw_motion,
-    "Weight": draw_weight,
+    "Land Impact and Complexity": draw_weight,
     "Upload": draw_upload,
     "Checks": draw_checks,
 }
@@ -171,9 +171,9 @@ def last_options(context: Any) -> Any | None:
     return context.window_manager.operator_properties_last(UPLOAD_OPERATOR)
 
 
-def split_row(layout: Any, label: str) -> Any:
+def split_row(layout: Any, label: str, factor: float = 0.22) -> Any:
     """Draw a label; return the row beside it."""
-    split = layout.split(factor=0.22, align=True)
+    split = layout.split(factor=factor, align=True)
     split.label(text=label, text_ctxt=CONTEXT)
     return split.row(align=True)
 

@@ -1,4 +1,4 @@
-"""The section "Weight" of the sidebar: what the chosen models cost worn, rezzed or as animated objects."""
+"""The section "Land Impact and Complexity" of the sidebar: the cost of models worn, rezzed or as animated objects."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -120,14 +120,21 @@ def draw_levels(layout: Any, entry: Any, shares: Sequence[float]) -> None:
     has_changes = any(level.change for level in entry.levels)
     grid = layout.grid_flow(row_major=True, columns=4, even_columns=True, align=True)
     grid.label(text="")
-    for title in ("Triangles", "Bytes", "Change" if has_changes else "Share"):
+    for title in ("Triangles", "Bytes", "Change" if has_changes else "Cost"):
         draw_right(grid, iface_(title))
     for label, level, share in zip(LEVEL_LABELS, entry.levels, shares, strict=True):
         grid.label(text=label, text_ctxt=CONTEXT)
         draw_right(grid, f"{level.triangles:,}" if level.size else "–")
         draw_right(grid, f"{level.size:,}" if level.size else "–")
         change = f"{level.change:+,}".replace("-", "−") if level.change else ""
-        draw_right(grid, change if has_changes else f"{share:.0%}")
+        draw_right(grid, change if has_changes else share_text(share))
+
+
+def share_text(share: float) -> str:
+    """Return a share in percent that differs from 0 % and 100 % unless it is nothing or all."""
+    if 0 < share < 0.005:
+        return "<1%"
+    return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
 
 def draw_number(layout: Any, label: str, text: str) -> None:

@@ -79,11 +79,10 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
     """Compute the weights of an upload of the chosen models."""
 
     bl_idname = "object.second_life_weigh"
-    bl_label = "Compute Second Life Weights"
+    bl_label = "Compute Land Impact and Complexity"
     bl_description = (
-        "Compute triangles, bytes, weights and land impact of the selected models, with the options of the last "
-        "export. "
-        "The viewer encodes meshes again, so its figures differ slightly"
+        "Compute land impact or complexity, triangles and bytes of the selected models, with the options of the last "
+        "export. The viewer encodes meshes again, so its figures differ slightly"
     )
 
     def execute(self, context: Any) -> set[str]:
@@ -98,7 +97,7 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
         kept = context.window_manager.meshferry_weights
         costs_of = cost_texts(kept, usages_of(models))
         parts = (*object_counts(len(found), kept.mesh_count), *costs_of)
-        return conclude(self, messages, parts, "Weighed")
+        return conclude(self, messages, parts, "Computed")
 
 
 def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Figures]:
