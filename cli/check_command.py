@@ -11,7 +11,14 @@ from ..io_formats.core.messages import counted
 from ..io_formats.core.projects import Projects
 from ..io_formats.registry import FORMATS, by_name
 from . import inputs, interruption
-from .option_arguments import OptionTable, add_arguments, format_table, preferred_options, usable_values
+from .option_arguments import (
+    OptionTable,
+    add_arguments,
+    add_mounts_argument,
+    format_table,
+    preferred_options,
+    usable_values,
+)
 from .reporting import Reporter, printable, unbroken
 
 
@@ -26,6 +33,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         "a warning that it surprises. Exit status 1 if there is any error.",
     )
     parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, a folder (searched to the bottom), a pattern")
+    add_mounts_argument(parser)
     add_arguments(parser, list(_tables().values()))
     parser.set_defaults(run=run)
 
@@ -40,7 +48,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the findings for every file; return 1 if any is an error."""
     tables = _tables()
     values = dict(zip(tables, usable_values(arguments, list(tables.values())), strict=True))
-    projects = Projects(is_fixed=True)
+    projects = Projects(is_fixed=True, has_mounts=arguments.mounts)
     found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
     wrong = reporter.fail_inputs("file", found.problems)
     count = len(found.files) + len(found.problems)

@@ -10,7 +10,7 @@ from ..io_formats.core.errors import FormatError
 from ..io_formats.core.messages import counted
 from ..io_formats.core.projects import Projects
 from . import inputs, interruption
-from .option_arguments import OptionTable, add_arguments, format_table, usable_values
+from .option_arguments import OptionTable, add_arguments, add_mounts_argument, format_table, usable_values
 from .reporting import Reporter, clip_text, grouped, printable
 
 
@@ -29,6 +29,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="also decode and encode each file and compare; a difference is a failure",
     )
+    add_mounts_argument(parser)
     add_arguments(parser, list(_tables().values()))
     parser.set_defaults(run=run)
 
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the facts of every file; return 1 if any failed."""
     tables = _tables()
     values = dict(zip(tables, usable_values(arguments, list(tables.values())), strict=True))
-    projects = Projects(is_fixed=True)
+    projects = Projects(is_fixed=True, has_mounts=arguments.mounts)
     found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
     failed = reporter.fail_inputs("file", found.problems)
     for file in found.files:

@@ -55,6 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser, tables: Sequence[OptionTable]
         _add_argument(groups[title], option, flag)
 
 
+def add_mounts_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--no-mounts``, a policy of the machine and therefore not an option of a format."""
+    parser.add_argument(
+        "--mounts",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="read folders outside of a UNIGINE project that its .umount files name, which may be any folders of this "
+        "machine; switch it off for projects from others (default: yes)",
+    )
+
+
 def _heading(tables: Sequence[OptionTable]) -> str:
     """Return the heading of an option that these tables share."""
     if len(tables) == 1 or not all(table.label for table in tables):

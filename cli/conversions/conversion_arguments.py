@@ -16,11 +16,13 @@ from ...blender_data.importing.import_options import IMPORT_OPTIONS, import_opti
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import listed
 from ...io_formats.core.options import Option, resolve
+from ...io_formats.core.projects import Projects
 from ...io_formats.registry import FORMATS, Format
 from .. import inputs
 from ..option_arguments import (
     OptionTable,
     add_arguments,
+    add_mounts_argument,
     format_table,
     given_arguments,
     given_flags,
@@ -60,6 +62,7 @@ def add_conversion_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OLD=NEW",
         help="give an animation another name (repeatable); an error if no animation has the old name",
     )
+    add_mounts_argument(parser)
     add_arguments(parser, [table for table, _ in _tables()])
 
 
@@ -94,6 +97,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         is_compressed=COMPRESS.flag(blend),
         makes_assets=ASSETS.flag(blend),
         dry_run=getattr(arguments, "dry_run", False),
+        projects=Projects(is_fixed=True, has_mounts=arguments.mounts),
     )
 
 
@@ -104,6 +108,7 @@ def given_conversion(arguments: argparse.Namespace) -> tuple[str, ...]:
     """
     return (
         *(["--strict"] if arguments.strict else []),
+        *([] if arguments.mounts else ["--no-mounts"]),
         *(f"--collection={name}" for name in arguments.collection),
         *(f"--rename-clip={old}={new}" for old, new in arguments.rename_clip),
         *given_arguments(arguments, [table for table, _ in _tables()]),

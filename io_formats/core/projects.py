@@ -43,9 +43,12 @@ class Projects:
         Whether projects stay as they were when they were opened. Otherwise, changed ones are opened again.
     store:
         Folder for what several processes find out about projects only once; None for a single process.
+    has_mounts:
+        Whether projects include folders elsewhere on this machine that their files name.
     """
 
-    def __init__(self, *, is_fixed: bool = False, store: Path | None = None) -> None:
+    def __init__(self, *, is_fixed: bool = False, store: Path | None = None, has_mounts: bool = True) -> None:
+        self.has_mounts = has_mounts
         self._is_fixed = is_fixed
         self._store = SharedResults(store, self.check) if store is not None else None
         self._caller = _Caller()

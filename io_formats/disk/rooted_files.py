@@ -7,6 +7,7 @@ Symbolic links count only if they lead to something inside the folder. Only list
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -23,6 +24,9 @@ MOST_FOLDERS_DEEP = 200
 READ_LIMIT = 512 * 2**20
 """Limit of the size of a file that is read whole."""
 LFS_POINTER = b"version https://git-lfs"
+_MOST_LINKS = 40
+"""Links that are followed to resolve a path, as on Linux."""
+_NETWORK = re.compile(r"[/\\]{2}(?!\?\\[a-z]:)", re.IGNORECASE)
 _CHECK_EVERY = 64
 """Folders that are listed between two calls of ``check``."""
 
@@ -141,7 +145,10 @@ class RootedFiles:
 
     def _add_link(self, path: str, full: str, folder: str, prefix: str, found: _Listing) -> None:
         """Add a symbolic link to a file of the folder, or the files of a folder that it leads to."""
-        target = os.path.realpath(full)
+        try:
+            target = "" if leads_to_network(full) else os.path.realpath(full)
+        except OSError:  # links that only their owner may read, as in /proc
+            return
         if not is_inside(target, folder) or is_inside(full, target):
             return
         if os.path.isfile(target):
@@ -177,6 +184,8 @@ class RootedFiles:
                 return None
             names.append(name)
             folder = os.path.join(folder, name)
+            if leads_to_network(folder):
+                return None
         is_file = os.path.isfile(folder) and is_inside(os.path.realpath(folder), str(self.root.parent))
         return "/".join(["..", *names]) if is_file else None
 
@@ -277,6 +286,45 @@ def _name_in(folder: str, name: str) -> str | None:
 def is_inside(path: str, folder: str) -> bool:
     """Return whether a real path is in a real folder or is the folder itself."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def is_network_path(text: str) -> bool:
+    """Return whether a path is of another machine in the notation of Windows, or of a device.
+
+    Links of Windows to local files begin with ``\\\\?\\`` and a drive.
+    """
+    return _NETWORK.match(text) is not None
+
+
+def leads_to_network(path: str) -> bool:
+    """Return whether a link in a path names a network path, without following it: Windows would log in to the server.
+
+    Chains with too many links are treated like those.
+
+    Raises
+    ------
+    OSError
+        A link cannot be read.
+    """
+    folder, rest = os.path.splitdrive(os.path.abspath(path))
+    folder += os.sep
+    waiting = rest.split(os.sep)[::-1]
+    links = 0
+    while waiting and links <= _MOST_LINKS:
+        name = waiting.pop()
+        here = os.path.normpath(os.path.join(folder, name))
+        if not name or not os.path.islink(here):
+            folder = here
+            continue
+        text = os.readlink(here)
+        if is_network_path(text):
+            return True
+        links += 1
+        drive, rest = os.path.splitdrive(text.replace("/", os.sep))
+        if rest.startswith(os.sep):
+            folder = (drive or os.path.splitdrive(folder)[0]) + os.sep
+        waiting += rest.split(os.sep)[::-1]
+    return bool(waiting)
 
 
 def _read_all(handle: int, size: int) -> bytes:

@@ -1,11 +1,16 @@
 """Meshes inside UNIGINE projects on the command line: materials in Blender's files, missing files in reports."""
 
+import argparse
 from pathlib import Path
 
 import courtyard
 import numpy as np
 import pytest
 import unigine_bytes
+from meshferry.cli.batch.workers.converting import Converter
+from meshferry.cli.batch.workers.messages import Setup
+from meshferry.cli.conversions import conversion_arguments
+from meshferry.cli.conversions.blend_files import BlendSession
 from unigine_projects import guid, material, mesh_node, runtime_path, scene, write_project
 
 MESH = guid(1)
@@ -50,6 +55,25 @@ def test_the_project_is_chosen_for_files_outside(meshferry, lamp: Path, tmp_path
         done = meshferry(command, outside, "--project", tmp_path / "nowhere")
         assert done.status == 2
         assert "nowhere: The folder of the project does not exist" in done.err
+
+
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_mounts_can_be_switched_off(meshferry, lamp: Path, tmp_path: Path, command: str) -> None:
+    data = lamp.parents[2]
+    (tmp_path / "shared").mkdir()
+    (data / "oak.mat").rename(tmp_path / "shared" / "oak.mat")
+    (data / "lib.umount").write_text('{"data_path": "../shared"}')
+    assert "2 textures missing" in meshferry(command, lamp, "--mounts").out
+    assert "1 material missing" in meshferry(command, lamp, "--no-mounts").out
+
+
+@pytest.mark.parametrize("has_mounts", [True, False])
+def test_workers_of_a_batch_know_whether_mounts_are_read(tmp_path: Path, has_mounts: bool) -> None:
+    parser = argparse.ArgumentParser()
+    conversion_arguments.add_conversion_arguments(parser)
+    argv = conversion_arguments.given_conversion(parser.parse_args(["--mounts" if has_mounts else "--no-mounts"]))
+    converter = Converter(Setup(argv, "blend", str(tmp_path), []), BlendSession())
+    assert converter._settings.projects.has_mounts == has_mounts
 
 
 def test_conversions_between_files_ignore_the_project(meshferry, lamp: Path, tmp_path: Path) -> None:

@@ -66,8 +66,10 @@ class Converter:
 
     def __init__(self, setup: Setup, session: BlendSession) -> None:
         self._output = Path(setup.output).absolute()
-        projects = Projects(is_fixed=True, store=self._output / STATE_FOLDER / PROJECTS_FOLDER)
-        self._settings = replace(parse_settings(setup.argv), projects=projects)
+        settings = parse_settings(setup.argv)
+        store = self._output / STATE_FOLDER / PROJECTS_FOLDER
+        projects = Projects(is_fixed=True, store=store, has_mounts=settings.projects.has_mounts)
+        self._settings = replace(settings, projects=projects)
         self._format = known_kind(setup.extension)[1]
         self._is_named = is_format_name(setup.extension)
         self._roots = tuple(Path(root) for root in setup.roots)

@@ -6,11 +6,14 @@ import os
 from pathlib import Path
 
 from ...core.errors import FormatError
-from ...disk.rooted_files import RootedFiles, is_inside
+from ...disk.atomic_write import refusal
+from ...disk.rooted_files import RootedFiles, is_inside, is_network_path, leads_to_network
 from .metas import parse_json
 
 EXTENSION = ".umount"
 MOST_MOUNTS = 100
+_SYSTEM_FOLDERS = ("/proc", "/sys")
+"""Folders without files of projects, which take minutes to list."""
 UMOUNT_LIMIT = 2**20
 """Largest size of a ``.umount`` file that is read."""
 
@@ -44,9 +47,15 @@ def _mounted_folder(files: RootedFiles, path: str) -> Path | None:
     if not isinstance(stated, str) or not stated.strip():
         return None
     text = stated.strip()
-    if text.startswith(("//", "\\\\", "/\\", "\\/")):
+    named = os.path.join(files.location(path).parent, text.replace("\\", "/"))
+    try:
+        folder = "" if is_network_path(text) or leads_to_network(named) else os.path.realpath(named)
+    except (OSError, ValueError) as problem:
+        raise FormatError(f"The mounted folder cannot be used: {refusal(problem)}: {text}", file=path) from None
+    if not folder:
         raise FormatError(f"The mounted folder is a network path, which is not opened: {text}", file=path)
-    folder = os.path.realpath(os.path.join(files.location(path).parent, text.replace("\\", "/")))
+    if any(is_inside(folder, system) for system in _SYSTEM_FOLDERS):
+        raise FormatError(f"The mounted folder belongs to the operating system: {text}", file=path)
     root = str(files.root)
     if is_inside(folder, root) or is_inside(root, folder):
         raise FormatError(f"The mounted folder and the project contain each other: {text}", file=path)

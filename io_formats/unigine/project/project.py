@@ -47,7 +47,8 @@ class Project:
         self._projects = projects or Projects()
         check = self._projects.check
         problems: dict[str, str] = {}
-        add_mounts(files, problems)
+        if self._projects.has_mounts:
+            add_mounts(files, problems)
         self._guids = GuidIndex(files, self._projects)
         self._guids.unreadable.update(problems)
         self._materials = MaterialLibrary(files, self._guids, check)

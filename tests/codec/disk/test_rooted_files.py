@@ -6,11 +6,12 @@ import os
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.disk import rooted_files
-from meshferry.io_formats.disk.rooted_files import LfsPointerError, RootedFiles, TooManyFilesError
+from meshferry.io_formats.disk.rooted_files import LfsPointerError, RootedFiles, TooManyFilesError, is_network_path
 
 NAME = "Größe/Дом/é.mat"
 
@@ -137,3 +138,55 @@ def test_mounted_files_are_below_their_name(data: Path, tmp_path: Path) -> None:
     assert files.find("SHARED/lib.mat") == "shared/Lib.mat"
     assert files.read("shared/Lib.mat") == b"beside"
     assert files.location("shared/Lib.mat") == (tmp_path / "beside" / "Lib.mat").resolve()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
+def test_links_to_network_paths_are_not_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows, resolving such a link logs in to the server."""
+    data = tmp_path / "data"
+    (data / "sub").mkdir(parents=True)
+    (data / "sub" / "a.mat").write_text("a")
+    links = {"good": "sub", "direct": "//server/share/a.mat", "chain": "sub/../direct", "folder": "//server/share"}
+    links |= {"inside": "folder/x.mat", "unc": "\\\\?\\UNC\\server\\share", "loop": "loop2", "loop2": "loop"}
+    for name, target in links.items():
+        (data / name).symlink_to(target)
+    (tmp_path / "above").symlink_to("//server/share/a.mat")
+    real = os.path.realpath
+
+    def realpath(path: str, **more: Any) -> str:
+        assert os.path.basename(path) in {"data", "good", ""}, f"{path} is resolved"
+        return real(path, **more)
+
+    monkeypatch.setattr(os.path, "realpath", realpath)
+    files = RootedFiles(data)
+    assert sorted(files.paths) == ["good/a.mat", "sub/a.mat"]
+    assert files.find_above("../above") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\\\\?\\C:\\x", False),
+        ("\\\\?\\UNC\\server\\x", True),
+        ("\\\\?\\GLOBALROOT\\Device\\Mup\\server\\x", True),
+        ("/\\server/x", True),
+        ("C:\\x", False),
+        ("/x//y", False),
+        ("x", False),
+    ],
+)
+def test_network_paths(text: str, expected: bool) -> None:
+    assert is_network_path(text) == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
+def test_links_that_cannot_be_read_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in /proc."""
+    (tmp_path / "a.mat").write_text("a")
+    (tmp_path / "link").symlink_to(tmp_path / "a.mat")
+
+    def readlink(path: str, **_more: Any) -> str:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    assert sorted(RootedFiles(tmp_path).paths) == ["a.mat"]

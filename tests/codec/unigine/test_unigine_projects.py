@@ -321,6 +321,12 @@ def test_broken_graphs_give_one_error(data: bytes) -> None:
         (lambda folder: "//server/share", "network path"),
         (lambda folder: "\\\\server\\share", "network path"),
         (lambda folder: "\\\\?\\UNC\\server\\share", "network path"),
+        (lambda folder: "a\0b", "cannot be used"),
+        pytest.param(
+            lambda folder: "/proc/self",
+            "belongs to the operating system",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="other systems have no /proc"),
+        ),
         (lambda folder: "..", "contain each other"),
         (lambda folder: "here", "contain each other"),
         (lambda folder: "Z:/nowhere", ""),
@@ -347,6 +353,15 @@ def test_mounted_folders_are_part_of_the_project(tmp_path: Path, stated: Callabl
     else:
         assert found is None
         assert problem in project.unreadable["lib.umount"]
+
+
+def test_mounts_can_be_switched_off(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "oak.mat").write_text(material(guid(1), base=BASE), "utf-8")
+    data = write_project(tmp_path / "data", {"lib.umount": '{"data_path": "../shared"}', "root_mount.umount": "{}"})
+    for has_mounts in (True, False):
+        project = Project(RootedFiles(data), Projects(has_mounts=has_mounts))
+        assert (project.material(guid(1)) is not None) == has_mounts
 
 
 def test_projects_are_opened_once_and_again_after_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
