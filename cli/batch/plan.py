@@ -157,13 +157,18 @@ class PlannedNames:
     """
 
     def __init__(self, plan: Path) -> None:
-        """Open the names of a plan file; without a plan no name is reserved."""
-        self._connection = connect(plan, immutable=1) if plan.is_file() else None
+        """Read the names of a plan file; without a plan no name is reserved.
+
+        The file is opened for each query only: Windows cannot replace open files, and workers of a killed driver may
+        still run when the next one makes a new plan.
+        """
+        self._path = plan if plan.is_file() else None
 
     def __contains__(self, name: object) -> bool:
-        if self._connection is None or not isinstance(name, str):
+        if self._path is None or not isinstance(name, str):
             return False
-        row = self._connection.execute("SELECT 1 FROM names WHERE name = ?", (name_hash(name),)).fetchone()
+        with contextlib.closing(connect(self._path, immutable=1)) as connection:
+            row = connection.execute("SELECT 1 FROM names WHERE name = ?", (name_hash(name),)).fetchone()
         return row is not None
 
 

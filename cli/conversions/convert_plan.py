@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ...io_formats import api, registry
 from ...io_formats.core.errors import FormatError, MeshferryError
-from ...io_formats.disk.atomic_write import refusal
-from ...io_formats.disk.file_names import PathTable
+from ...io_formats.disk.atomic_write import DEVICE_NAME, refusal
+from ...io_formats.disk.file_names import PathTable, is_device
 from ...io_formats.registry import Format
 from .. import inputs
 from ..inputs import InputFile, Warn
@@ -227,6 +227,8 @@ def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs
     if not target.suffix:
         raise MeshferryError(f"{target} has no known extension; known are {', '.join(_writable())}")
     extension, format_ = known_kind(target.suffix)
+    if is_device(target):
+        raise MeshferryError(f"{target}: {DEVICE_NAME}; nothing was written")
     if not os.path.isdir(target.parent):
         raise MeshferryError(f"{target}: the folder does not exist: {target.parent}; nothing was written")
     found = inputs.expand(paths[:-1], searched(format_, extension), warn=warn)

@@ -7,6 +7,7 @@ removed for a moment, and a read-only file (Perforce makes every file read-only)
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -17,7 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..core.errors import ExportError
+from .file_names import is_device
 
+DEVICE_NAME = "Windows reserves this name for a device; choose another name"
 _PAUSES = (0.1, 0.3, 0.6)
 """Seconds before each retry after a sharing violation."""
 
@@ -127,7 +130,15 @@ def _retry_while_shared(action: Callable[[], None]) -> None:
 
 
 def real_place(path: Path) -> Path:
-    """Return the file to replace: for a symbolic link, its target."""
+    """Return the file to replace: for a symbolic link, its target.
+
+    Raises
+    ------
+    OSError
+        The path is that of a device.
+    """
+    if is_device(path):
+        raise OSError(errno.EINVAL, DEVICE_NAME)
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 

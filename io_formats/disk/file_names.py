@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 import tempfile
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -33,6 +34,11 @@ def file_name(name: str) -> str:
     """Convert a name, without extension, to a file name that is valid on every system."""
     plain = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode("utf-8", "replace")[:_LONGEST_NAME]
     return _DEVICES.sub(r"\1_", plain.decode("utf-8", "ignore").rstrip(" .")) or "_"
+
+
+def is_device(path: str | os.PathLike[str]) -> bool:
+    """Return whether Windows, if this is Windows, takes a path for a device, whatever its folder and extension are."""
+    return sys.platform == "win32" and _DEVICES.match(os.path.basename(path)) is not None
 
 
 def distinct_file_names(names: Iterable[str]) -> list[str]:

@@ -289,9 +289,9 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def is_network_path(text: str) -> bool:
-    """Return whether a path is of another machine in the notation of Windows, or of a device.
+    r"""Return whether a path is of another machine in the notation of Windows, or of a device.
 
-    Links of Windows to local files begin with ``\\\\?\\`` and a drive.
+    Links of Windows to local files begin with ``\\?\`` and a drive.
     """
     return _NETWORK.match(text) is not None
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -181,6 +182,21 @@ def test_the_names_of_a_plan(tmp_path):
     index = PlannedNames(path)
     assert all(name in index and name.upper() in index for name in names)
     assert not any(f"set/Thing {number}.anim" in index for number in range(1000))
+
+
+def test_a_worker_does_not_hold_the_plan(tmp_path, monkeypatch):
+    """Windows could not replace it by that of the next run."""
+    from meshferry.cli.batch import plan
+
+    opened = []
+    real = plan.connect
+    monkeypatch.setattr(plan, "connect", lambda *path, **options: opened.append(real(*path, **options)) or opened[-1])
+    path = tmp_path / "meshferry-batch" / "plan.sqlite"
+    reserve(tmp_path, ["a.mesh"])
+    assert "a.mesh" in plan.PlannedNames(path)
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+            connection.execute("SELECT 1")
 
 
 def test_what_one_file_has_seen_is_nothing_to_the_next(make_converter, library, output):

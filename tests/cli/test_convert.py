@@ -115,6 +115,13 @@ def test_arguments_that_make_no_sense(meshferry, windmill, monkeypatch, argument
     refused(done, windmill.parent, before)
 
 
+@pytest.mark.parametrize("name", ["con.meshy", "NUL.blend", "com1.tower.meshy"])
+def test_names_of_devices_are_refused_on_windows(meshferry, windmill, tmp_path, monkeypatch, name):
+    monkeypatch.setattr("meshferry.io_formats.disk.file_names.sys.platform", "win32")
+    done = meshferry("convert", windmill, tmp_path / name)
+    assert done.status == 2 and f"{name}: Windows reserves this name for a device" in done.err
+
+
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
 def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path, more):
     done = meshferry("convert", windmill, tmp_path / "absent" / "out.timbermesh", *more)

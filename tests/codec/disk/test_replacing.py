@@ -108,3 +108,11 @@ def test_temporary_names_are_no_longer_than_the_target(tmp_path: Path, name: str
     used = Path(temporary).name
     assert len(os.fsencode(used)) <= max(len(os.fsencode(name)), 24)
     assert used.startswith(f".{name[:1]}") == (len(name) > 25)
+
+
+@pytest.mark.parametrize("write", [write_one, write_set])
+def test_names_of_devices_are_refused(tmp_path: Path, windows: dict[str, int], write: Callable[[Path], None]) -> None:
+    with pytest.raises(ExportError, match=r"Con\.bin: the file cannot be written: Windows reserves this name"):
+        write(tmp_path / "Con.bin")
+    assert list(tmp_path.iterdir()) == []
+    write(tmp_path / "icon.con.bin")
