@@ -81,14 +81,15 @@ def frame_imported(context: Any, objects: Iterable[Any]) -> None:
 def clip_range_for(start: float, end: float, distance: float) -> tuple[float, float]:
     """Return a clip start and end that show everything that is framed from a distance; the present ones if they do.
 
-    The framed objects are within twice the distance, since the view is never inside their bounding sphere. A raised
+    The framed objects are within three times the distance: Blender fits the longest side of their bounding box, which
+    puts the farthest corner at 2.0 times the distance for a lens of 50 mm, at 2.5 times for one of 20 mm. A raised
     clip end leaves room for zooming out and is 1, 2 or 5 times a power of ten. The clip start is raised in proportion,
     since the depth buffer otherwise mixes up near and far surfaces: with a start of 1 cm and an end of 200 km, boxes of
     400 m vanish in the ground below them.
     """
-    if end >= 2.0 * distance:
+    if end >= 3.0 * distance:
         return start, end
-    needed = 3.0 * distance
+    needed = 4.0 * distance
     power = 10.0 ** math.floor(math.log10(needed))
     raised = next(step * power for step in (1, 2, 5, 10) if step * power >= needed)
     return max(start, min(start * raised / end, distance / 1000)), raised

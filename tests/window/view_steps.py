@@ -31,13 +31,15 @@ def framing() -> Steps:
         bpy.ops.mesh.primitive_cube_add()
         small, large = _exported_cube(1.0), _exported_cube(LARGE)
         bpy.ops.import_scene.unigine(filepath=large)
-        center = bpy.context.object.matrix_world.translation
-        check((space.region_3d.view_location - center).length < 0.01 * LARGE, "a large model is framed")
-        check(space.clip_end > 2 * LARGE, f"the view reaches over it ({space.clip_end:g} m)")
-        yield from picture("view-large")
+    center = bpy.context.object.matrix_world.translation
+    check((space.region_3d.view_location - center).length < 0.01 * LARGE, "a large model is framed")
+    check(space.clip_end > 2 * LARGE, f"the view reaches over it ({space.clip_end:g} m)")
+    yield from picture("view-large")
+    with in_view3d():
         bpy.ops.import_scene.unigine(filepath=small)
-        check(space.region_3d.view_distance < 10.0, "a small model is framed")
-        yield from picture("view-small")
+    check(space.region_3d.view_distance < 10.0, "a small model is framed")
+    yield from picture("view-small")
+    with in_view3d():
         bpy.ops.view3d.localview()
         before = _state()
         bpy.ops.import_scene.unigine(filepath=large)
@@ -64,7 +66,9 @@ def starting_file() -> Steps:
     space = view3d()[0].spaces.active
     space.show_region_ui = False
     with bpy.context.temp_override(window=window()):
-        bpy.ops.wm.save_as_mainfile(filepath=str(FOLDER / "saved.blend"))  # otherwise Blender asks
+        bpy.ops.wm.read_homefile(use_empty=True, load_ui=False)  # without changes, so that Blender does not ask
+    yield DRAW
+    with bpy.context.temp_override(window=window()):
         bpy.ops.wm.second_life_avatar_new("INVOKE_DEFAULT")
 
     def tab() -> str:
