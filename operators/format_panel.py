@@ -7,29 +7,45 @@ import bpy
 from ..io_formats.core.format import Family
 from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
-from .sidebar import Sidebar, concerns
+from .sidebar import Sidebar, concerns, origins_of
 from .translations import CONTEXT
 
 
+ICONS = {kind: f"OUTLINER_OB_{kind}" for kind in ("MESH", "ARMATURE", "EMPTY", "LIGHT", "CAMERA")}
+"""Icons of the types of objects that imports make."""
+
+
 def family_sidebar(family: Family, exporter: Any, check: Any) -> type:
-    """Return the panel of a family."""
-    types = {"MESH", "ARMATURE"} if any(known.capabilities.skeletons for known in family.formats) else {"MESH"}
+    """Return the panel of a family. It is there for all imported objects, and without an active one for collections."""
+    types = {"MESH", "EMPTY"} | ({"ARMATURE"} if any(known.capabilities.skeletons for known in family.formats) else set())
 
     def poll(_cls: type, context: Any) -> bool:
-        return context.object is not None and context.object.type in types and concerns(context, family.name)
+        item = context.object
+        is_wanted = item is None or item.type in types or bool(origins_of(context))
+        return is_wanted and concerns(context, family.name)
 
     def draw(self: Any, context: Any) -> None:
         layout = self.layout
         item = context.object
-        layout.label(text=item.name, icon=f"OUTLINER_OB_{item.type}", translate=False)
+        if item is None:
+            collection = context.collection
+            layout.label(text=collection.name, icon="OUTLINER_COLLECTION", translate=False)
+            draw_export(layout).collection = collection.name
+            return
+        layout.label(text=item.name, icon=ICONS.get(item.type, "OBJECT_DATA"), translate=False)
         if item.type != "MESH":
+            if item.type in types:
+                draw_export(layout)
             return
         if has_free_normals(item.data):
             layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
         row = layout.row(align=True)
         row.operator(check.bl_idname, text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
-        row.operator(exporter.bl_idname, text="Export…", text_ctxt=CONTEXT, icon="EXPORT")
+        draw_export(row)
         draw_findings(layout, context, exporter.format, item.name)
+
+    def draw_export(layout: Any) -> Any:
+        return layout.operator(exporter.bl_idname, text="Export…", text_ctxt=CONTEXT, icon="EXPORT")
 
     body = {"bl_label": family.label, "poll": classmethod(poll), "draw": draw, "__module__": __name__}
     return type(f"{family.name.upper()}_PT_sidebar", (Sidebar, bpy.types.Panel), body)

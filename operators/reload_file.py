@@ -26,12 +26,13 @@ from ..io_formats.core.options import resolve
 from ..io_formats.registry import FORMATS
 from . import export_again
 from .import_base import import_file, leave_edit_mode, summary_parts
+from .last_report import draw_report
 from .menus import MenuEntry, registration
 from .option_properties import import_table, values_for
 from .preferences import is_format_used
 from .progress import DIALOG_WIDTH, LongWork
 from .reporting import Messages, conclude
-from .sidebar import Sidebar, draw_wrapped, homes_of
+from .sidebar import Sidebar, draw_wrapped, import_homes_of, origins_of
 from .translations import iface_, rpt_
 
 MOST_OBJECTS, MOST_EDITS = 8, 6
@@ -227,10 +228,7 @@ def find_source(context: Any) -> Source | None:
     if space is not None and space.type == "PROPERTIES" and space.context == "COLLECTION":
         homes = [context.collection]
     else:
-        homes = homes_of(item) if item is not None else [context.collection]
-        identifier = item.meshferry.import_id if item is not None else ""
-        if identifier and not any(one.meshferry.import_id == identifier for one in homes):  # moved by the user
-            homes = [*(one for one in bpy.data.collections if one.meshferry.import_id == identifier), *homes]
+        homes = import_homes_of(item) if item is not None else [context.collection]
     for collection in homes:
         if collection is not None and collection.is_editable and is_imported(collection):
             path = bpy.path.abspath(collection.meshferry.source_path)
@@ -318,19 +316,21 @@ class COLLECTION_PT_meshferry_file(bpy.types.Panel):
 
 
 class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
-    """Panel with the file that the active object was imported from, and the file that it was last exported to."""
+    """Panel with the file that the active object was imported from, the one of its last export, and the last report."""
 
     bl_label = "File"
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Require a file whose format the preferences do not hide."""
-        return shown_source(context) is not None or export_again.shown_file(context) is not None
+        """Require an imported object or collection, or a file, whose format the preferences do not hide."""
+        is_imported = any(is_format_used(name) for name in origins_of(context))
+        return is_imported or shown_source(context) is not None or export_again.shown_file(context) is not None
 
     def draw(self, context: Any) -> None:
-        """Draw the buttons."""
+        """Draw the buttons and the report."""
         draw_button(self.layout, context)
         export_again.draw_button(self.layout, context)
+        draw_report(self.layout, context)
 
 
 def shown_source(context: Any) -> Source | None:

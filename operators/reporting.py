@@ -18,6 +18,7 @@ from ..io_formats.api import MOST_ERRORS
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.findings import Finding, errors_of
 from ..io_formats.core.messages import counted, listed
+from .last_report import keep_report
 from .translations import rpt_
 
 MOST_WARNINGS = 20
@@ -152,12 +153,17 @@ def conclude(
     others = [f"{name}: {cause}" for name, cause in messages.failures[1:]] + others
     report_lines(operator, others, "INFO" if is_listed else "WARNING")
     if messages.failures and not messages.done:
-        report(operator, "INFO" if is_listed else "ERROR", _failure_summary(messages, verb))
+        summary = _failure_summary(messages, verb)
+        report(operator, "INFO" if is_listed else "ERROR", summary)
+        keep_report(readable(summary), [readable(line) for line in others], is_problem=True)
         return {"CANCELLED"}
-    for note in messages.notes:
-        report(operator, "INFO", rpt_(note))
+    notes = [rpt_(note) for note in messages.notes]
+    for note in notes:
+        report(operator, "INFO", note)
     summary = _summary(messages, [rpt_(part) for part in parts if part], verb) + (f": {single}" if single else "")
-    report(operator, "WARNING" if lines or messages.failures else "INFO", summary)
+    is_problem = bool(lines or messages.failures)
+    keep_report(readable(summary), [readable(line) for line in (*others, *notes)], is_problem=is_problem)
+    report(operator, "WARNING" if is_problem else "INFO", summary)
     return {"FINISHED"}
 
 

@@ -41,9 +41,12 @@ def concerns(context: Any, family: str) -> bool:
 
 
 def origins_of(context: Any) -> set[str]:
-    """Return the names of the formats that the active object was imported from; empty for objects made in Blender."""
+    """Return the names of the formats that the active object, or without one the active collection, came from.
+
+    Empty for those made in Blender.
+    """
     item = context.object
-    collections = homes_of(item) if item is not None else [context.collection]
+    collections = import_homes_of(item) if item is not None else [context.collection]
     return {collection.meshferry.file_format for collection in collections} - {""}
 
 
@@ -82,6 +85,15 @@ def homes_of(item: Any) -> list[Any]:
         if collection.name in bpy.data.collections:  # the scene's own collection has no parents
             found += [above for above in bpy.data.collections if collection in above.children.values()]
     return list(dict.fromkeys(found))
+
+
+def import_homes_of(item: Any) -> list[Any]:
+    """Return the collections of an object, their parents, and that of its import if the user moved it out of that."""
+    homes = homes_of(item)
+    identifier = item.meshferry.import_id
+    if identifier and not any(home.meshferry.import_id == identifier for home in homes):
+        homes = [*(home for home in bpy.data.collections if home.meshferry.import_id == identifier), *homes]
+    return homes
 
 
 def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE", width: int = 0) -> None:

@@ -274,6 +274,100 @@ def test_what_came_from_a_file_shows_the_panels_of_its_format_alone(clean_blende
     assert all("DEFAULT_CLOSED" in getattr(bpy.types, panel).bl_options for panel in shown)
 
 
+def _shown_panels(bpy):
+    """Return the panels of the tab that are shown, and draw them."""
+    names = [*PANELS, "MESHFERRY_PT_file"]
+    shown = [name for name in names if getattr(bpy.types, name).poll(bpy.context)]
+    item, space = bpy.context.object, SimpleNamespace(type="VIEW_3D")
+    context = SimpleNamespace(
+        object=item,
+        collection=bpy.context.collection,
+        scene=bpy.context.scene,
+        space_data=space,
+        window_manager=bpy.context.window_manager,
+        preferences=bpy.context.preferences,
+        region=SimpleNamespace(width=240, type="UI"),
+    )
+    for name in shown:
+        layout = MagicMock()
+        layout.panel.return_value = (layout, layout)
+        layout.column.return_value = layout
+        getattr(bpy.types, name).draw(SimpleNamespace(layout=layout), context)
+        if name == "MESHFERRY_PT_file":
+            texts = [call.kwargs.get("text", "") for call in layout.label.call_args_list]
+            assert "Last Report" in texts
+    return shown
+
+
+@pytest.mark.parametrize("kind", ["MESH", "ARMATURE", "EMPTY", "LIGHT"])
+@pytest.mark.parametrize("is_moved", [False, True])
+@pytest.mark.parametrize(
+    ("family", "example"),
+    [("timbermesh", "windmill.timbermesh"), ("unigine", "lamp.mesh"), ("mesh_serializer", "vase.data")],
+)
+def test_every_imported_object_has_the_panels_and_the_last_report(clean_blender, family, example, kind, is_moved):
+    bpy = clean_blender
+    getattr(bpy.ops.import_scene, family)(filepath=str(Path(__file__).resolve().parents[2] / "examples" / example))
+    made = bpy.context.object
+    collection = made.users_collection[0]
+    if made.type != kind:
+        data = {"MESH": bpy.data.meshes, "ARMATURE": bpy.data.armatures, "LIGHT": bpy.data.lights}.get(kind)
+        own = data.new("Own", *(["POINT"] if kind == "LIGHT" else [])) if data is not None else None
+        made = bpy.data.objects.new("Own", own)
+        made.meshferry.import_id = collection.meshferry.import_id
+        collection.objects.link(made)
+        bpy.context.view_layer.objects.active = made
+    if is_moved:
+        bpy.context.scene.collection.objects.link(made)
+        collection.objects.unlink(made)
+        bpy.context.view_layer.objects.active = made
+    expected = [f"{family.upper()}_PT_sidebar", "MESHFERRY_PT_file"]
+    assert bpy.context.object == made
+    assert _shown_panels(bpy) == expected
+    bpy.context.view_layer.objects.active = None  # the import made its collection the active one
+    assert _shown_panels(bpy) == expected
+
+
+def test_a_placed_scene_has_the_panels_and_the_last_report(clean_blender, tmp_path):
+    import courtyard
+
+    bpy = clean_blender
+    world = next(path for path in courtyard.make(tmp_path).rglob("*.world"))
+    bpy.ops.import_scene.unigine(filepath=str(world))
+    empties = [item for item in bpy.context.view_layer.objects if item.type == "EMPTY"]
+    assert empties
+    for item in (*empties, None):
+        bpy.context.view_layer.objects.active = item
+        assert _shown_panels(bpy) == ["UNIGINE_PT_sidebar", "MESHFERRY_PT_file"], item
+
+
+def test_without_an_active_object_every_format_exports_the_collection(lodge, clean_blender):
+    bpy = clean_blender
+    bpy.context.view_layer.objects.active = None
+    assert _shown_panels(bpy) == [name for name in PANELS if name.endswith("_own")]
+    for family in ("UNIGINE", "MESH_SERIALIZER"):
+        layout = MagicMock()
+        context = SimpleNamespace(object=None, collection=lodge)
+        getattr(bpy.types, f"{family}_PT_sidebar_own").draw(SimpleNamespace(layout=layout), context)
+        assert layout.operator.return_value.collection == "Lodge"
+
+
+def test_the_last_report_has_all_lines(clean_blender):
+    from meshferry.operators.reporting import Messages, conclude
+
+    bpy = clean_blender
+    kept = bpy.context.window_manager.meshferry_report
+    operator = SimpleNamespace(report=lambda *_: None)
+    messages = Messages(done=["a", "b"], notes=["a note"], warnings={"first": ["a"], "second": ["a", "b"]})
+    conclude(operator, messages, ["2 objects"], "Imported")
+    assert kept.summary == "Imported 2 files: 2 objects, 2 warnings" and kept.is_problem
+    assert kept.lines.split("\n") == ["a: first", "a, b: second", "a note"]
+    conclude(operator, Messages(failures=[("c", "no mesh")]), [], "Imported")
+    assert (kept.summary, kept.lines, kept.is_problem) == ("c: no mesh", "", True)
+    conclude(operator, Messages(done=["d"]), ["1 object"], "Imported")
+    assert (kept.summary, kept.lines, kept.is_problem) == ("d: 1 object", "", False)
+
+
 @pytest.mark.parametrize(
     ("text", "width", "lines"),
     [

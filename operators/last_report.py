@@ -1,0 +1,61 @@
+"""The report of the last import or export, stored for the sidebar: the status bar shows it for seconds only."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, PointerProperty, StringProperty
+
+from .sidebar import draw_wrapped
+from .translations import CONTEXT, classes_factory, iface_
+
+MOST_LINES = 20
+"""Largest number of lines drawn below the summary."""
+
+
+class MeshferryReport(bpy.types.PropertyGroup):
+    """The last report."""
+
+    summary: StringProperty(name="Summary", description="Result of the last import or export")
+    lines: StringProperty(name="Lines", description="Warnings and notes, one a line")
+    is_problem: BoolProperty(name="Problem", description="There are warnings or errors")
+
+
+def keep_report(summary: str, lines: Sequence[str], *, is_problem: bool) -> None:
+    """Store a report for the sidebar."""
+    kept = bpy.context.window_manager.meshferry_report
+    kept.summary, kept.is_problem = summary, is_problem
+    kept.lines = "\n".join(line.replace("\n", " ") for line in lines)
+
+
+def draw_report(layout: Any, context: Any) -> None:
+    """Draw the last report in a foldable section; draw nothing if there is none."""
+    kept = context.window_manager.meshferry_report
+    if not kept.summary:
+        return
+    header, body = layout.panel("MESHFERRY_last_report", default_closed=False)
+    header.label(text="Last Report", text_ctxt=CONTEXT)
+    if body is None:
+        return
+    column = body.column(align=True)
+    draw_wrapped(column, context, kept.summary, "ERROR" if kept.is_problem else "INFO")
+    lines = kept.lines.split("\n") if kept.lines else []
+    for line in lines[:MOST_LINES]:
+        draw_wrapped(column, context, line, "DOT")
+    if len(lines) > MOST_LINES:
+        column.label(text=iface_("and {} more in the Info editor").format(len(lines) - MOST_LINES), translate=False)
+
+
+register_classes, unregister_classes = classes_factory((MeshferryReport,))
+
+
+def register() -> None:
+    """Register the property group and the property that stores the report."""
+    register_classes()
+    bpy.types.WindowManager.meshferry_report = PointerProperty(type=MeshferryReport, options={"SKIP_SAVE"})
+
+
+def unregister() -> None:
+    """Unregister them in reverse order."""
+    del bpy.types.WindowManager.meshferry_report
+    unregister_classes()
