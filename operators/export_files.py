@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bpy.props import BoolProperty, EnumProperty
+from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ..blender_data.exporting.export_options import HIDDEN, INSTANCES
 from ..blender_data.exporting.object_selection import MESHABLE, select
 from ..blender_data.names import file_name as name_of
+from ..blender_data.steps import Steps
 from ..io_formats.core.errors import ExportError, MeshferryError
 from ..io_formats.core.messages import counted
 from ..io_formats.core.scene import Scene
@@ -16,7 +17,7 @@ from ..io_formats.core.shared_options import MESH_FILES
 from ..io_formats.disk.file_names import distinct_file_names
 from .export_base import ExportScene
 from .export_dialog import OBJECT_SCOPES
-from .file_names import file_name
+from .file_names import file_name, with_extension
 from .option_properties import section_body
 from .sidebar import draw_wrapped
 from .translations import iface_, rpt_
@@ -38,6 +39,52 @@ class ExportFiles(ExportScene):
         "otherwise they stay as they are, with a warning",
         default=False,
     )
+
+    unused_name: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+    """File name while the file browser shows a note in its place; empty while it shows the name."""
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Open the file browser."""
+        result = super().invoke(context, event)
+        self.hide_name(context)
+        return result
+
+    def check(self, context: Any) -> bool:
+        """Update the file name, or the note in its place."""
+        before = self.filepath
+        self.restore_name()
+        super().check(context)
+        self.hide_name(context)
+        return bool(self.filepath != before)
+
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Write the files."""
+        self.restore_name()
+        return super().steps(context)
+
+    def hide_name(self, context: Any) -> None:
+        """Put a note in place of the file name if several files get their names from what they hold.
+
+        Blender cannot grey out the field of its file browser. Text that is typed there is replaced by the note.
+        """
+        try:
+            count = len(self.names(context, self.source(context, "")[0]))
+        except MeshferryError:
+            return
+        if count > 1:
+            path = Path(self.filepath)
+            self.unused_name = path.name
+            note = rpt_("({} files, named as listed)").format(count)
+            self.filepath = str(path.with_name(note + self.filename_ext))
+
+    def restore_name(self) -> None:
+        """Put back the file name, with the present extension."""
+        if not self.unused_name:
+            return
+        name = with_extension(self.unused_name, self.format, self.filename_ext)
+        if self.suggested_name == self.unused_name:
+            self.suggested_name = name
+        self.filepath, self.unused_name = str(Path(self.filepath).with_name(name)), ""
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the scenes that become files of an ``exporter.Source``.

@@ -10,14 +10,14 @@ from .mesh_normals import has_free_normals
 from .sidebar import Sidebar, concerns, origins_of
 from .translations import CONTEXT
 
-
 ICONS = {kind: f"OUTLINER_OB_{kind}" for kind in ("MESH", "ARMATURE", "EMPTY", "LIGHT", "CAMERA")}
 """Icons of the types of objects that imports make."""
 
 
 def family_sidebar(family: Family, exporter: Any, check: Any) -> type:
     """Return the panel of a family. It is there for all imported objects, and without an active one for collections."""
-    types = {"MESH", "EMPTY"} | ({"ARMATURE"} if any(known.capabilities.skeletons for known in family.formats) else set())
+    has_skeletons = any(known.capabilities.skeletons for known in family.formats)
+    types = {"MESH", "EMPTY", "ARMATURE"} if has_skeletons else {"MESH", "EMPTY"}
 
     def poll(_cls: type, context: Any) -> bool:
         item = context.object

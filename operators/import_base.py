@@ -1,5 +1,6 @@
 """Base of the import operators: several files, options and progress. An invalid file does not stop the others."""
 
+import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,12 @@ from .progress import LongWork
 from .reporting import Messages, conclude
 from .session_projects import reading_steps
 from .view_framing import frame_imported
+
+UNIT = 20
+"""Pixels of a unit of the user interface at a resolution scale of 1."""
+
+OTHER_ROWS = 6.5
+"""Height of a dialog without its sections: title, presets, *Side by Side*, buttons; see ``draw_options``."""
 
 
 class ImportFiles(LongWork, ImportHelper):
@@ -101,7 +108,10 @@ class ImportFiles(LongWork, ImportHelper):
             column.use_property_split = True
             column.prop(self, "use_side_by_side")
         table = self.option_table if is_browser else self.shown_options or self.option_table
-        draw_options(self.layout, self, table, f"{self.panel_prefix}_import", closed=self.closed_sections)
+        height = math.inf if is_browser else dialog_height(context) - OTHER_ROWS
+        draw_options(
+            self.layout, self, table, f"{self.panel_prefix}_import", closed=self.closed_sections, height=height
+        )
 
     def steps(self, context: Any) -> Steps[set[str]]:
         """Import every chosen file into a collection of its own."""
@@ -172,6 +182,16 @@ class ImportAnyName(ImportFiles):
             column.use_property_split = True
             column.prop(self, "use_all_files")
         super().draw(context)
+
+
+def dialog_height(context: Any) -> float:
+    """Return the height of the window between its bars, in units of the user interface; see ``draw_options``."""
+    if context.window is None:
+        return math.inf
+    # Like the scale, areas are in real pixels; on some screens the window's own size is not.
+    areas = context.window.screen.areas
+    pixels = max(area.y + area.height for area in areas) - min(area.y for area in areas)
+    return float(pixels) / (UNIT * (context.preferences.system.ui_scale or 1.0))
 
 
 def options_of(paths: Iterable[str], table: tuple[Option, ...]) -> tuple[Option, ...]:

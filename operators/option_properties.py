@@ -7,6 +7,7 @@ The tables (:class:`~..io_formats.core.options.Option`) define each option once.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,11 @@ from .preferences import preferred_path
 from .translations import CONTEXT, iface_
 
 Values = Mapping[str, Any]
+
+ROW_HEIGHT, HEADER_HEIGHT, BODY_MARGIN = 1.3, 1.1, 0.9
+"""Heights in a dialog of Blender 5.2: a row with its spacing, a section's header, the margins of its body; in units of
+the user interface (20 pixels at a resolution scale of 1). Earlier versions need less.
+"""
 
 SECTIONS = ("Objects", "Geometry", "Armature", "Animation", "Materials", "File")
 """Order of the sections of a dialog; sections of other names come last."""
@@ -143,24 +149,24 @@ def draw_options(
     *,
     imported: Mapping[str, str] | None = None,
     closed: Container[str] = (),
+    height: float = math.inf,
 ) -> None:
     """Draw a table of options in foldable sections named ``<prefix>_<section>``, in this order.
 
     Options without effect at the current values of the others are left out. ``imported`` has a text for each
     option whose value some objects store from their import; if it is not empty, it is drawn in place of the property.
-    Sections in ``closed`` are
-    folded until the user opens them.
+    Sections in ``closed``, and those that do not fit in ``height`` with the ones before them, are folded until the user
+    opens them. The height is in units of Blender's user interface, about the height of a button.
     """
     table = tuple(table)
     values = {option.name: getattr(owner, option.name) for option in table}
-    for section in sorted(
-        dict.fromkeys(option.section for option in table),
-        key=lambda section: order.index(section) if section in order else len(order),
-    ):
-        shown = [option for option in table if option.section == section and is_shown(option, values)]
-        if not shown:
-            continue
-        body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section, closed=section in closed)
+    sections = sections_of(table, values, order)
+    free = height - HEADER_HEIGHT * len(sections)
+    for section, shown in sections.items():
+        needed = BODY_MARGIN + ROW_HEIGHT * sum(_rows(option, values) for option in shown)
+        is_closed = section in closed or needed > free
+        free -= 0.0 if is_closed else needed
+        body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section, closed=is_closed)
         if body is not None:
             for option in shown:
                 if imported is not None and option == IMPORT_CHOICES:
@@ -182,6 +188,22 @@ def draw_options(
                 _draw_note(body, option, values)
                 if option.automatic_rate and not values[option.name]:
                     draw_automatic_rate(body, _clip_rate() if option.automatic_rate == "ACTION" else _scene_rate())
+
+
+def sections_of(table: Iterable[Option], values: Values, order: Sequence[str]) -> dict[str, list[Option]]:
+    """Return the options that have an effect by section, in this order of sections."""
+    found: dict[str, list[Option]] = {}
+    for option in table:
+        if is_shown(option, values):
+            found.setdefault(option.section, []).append(option)
+    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
+
+
+def _rows(option: Option, values: Values) -> int:
+    """Return the number of rows of an option with its label, note and automatic rate."""
+    has_label_above = len(option.label) > LONGEST_LABEL and not isinstance(option.default, bool)
+    has_note = option.noted_when is not None and option.noted_when(values)
+    return 1 + has_label_above + has_note + bool(option.automatic_rate and not values[option.name])
 
 
 def draw_automatic_rate(layout: Any, fps: float) -> None:
