@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..io_formats.core.scene import Clip, Playback
+from . import action_ranges
 
 LOOP_IN = "Loop In"
 LOOP_OUT = "Loop Out"
@@ -68,6 +69,10 @@ def loop_of(action: bpy.types.Action, fps: float) -> tuple[float, float] | None:
     if not kept.is_known and None in marked:
         return None
     longest = max((action.frame_range[1] - start) / fps, 0.0)
+    exported = action_ranges.exported_range(action, fps)
+    if exported != tuple(action.frame_range) and ends[0] <= 0 and ends[1] >= longest - _SAME_TIME:
+        ends = [(frame - start) / fps for frame in exported]  # keys extend an animation that repeats as a whole
+        longest = ends[1]
     for number, marker in enumerate(marked):
         if marker is not None:
             seconds = (marker.frame - start) / fps

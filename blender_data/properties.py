@@ -473,6 +473,11 @@ class MeshferryAction(bpy.types.PropertyGroup):
     )
     source_path: StringProperty(name="File", description="The file that the action was imported from")
     file_format: StringProperty(name="Format", description="Format of the file that the action was imported from")
+    imported_range: FloatVectorProperty(
+        name="Range on Import",
+        description="Manual frame range that the import gave the action; while it is the same, keys outside extend it",
+        size=2,
+    )
     fingerprint: StringProperty(
         name="Checksum on Import", description="Checksum of the imported keys, to find edits before a reload"
     )

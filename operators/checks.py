@@ -7,6 +7,9 @@ import bpy
 
 from ..blender_data import file_records
 from ..blender_data.exporting import exporter
+from ..blender_data.exporting.animated_blocks import dependencies
+from ..blender_data.exporting.clip_sources import keys_outside
+from ..blender_data.exporting.object_selection import candidates_of
 from ..io_formats.core.findings import Finding, Severity, error, warning, with_allowed
 from ..io_formats.core.import_choices import with_import_choices
 from ..io_formats.core.messages import counted
@@ -75,6 +78,8 @@ class CheckScene:
         """
         values = self.last_values(context)
         source, name = self.source(context)
+        if self.format.capabilities.clips:
+            findings += keys_outside(context.scene, dependencies(candidates_of(context, source)))
         whole = read_blender_scene(context, source, name, self.format, values)
         # Check the whole scene: a file may hold a part of an object, in which triangles have other indices.
         findings += self.format.check_scene(whole)

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.errors import ExportError
-from .. import compat
+from ...io_formats.core.findings import Finding
+from .. import action_ranges, compat
 from ..file_clips import FileClips
 from .animated_blocks import Dependencies
 from .export_options import ExportOptions
@@ -54,6 +55,8 @@ class ClipSource:
     """Whether it is the pose of one frame."""
     key_frames: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     """(n,) frames of keys of an imported file that has times instead of frames."""
+    messages: list[tuple[str, bool]] = field(default_factory=list)
+    """Messages about keys outside the ranges of its actions, and whether these are a loss."""
 
     def frame_count(self, scene_fps: float) -> int:
         """Return the number of samples, both ends included."""
@@ -172,7 +175,7 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool,
     one_name = len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file
     if not (one_name or for_joints):
         clip.name = DEFAULT_CLIP
-    ranges: list[tuple[float, float]] = [tuple(action.frame_range) for action in actions if has_keys(action)]
+    ranges = [action_ranges.exported_range(action, scene_rate(scene)) for action in actions if has_keys(action)]
     if not clip.from_file:
         ranges += [_extent(strips) for strips in _strips(found).values()]
     if over_scene or not ranges:
@@ -185,18 +188,21 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool,
 def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSource:
     """Describe the clip that consists of these actions."""
     first = actions[0] if actions else None
+    rate = scene_rate(scene)
+    ranges = [action_ranges.exported_range(action, rate) for action in actions]
     own_rate = next((action.meshferry.fps for action in actions if action.meshferry.fps > 0), 0.0)
     return ClipSource(
         name=clip_name(first) if first else DEFAULT_CLIP,
-        start=min((action.frame_range[0] for action in actions), default=float(scene.frame_start)),
-        end=max((action.frame_range[1] for action in actions), default=float(scene.frame_end)),
-        fps=own_rate or scene_rate(scene),
+        start=min((start for start, _ in ranges), default=float(scene.frame_start)),
+        end=max((end for _, end in ranges), default=float(scene.frame_end)),
+        fps=own_rate or rate,
         has_own_rate=own_rate > 0,
         is_cyclic=bool(actions) and all(action.use_frame_range and action.use_cyclic for action in actions),
         from_file=any(action.meshferry.frame_count > 0 for action in actions),
         root_motion=any(action.meshferry.root_motion for action in actions),
         is_empty=bool(actions) and all(_is_still_empty(action) for action in actions),
         key_frames=_key_frames(action for action in actions if action.meshferry.playback.original),
+        messages=[message for action in actions for message in action_ranges.messages(action, rate)],
     )
 
 
@@ -341,6 +347,14 @@ def other_actions(found: Dependencies, options: ExportOptions, own: FileClips) -
         actions = [action for block in found.animated for action, _ in actions_of(block)]
     exported = (action for action in dict.fromkeys(actions) if action.meshferry.use_export and has_keys(action))
     return [] if options.clips in {"NONE", "POSE"} else [action for action in exported if not own.allows(action)]
+
+
+def keys_outside(scene: bpy.types.Scene, found: Dependencies) -> list[Finding]:
+    """Return warnings about keys that no export writes, since the user set a frame range without them."""
+    actions = dict.fromkeys(action for block in found.animated for action, _ in actions_of(block))
+    rate = scene_rate(scene)
+    findings = (action_ranges.finding(action, rate) for action in actions if action.meshferry.use_export)
+    return [finding for finding in findings if finding is not None]
 
 
 def _nla_clips(scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest | None = None) -> list[ClipSource]:

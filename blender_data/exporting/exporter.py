@@ -136,6 +136,7 @@ class _Export(SceneExport):
     def read(self, clips: list[ClipSource], found: Dependencies) -> Steps[None]:
         """Read the rest state, then sample each clip."""
         if clips:
+            self.say_ranges(clips)
             self.warn_merged_animations()
             clips[0].play(found.animated)
             set_frame(self.context.scene, clips[0].start)

@@ -114,6 +114,8 @@ class JointSampler:
         self.notices: list[str] = []
         self.sampled: list[str] = []
         """Names of the clips that needed Blender to set each frame."""
+        self.sources: list[ClipSource] = []
+        """All clips."""
 
     def notice(self, text: str) -> None:
         if text not in self.notices:
@@ -123,6 +125,7 @@ class JointSampler:
         """Return the clips of all skeletons. Tracks refer to skeletons by index."""
         rigs = [_Rig(number, *both, dependencies([both[0].thing])) for number, both in enumerate(skeletons)]
         found = clips_by_armature(self.context.scene, [rig.thing for rig in rigs], self.options)
+        self.sources = [source for sources in found for source in sources]
         clips: list[Clip] = []
         for number, (rig, sources) in enumerate(zip(rigs, found, strict=True)):
             reading = self._clips_of(rig, sources)

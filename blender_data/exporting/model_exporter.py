@@ -94,6 +94,7 @@ class ModelExport(SceneExport):
         skeletons = [(read, self.spaces[thing]) for thing, read in self.skeletons.items()]
         self.scene.clips = yield from sampler.clips(skeletons)
         self.notices += sampler.notices
+        self.say_ranges(sampler.sources)
         if not self.scene.clips and not self.capabilities.meshes:
             raise ExportError(
                 f"{listed([thing.name for thing in self.skeletons])}: no animation to export; give the armature an "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...io_formats.core.findings import Finding
 from ...io_formats.core.scene import Scene
 from ..properties import stored_fields
 from ..steps import Steps
+from .clip_sources import ClipSource
 from .export_request import ExportRequest
 
 
@@ -26,6 +29,13 @@ class SceneExport:
         """Add a warning that names objects to select or offers a fix."""
         self.notices.append(str(finding))
         self.scene.findings.append(finding)
+
+    def say_ranges(self, clips: Iterable[ClipSource]) -> None:
+        """Report keys outside the frame ranges of imported actions."""
+        for text, is_lost in dict.fromkeys(message for clip in clips for message in clip.messages):
+            self.notices.append(text)
+            if not is_lost:
+                self.scene.notes.append(text)
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps; its ``warnings`` are for the user.

@@ -1,0 +1,133 @@
+"""Keys outside the frame range that an import or the user gave an action."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CASES = {
+    "windmill.timbermesh": ("timbermesh", "timbermesh_check"),
+    "dance.anim": ("second_life", "second_life_anim_check"),
+    "lamp_nod.anim": ("unigine", "unigine_mesh_check"),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request: Any) -> Any:
+    return (request.param, *CASES[request.param])
+
+
+def imported(bpy: Any, folder: Path, name: str, operator: str) -> tuple[Path, Any]:
+    """Import a copy of an example; return its path and an object with its action, which is active."""
+    path = Path(shutil.copy(EXAMPLES / name, folder))
+    assert getattr(bpy.ops.import_scene, operator)(filepath=str(path)) == {"FINISHED"}
+    animated = next(obj for obj in bpy.data.objects if obj.animation_data and obj.animation_data.action)
+    bpy.context.view_layer.objects.active = animated
+    return path, animated
+
+
+def add_key(animated: Any, frame: float) -> None:
+    moved = animated.pose.bones[0] if animated.type == "ARMATURE" else animated
+    moved.location.x += 0.1
+    moved.keyframe_insert("location", frame=frame)
+
+
+def length(path: Path) -> float:
+    """Return the number of frames of the first animation of a file, or its duration in seconds."""
+    from meshferry.io_formats import api
+
+    clip = api.read_scene(path).clips[0]
+    return clip.frame_count or clip.duration
+
+
+def test_keys_outside_an_imported_range_are_exported(clean_blender, tmp_path, case, capfd):
+    bpy = clean_blender
+    path, animated = imported(bpy, tmp_path, *case[:2])
+    before = length(path)
+    step = 1 if before == int(before) > 10 else 1 / bpy.context.scene.render.fps
+    action = animated.animation_data.action
+    start, end = action.frame_range
+    add_key(animated, end + 24)
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    text = f"Animation '{action.name}': exported from frame {{:g}} to {end + 24:g}, since keys are outside the imported"
+    assert text.format(start) in capfd.readouterr().out
+    assert length(path) == pytest.approx(before + 24 * step, abs=1e-3)
+    add_key(animated, start - 12)
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert text.format(start - 12) in capfd.readouterr().out
+    assert length(path) == pytest.approx(before + 36 * step, abs=1e-3)
+
+
+def test_a_range_of_the_user_is_respected_and_checked(clean_blender, tmp_path, case, capfd):
+    bpy = clean_blender
+    name, operator, check = case
+    path, animated = imported(bpy, tmp_path, name, operator)
+    before = length(path)
+    action = animated.animation_data.action
+    _, end = action.frame_range
+    add_key(animated, end + 24)
+    action.frame_end = end + 12
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert "outside" not in capfd.readouterr().out
+    assert before < length(path) < before + 24
+    if name == "lamp_nod.anim":  # the check of the engine is about meshes
+        bpy.ops.import_scene.unigine(filepath=str(EXAMPLES / "lamp.mesh"))
+        lamp = next(obj for obj in bpy.data.objects if obj.type == "MESH")
+        lamp.find_armature().animation_data_create().action = action
+        bpy.context.view_layer.objects.active = lamp
+    if operator == "timbermesh":
+        layer = bpy.context.view_layer
+        layer.active_layer_collection = layer.layer_collection.children[0]
+    assert getattr(bpy.ops.export_scene, check)() == {"FINISHED"}
+    findings = {(one.item, one.message) for one in bpy.context.window_manager.meshferry_check.findings}
+    expected = (
+        f"keys at {end + 24:g} are outside its Manual Frame Range (1 to {end + 12:g}), so they are not exported; "
+    )
+    assert [text for item, text in findings if item == f"Animation '{action.name}'" and text.startswith(expected)]
+
+
+def test_ranges_of_version_0_2_are_derived_or_reported(clean_blender, tmp_path, case, capfd):
+    """It stored the number of frames in the file, but no range. Second Life's keys have no frames."""
+    bpy = clean_blender
+    path, animated = imported(bpy, tmp_path, *case[:2])
+    action = animated.animation_data.action
+    _, end = action.frame_range
+    add_key(animated, end + 24)
+    action.meshferry.property_unset("imported_range")
+    before = length(path)
+    bpy.ops.export_scene.meshferry_again()
+    said = capfd.readouterr().out
+    if action.meshferry.frame_count:
+        assert f"exported from frame 1 to {end + 24:g}" in said
+        action.frame_end = end - 1
+        bpy.ops.export_scene.meshferry_again()
+        said = capfd.readouterr().out
+    else:
+        assert length(path) == pytest.approx(before)
+    assert f"{end + 24:g} are outside its Manual Frame Range" in said
+
+
+def test_a_loop_of_a_whole_animation_grows_with_it(clean_blender, tmp_path):
+    from meshferry.io_formats import api
+
+    path, animated = imported(clean_blender, tmp_path, "dance.anim", "second_life")
+    action = animated.animation_data.action
+    add_key(animated, action.frame_range[1] + 24)
+    add_key(animated, action.frame_range[0] - 24)
+    clean_blender.ops.export_scene.meshferry_again()
+    clip = api.read_scene(path).clips[0]
+    assert (clip.playback.loop_in, clip.playback.loop_out) == pytest.approx((0, clip.duration))
+
+
+def test_unedited_imports_say_nothing(clean_blender, tmp_path, case, capfd):
+    name, operator, _ = case
+    imported(clean_blender, tmp_path, name, operator)
+    assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
+    said = capfd.readouterr().out
+    assert "outside" not in said and "nothing changed" in said
