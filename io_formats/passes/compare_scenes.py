@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..core.messages import counted, listed
-from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Mesh, Node, Scene, VertexTrack
+from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Keys, Mesh, Node, Scene, VertexTrack
 from ..geometry.vertices import drop_repeated_corners, weld_map
 
 _NORMAL, _UV, _COLOR, _WEIGHT = 0.05, 2e-3, 6e-3, 6e-3
@@ -234,6 +234,8 @@ def _same_clip(old: Clip, new: Clip, before: Scene, after: Scene) -> bool:
     tracks = zip(old.transforms, new.transforms, strict=True)
     return (
         abs(old.fps - new.fps) < 1e-3
+        and abs(old.duration - new.duration) < 1e-3
+        and _same_keys(old, new)
         and all(
             a.target == b.target
             and _same(a.translation, b.translation)
@@ -246,6 +248,22 @@ def _same_clip(old: Clip, new: Clip, before: Scene, after: Scene) -> bool:
             for a, b in zip(old.vertices, new.vertices, strict=True)
         )
     )
+
+
+def _same_keys(old: Clip, new: Clip) -> bool:
+    """Return whether the tracks of two animations have the same keys."""
+    if [(a.target, a.skeleton) for a in old.keys] != [(b.target, b.skeleton) for b in new.keys]:
+        return False
+    return all(
+        _same_channel(a.translation, b.translation, _same) and _same_channel(a.rotation, b.rotation, _same_rotations)
+        for a, b in zip(old.keys, new.keys, strict=True)
+    )
+
+
+def _same_channel(old: Keys | None, new: Keys | None, compare: Callable[[AnyArray, AnyArray], bool]) -> bool:
+    if old is None or new is None:
+        return old is new
+    return _same(old.times, new.times) and compare(old.values, new.values)
 
 
 def _same_vertex_track(old: VertexTrack, new: VertexTrack, before: Mesh | None, after: Mesh | None) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from meshferry.io_formats.core.scene import Clip, Keys, KeyTrack, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from meshferry.io_formats.passes.compare_scenes import differences
 
 SQUARE = np.array([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)], np.float32)
@@ -158,6 +159,16 @@ def test_quaternions_of_opposite_signs_are_the_same_rotation() -> None:
     )
     assert not differences(old, same)
     assert differences(old, changed) == ["1 animation changed ('walk')"]
+
+
+@pytest.mark.parametrize("change", [{"time": 1.0}, {"value": 1.5}, {"duration": 3.0}, {"joint": 1}], ids=str)
+def test_keys_at_times_of_their_own_are_compared(change: dict[str, Any]) -> None:
+    def animated(time: float = 0.5, value: float = 1.0, duration: float = 2.0, joint: int = 0) -> Scene:
+        keys = Keys(np.array([0.0, time]), np.array([[0.0, 0, 0], [value, 0, 0]]))
+        return Scene("model", clips=[Clip("wave", 0, 0, keys=[KeyTrack(joint, 0, keys)], duration=duration)])
+
+    assert differences(animated(), animated()) == []
+    assert differences(animated(), animated(**change)) == ["1 animation changed ('wave')"]
 
 
 def test_animated_vertices_are_compared_at_corners() -> None:
