@@ -157,19 +157,26 @@ class PlannedNames:
     """
 
     def __init__(self, plan: Path) -> None:
-        """Read the names of a plan file; without a plan no name is reserved.
-
-        The file is opened for each query only: Windows cannot replace open files, and workers of a killed driver may
-        still run when the next one makes a new plan.
-        """
+        """Read the names of a plan file; without a plan no name is reserved."""
         self._path = plan if plan.is_file() else None
+        self._connection: sqlite3.Connection | None = None
 
     def __contains__(self, name: object) -> bool:
         if self._path is None or not isinstance(name, str):
             return False
-        with contextlib.closing(connect(self._path, immutable=1)) as connection:
-            row = connection.execute("SELECT 1 FROM names WHERE name = ?", (name_hash(name),)).fetchone()
+        if self._connection is None:
+            self._connection = connect(self._path, immutable=1)
+        row = self._connection.execute("SELECT 1 FROM names WHERE name = ?", (name_hash(name),)).fetchone()
         return row is not None
+
+    def close(self) -> None:
+        """Close the file until the next query.
+
+        Windows cannot replace open files, and a worker may outlive its driver when the next one makes a new plan.
+        """
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 @contextlib.contextmanager

@@ -188,14 +188,7 @@ class BlendSession:
                 compress=compress,
                 copy=True,
             )
-            if not _is_complete(temporary):
-                raise RuntimeError
-            if is_flushed:
-                with temporary.open("r+b") as written:
-                    os.fsync(written.fileno())
-            if place.exists():
-                temporary.chmod(place.stat().st_mode & 0o777)
-            rename_over(temporary, place)
+            _replace(place, temporary, is_flushed=is_flushed)
         except RuntimeError as problem:
             raise ExportError(f"{path}: the file cannot be written: {_why_not_saved(place.parent, problem)}") from None
         except OSError as problem:
@@ -339,6 +332,18 @@ def _import_bpy() -> Any:
                 "libxkbcommon0 libxext6 libsm6 libice6 libgl1"
             )
         raise MissingLibraryError(f"Blender's module bpy cannot be loaded: {text}{libraries}") from None
+
+
+def _replace(place: Path, temporary: Path, *, is_flushed: bool) -> None:
+    """Replace a file by the one that Blender saved, which must be complete."""
+    if not _is_complete(temporary):
+        raise RuntimeError
+    if is_flushed:
+        with temporary.open("r+b") as written:
+            os.fsync(written.fileno())
+    if place.exists():
+        temporary.chmod(place.stat().st_mode & 0o777)
+    rename_over(temporary, place)
 
 
 def _is_complete(path: Path) -> bool:

@@ -184,16 +184,21 @@ def test_the_names_of_a_plan(tmp_path):
     assert not any(f"set/Thing {number}.anim" in index for number in range(1000))
 
 
-def test_a_worker_does_not_hold_the_plan(tmp_path, monkeypatch):
+def test_a_worker_does_not_hold_the_plan_after_a_task(make_converter, library, output, monkeypatch):
     """Windows could not replace it by that of the next run."""
     from meshferry.cli.batch import plan
 
     opened = []
     real = plan.connect
     monkeypatch.setattr(plan, "connect", lambda *path, **options: opened.append(real(*path, **options)) or opened[-1])
-    path = tmp_path / "meshferry-batch" / "plan.sqlite"
-    reserve(tmp_path, ["a.mesh"])
-    assert "a.mesh" in plan.PlannedNames(path)
+    write_mesh(library / "house.timbermesh", "door", "roof")
+    reserve(output, ["house.mesh", "house.door.mesh"])
+    converter = make_converter("mesh")
+    opened.clear()
+    for _ in range(2):
+        result = converter.convert(task_of("house.timbermesh", "house.mesh"))
+        assert result.outputs == ["house.door_2.mesh", "house.roof.mesh"]
+    assert len(opened) == 2
     for connection in opened:
         with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
             connection.execute("SELECT 1")

@@ -98,6 +98,7 @@ class Converter:
         except (Exception, SystemExit) as problem:  # noqa: BLE001 (scripts of importers may call exit)
             result.status = Status.FAILED
             result.error = cause(problem)
+        self._index.close()
         result.seconds = time.perf_counter() - began
         return result
 
