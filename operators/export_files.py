@@ -43,14 +43,8 @@ class ExportFiles(ExportScene):
     unused_name: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
     """File name while the file browser shows a note in its place; empty while it shows the name."""
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
-        """Open the file browser."""
-        result = super().invoke(context, event)
-        self.hide_name(context)
-        return result
-
     def check(self, context: Any) -> bool:
-        """Update the file name, or the note in its place."""
+        """Update the file name, or the note in its place; Blender calls this also when it opens the file browser."""
         before = self.filepath
         self.restore_name()
         super().check(context)

@@ -269,3 +269,44 @@ def test_relative_paths_are_taken_from_the_blend_file(clean_blender, tmp_path):
     clean_blender.ops.export_scene.timbermesh(filepath="//out.timbermesh", collection="Lodge")
     clean_blender.ops.export_scene.timbermesh_batch(directory="//", collections="Lodge")
     assert {"out.timbermesh", "Lodge.Model.timbermesh"} <= {path.name for path in Path(tmp_path).iterdir()}
+
+
+def test_a_note_stands_in_place_of_a_file_name_that_is_not_used(clean_blender, tmp_path):
+    from meshferry.operators.format_operators import EXPORTERS
+
+    bpy = clean_blender
+    made = []
+    for name in ("Left", "Right"):
+        mesh = bpy.data.meshes.new(name)
+        mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+        made.append(bpy.data.objects.new(name, mesh))
+        bpy.context.scene.collection.objects.link(made[-1])
+        made[-1].select_set(True)
+    bpy.context.view_layer.objects.active = made[0]
+
+    class Dialog(EXPORTERS["mesh_serializer"].__mro__[1]):
+        """The operator without Blender's properties."""
+
+        format = EXPORTERS["mesh_serializer"].format
+        collection = unused_name = shown_extension = ""
+        suggested_name, filepath, file_extension = "Left.data", str(tmp_path / "Left.data"), ".data"
+        scope, mesh_files, use_hidden, use_instances, name_suffix = "AUTO", "EACH", False, True, ""
+
+    dialog, note = Dialog(), tmp_path / "(2 files, named as listed).data"
+    assert dialog.check(bpy.context)
+    assert dialog.filepath == str(note)
+    dialog.filepath = str(tmp_path / "typed.data")
+    assert dialog.check(bpy.context)
+    assert dialog.filepath == str(note)
+    assert not dialog.check(bpy.context)
+    dialog.file_extension = ".bytes"
+    dialog.check(bpy.context)
+    assert dialog.filepath == str(note.with_suffix(".bytes"))
+    dialog.mesh_files = "JOINED"
+    dialog.check(bpy.context)
+    assert dialog.filepath == str(tmp_path / "Left.bytes")
+    dialog.filepath = str(tmp_path / "typed.bytes")
+    for mesh_files, expected in (("EACH", note.with_suffix(".bytes")), ("JOINED", tmp_path / "typed.bytes")):
+        dialog.mesh_files = mesh_files
+        dialog.check(bpy.context)
+        assert dialog.filepath == str(expected)
