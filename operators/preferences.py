@@ -99,10 +99,13 @@ def _draw_problem(layout: Any, option: Option) -> None:
 
 
 def draw_guide(layout: Any, text: str, name: str) -> None:
-    """Draw a button that opens a guide of the package, if the package contains it."""
-    path = GUIDES / name
-    if path.is_file():
-        layout.operator("wm.path_open", text=text, text_ctxt=CONTEXT, icon="HELP").filepath = str(path)
+    """Draw a button that opens a guide: its page in the browser, or in a checkout, which has no pages, its source."""
+    source = GUIDES / name
+    page = source.with_suffix(".html")
+    if page.is_file():
+        layout.operator("wm.url_open", text=text, text_ctxt=CONTEXT, icon="HELP").url = page.as_uri()
+    elif source.is_file():
+        layout.operator("wm.path_open", text=text, text_ctxt=CONTEXT, icon="HELP").filepath = str(source)
 
 
 def preferences() -> Any | None:

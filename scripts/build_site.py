@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from guide_pages import GUIDES
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "build" / "site-source"
 SITE = ROOT / "build" / "site"
@@ -22,16 +24,7 @@ CONTENTS = """
 :hidden:
 :caption: Guides
 
-docs/unigine
-docs/unigine_projects
-docs/timbermesh
-docs/second_life
-docs/second_life_animation
-docs/second_life_rfp
-docs/mesh_serializer
-docs/reload
-docs/conversion
-docs/batch
+GUIDES
 ```
 
 ```{toctree}
@@ -52,7 +45,7 @@ docs/formats/mesh_serializer
 api/index
 CHANGELOG
 ```
-"""
+""".replace("GUIDES", "\n".join(f"docs/{name}" for name in GUIDES))
 
 
 def module_names() -> list[str]:

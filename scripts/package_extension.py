@@ -18,6 +18,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+from guide_pages import GUIDES, write_pages
+
 ROOT = Path(__file__).resolve().parent.parent
 STAGES = ROOT / "build" / "stage"
 PACKAGES = ROOT / "build" / "packages"
@@ -113,7 +115,7 @@ def make_starting_file(place: Path) -> None:
 
 
 def stage(platform: str, starting_file: Path) -> Path:
-    """Copy the checkout into a clean folder with the manifest, the wheels of one platform and the starting file."""
+    """Copy the checkout into a clean folder; add what is made for packages: manifest, wheels, starting file, pages."""
     folder = STAGES / platform
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -124,6 +126,7 @@ def stage(platform: str, starting_file: Path) -> Path:
 
     shutil.copytree(ROOT, folder, ignore=skip)
     shutil.copyfile(starting_file, folder / STARTING_FILE)
+    write_pages(folder / "docs")
     wheels = download_wheels(platform, folder / "wheels")
     manifest = folder / "blender_manifest.toml"
     manifest.write_text(platform_manifest(manifest.read_text("utf-8"), platform, wheels), "utf-8")
@@ -133,11 +136,12 @@ def stage(platform: str, starting_file: Path) -> Path:
 
 
 def check_content(package: Path) -> None:
-    """Raise an error for a package without the starting file, or with files that do not belong to the extension."""
+    """Raise an error for a package without files that are made for it, or with files that do not belong to it."""
     with zipfile.ZipFile(package) as archive:
         names = archive.namelist()
-    if STARTING_FILE not in names:
-        raise PackagingError(f"{package.name} lacks {STARTING_FILE}")
+    for made in (STARTING_FILE, *(f"docs/{name}.html" for name in GUIDES)):
+        if made not in names:
+            raise PackagingError(f"{package.name} lacks {made}")
     strays = {name for name in names if name.split("/")[0] not in SHIPPED}
     if strays:
         raise PackagingError(f"{package.name} contains files that do not belong into it:{', '.join(sorted(strays))}")

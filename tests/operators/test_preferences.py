@@ -77,15 +77,29 @@ def test_without_preferences_every_format_is_in_use(clean_blender):
     assert all(preferences.is_used(family) for family in preferences.FAMILIES)
 
 
-def test_the_page_opens_guides_that_the_package_has(settings, clean_blender):
+@pytest.mark.parametrize("has_pages", [False, True])
+def test_the_preferences_open_guides_as_pages_or_in_a_checkout_their_sources(
+    settings, clean_blender, tmp_path, monkeypatch, has_pages
+):
     from meshferry.operators import preferences
 
+    names = [*(family.guide for family in preferences.FAMILIES.values()), *preferences.OTHER_GUIDES.values()]
+    for name in names:
+        assert (preferences.GUIDES / name).read_text("utf-8").startswith("# ")
+        (tmp_path / name).touch()
+        if has_pages:
+            (tmp_path / name).with_suffix(".html").touch()
+    monkeypatch.setattr(preferences, "GUIDES", tmp_path)
     layout = MagicMock()
     layout.column.return_value = layout.split.return_value = layout
+    layout.operator.side_effect = lambda *_args, **_kwargs: drawn.append(SimpleNamespace()) or drawn[-1]
+    drawn = []
     preferences.MeshferryPreferences.draw(SimpleNamespace(layout=layout), clean_blender.context)
-    assert [call.args for call in layout.operator.call_args_list] == [("wm.path_open",)] * 6
-    for name in [*(family.guide for family in preferences.FAMILIES.values()), *preferences.OTHER_GUIDES.values()]:
-        assert (preferences.GUIDES / name).read_text("utf-8").startswith("# ")
+    assert {call.args for call in layout.operator.call_args_list} == {("wm.url_open" if has_pages else "wm.path_open",)}
+    if has_pages:
+        assert [button.url for button in drawn] == [(tmp_path / name).with_suffix(".html").as_uri() for name in names]
+    else:
+        assert [button.filepath for button in drawn] == [str(tmp_path / name) for name in names]
 
 
 def test_the_page_shows_each_folder_once(settings, clean_blender):

@@ -43,7 +43,7 @@ def main() -> None:
             settings = bpy.context.preferences.addons[module].preferences
             check(settings is not None and settings.use_timbermesh, "the preferences have every format in use")
             guides = Path(sys.modules[module].__file__).parent / "docs"
-            check(all((guides / f"{name}.md").is_file() for name in ("unigine", "batch")), "the guides are there")
+            check(all((guides / f"{name}.html").is_file() for name in ("unigine", "batch")), "the guides are pages")
 
             bpy.ops.wm.read_homefile(use_empty=True)  # factory settings would disable the extension
             check(module in sys.modules and not bpy.data.objects, "the scene is empty, the extension still enabled")
