@@ -48,10 +48,12 @@ class ByteStream:
 
     def require(self, size: int, what: str) -> None:
         """Raise FormatError if fewer than ``size`` bytes are left, before memory is allocated for them."""
-        if size < 0 or size > self.remaining:
+        if size < 0 or size > len(self.data):
             raise self.error(
                 f"The file is cut off or damaged: {size:,} bytes expected for {what}, {self.remaining:,} left"
             )
+        if size > self.remaining:
+            raise self.error(f"The file is cut off or damaged: it ends within {what}")
 
     def skip(self, size: int, what: str) -> int:
         """Skip ``size`` bytes; return the position before them."""

@@ -129,9 +129,7 @@ class _Reader:
     def take(self, size: int) -> bytes:
         start = self.position
         if size > len(self.data) - start:
-            raise self.error(
-                f"The data is cut off or damaged: {size:,} bytes expected, {len(self.data) - start:,} left", start
-            )
+            raise self.error("The data is cut off or damaged: it ends within a value", start)
         self.position = start + size
         return self.data[start : self.position]
 

@@ -152,7 +152,9 @@ def test_the_loop_starts_with_what_plays_first(clean_blender, avatar):
     assert (shown.frame_in, shown.frame_out) == (-11, 25)
 
 
-def test_a_closed_loop(clean_blender, avatar):
+def test_a_closed_loop(clean_blender, avatar, capfd, monkeypatch):
+    from meshferry.operators.families.second_life import loop_check
+
     bpy = clean_blender
     bpy.ops.action.second_life_playback_add()
     kept = avatar.animation_data.action.meshferry.playback
@@ -160,6 +162,9 @@ def test_a_closed_loop(clean_blender, avatar):
     bpy.ops.action.second_life_loop_check()
     shown = bpy.context.window_manager.meshferry_loop_check
     assert {joint.name for joint in shown.joints if joint.is_closed} == {"mHead"}
+    monkeypatch.setattr(loop_check.looping, "jumps", lambda _document: [])
+    bpy.ops.action.second_life_loop_check()
+    assert "turn: the loop is closed: no bone jumps from its end to its start" in capfd.readouterr().out
 
 
 def selected_findings(bpy, rig):

@@ -52,11 +52,13 @@ class Tally:
 
     def warnings(self) -> list[str]:
         """Return one warning for each kind."""
-        return [
-            f"{counted(sum(count for _, count in found), *_KINDS[kind])}: {listed(list(dict(found)))}"
-            for kind, found in self._found.items()
-            if found
-        ]
+        return [self.warning(kind) for kind, found in self._found.items() if found]
+
+    def warning(self, kind: str) -> str:
+        """Return the warning for a kind, or an empty text."""
+        found = self._found[kind]
+        number = counted(sum(count for _, count in found), *_KINDS[kind])
+        return f"{number}: {listed(list(dict(found)))}" if found else ""
 
 
 def double_names(names: Iterable[str], thing: str) -> list[str]:

@@ -119,4 +119,6 @@ class MeshFile:
     skeleton_path: str = ""
     """sk10: path of the skeleton file in the project."""
     warnings: list[str] = field(default_factory=list)
+    tangent_warning: str = ""
+    """The one of ``warnings`` about tangents, which imports do not report since Blender computes its own."""
     """Warnings of the reader (section 11); not part of the file."""

@@ -29,5 +29,5 @@ def facts(document: MeshFile) -> dict[str, Any]:
             {"name": animation.name, "kind": "bone", "frames": animation.frames.frame_count, "fps": 0.0}
             for animation in document.animations
         ],
-        "warnings": scene.warnings,
+        "warnings": list(dict.fromkeys([*document.warnings, *scene.warnings])),
     }

@@ -53,6 +53,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
         *array_checks.double_names(names, "surface"),
         *tally.warnings(),
     ]
+    document.tangent_warning = tally.warning("tangents")
     return document
 
 

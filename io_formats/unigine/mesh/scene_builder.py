@@ -37,7 +37,7 @@ class SceneBuilder:
     def __init__(self, document: doc.MeshFile, name: str, options: Mapping[str, Any] | None) -> None:
         chosen = resolve(IMPORT_OPTIONS, options)
         self.document = document
-        self.scene = sc.Scene(name, warnings=list(document.warnings))
+        self.scene = sc.Scene(name, warnings=[w for w in document.warnings if w != document.tangent_warning])
         mesh = _soup_mesh(document.soup, self.warn) if document.version == doc.SOUP_VERSION else self.mesh()
         node = sc.Node(name, mesh=mesh)
         if SURFACE_NAME.flag(chosen) and mesh.surfaces:

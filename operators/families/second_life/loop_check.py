@@ -101,7 +101,7 @@ class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
                 entry.name, entry.is_closed = bones.get(jump.joint, jump.joint), jump.is_closed
                 entry.degrees, entry.millimetres = jump.degrees, jump.millimetres
             opened = [jump for jump in found if not jump.is_closed]
-            text = rpt_("closed")
+            text = rpt_("the loop is closed: no bone jumps from its end to its start")
             if opened:
                 text = rpt_("{} jumps by {:.1f}° and {:.1f} mm").format(
                     bones.get(opened[0].joint, opened[0].joint), opened[0].degrees, opened[0].millimetres

@@ -225,6 +225,10 @@ def test_flags_beyond_an_animations_channels_are_refused() -> None:
 
 
 def warnings_after(change: Callable[[MeshFile], Any], data: bytes = MS12) -> list[str]:
+    return reread_after(change, data).warnings
+
+
+def reread_after(change: Callable[[MeshFile], Any], data: bytes = MS12) -> MeshFile:
     document = UNIGINE_MESH.read(data)
     for surface in document.surfaces:  # arrays of a document are views of its file
         surface.bounds = surface.bounds.copy()
@@ -233,8 +237,7 @@ def warnings_after(change: Callable[[MeshFile], Any], data: bytes = MS12) -> lis
         surface.weights = replace(surface.weights, values=surface.weights.values.copy())
     document.bounds, document.transforms = document.bounds.copy(), document.transforms.copy()
     change(document)
-    warnings: list[str] = UNIGINE_MESH.read(UNIGINE_MESH.write(document)).warnings
-    return warnings
+    return UNIGINE_MESH.read(UNIGINE_MESH.write(document))
 
 
 def test_oddities_are_warned_of_and_read() -> None:
@@ -258,6 +261,9 @@ def test_oddities_are_warned_of_and_read() -> None:
         document.surfaces[0].targets[1].tangents[3] = 0
 
     assert warnings_after(short_tangents) == ["2 tangents are not of unit length: 'Face'"]
+    document = reread_after(short_tangents)
+    assert UNIGINE_MESH.to_scene(document, "").warnings == []  # Blender computes its own
+    assert UNIGINE_MESH.facts(document)["warnings"] == document.warnings
 
     def other_bounds(document: MeshFile) -> None:
         document.surfaces[0].bounds[3] = 1.01
