@@ -75,6 +75,18 @@ def test_there(meshferry, windmill, tmp_path):
     assert files_in(tmp_path) == ["windmill.blend", "windmill.timbermesh"]
 
 
+def test_keys_outside_the_imported_frames_are_exported_and_no_loss(meshferry, windmill, tmp_path):
+    blend, target = tmp_path / "windmill.blend", tmp_path / "back.timbermesh"
+    assert meshferry("convert", windmill, blend).status == 0
+    bpy = opened(blend)
+    moved = next(one for one in bpy.data.objects if one.animation_data and one.animation_data.action)
+    end = moved.animation_data.action.frame_range[1]
+    moved.keyframe_insert("location", frame=end + 10)
+    bpy.ops.wm.save_mainfile()
+    done = meshferry("convert", "--strict", blend, target)
+    assert (done.status, f"to {end + 10:g}, since keys are outside the imported frames" in done.err) == (0, True)
+
+
 def test_there_and_back(meshferry, windmill, tmp_path):
     assert meshferry("convert", windmill, tmp_path / "windmill.blend").status == 0
     target = tmp_path / "back.timbermesh"
