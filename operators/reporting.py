@@ -173,8 +173,11 @@ def report(operator: Any, level: str, text: str) -> None:
 
 
 def readable(text: str) -> str:
-    """Return a text that Blender accepts: undecodable bytes, as in file names, become question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Return a line that Blender accepts: undecodable bytes, as in file names, become question marks.
+
+    Line breaks, as in names of bones, are escaped.
+    """
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\r", r"\r").replace("\n", r"\n")
 
 
 def report_lines(operator: Any, lines: list[str], level: str = "WARNING") -> None:
@@ -183,7 +186,7 @@ def report_lines(operator: Any, lines: list[str], level: str = "WARNING") -> Non
         report(operator, level, line)
     if len(lines) > MOST_WARNINGS:
         text = bpy.data.texts.get(REPORT_TEXT) or bpy.data.texts.new(REPORT_TEXT)
-        text.from_string(readable("\n".join(lines) + "\n"))
+        text.from_string("".join(f"{readable(line)}\n" for line in lines))
         more = rpt_("and {} more, all in the text '{}' of the Text Editor")
         report(operator, level, more.format(len(lines) - MOST_WARNINGS, REPORT_TEXT))
 

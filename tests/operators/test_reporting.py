@@ -51,6 +51,13 @@ def test_one_file_with_warnings(clean_blender, listener):
     ]
 
 
+def test_line_breaks_in_names_are_escaped(clean_blender, listener):
+    messages = _messages()
+    _succeed(messages, "mill.timbermesh", "bone 'a\nb'", "bone 'c\r\nd'")
+    _conclude(listener, messages)
+    assert listener.said("WARNING")[:2] == [r"bone 'a\nb'", r"bone 'c\r\nd'"]
+
+
 def test_one_of_several_fails(clean_blender, listener):
     messages = _messages()
     for number in range(19):
