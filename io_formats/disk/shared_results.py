@@ -13,6 +13,7 @@ from typing import Any
 
 from . import locks
 from .atomic_write import replace_file
+from .special_files import open_regular
 
 LONGEST_AGE = 3600.0
 """Seconds for which a result counts; an older one may be of an earlier run."""
@@ -84,7 +85,8 @@ def _read(path: Path) -> list[Any] | None:
     if not _is_recent(path):
         return None
     try:
-        found = json.loads(path.read_bytes())
+        with os.fdopen(open_regular(path), "rb") as stream:
+            found = json.loads(stream.read())
     except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, list) and len(found) == 1 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -37,6 +38,17 @@ def test_a_broken_or_old_result_is_computed_again(tmp_path: Path, content: bytes
     for path in (tmp_path / "store").glob("*.json"):
         os.utime(path, (0, time.time() - LONGEST_AGE - 1))
     assert shared(tmp_path).get("c", lambda: 4) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs, and links need a privilege")
+@pytest.mark.parametrize("kind", ["fifo", "link"])
+def test_a_fifo_or_link_in_the_place_of_a_result_is_none(tmp_path: Path, kind: str) -> None:
+    assert shared(tmp_path).get("a", lambda: 1) == 1
+    (path,) = (tmp_path / "store").glob("*.json")
+    path.unlink()
+    (tmp_path / "planted").write_text("[3]")
+    os.mkfifo(path) if kind == "fifo" else path.symlink_to(tmp_path / "planted")
+    assert shared(tmp_path).get("a", lambda: 2) == 2
 
 
 def test_others_wait_for_the_first_and_can_be_cancelled(tmp_path: Path) -> None:
