@@ -22,6 +22,7 @@ _ALIGNED = 1e-6
 """Tolerance for comparing matrices with the identity after an inversion."""
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def fit(scene: Scene, can: Capabilities, came_from: Capabilities | None = None) -> None:
     """Convert the nodes of a scene to a structure that a format can hold.
 
@@ -199,6 +200,7 @@ def _local(node: Node) -> Matrix:
     return matrix_of_transform(node.translation, node.rotation, node.scale)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def moved(mesh: Mesh, world: Matrix) -> Mesh:
     """Apply a transform to a mesh; a mirroring one also reverses triangles and tangent signs."""
     linear = world[:3, :3]

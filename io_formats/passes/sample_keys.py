@@ -8,12 +8,16 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from ..core.errors import ExportError
 from ..core.scene import Clip, FloatArray, Joint, Keys, KeyTrack, Scene, TransformTrack
 
 Floats = npt.NDArray[np.float64]
 
 DEFAULT_RATE = 30.0
 """Frames per second of clips whose file has no frame rate."""
+MOST_FRAMES = 120_000
+"""Maximum number of frames of a sampled clip, over an hour at 30 frames per second: a few bytes of a damaged file may
+state a length of years. The viewers of Second Life play one minute."""
 
 
 def with_frames(scene: Scene) -> Scene:
@@ -35,8 +39,18 @@ def sampled(clip: Clip, scene: Scene, fps: float, times: Floats | None = None) -
         Frames per second.
     times:
         (F,) seconds of the frames; default: all frames up to the end of the clip.
+
+    Raises
+    ------
+    ExportError
+        The clip is too long.
     """
     if times is None:
+        if not clip.duration * fps < MOST_FRAMES:
+            raise ExportError(
+                f"The animation '{clip.name}' is {clip.duration:,.0f} s long; with a key for each frame, animations "
+                f"have at most {MOST_FRAMES:,} frames, {MOST_FRAMES / fps:,.0f} s"
+            )
         times = np.arange(max(round(clip.duration * fps), 0) + 1) / fps
     tracks = [_track(track, scene.skeletons[track.skeleton].joints, times) for track in clip.keys]
     return replace(clip, fps=fps, frame_count=len(times), transforms=[*clip.transforms, *tracks], keys=[])

@@ -1,8 +1,9 @@
 """Feed broken files to every reader: the only outcomes allowed are success and a FormatError.
 
 Each case goes through recognition and reading; a share of the accepted files goes through writing, both mappings,
-checks and facts, too. Every operation has 2 seconds and 64 MiB + 20 x (file + inflated content) of memory. The same
-seed gives the same cases. Failures are saved in build/fuzz/, and the command that repeats each is printed.
+checks, facts and conversion to every other format, too. Every operation has 2 seconds and 64 MiB + 20 x (file +
+inflated content) of memory; conversions have 512 MiB. The same seed gives the same cases. Failures are saved in
+build/fuzz/, and the command that repeats each is printed.
 
     python tests/fuzz/run_fuzz.py --seconds 120
     python tests/fuzz/run_fuzz.py --cases 1000000 --seed 1 --jobs 2 --resume

@@ -45,6 +45,15 @@ def test_keys_are_sorted_and_the_last_of_one_time_counts() -> None:
     assert keys.values.tolist() == [[-5, 0, 0], [0, 0, -5]]
 
 
+@pytest.mark.parametrize("duration", [3e9, 3e38])
+def test_a_length_of_years_has_no_frames(duration: float) -> None:
+    rows = np.array([(0, 0, 0, 0), (65535, 1, 1, 1)], np.uint16)
+    document = SecondLifeAnimation(duration=duration, joints=[JointKeys(b"mPelvis", 3, position=rows)])
+    scene = SECOND_LIFE_ANIMATION.to_scene(document, "years")
+    with pytest.raises(ExportError, match=r"'years' is .* long; with a key for each frame"):
+        sample_keys.with_frames(scene)
+
+
 def motion(times: Array, degrees: float) -> AvatarMotion:
     """Return joints that swing by the same angles about Z, and a pelvis that moves along Y."""
     angle = np.radians(degrees) / 2 * np.sin(3 * times)

@@ -6,6 +6,8 @@ takes each of them for a share of the cases (:class:`Depth`); the smoke test and
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import random
 import time
@@ -25,6 +27,9 @@ from .project_files import reader_of
 SECONDS = 2.0
 _STABLE_UP_TO = 300_000
 """Files up to which the written file is read and written once more."""
+
+_CONVERSION_BYTES = 512 * memory.MEBIBYTE
+"""Memory of conversions, which do not depend on the size of the file: a few keys become thousands of frames."""
 
 _OPERATIONS = {
     "opening": ("by_content", "read", "to_scene", "link"),
@@ -50,7 +55,7 @@ class Depth:
     export: bool = True
     """The scene mapped back to a document, checked, written and read again."""
     convert: bool = True
-    """The scene written as the formats that are only written."""
+    """The scene written in every other format, as ``convert`` does without Blender."""
 
 
 ALL_STEPS = Depth()
@@ -84,6 +89,7 @@ class Verdict:
     seconds: float = 0.0
     """Of the slowest operation."""
     growth: int = 0
+    """Without conversions."""
     slowest: str = ""
     """The operation that took so many seconds."""
     steps: dict[str, float] = field(default_factory=dict)
@@ -101,6 +107,8 @@ class Judge:
         self.refusal: type[Exception] = errors.MeshferryError
         self.give_back = memory.trimmer()
         self.base = 0
+        self.peak: int | None = None
+        """Peak memory of the present case before its conversions."""
         warnings.simplefilter("error")  # NumPy's complaints are noise in an artist's console
         warnings.simplefilter("default", DeprecationWarning)
 
@@ -113,6 +121,7 @@ class Judge:
             before = memory.reset_peak()
             self.base = before
         verdict = Verdict("accepted")
+        self.peak = None
         try:
             self._run_steps(case, verdict, depth)
         except self.refusal:
@@ -128,12 +137,13 @@ class Judge:
             (sum(verdict.steps.get(step, 0.0) for step in steps), name)
             for name, steps in {**_OPERATIONS, **others}.items()
         )
-        verdict.growth = max(0, memory.peak() - before)
+        growth = max(0, memory.peak() - before)
+        verdict.growth = growth if self.peak is None else max(0, self.peak - before)
         if verdict.finding is None:
-            verdict.finding = self._excess(case, verdict)
+            verdict.finding = self._excess(case, verdict, growth)
         return verdict
 
-    def _excess(self, case: Case, verdict: Verdict) -> Finding | None:
+    def _excess(self, case: Case, verdict: Verdict, growth: int) -> Finding | None:
         """Compare time and memory with the limits."""
         if verdict.seconds > SECONDS:
             steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in verdict.steps.items())
@@ -145,6 +155,9 @@ class Judge:
                 f"{memory.inflated_size(case.data):,}; allowed {memory.allowed(case.data) / memory.MEBIBYTE:.0f} MiB"
             )
             return Finding("memory", "memory", detail, case.number, case.recipe, case.data)
+        if growth > _CONVERSION_BYTES:
+            detail = f"conversions took {growth / memory.MEBIBYTE:.0f} MiB"
+            return Finding("memory", "memory of conversions", detail, case.number, case.recipe, case.data)
         return None
 
     def _run_steps(self, case: Case, verdict: Verdict, depth: Depth) -> None:
@@ -190,9 +203,13 @@ class Judge:
                 check_placement(room("expand", lambda: expanded_if_small(linked.placement)) if linked else None)
             if depth.export and is_written:
                 self._exported(found, scene, writing, room, timed)
-            for other in self.formats.FORMATS if depth.convert else ():
-                if not other.is_read and other.capabilities is found.capabilities:
-                    self._written_as(other, scene, rng, room)
+            self.peak = memory.peak()
+            for other in self.formats.FORMATS if depth.convert and scene.placement is None else ():
+                if other.is_written and other is not found:
+                    work = functools.partial(self._convert, found, document, reading, other, rng)
+                    with contextlib.suppress(self.refusal):  # few scenes fit all formats
+                        for written in timed(f"as {other.name}", work):
+                            self._read_again(written, timed)
         verdict.outcome = "accepted, " + ("in part" if refusals else "whole")
 
     def _exported(
@@ -209,14 +226,28 @@ class Judge:
             if again is not None and len(again) < _STABLE_UP_TO:
                 self._read_again(again, timed)
 
-    def _written_as(self, other: Any, scene: Any, rng: random.Random, room: Callable[..., Any]) -> None:
-        """Write a scene as a format that is only written; each is a wait of its own."""
+    def _convert(
+        self, found: Any, document: Any, reading: dict[str, Any], other: Any, rng: random.Random
+    ) -> list[bytes]:
+        """Return the files of another format that a document becomes, without those that are not read again."""
+        from meshferry.io_formats import api
+        from meshferry.io_formats.core.capabilities import losses
+        from meshferry.io_formats.passes.flatten import fit
+
         options = chosen(other.export_options, rng)
-        for part in room(f"as {other.name}", lambda: other.files_of(scene, options)) or ():
-            mapped = room(f"as {other.name}", lambda part=part: other.from_scene(part, options))
-            if mapped is not None:
-                room(f"as {other.name}", lambda mapped=mapped: other.check(mapped))
-                room(f"as {other.name}", lambda mapped=mapped: other.write_files(mapped, "case"))
+        scene = found.to_scene(document, "Case", reading)  # a new one, as fitting changes it
+        if not other.capabilities.meshes:
+            scene.nodes = []
+        losses(scene, other.capabilities)
+        fit(scene, other.capabilities, found.capabilities)
+        path = "case" + other.extensions[0]
+        ignores = rng.random() < 0.5
+        encoded = [
+            api.encode_part(part, other, options, path=path, ignore_errors=ignores)
+            for part in api.files_of(scene, other, options)
+        ]
+        chosen_files = [one.outputs[-1].data for one in encoded]
+        return [data for data in chosen_files if len(data) < _STABLE_UP_TO] if other.is_read else []
 
     def _read_again(self, written: bytes, timed: Callable[..., Any]) -> None:
         """Require that what we write of a scene can be read."""
