@@ -120,8 +120,8 @@ def search_menus(text: str, picture_name: str) -> Steps:
     yield 2 * DRAW
     for letter in text:
         key = "SPACE" if letter == " " else letter.upper()
-        for value in ("PRESS", "RELEASE"):
-            window().event_simulate(type=key, value=value, unicode=letter if value == "PRESS" else "")
+        window().event_simulate(type=key, value="PRESS", unicode=letter)
+        window().event_simulate(type=key, value="RELEASE")
         yield 0.1
     yield from picture(picture_name)
     press("RET")
