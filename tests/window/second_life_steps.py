@@ -144,6 +144,7 @@ def upload() -> Steps:
     yield from wait_for((out / "tunic.dae").exists, "the upload set")
     expected = {f"tunic{suffix}.dae" for suffix in ("", "_LOD2", "_LOD1", "_LOD0")} | {"tunic_face_1.glb"}
     check(expected <= _written(out).keys(), f"the upload set is {sorted(_written(out))}")
+    yield from picture("second-life-uploaded")
     before = _written(out)
     yield from _press_the_button()
     yield from picture("second-life-replace")
