@@ -11,6 +11,11 @@ import bpy
 
 from .preferences import frames_imported
 
+MARGIN = 1.25
+"""Factor on the distance from which Blender frames objects. It fits the longest side of their bounding box, which cuts
+off corners of ground and rooms.
+"""
+
 
 @dataclass(frozen=True)
 class View:
@@ -43,6 +48,7 @@ class View:
             else:
                 bpy.ops.view3d.view_all(use_all_regions=True)
         space = self.space
+        space.region_3d.view_distance *= MARGIN
         space.clip_start, space.clip_end = clip_range_for(
             space.clip_start, space.clip_end, space.region_3d.view_distance
         )
@@ -81,11 +87,11 @@ def frame_imported(context: Any, objects: Iterable[Any]) -> None:
 def clip_range_for(start: float, end: float, distance: float) -> tuple[float, float]:
     """Return a clip start and end that show everything that is framed from a distance; the present ones if they do.
 
-    The framed objects are within three times the distance: Blender fits the longest side of their bounding box, which
-    puts the farthest corner at 2.0 times the distance for a lens of 50 mm, at 2.5 times for one of 20 mm. A raised
-    clip end leaves room for zooming out and is 1, 2 or 5 times a power of ten. The clip start is raised in proportion,
-    since the depth buffer otherwise mixes up near and far surfaces: with a start of 1 cm and an end of 200 km, boxes of
-    400 m vanish in the ground below them.
+    The framed objects are within three times the distance: without the margin, the farthest corner of a cube is at 2.0
+    times the distance for a lens of 50 mm, at 2.5 times for one of 20 mm. A raised clip end leaves room for zooming out
+    and is 1, 2 or 5 times a power of ten. The clip start is raised in proportion, since the depth buffer otherwise
+    mixes up near and far surfaces: with a start of 1 cm and an end of 200 km, boxes of 400 m vanish in the ground below
+    them.
     """
     if end >= 3.0 * distance:
         return start, end

@@ -66,6 +66,9 @@ def steps() -> Steps:
         yield from mesh_serializer_steps.dialogs()
         yield from mesh_serializer_steps.model()
         yield from view_steps.framing()
+        yield from view_steps.sidebar()
+        yield from view_steps.scaled_dialog()
+        yield from view_steps.unused_name()
         yield from view_steps.starting_file()
     finally:
         addon.unregister()
