@@ -225,3 +225,41 @@ def test_paths_are_absolute_and_without_quotes(clean_blender):
 
     owner = SimpleNamespace(material_library=' "/models/wood.blend" ')
     assert option_values(owner, [MATERIAL_LIBRARY]) == {"material_library": "/models/wood.blend"}
+
+
+@pytest.mark.parametrize("family", ["unigine", "second_life", "timbermesh", "mesh_serializer"])
+@pytest.mark.parametrize("scale", [1.0, 1.3, 2.0])
+def test_an_import_dialog_fits_the_window(clean_blender, family, scale):
+    from meshferry.operators import import_base, option_properties
+    from meshferry.operators.format_operators import FAMILY_OPERATORS
+
+    table = FAMILY_OPERATORS[family].importer.option_table
+    owner = SimpleNamespace(**{option.name: option.default for option in table})
+    areas = [SimpleNamespace(y=80, height=640), SimpleNamespace(y=26, height=54)]
+    context = SimpleNamespace(
+        window=SimpleNamespace(screen=SimpleNamespace(areas=areas)),
+        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=scale)),
+    )
+    height = import_base.dialog_height(context)
+    assert height == pytest.approx((720 - 26) / (20 * scale))
+    free = height - import_base.OTHER_ROWS
+    rows, sections = [], {}
+
+    def panel(identifier, default_closed):
+        sections[identifier] = default_closed
+        rows.append(layout := MagicMock())
+        return MagicMock(), None if default_closed else layout
+
+    layout = SimpleNamespace(panel=panel)
+    option_properties.draw_options(layout, owner, table, "X", height=free)
+    drawn = sum(len(body.mock_calls) > 0 for body in rows)
+    needed = option_properties.HEADER_HEIGHT * len(sections)
+    for body, is_closed in zip(rows, sections.values(), strict=True):
+        count = len(body.prop.call_args_list) + len(body.label.call_args_list) + len(body.split.call_args_list)
+        needed += 0 if is_closed else option_properties.BODY_MARGIN + option_properties.ROW_HEIGHT * count
+    assert needed <= max(free, option_properties.HEADER_HEIGHT * len(sections))
+    assert drawn == sum(not is_closed for is_closed in sections.values())
+    if scale == 2.0 and family != "mesh_serializer":  # which has few options
+        assert any(sections.values())
+    option_properties.draw_options(layout, owner, table, "Y")
+    assert not any(is_closed for identifier, is_closed in sections.items() if identifier.startswith("Y"))
