@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,21 @@ def names_in(path: Path) -> frozenset[str]:
     return frozenset(clip["name"] for clip in loaded.format.facts(loaded.document)["clips"])
 
 
-def file_clips_of(record: FileRecord) -> FileClips | None:
+def file_clips_of(context: Any, record: FileRecord, source: exporter.Source) -> FileClips | None:
     """Return the animations that a file holds; None if it was exported from Blender and does not exist any more.
 
     The names count only in files that were exported: two imported files may have animations of the same name.
     """
+    origin = _origin_of(record, candidates_of(context, source))
     if record.options is None:
-        return FileClips(str(record.path))
-    return FileClips(str(record.path), names_in(record.path)) if record.path.exists() else None
+        return origin
+    return replace(origin, names=names_in(record.path)) if record.path.exists() else None
+
+
+def _origin_of(record: FileRecord, objects: Iterable[Any]) -> FileClips:
+    """Return the animations that came with objects, or from the file itself."""
+    homes = {home for item in objects for home in item.users_collection}
+    return FileClips(frozenset({str(record.path), *(home.meshferry.source_path for home in homes)} - {""}))
 
 
 def clips_left_out(
@@ -48,14 +56,14 @@ def clips_left_out(
 
     ``values_of`` returns the options of the export. It reads the file, and is only called if there are such actions.
     """
-    objects = dependencies(candidates_of(context, source))
-    origin = FileClips(str(record.path))
-    if all(origin.allows(action) for block in objects.animated for action, _ in actions_of(block)):
+    objects = candidates_of(context, source)
+    found, origin = dependencies(objects), _origin_of(record, objects)
+    if all(origin.allows(action) for block in found.animated for action, _ in actions_of(block)):
         return []
     values = values_of(record)
-    own = file_clips_of(record) if embeds_animation(values) else None
+    own = file_clips_of(context, record, source) if embeds_animation(values) else None
     options = to_export_options(values)
-    return [] if own is None else other_actions(objects, options, own)
+    return other_actions(found, options, own) if own is not None else []
 
 
 def question(actions: list[Any], record: FileRecord) -> str:

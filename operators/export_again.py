@@ -14,7 +14,7 @@ from ..blender_data.exporting.clip_sources import clip_name
 from ..blender_data.file_records import FileRecord, SessionFile
 from ..blender_data.steps import Steps, scaled, without_bpy
 from ..io_formats.api import load, replace_file, scene_name, write_outputs
-from ..io_formats.core.errors import ExportError, FormatError
+from ..io_formats.core.errors import ExportError, FormatError, MeshferryError
 from ..io_formats.core.option_rules import EMBED_ANIMATION
 from ..io_formats.core.options import resolve
 from ..io_formats.core.output_file import OutputFile
@@ -118,7 +118,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                 refuse_unknown(record)
             values = yield from scaled(without_bpy("Reading", values_of, record), 0.0, 0.1)
             others = clips_left_out(context, record, source, lambda _record: values)
-            own = None if self.use_other_animations or not others else file_clips_of(record)
+            own = None if self.use_other_animations or not others else file_clips_of(context, record, source)
             name = source.collection.name if source.collection is not None else scene_name(path)
             parts = yield from scaled(part_steps(context, source, name, target, values, own), 0.1, 0.7)
             if len(parts.scenes) != 1:
@@ -177,7 +177,10 @@ def refuse_unknown(record: FileRecord) -> None:
 
 def others_of(context: Any, record: FileRecord, _owners: Any, source: exporter.Source) -> list[Any]:
     """Return the actions from other files that stay out of a file unless the user asks."""
-    return clips_left_out(context, record, source, values_of)
+    try:
+        return clips_left_out(context, record, source, values_of)
+    except MeshferryError:
+        return []  # the export reports it
 
 
 def found_file(context: Any) -> tuple[FileRecord, list[Any], exporter.Source] | None:

@@ -123,7 +123,8 @@ def find_clips(
     if plays_others or mode in {"ACTIONS", "NLA"}:
         _refuse_tweaking(found)
     if own is not None and plays_others:
-        clips = _every_action(scene, found, own.holds, with_empty=for_joints)
+        held = _every_action(scene, found, own.holds, with_empty=for_joints)
+        clips = held or _every_action(scene, found, own.allows, with_empty=for_joints)
     elif mode == "ACTIONS":
         clips = _every_action(scene, found, own.allows if own is not None else None, with_empty=for_joints)
     elif mode == "NLA":

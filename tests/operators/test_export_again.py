@@ -217,6 +217,21 @@ def test_an_exported_mesh_keeps_the_animation_that_it_was_given(clean_blender, r
     assert clips_in(path) == ["robot_idle"]
 
 
+def test_a_renamed_animation_stays_in_a_file_that_was_exported(clean_blender, tmp_path):
+    """It came from another file than the exported one, but together with the objects."""
+    bpy = clean_blender
+    imported(bpy, tmp_path, "windmill.timbermesh", "timbermesh")
+    path = tmp_path / "mill.timbermesh"
+    layer = bpy.context.view_layer
+    layer.active_layer_collection = layer.layer_collection.children[0]
+    bpy.ops.object.select_all(action="DESELECT")
+    bpy.ops.export_scene.timbermesh(filepath=str(path))
+    for action in bpy.data.actions:
+        action.meshferry.clip_name = "Turning"
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert path.exists() and clips_in(path) == ["Turning"]
+
+
 def saved_elsewhere(bpy: Any, folder: Path) -> Path:
     """Open a .blend file in which version 0.2 stored a confirmed path; return the path."""
     path = imported(bpy, folder)
