@@ -47,6 +47,24 @@ def test_materials_are_assigned_and_exported_names_stay(data: Path, clean_blende
     assert item.material_slots[0].material == made, "a second run uses the material again"
 
 
+def test_colour_and_opacity_of_a_graph_are_shown(data: Path, clean_blender: Any) -> None:
+    graph = 'BaseMaterial< parent=Unigine::mesh_transparent >\n{\nColor "Glass Tint"=[1 0 1 1]\nSlider "opacity"=0.6\n}'
+    (data / ".runtimes").mkdir(exist_ok=True)
+    (data / ".runtimes" / f"{guid(7)}.basemat").write_text(graph, "utf-8")
+    own = '<parameter name="Glass Tint">0 0 1 1</parameter>'
+    (data / "oak.mat").write_text(
+        f'<?xml version="1.0"?><material guid="{OAK}" base_material="{guid(7)}">{own}</material>', "utf-8"
+    )
+    clean_blender.ops.import_scene.unigine(filepath=str(data / runtime_path(MESH, "mesh")))
+    made = clean_blender.context.object.material_slots[0].material
+    inputs = made.node_tree.nodes["Principled BSDF"].inputs
+    assert inputs["Base Color"].default_value[:3] == pytest.approx((0, 0, 1))
+    assert inputs["Alpha"].default_value == made.diffuse_color[3] == pytest.approx(0.6)
+    shown = {value.name: value.value for value in made.meshferry.file_properties}
+    assert shown["Base"] == "graph"
+    assert (shown["Parameter (Glass Tint)"], shown["Parameter (opacity)"]) == ("0 0 1 1", "0.6")
+
+
 def test_a_file_outside_needs_the_folder_of_its_project(data: Path, tmp_path: Path, clean_blender: Any) -> None:
     path = tmp_path / "desk" / f"{MESH}.mesh"
     path.parent.mkdir()
