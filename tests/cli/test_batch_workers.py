@@ -298,3 +298,20 @@ def test_names_that_are_no_text(make_converter, library, output):
         pytest.skip("this disk takes no such names")
     result = make_converter("llmesh").convert(task_of(name, os.fsdecode(b"caf\xe9.llmesh")))
     assert (result.error, result.outputs) == ("", [os.fsdecode(b"caf\xe9.llmesh")])
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs Linux and two cores"
+)
+def test_workers_load_blender_on_different_cores():
+    """Two workers on one core would load Blender one after the other."""
+    from meshferry.cli.batch.workers.resources import limited_cores
+
+    usual = os.sched_getaffinity(0)
+    chosen = []
+    for number in range(2):
+        with limited_cores(1, number):
+            chosen.append(os.sched_getaffinity(0))
+    assert [len(cores) for cores in chosen] == [1, 1]
+    assert chosen[0] != chosen[1]
+    assert os.sched_getaffinity(0) == usual

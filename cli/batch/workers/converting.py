@@ -48,16 +48,17 @@ class ThreadLimitedSession(BlendSession):
     For small files, the threads of all cores busy-wait for each other, which doubles the processor time.
     """
 
-    def __init__(self, threads: int = 0) -> None:
+    def __init__(self, threads: int = 0, number: int = 0) -> None:
         # Blender's output becomes the log of the worker: the last output before a crash.
         super().__init__(show_chatter=True)
         self._threads = threads
+        self._number = number
 
     def load(self) -> Any:
         """Load Blender as :class:`BlendSession` does."""
         if self._bpy is not None or "bpy" in sys.modules:
             return super().load()
-        with limited_cores(self._threads):
+        with limited_cores(self._threads, self._number):
             return super().load()
 
 

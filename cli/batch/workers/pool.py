@@ -128,7 +128,7 @@ class Pool:
         try:
             return self._started_early.pop()
         except IndexError:
-            return WorkerProcess(self._command, self._threads)
+            return WorkerProcess(self._command, self._threads, self.started - 1)
 
     def _wait(self) -> Result | Exception:
         """Wait for a result; check the workers meanwhile."""

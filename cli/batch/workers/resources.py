@@ -40,15 +40,20 @@ def threads_for(jobs: int) -> int:
 
 
 @contextlib.contextmanager
-def limited_cores(count: int) -> Iterator[None]:
-    """On Linux, restrict this process to some cores, for which a library loaded meanwhile starts a thread each."""
+def limited_cores(count: int, number: int = 0) -> Iterator[None]:
+    """On Linux, restrict this process to some cores, for which a library loaded meanwhile starts a thread each.
+
+    Processes with consecutive numbers get different cores, as long as there are any: on the same ones, they would load
+    Blender one after the other.
+    """
     if sys.platform != "linux" or not count:
         yield
         return
     usual = os.sched_getaffinity(0)
     try:
         with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, sorted(usual)[:count])
+            cores = sorted(usual)
+            os.sched_setaffinity(0, {cores[(number * count + index) % len(cores)] for index in range(count)})
         yield
     finally:
         with contextlib.suppress(OSError):

@@ -103,7 +103,7 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
         answers.write(message)
         answers.flush()
 
-    with ThreadLimitedSession(hello["threads"]) as session:
+    with ThreadLimitedSession(hello["threads"], hello["number"]) as session:
         if hello["loads_blender"]:  # while the driver plans
             with contextlib.suppress(MeshferryError):  # raised again by prepare()
                 session.load()

@@ -73,6 +73,8 @@ class WorkerProcess:
     ----------
     threads:
         Number of threads of Blender; 0 for its default.
+    number:
+        Number of the process among those of a run; it chooses the cores on which Blender is loaded.
     loads_blender:
         Load Blender immediately.
 
@@ -80,7 +82,9 @@ class WorkerProcess:
     :func:`remove_abandoned_folders` removes the folder later.
     """
 
-    def __init__(self, command: Sequence[str], threads: int = 0, *, loads_blender: bool = False) -> None:
+    def __init__(
+        self, command: Sequence[str], threads: int = 0, number: int = 0, *, loads_blender: bool = False
+    ) -> None:
         self.threads = threads
         self.last_output = ""
         """The last output of the last task as one line, after :meth:`end`."""
@@ -111,7 +115,8 @@ class WorkerProcess:
         self._input: Any = self._process.stdin
         self._output: Any = self._process.stdout
         self._token = secrets.token_hex(16)
-        self.send(messages.encode({"token": self._token, "threads": threads, "loads_blender": loads_blender}))
+        hello = {"token": self._token, "threads": threads, "number": number, "loads_blender": loads_blender}
+        self.send(messages.encode(hello))
 
     @property
     def is_running(self) -> bool:
@@ -205,8 +210,8 @@ def started_early(count: int, threads: int, *, loads_blender: bool) -> Iterator[
     """Start workers for a later pool; those that the pool has not taken are killed at the end of the block."""
     processes: list[WorkerProcess] = []
     try:
-        for _ in range(count):
-            processes.append(WorkerProcess(worker_command(threads), threads, loads_blender=loads_blender))
+        for number in range(count):
+            processes.append(WorkerProcess(worker_command(threads), threads, number, loads_blender=loads_blender))
         yield processes
     finally:
         for process in processes:
