@@ -58,8 +58,25 @@ def belongs_to_another(thing: bpy.types.Object) -> bool:
 
 
 def disabled_in_instances(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Return the objects in the collections that these objects instance which Blender does not show there."""
-    return [thing for thing in shown_by(objects) if is_disabled(thing)]
+    """Return the objects of instanced collections that Blender does not show there and others do not need.
+
+    Armatures and parents of shown objects are needed. Objects in linked collections cannot be unlinked from them.
+    """
+    members = shown_by(objects)
+    needed: set[bpy.types.Object] = set()
+    for member in members:
+        above = None if is_disabled(member) else member.parent
+        while above is not None and above not in needed:
+            needed.add(above)
+            above = above.parent
+    return [
+        thing
+        for thing in members
+        if is_disabled(thing)
+        and thing.type != "ARMATURE"
+        and thing not in needed
+        and all(home.is_editable and home.override_library is None for home in thing.users_collection)
+    ]
 
 
 def unlink_disabled(objects: Iterable[bpy.types.Object]) -> None:

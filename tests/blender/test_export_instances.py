@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers_export import TETRA_FACES, add, bpy, mesh_of
 from helpers_models import joint_worlds, rig, scene_of, skinned
+from meshferry.blender_data.exporting import blender_addon_export
 from scene_snapshot import changes, snapshot
 
 pytestmark = pytest.mark.needs_bpy
@@ -116,3 +117,27 @@ def test_an_instance_shows_no_levels_of_detail_and_says_so(clean_blender: Any, k
     assert found.nodes[0].mesh.triangle_count == len(TETRA_FACES)
     told = [text for text in found.warnings if "left out" in text]
     assert told == ["'Coarse': levels of detail and physics shapes of collection instances are left out"]
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_disabled_objects_of_instances_are_unlinked_unless_others_need_them(
+    clean_blender: Any, tmp_path: Path, is_linked: bool
+) -> None:
+    """Blender's glTF exporter would write them like the others."""
+    shown = bpy.data.collections.new("Shown")
+    parent, armature = add("Parent", mesh_of("Parent"), shown), add("Rig", bpy.data.armatures.new("Rig"), shown)
+    add("Child", mesh_of("Child"), shown, parent=parent)
+    for disabled in (parent, armature, add("Off", mesh_of("Off"), shown)):
+        disabled.hide_viewport = True
+    if is_linked:
+        bpy.data.libraries.write(str(tmp_path / "library.blend"), {shown})
+        clean_blender.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+        with bpy.data.libraries.load(str(tmp_path / "library.blend"), link=True) as (_, wanted):
+            wanted.collections = ["Shown"]
+        (shown,) = wanted.collections
+    instance = add("Instance", instance_type="COLLECTION", instance_collection=shown)
+    found = [thing.name for thing in blender_addon_export.disabled_in_instances([instance])]
+    assert found == ([] if is_linked else ["Off"])
+    blender_addon_export.unlink_disabled([instance])
+    left = [thing.name for thing in shown.objects]
+    assert left == ["Parent", "Rig", "Child", *(["Off"] if is_linked else [])]
