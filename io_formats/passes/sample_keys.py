@@ -17,7 +17,7 @@ DEFAULT_RATE = 30.0
 """Frames per second of clips whose file has no frame rate."""
 MOST_FRAMES = 120_000
 """Maximum number of frames of a sampled clip, over an hour at 30 frames per second: a few bytes of a damaged file may
-state a length of years. The viewers of Second Life play one minute."""
+state a length of years. The programs that use keys play one minute at most."""
 
 
 def with_frames(scene: Scene) -> Scene:
