@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,10 +186,18 @@ def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = N
     """
     from .passes.sample_keys import with_frames  # slow to import
 
-    parts = target.files_of(scene if target.capabilities.keyed_clips else with_frames(scene), options)
+    with _quiet_numpy():
+        parts = target.files_of(scene if target.capabilities.keyed_clips else with_frames(scene), options)
     if not parts:
         raise ExportError(f"There is nothing in '{scene.name}' that {_article(target.label)} file can hold")
     return parts
+
+
+def _quiet_numpy() -> AbstractContextManager[object]:
+    """Let values overflow without NumPy's warnings, which name no file: writers test the values that they write."""
+    import numpy as np  # slow to import
+
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 def _article(label: str) -> str:
@@ -225,14 +234,20 @@ def encode_part(
         A rule of the target program is broken. With ``ignore_errors``, or if imported models are written unchanged
         (``Scene.as_imported``), this is a warning.
     """
-    options = with_import_choices(scene, target.export_options, options or {}, options or {})
+    with _quiet_numpy():
+        return _encode_part(scene, target, options or {}, Path(path) if path is not None else None, ignore_errors)
+
+
+def _encode_part(
+    scene: Scene, target: Format, given: Mapping[str, Any], place: Path | None, ignore_errors: bool
+) -> EncodedFile:
+    options = with_import_choices(scene, target.export_options, given, given)
     ignore_errors = ignore_errors or scene.as_imported
     findings = target.check_scene(scene)
     _refuse_errors(findings, ignore_errors=ignore_errors)
     scene = replace(scene, notes=[])
     document = target.from_scene(scene, options)
     is_same_format = scene.format == target.name
-    place = Path(path) if path is not None else None
     names = scene.file_materials.get(target.name, ())
     checked = target.check(document, options, place)
     findings += with_allowed(checked, options, is_same_format=is_same_format, file_names=names)
