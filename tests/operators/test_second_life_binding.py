@@ -110,7 +110,7 @@ def test_the_report_of_an_upload_names_files_and_boxes(clean_blender, shirt, tmp
     capfd.readouterr()
     _export(clean_blender, shirt, tmp_path)
     others = "shirt_LOD2.dae, shirt_LOD1.dae, shirt_LOD0.dae"
-    said = f"in the viewer open shirt.dae and tick 'Include skin weight'; {others} are found by their names"
+    said = f"tick 'Include skin weight' when you upload shirt.dae; the viewer finds {others} beside it"
     (line,) = (line for line in capfd.readouterr().out.splitlines() if "triangles" in line)
     assert ": shirt.dae: 1 object, " in line and said in line
 

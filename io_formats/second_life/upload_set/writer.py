@@ -34,11 +34,12 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
 
 
 def _usage(document: UploadSet, files: Sequence[str]) -> str:
+    """Return what to do in the viewer. The boxes come first, as Blender's status bar cuts long texts in the middle."""
     boxes = " and ".join(f"'{box}'" for box in document.boxes)
     others = listed(files[1:], quote="")
     if boxes:
-        return f"in the viewer open {files[0]} and tick {boxes}; {others} are found by their names"
-    return f"in the viewer open {files[0]}; {others} are found by their names"
+        return f"tick {boxes} when you upload {files[0]}; the viewer finds {others} beside it"
+    return f"upload {files[0]}; the viewer finds {others} beside it"
 
 
 def chosen_file(stem: str, suffixes: Collection[str], data: bytes = b"") -> OutputFile:

@@ -716,18 +716,21 @@ def test_joint_positions_where_the_armature_has_them() -> None:
     ("scene", "options", "boxes"),
     [
         (upload_scenes.static_scene(), {}, ""),
-        (upload_scenes.rigged_scene(), {}, " and tick 'Include skin weight'"),
+        (upload_scenes.rigged_scene(), {}, "tick 'Include skin weight' when you "),
         (
             upload_scenes.rigged_scene(moved=MOVED),
             {"use_lock_scale": True},
-            " and tick 'Include skin weight' and 'Include joint positions' and 'Lock scale if joint position defined'",
+            (
+                "tick 'Include skin weight' and 'Include joint positions' and "
+                "'Lock scale if joint position defined' when you "
+            ),
         ),
     ],
 )
 def test_files_and_boxes_of_the_upload_window_are_named(scene: sc.Scene, options: dict[str, Any], boxes: str) -> None:
     usage = written(scene, **options)[-1].usage
-    assert usage.startswith(f"in the viewer open hut.dae{boxes}; hut_LOD2.dae, hut_LOD1.dae, hut_LOD0.dae")
-    assert usage.endswith("are found by their names")
+    assert usage.startswith(f"{boxes}upload hut.dae; the viewer finds hut_LOD2.dae, hut_LOD1.dae, hut_LOD0.dae")
+    assert usage.endswith(" beside it")
 
 
 @pytest.mark.parametrize(("millimetres", "advice"), [(3, "is not needed"), (8, "tick")])
