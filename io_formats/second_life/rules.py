@@ -330,6 +330,8 @@ def _is_flat(mesh: Mesh) -> bool:
     points = np.unique(mesh.points.astype(np.float64), axis=0)
     if len(points) < 4:
         return True
+    if not np.isfinite(points).all():
+        return False  # the coordinates themselves are the error
     away = points - points.mean(axis=0)
     axes = np.linalg.svd(away, full_matrices=False)[2]
     width = np.ptp(away @ axes.T, axis=0)

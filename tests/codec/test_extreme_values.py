@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.core.scene import Joint, Layer, Mesh, Node, Scene, Skeleton
+from meshferry.io_formats.core.scene import Joint, Layer, Mesh, Node, Role, Scene, Skeleton
 from meshferry.io_formats.passes.flatten import fit
 from meshferry.io_formats.registry import FORMATS
 
@@ -30,6 +30,7 @@ def test_numpy_prints_no_warnings(target: Any, scale: float, weight: float) -> N
     mesh.joint_indices = np.zeros((4, 2), np.int32)
     mesh.joint_weights = np.full((4, 2), weight, np.float32)
     nodes = [Node("root", scale=(scale, 1.0, 1.0)), Node("model", 0, mesh=mesh)]
+    nodes += [Node("hull", 0, mesh=mesh, role=Role.HULL, shape_of=1)]
     skinned = Node("skinned", mesh=mesh, skeleton=0)
     rig = Skeleton("Rig", [Joint("mPelvis", -1, (float(LIMIT), 0.0, 0.0))])
     for scene in (Scene("model", nodes), Scene("skinned", [skinned], [rig])):
