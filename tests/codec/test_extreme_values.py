@@ -12,7 +12,7 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.scene import Joint, Layer, Mesh, Node, Role, Scene, Skeleton
 from meshferry.io_formats.passes.flatten import fit
-from meshferry.io_formats.registry import FORMATS
+from meshferry.io_formats.registry import FORMATS, SECOND_LIFE_MESH
 
 LIMIT = np.finfo(np.float32).max
 WRITTEN = [known for known in FORMATS if known.is_written and known.capabilities.meshes]
@@ -30,7 +30,6 @@ def test_numpy_prints_no_warnings(target: Any, scale: float, weight: float) -> N
     mesh.joint_indices = np.zeros((4, 2), np.int32)
     mesh.joint_weights = np.full((4, 2), weight, np.float32)
     nodes = [Node("root", scale=(scale, 1.0, 1.0)), Node("model", 0, mesh=mesh)]
-    nodes += [Node("hull", 0, mesh=mesh, role=Role.HULL, shape_of=1)]
     skinned = Node("skinned", mesh=mesh, skeleton=0)
     rig = Skeleton("Rig", [Joint("mPelvis", -1, (float(LIMIT), 0.0, 0.0))])
     for scene in (Scene("model", nodes), Scene("skinned", [skinned], [rig])):
@@ -39,3 +38,14 @@ def test_numpy_prints_no_warnings(target: Any, scale: float, weight: float) -> N
             fit(scene, target.capabilities)
             for part in api.files_of(scene, target):
                 api.encode_part(part, target, ignore_errors=True)
+
+
+@pytest.mark.parametrize("far", [np.inf, np.nan])
+def test_a_hull_with_a_loose_point_that_is_not_finite(far: float) -> None:
+    """The rule about NaN and infinite coordinates skips points without triangles."""
+    corners = np.array([0, 1, 2, 0, 2, 3, 0, 3, 1, 1, 3, 2], np.int32)
+    points = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], np.float32)
+    mesh = Mesh(points, corners, np.zeros(4, np.int32), materials=["Wood"])
+    hull = Mesh(np.vstack((points, np.full((1, 3), far, np.float32))), corners, np.zeros(4, np.int32))
+    nodes = [Node("model", mesh=mesh), Node("hull", mesh=hull, role=Role.HULL, shape_of=0)]
+    assert not any("hull is flat" in str(finding) for finding in SECOND_LIFE_MESH.check_scene(Scene("model", nodes)))
