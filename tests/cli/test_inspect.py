@@ -178,4 +178,4 @@ def test_a_name_never_breaks_the_line_that_tells_of_it(capsys):
     from meshferry.io_formats.core.errors import MeshferryError
 
     Reporter().fail("a\nb\x1b[2Jc.mesh", MeshferryError("It is\nbroken"))
-    assert capsys.readouterr().err == "a\\nb\\x1b[2Jc.mesh: It is broken\n"
+    assert capsys.readouterr().err == "a\\nb\\x1b[2Jc.mesh: It is\\nbroken\n"
