@@ -13,22 +13,15 @@ class FileClips:
     """The animations that a file holds."""
 
     origins: frozenset[str]
-    """The files that the objects and their own actions were imported from."""
-    names: frozenset[str] | None = None
-    """Names of the clips in a file that was exported from Blender; None for an imported file."""
+    """The files that its animations were imported from."""
 
     def holds(self, action: bpy.types.Action) -> bool:
-        """Return whether the file holds the clip of an action."""
-        if self.names is None:
-            return self._is_own(action)
-        return (action.meshferry.clip_name or action.name) in self.names
+        """Return whether an action was imported from the same file as animations of this one."""
+        return any(same_path(action.meshferry.source_path, path) for path in self.origins)
 
     def allows(self, action: bpy.types.Action) -> bool:
-        """Return whether an action came with the objects, was made in Blender, or its clip is in the file."""
-        return not action.meshferry.source_path or self._is_own(action) or self.holds(action)
-
-    def _is_own(self, action: bpy.types.Action) -> bool:
-        return any(same_path(action.meshferry.source_path, path) for path in self.origins)
+        """Return whether the file holds an action, or the action was made in Blender."""
+        return not action.meshferry.source_path or self.holds(action)
 
 
 def same_path(one: str, other: str) -> bool:

@@ -26,6 +26,8 @@ class FileRecord:
     """Values of all options of the export; None if the file was imported."""
     given: tuple[str, ...] = ()
     """Names of options that override what objects were imported with."""
+    clip_files: tuple[str, ...] | None = None
+    """Files that the exported animations were imported from; None if not known, as in exports by version 0.2."""
 
 
 @dataclass
@@ -78,6 +80,7 @@ def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = Fal
             stored.path, stored.format, stored.digest = str(record.path), record.format, record.digest
             stored.options = "" if record.options is None else json.dumps(dict(record.options))
             stored.given = json.dumps(record.given)
+            stored.clip_files = "" if record.clip_files is None else json.dumps(record.clip_files)
             stored.owner = owner.name
     entry = session_files().setdefault(str(record.path), SessionFile())
     entry.digest = record.digest
@@ -91,7 +94,8 @@ def read(owner: Any) -> FileRecord | None:
         return None
     options = json.loads(stored.options) if stored.options else None
     given = tuple(json.loads(stored.given or "[]"))
-    return FileRecord(Path(stored.path), stored.format, stored.digest, options, given)
+    clip_files = tuple(json.loads(stored.clip_files)) if stored.clip_files else None
+    return FileRecord(Path(stored.path), stored.format, stored.digest, options, given, clip_files)
 
 
 def path_of(owners: Iterable[Any]) -> Path | None:

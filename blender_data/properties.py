@@ -37,6 +37,9 @@ class MeshferryFile(bpy.types.PropertyGroup):
     given: StringProperty(
         name="Given Options", description="Names of options that override choices of the import, as JSON"
     )
+    clip_files: StringProperty(
+        name="Files of Animations", description="Files that the exported animations were imported from, as JSON"
+    )
     owner: StringProperty(name="Owner", description="Name of the data block that the file belongs to, not to a copy")
     is_confirmed: BoolProperty(
         name="Confirmed", description="Stored by version 0.2, and ignored: each session asks the user", default=False

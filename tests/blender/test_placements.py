@@ -235,10 +235,10 @@ def test_very_many_hidden_nodes_are_disabled(clean_blender: Any, monkeypatch: py
 
 
 def test_hidden_nodes_stay_hidden_in_instances_of_an_asset(clean_blender: Any) -> None:
-    result = build(
-        placed(PlacedNode("shown", content=ModelUse(0)), PlacedNode("off", content=ModelUse(0), is_hidden=True))
-    )
+    off = [PlacedNode("off", content=ModelUse(0), is_hidden=True) for _ in range(500)]
+    result = build(placed(PlacedNode("shown", content=ModelUse(0)), *off))
     assets.mark(result.collection, tags=(), description="")
+    assert [item.hide_viewport for item in result.objects] == [False, *[True] * 500]
     shown = bpy.data.objects.new("instance", None)
     shown.instance_type, shown.instance_collection = "COLLECTION", result.collection
     bpy.context.scene.collection.objects.link(shown)
