@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +32,22 @@ def names_in(path: Path) -> frozenset[str]:
 
 
 def file_clips_of(context: Any, record: FileRecord, source: exporter.Source) -> FileClips | None:
-    """Return the animations that a file holds; None if it was exported from Blender and does not exist any more.
+    """Return the animations that a file holds; None if that is not known.
 
-    The names count only in files that were exported: two imported files may have animations of the same name.
+    An imported file holds those that came with its objects, an exported one those that were exported to it. Names do
+    not count: some formats name an animation after its file, and the user may rename it.
     """
-    origin = _origin_of(record, candidates_of(context, source))
-    if record.options is None:
-        return origin
-    return replace(origin, names=names_in(record.path)) if record.path.exists() else None
-
-
-def _origin_of(record: FileRecord, objects: Iterable[Any]) -> FileClips:
-    """Return the animations that came with objects, or from the file itself."""
-    homes = {home for item in objects for home in item.users_collection}
+    if record.options is not None:
+        return FileClips(frozenset({str(record.path), *record.clip_files})) if record.clip_files is not None else None
+    homes = {home for item in candidates_of(context, source) for home in item.users_collection}
     return FileClips(frozenset({str(record.path), *(home.meshferry.source_path for home in homes)} - {""}))
+
+
+def clip_files_of(context: Any, source: exporter.Source, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that the animations of an export with these options were imported from."""
+    found = dependencies(candidates_of(context, source))
+    imported = other_actions(found, to_export_options(values), FileClips(frozenset()))
+    return tuple(sorted({action.meshferry.source_path for action in imported}))
 
 
 def clips_left_out(
@@ -56,14 +57,11 @@ def clips_left_out(
 
     ``values_of`` returns the options of the export. It reads the file, and is only called if there are such actions.
     """
-    objects = candidates_of(context, source)
-    found, origin = dependencies(objects), _origin_of(record, objects)
-    if all(origin.allows(action) for block in found.animated for action, _ in actions_of(block)):
+    found, own = dependencies(candidates_of(context, source)), file_clips_of(context, record, source)
+    if own is None or all(own.allows(action) for block in found.animated for action, _ in actions_of(block)):
         return []
     values = values_of(record)
-    own = file_clips_of(context, record, source) if embeds_animation(values) else None
-    options = to_export_options(values)
-    return other_actions(found, options, own) if own is not None else []
+    return other_actions(found, to_export_options(values), own) if embeds_animation(values) else []
 
 
 def question(actions: list[Any], record: FileRecord) -> str:

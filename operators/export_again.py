@@ -21,7 +21,7 @@ from ..io_formats.core.output_file import OutputFile
 from ..io_formats.disk.file_sets import obsolete_files
 from ..io_formats.passes.compare_scenes import differences
 from ..io_formats.registry import Format
-from .clips_of_files import clips_left_out, file_clips_of
+from .clips_of_files import clip_files_of, clips_left_out, file_clips_of
 from .clips_of_files import note as note_of_clips
 from .clips_of_files import question as question_of_clips
 from .export_base import encode_steps, part_steps, without_needless_clips
@@ -136,8 +136,10 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                     name, dict.fromkeys([*parts.lost, *encoded.warnings, *write_outputs(path, encoded.outputs)])
                 )
                 record = replace(record, digest=file_records.digest_of(path))
-                if others and own is None:
-                    record = replace(record, options=values)  # the next re-export includes them, too
+                if own is None:
+                    record = replace(record, clip_files=clip_files_of(context, source, values))
+                    if others:
+                        record = replace(record, options=values)  # the next re-export includes them, too
                 file_records.write(owners, record, is_confirmed=True)
                 names = frozenset(clip_name(action) for action in others)
                 file_records.session_files()[str(path)].left_out |= names

@@ -28,6 +28,7 @@ from ..io_formats.core.output_file import OutputFile
 from ..io_formats.core.scene import Scene
 from ..io_formats.disk.file_sets import obsolete_files
 from ..io_formats.registry import Format
+from .clips_of_files import clip_files_of
 from .export_dialog import ExportDialog
 from .export_refusal import show_refusal
 from .file_names import with_extension
@@ -144,8 +145,9 @@ class ExportScene(ExportDialog):
     ) -> None:
         """Store the file record on the exported objects or collection, for the next export to the file."""
         objects = source.objects or candidates_of(context, source)
+        clip_files = clip_files_of(context, source, values)
         for path, scene in written:
-            record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()))
+            record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()), clip_files)
             if len(written) == 1 and source.collection is not None:
                 file_records.clear(objects)
                 file_records.write([source.collection], record, is_confirmed=True)

@@ -75,9 +75,11 @@ def views(context: Any) -> list[View]:
 def frame_imported(context: Any, objects: Iterable[Any]) -> None:
     """Frame imported objects, which are selected, unless the preferences say otherwise or none of them is visible.
 
-    The view is that in which the import was started, or else the largest; camera and local views stay as they are.
+    The view is that in which the import was started, or else the largest; camera and local views stay as they are, and
+    so do the views of windows with another scene or view layer.
     """
-    view = next((view for view in views(context) if view.is_free), None)
+    shown_in = context.view_layer
+    view = next((view for view in views(context) if view.is_free and view.window.view_layer == shown_in), None)
     if view is None or not frames_imported() or context.mode != "OBJECT":
         return
     if any(item.select_get() and item.visible_get() for item in objects):

@@ -33,9 +33,10 @@ def _area(width=100, height=100, perspective="PERSP", **differences):
 
 
 def _context(here, *others, area=None):
-    windows = [SimpleNamespace(screen=SimpleNamespace(areas=areas)) for areas in (here, *others)]
+    layer = object()
+    windows = [SimpleNamespace(screen=SimpleNamespace(areas=areas), view_layer=layer) for areas in (here, *others)]
     manager = SimpleNamespace(windows=windows)
-    return SimpleNamespace(window_manager=manager, window=windows[0], area=area, mode="OBJECT")
+    return SimpleNamespace(window_manager=manager, window=windows[0], view_layer=layer, area=area, mode="OBJECT")
 
 
 @pytest.fixture
@@ -83,6 +84,16 @@ def test_views_that_show_something_on_purpose_stay(in_window, area):
     other = _area(width=10)
     frame_imported(_context([area, other], area=area), [SHOWN])
     assert in_window == [other]
+
+
+def test_windows_with_another_scene_stay(in_window):
+    from meshferry.operators.view_framing import frame_imported
+
+    elsewhere, here = _area(width=300), _area()
+    context = _context([_area(perspective="CAMERA")], [elsewhere], [here])
+    context.window_manager.windows[1].view_layer = object()
+    frame_imported(context, [SHOWN])
+    assert in_window == [here]
 
 
 def test_nothing_is_framed_if_it_is_hidden_unwanted_or_without_a_window(in_window, monkeypatch):
