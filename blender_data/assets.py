@@ -28,9 +28,9 @@ def mark(
     picture:
         Image file for its preview, which Blender draws without one only when the user asks for it.
     """
-    for item in collection.all_objects:
-        if item.hide_get():  # the eye has no effect on instances of the collection
-            item.hide_viewport = True
+    # The eye has no effect on instances of the collection. Disabling an object frees the list that all_objects reads.
+    for item in [item for item in collection.all_objects if item.hide_get()]:
+        item.hide_viewport = True
     collection.asset_mark()
     data = collection.asset_data
     if catalog:
