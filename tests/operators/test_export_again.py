@@ -200,7 +200,7 @@ def test_animations_made_in_blender_replace_those_of_the_file(clean_blender, rob
 
 
 def test_an_exported_mesh_keeps_the_animation_that_it_was_given(clean_blender, robot, samples, tmp_path):
-    """The name in the file counts, since the action came from elsewhere; a later import stays out."""
+    """It came from another file than the mesh; a later import stays out."""
     bpy = clean_blender
     path = tmp_path / "idle.mesh"
     bpy.ops.export_scene.unigine_mesh(
@@ -215,6 +215,29 @@ def test_an_exported_mesh_keeps_the_animation_that_it_was_given(clean_blender, r
     assert active.meshferry.source_path.endswith("later.anim")
     assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
     assert clips_in(path) == ["robot_idle"]
+
+
+@pytest.mark.parametrize(
+    ("names", "operator", "export"),
+    [
+        (("lamp.mesh", "lamp_nod.anim"), "unigine", "unigine_anim"),
+        (("tunic.llmesh", "dance.anim"), "second_life", "second_life_anim"),
+    ],
+)
+def test_an_exported_animation_is_replaced_by_itself(clean_blender, tmp_path, capfd, names, operator, export):
+    """It came from another file, and the format names it after the exported one."""
+    bpy = clean_blender
+    for name in names:
+        imported(bpy, tmp_path, name, operator)
+    armature = next(item for item in bpy.data.objects if item.type == "ARMATURE")
+    bpy.context.view_layer.objects.active = armature
+    path = tmp_path / "new.anim"
+    assert getattr(bpy.ops.export_scene, export)(filepath=str(path)) == {"FINISHED"}
+    before = path.read_bytes()
+    armature.animation_data.action.meshferry.clip_name = "renamed"
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert "new.anim: nothing changed" in capfd.readouterr().out
+    assert path.read_bytes() == before
 
 
 def test_a_renamed_animation_stays_in_a_file_that_was_exported(clean_blender, tmp_path):
