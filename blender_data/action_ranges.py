@@ -7,6 +7,7 @@ import, keys before or after it extend the export. A range that the user set is 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,11 +25,19 @@ Range = tuple[float, float]
 
 
 def exported_range(action: Any, rate: float) -> Range:
-    """Return the first and the last frame to export. ``rate`` are the frames per second of the scene."""
+    """Return the first and the last frame to export. ``rate`` are the frames per second of the scene.
+
+    An imported range is extended by whole samples of the file, so that the samples stay on the imported keys.
+    """
     start, end = action.frame_range
     if action.use_frame_range and is_imported_range(action, rate):
-        first, last = _extent_of_keys(action)
-        return min(start, first), max(end, last)
+        frames = [start, *_frames_outside(action).tolist(), end]
+        first, last = min(frames), max(frames)
+        if action.meshferry.frame_count:
+            step = rate / (action.meshferry.fps or rate)
+            first = start - step * math.ceil((start - first - _SAME_FRAME) / step)
+            last = end + step * math.ceil((last - end - _SAME_FRAME) / step)
+        return float(min(start, first)), float(max(end, last))
     return float(start), float(end)
 
 
@@ -58,15 +67,6 @@ def _is_same(one: Sequence[float], other: Sequence[float]) -> bool:
     return bool(np.abs(np.subtract(one, other)).max() <= _SAME_FRAME)
 
 
-def _extent_of_keys(action: Any) -> Range:
-    """Return the range of the keys, without those that are as good as on the ends of the manual range."""
-    start, end = action.frame_range
-    if not any(len(curve.keyframe_points) for curve in compat.action_curves(action, None)):
-        return start, end
-    first, last = action.curve_frame_range
-    return (first if first < start - _SAME_FRAME else start), (last if last > end + _SAME_FRAME else end)
-
-
 def messages(action: Any, rate: float) -> list[tuple[str, bool]]:
     """Return messages for an export about keys outside the range of an import, and whether they are lost."""
     (first, last), (start, end) = exported_range(action, rate), action.frame_range
@@ -81,11 +81,11 @@ def messages(action: Any, rate: float) -> list[tuple[str, bool]]:
 def finding(action: Any, rate: float) -> Finding | None:
     """Return a warning about keys outside the manual range that are not exported."""
     start, end = action.frame_range
-    first, last = _extent_of_keys(action)
-    if not action.use_frame_range or is_imported_range(action, rate) or (first >= start and last <= end):
+    if not action.use_frame_range or is_imported_range(action, rate):
         return None
-    frames = _key_frames(action)
-    outside = frames[(frames < start - _SAME_FRAME) | (frames > end + _SAME_FRAME)]
+    outside = _frames_outside(action)
+    if not len(outside):
+        return None
     frames_text = listed([f"{frame:g}" for frame in outside], quote="")
     text = (
         f"keys at {frames_text} are outside its Manual Frame Range ({start:g} to {end:g}), so they are not exported; "
@@ -94,11 +94,16 @@ def finding(action: Any, rate: float) -> Finding | None:
     return warning(f"Animation '{action.name}'", text)
 
 
-def _key_frames(action: Any) -> npt.NDArray[np.float64]:
-    """Return the frames of all keys of an action, each once."""
+def _frames_outside(action: Any) -> npt.NDArray[np.float64]:
+    """Return the frames of the keys outside the manual range, each once, without those of muted curves."""
+    start, end = action.frame_range
+    first, last = action.curve_frame_range
     found = [np.empty(0)]
-    for curve in compat.action_curves(action, None):
-        flat = np.empty(len(curve.keyframe_points) * 2, np.float32)
-        curve.keyframe_points.foreach_get("co", flat)
-        found.append(flat[::2].astype(np.float64))
-    return np.unique(np.concatenate(found))
+    if first < start - _SAME_FRAME or last > end + _SAME_FRAME:  # reading all keys takes long
+        for curve in compat.action_curves(action, None):
+            if not curve.mute and not (curve.group is not None and curve.group.mute):
+                flat = np.empty(len(curve.keyframe_points) * 2, np.float32)
+                curve.keyframe_points.foreach_get("co", flat)
+                found.append(flat[::2].astype(np.float64))
+    frames = np.unique(np.concatenate(found))
+    return frames[(frames < start - _SAME_FRAME) | (frames > end + _SAME_FRAME)]

@@ -133,7 +133,7 @@ def find_clips(
         clips = [_as_played(scene, found, over_scene=mode == "SCENE", for_joints=for_joints)]
     if mode == "POSE":
         clips[0].start = clips[0].end = scene.frame_current_final
-        clips[0].is_pose, clips[0].is_empty = True, False
+        clips[0].is_pose, clips[0].is_empty, clips[0].messages = True, False, []
     wanted = [pattern.strip() for pattern in options.clip_names.split(",") if pattern.strip()]
     if wanted:
         clips = [clip for clip in clips if any(fnmatch.fnmatchcase(clip.name, pattern) for pattern in wanted)]
@@ -180,7 +180,7 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool,
     if not clip.from_file:
         ranges += [_extent(strips) for strips in _strips(found).values()]
     if over_scene or not ranges:
-        clip.start, clip.end = float(scene.frame_start), float(scene.frame_end)
+        clip.start, clip.end, clip.messages = float(scene.frame_start), float(scene.frame_end), []
     else:
         clip.start, clip.end = min(start for start, _ in ranges), max(end for _, end in ranges)
     return clip
@@ -373,6 +373,6 @@ def _nla_clips(scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTes
         clip.start, clip.end = _extent(group)
         if clip.end - clip.start <= 1 and not any(_has_length(strip.action) for strip in group if strip.action):
             clip.end = clip.start  # Blender's strips are at least a frame long, also those of a single key
-        clip.strips = {name}
+        clip.strips, clip.messages = {name}, []
         clips.append(clip)
     return clips

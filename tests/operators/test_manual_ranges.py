@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.needs_bpy
@@ -62,6 +63,53 @@ def test_keys_outside_an_imported_range_are_exported(clean_blender, tmp_path, ca
     assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
     assert text.format(start - 12) in capfd.readouterr().out
     assert length(path) == pytest.approx(before + 36 * step, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["windmill.timbermesh", "lamp_nod.anim"])
+def test_a_longer_range_keeps_the_samples_on_imported_keys(clean_blender, tmp_path, name):
+    """The scene has another frame rate than the file, and the new keys are between samples."""
+    from meshferry.io_formats import api
+
+    bpy = clean_blender
+    bpy.context.scene.render.fps = 30
+    path, animated = imported(bpy, tmp_path, name, CASES[name][0])
+    before = api.read_scene(path).clips[0]
+    start, end = animated.animation_data.action.frame_range
+    add_key(animated, start - 0.4)
+    add_key(animated, end + 0.4)
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    after = api.read_scene(path).clips[0]
+    assert after.frame_count == before.frame_count + 2
+    for old, new in zip(before.transforms, after.transforms, strict=True):
+        assert np.abs(np.abs(new.rotation[1:-1]) - np.abs(old.rotation)).max() < 1e-4
+
+
+def test_keys_of_muted_curves_extend_nothing(clean_blender, tmp_path, case, capfd):
+    from meshferry.blender_data import compat
+
+    path, animated = imported(clean_blender, tmp_path, *case[:2])
+    before = length(path)
+    action = animated.animation_data.action
+    add_key(animated, action.frame_range[1] + 24)
+    for curve in compat.action_curves(action, None):
+        curve.mute = curve.keyframe_points[-1].co.x > action.frame_range[1] + 1
+    assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert "outside" not in capfd.readouterr().out
+    assert length(path) == pytest.approx(before)
+
+
+@pytest.mark.parametrize("clips", ["SCENE", "NLA", "POSE"])
+def test_ranges_from_elsewhere_are_not_reported_as_extended(clean_blender, tmp_path, clips, capfd):
+    bpy = clean_blender
+    path, animated = imported(bpy, tmp_path, "lamp_nod.anim", "unigine")
+    action = animated.animation_data.action
+    add_key(animated, action.frame_range[1] + 24)
+    if clips == "NLA":
+        animated.animation_data.nla_tracks.new().strips.new("nod", 1, action)
+        animated.animation_data.action = None
+    bpy.ops.export_scene.unigine_anim(filepath=str(tmp_path / "new.anim"), clips=clips)
+    assert "outside" not in capfd.readouterr().out
+    assert length(tmp_path / "new.anim") == (1 if clips == "POSE" else length(path))
 
 
 def test_a_range_of_the_user_is_respected_and_checked(clean_blender, tmp_path, case, capfd):
