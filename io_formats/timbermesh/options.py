@@ -28,7 +28,8 @@ BLENDER_NAMES = Option(
     default=False,
     label="Blender Names",
     description="Write material names such as Material and Wood.001 as they are, with a warning. "
-    "Otherwise the export fails, because the game does not load such a model",
+    "Otherwise the export fails, because the game does not load such a model. "
+    "Names that came so from the imported file are always written, with a warning",
     section="File",
 )
 
