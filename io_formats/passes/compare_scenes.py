@@ -17,6 +17,11 @@ _NORMAL, _UV, _COLOR, _WEIGHT = 0.05, 2e-3, 6e-3, 6e-3
 _MOVED = 2e-5
 """Tolerance for positions along an axis, as a share of the mesh's size: files store them in 65,535 steps."""
 
+_TRANSLATION = 1e-4
+"""Tolerance for animated translations, in metres; if a clip has translations above one metre, as a share of the
+largest. Blender's bones have single precision: those of a real model, 20 m apart, come back with 0.3 mm difference.
+"""
+
 _MOST_NODES = 3
 """Maximum number of changed nodes that are described; the others are counted."""
 
@@ -232,13 +237,14 @@ def _same_clip(old: Clip, new: Clip, before: Scene, after: Scene) -> bool:
     ):
         return False
     tracks = zip(old.transforms, new.transforms, strict=True)
+    size = max((float(np.abs(track.translation).max(initial=0)) for track in old.transforms), default=0.0)
     return (
         abs(old.fps - new.fps) < 1e-3
         and abs(old.duration - new.duration) < 1e-3
         and _same_keys(old, new)
         and all(
             a.target == b.target
-            and _same(a.translation, b.translation)
+            and _same(a.translation, b.translation, _TRANSLATION * max(1.0, size))
             and _same_rotations(a.rotation, b.rotation)
             and _same(a.scale, b.scale)
             for a, b in tracks

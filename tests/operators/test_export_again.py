@@ -42,7 +42,9 @@ def test_an_untouched_import_goes_back_to_its_file(clean_blender, tmp_path, capf
     assert path.with_name(f"{name}.bak").read_bytes() == (EXAMPLES / name).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["ms12_robot_12bones.mesh", "ms14_capsule_4bones.mesh", "an13_jump.anim"])
+@pytest.mark.parametrize(
+    "name", ["ms12_robot_12bones.mesh", "ms14_capsule_4bones.mesh", "an13_jump.anim", "an10_gun_4bones.anim"]
+)
 def test_the_version_and_animations_inside_a_file_stay(clean_blender, samples, tmp_path, capfd, name):
     from meshferry.io_formats import api
 

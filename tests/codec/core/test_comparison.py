@@ -161,6 +161,17 @@ def test_quaternions_of_opposite_signs_are_the_same_rotation() -> None:
     assert differences(old, changed) == ["1 animation changed ('walk')"]
 
 
+@pytest.mark.parametrize(("difference", "expected"), [(5e-4, []), (5e-3, ["1 animation changed ('walk')"])])
+def test_translations_are_compared_relative_to_their_size(difference: float, expected: list[str]) -> None:
+    """Blender's bones have single precision."""
+    rotation, ones = np.tile(np.float32([1, 0, 0, 0]), (3, 1)), np.ones((3, 3), np.float32)
+    old, new = (
+        Scene("model", clips=[Clip("walk", 30.0, 3, transforms=[TransformTrack(0, far, rotation, ones)])])
+        for far in (np.full((3, 3), 20.0), np.full((3, 3), 20.0 + difference))
+    )
+    assert differences(old, new) == expected
+
+
 @pytest.mark.parametrize("change", [{"time": 1.0}, {"value": 1.5}, {"duration": 3.0}, {"joint": 1}], ids=str)
 def test_keys_at_times_of_their_own_are_compared(change: dict[str, Any]) -> None:
     def animated(time: float = 0.5, value: float = 1.0, duration: float = 2.0, joint: int = 0) -> Scene:
