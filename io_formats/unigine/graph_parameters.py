@@ -24,10 +24,13 @@ _COLOR_WORDS = ("albedo", "diffuse", "base", "tint")
 """Words in other names of the base colour, the surest first."""
 _OTHER_COLORS = ("emissi", "specular", "detail", "coat", "clearcoat", "sheen", "subsurface", "sss", "fresnel", "rim")
 """Starts of words in names of colours of other layers."""
-_NO_COLORS = ("uv", "transform", "tiling", "offset", "scale", "size", "speed", "position", "direction", "mask")
+_NO_COLORS = (
+    *("uv", "transform", "tiling", "offset", "scale", "size", "speed"),
+    *("position", "direction", "rotation", "normal", "mask", "channel"),
+)
 """Starts of words in names of vectors that are not colours."""
 _OPACITY_WORDS = ("opacity", "transparency", "alpha")
-_NO_OPACITIES = ("pow", "contrast", "threshold", "exponent")
+_NO_OPACITIES = ("pow", "contrast", "threshold", "test", "clip", "exponent")
 
 
 def base_colors(parameters: Mapping[str, str]) -> list[str]:

@@ -215,6 +215,7 @@ RED = "1 0 0 1"
         ({"paint_albedo": PAINT, "base_layer": RED, "second_tint": RED}, PAINT),
         ({"diffuse_1": PAINT, "tint_1": RED, "tint_2": RED}, PAINT),
         ({"base_uv_transform": "2 2 0 0", "base_metalness": "0.5", "car_tint": PAINT}, PAINT),
+        ({"albedo_channels": "1 0 0 0", "base_rotation": "0 0 90", "tint_normal": "0 0 1"}, None),
         ({"tint_1": PAINT, "tint_2": RED}, None),
         ({"albedo_1": PAINT, "albedo_2": RED, "base_layer": RED}, None),
         ({"emission_color": RED, "specular_tint": RED, "roughness": "0.5", "albedo": "nan 0 0"}, None),
@@ -245,7 +246,7 @@ def test_graphs_without_their_colours_are_named() -> None:
     ("parameters", "expected"),
     [
         ({}, 0.3),
-        ({"roughness": "0.1", "emission_opacity": "0.9", "opacity_power": "2"}, 0.3),
+        ({"roughness": "0.1", "emission_opacity": "0.9", "opacity_power": "2", "alpha_test": "0.9"}, 0.3),
         ({"opacity": "0.6", "Opacity 2": "0.1"}, 0.6),
         ({"Glass Opacity": "0.75", "transparency": "0.5"}, 0.75),
         ({"transparency": "0.8"}, 0.2),
