@@ -10,7 +10,8 @@ from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringPrope
 from ..io_formats.core.findings import Finding, Severity
 from ..io_formats.registry import Format
 from .finding_fixes import refusals
-from .reporting import MOST_WARNINGS, REPORT_TEXT, readable
+from .last_report import MOST_WARNINGS, REPORT_TEXT
+from .reporting import readable
 from .sidebar import draw_wrapped
 from .translations import CONTEXT, classes_factory, iface_
 

@@ -9,8 +9,11 @@ from bpy.props import BoolProperty, PointerProperty, StringProperty
 from .sidebar import draw_wrapped
 from .translations import CONTEXT, classes_factory, iface_
 
-MOST_LINES = 20
-"""Largest number of lines drawn below the summary."""
+MOST_WARNINGS = 20
+"""Maximum number of warnings reported one by one; if there are more, a text of the .blend file has all of them."""
+
+REPORT_TEXT = "Meshferry Report"
+"""Name of the text with all warnings."""
 
 
 class MeshferryReport(bpy.types.PropertyGroup):
@@ -25,7 +28,7 @@ def keep_report(summary: str, lines: Sequence[str], *, is_problem: bool) -> None
     """Store a report for the sidebar."""
     kept = bpy.context.window_manager.meshferry_report
     kept.summary, kept.is_problem = summary, is_problem
-    kept.lines = "\n".join(line.replace("\n", " ") for line in lines)
+    kept.lines = "\n".join(lines)
 
 
 def draw_report(layout: Any, context: Any) -> None:
@@ -40,10 +43,11 @@ def draw_report(layout: Any, context: Any) -> None:
     column = body.column(align=True)
     draw_wrapped(column, context, kept.summary, "ERROR" if kept.is_problem else "INFO")
     lines = kept.lines.split("\n") if kept.lines else []
-    for line in lines[:MOST_LINES]:
+    for line in lines[:MOST_WARNINGS]:
         draw_wrapped(column, context, line, "DOT")
-    if len(lines) > MOST_LINES:
-        column.label(text=iface_("and {} more in the Info editor").format(len(lines) - MOST_LINES), translate=False)
+    if len(lines) > MOST_WARNINGS:
+        more = iface_("and {} more in the Info editor or the text '{}'").format(len(lines) - MOST_WARNINGS, REPORT_TEXT)
+        draw_wrapped(column, context, more, "DOT")
 
 
 register_classes, unregister_classes = classes_factory((MeshferryReport,))

@@ -18,14 +18,8 @@ from ..io_formats.api import MOST_ERRORS
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.findings import Finding, errors_of
 from ..io_formats.core.messages import counted, listed
-from .last_report import keep_report
+from .last_report import MOST_WARNINGS, REPORT_TEXT, keep_report
 from .translations import rpt_
-
-MOST_WARNINGS = 20
-"""Maximum number of warnings reported one by one; if there are more, a text of the .blend file has all of them."""
-
-REPORT_TEXT = "Meshferry Report"
-"""Name of the text with all warnings."""
 
 RAISE_SWITCH = "MESHFERRY_RAISE"
 """Environment variable; "1" raises unexpected exceptions instead of reporting them, for tests."""
