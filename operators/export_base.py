@@ -222,8 +222,7 @@ def part_steps(
 ) -> Steps[Parts]:
     """Do the same as :func:`read_parts` in steps; ``file_clips`` restricts the animations to those of a file."""
     request = _request(context, source, name, target, values)
-    options = replace(request.options, file_clips=file_clips)
-    scene = yield from exporter.export_steps(replace(request, options=options))
+    scene = yield from exporter.export_steps(replace(request, file_clips=file_clips))
     return parts_of(scene, target, values)
 
 

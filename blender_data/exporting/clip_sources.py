@@ -105,9 +105,14 @@ def scene_rate(scene: bpy.types.Scene) -> float:
 
 
 def find_clips(
-    scene: bpy.types.Scene, found: Dependencies, options: ExportOptions, *, for_joints: bool = False
+    scene: bpy.types.Scene,
+    found: Dependencies,
+    options: ExportOptions,
+    own: FileClips | None = None,
+    *,
+    for_joints: bool = False,
 ) -> list[ClipSource]:
-    """Return the clips that the options select, in a stable order.
+    """Return the clips that the options select, in a stable order, of ``own`` file alone if that is given.
 
     With ``for_joints`` they belong to one armature: the current clip has the name of its action, and may be empty.
 
@@ -116,7 +121,7 @@ def find_clips(
     ExportError
         Several clips are selected while one is edited in the NLA.
     """
-    mode, own = options.clips, options.file_clips
+    mode = options.clips
     if mode == "NONE" or not (found.any_change or (mode == "POSE" and for_joints)):
         return []
     plays_others = own is not None and mode in {"ACTIVE", "SCENE"} and not all(map(own.allows, _playing(found)))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.option_rules import KEEP_IMPORTED as KEEP_IMPORTED_NAME
 from ...io_formats.core.option_rules import completes_models, embeds_animation
 from ...io_formats.core.options import Choice, Option, resolve
-
-if TYPE_CHECKING:
-    from ..file_clips import FileClips
 
 
 def _exports_clips(values: Mapping[str, Any]) -> bool:
@@ -334,8 +331,6 @@ class ExportOptions:
     animation_kind: str
     loop: str
     frame_rate: float
-    file_clips: FileClips | None = None
-    """Restricts clips to those of a file and those made in Blender; not an option of the user."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None = None) -> ExportOptions:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import bpy
 
 from ...io_formats.core.capabilities import Capabilities
+from ..file_clips import FileClips
 from .export_options import ExportOptions
 from .object_selection import Source
 
@@ -23,3 +24,5 @@ class ExportRequest:
     """Name of the scene, and of its root if the source is not a collection."""
     capabilities: Capabilities
     """Capabilities of the target format. Data that it cannot hold is not read, and is reported as left out."""
+    file_clips: FileClips | None = None
+    """Restricts clips to those of a file and those made in Blender."""

@@ -127,7 +127,7 @@ class _Export(SceneExport):
     def steps(self) -> Steps[Scene]:
         found = dependencies(self.objects)
         holds_clips = self.capabilities.node_clips or self.capabilities.vertex_clips
-        clips = find_clips(self.context.scene, found, self.options) if holds_clips else []
+        clips = find_clips(self.context.scene, found, self.options, self.file_clips) if holds_clips else []
         with scene_state.kept(self.context, found.animated, played(clips)) if clips else contextlib.nullcontext():
             yield from self.read(clips, found)
         self.scene.warnings += dict.fromkeys(self.notices)

@@ -22,6 +22,7 @@ from ...io_formats.core.scene import Clip, TransformTrack
 from ...io_formats.geometry import hierarchy
 from ...io_formats.geometry.quaternions import continuous
 from .. import joint_poses, names, playback
+from ..file_clips import FileClips
 from ..steps import Step, Steps, scaled
 from . import pose_curves, scene_state
 from .animated_blocks import Dependencies, dependencies
@@ -61,7 +62,10 @@ class _Rig:
 
 
 def clips_by_armature(
-    scene: bpy.types.Scene, armatures: Sequence[bpy.types.Object], options: ExportOptions
+    scene: bpy.types.Scene,
+    armatures: Sequence[bpy.types.Object],
+    options: ExportOptions,
+    file_clips: FileClips | None = None,
 ) -> list[list[ClipSource]]:
     """Return the clips that the options select for each armature.
 
@@ -71,7 +75,7 @@ def clips_by_armature(
     found = [
         [
             source
-            for source in find_clips(scene, dependencies([thing]), options, for_joints=True)
+            for source in find_clips(scene, dependencies([thing]), options, file_clips, for_joints=True)
             if source.actions is None or source.actions.get(thing, (None, None))[0] not in foreign
         ]
         for thing, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
@@ -105,9 +109,16 @@ def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.type
 class JointSampler:
     """Read the clips of the armatures of one export; warnings are in ``notices``."""
 
-    def __init__(self, context: bpy.types.Context, options: ExportOptions, capabilities: Capabilities) -> None:
+    def __init__(
+        self,
+        context: bpy.types.Context,
+        options: ExportOptions,
+        capabilities: Capabilities,
+        file_clips: FileClips | None = None,
+    ) -> None:
         self.context = context
         self.options = options
+        self.file_clips = file_clips
         self.to_end = capabilities.keyed_clips
         """Whether clips end exactly where their actions end, also between two frames."""
         self.longest = capabilities.longest_clip
@@ -124,7 +135,7 @@ class JointSampler:
     def clips(self, skeletons: Iterable[tuple[ReadSkeleton, SkeletonSpace]]) -> Steps[list[Clip]]:
         """Return the clips of all skeletons. Tracks refer to skeletons by index."""
         rigs = [_Rig(number, *both, dependencies([both[0].thing])) for number, both in enumerate(skeletons)]
-        found = clips_by_armature(self.context.scene, [rig.thing for rig in rigs], self.options)
+        found = clips_by_armature(self.context.scene, [rig.thing for rig in rigs], self.options, self.file_clips)
         self.sources = [source for sources in found for source in sources]
         clips: list[Clip] = []
         for number, (rig, sources) in enumerate(zip(rigs, found, strict=True)):

@@ -90,7 +90,7 @@ class ModelExport(SceneExport):
     def _read_clips(self) -> Steps[None]:
         if not self.capabilities.joint_clips:
             return
-        sampler = JointSampler(self.context, self.options, self.capabilities)
+        sampler = JointSampler(self.context, self.options, self.capabilities, self.file_clips)
         skeletons = [(read, self.spaces[thing]) for thing, read in self.skeletons.items()]
         self.scene.clips = yield from sampler.clips(skeletons)
         self.notices += sampler.notices

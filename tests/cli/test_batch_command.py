@@ -457,7 +457,7 @@ def accepted(action):
 def test_every_option_of_a_conversion_comes_back_as_an_argument():
     parser = argparse.ArgumentParser(allow_abbrev=False)
     conversion_arguments.add_conversion_arguments(parser)
-    given = [["--strict"], ["--collection=-odd name"], ["--rename-clip", "a=b=c"]]
+    given = [["--strict"], ["--collection=-odd name"], ["--rename-clip", "a=b=c"], ["--no-mounts"]]
     for action in parser._actions:
         if action.dest.startswith("option:"):
             flag = action.option_strings[-1]  # of switches, the one with --no-

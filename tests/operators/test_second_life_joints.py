@@ -123,7 +123,7 @@ def test_the_sidebar_shows_the_joints_of_automatic_weights(clean_blender: Any) -
     armature = avatar(bpy)
     assert shown() == "Body"
     armature.data.bones["mTail1"].use_deform = True
-    assert shown() == "Body and 1 more"
+    assert shown() == "Body and 1 more bone"
     armature.data.bones["mChest"].use_deform = False
     assert shown() == "Custom"
     bpy.ops.object.second_life_automatic_weights(weighted="EVERYTHING")
