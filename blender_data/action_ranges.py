@@ -18,6 +18,8 @@ from ..io_formats.core.findings import Finding, warning
 from ..io_formats.core.messages import listed
 from . import compat
 
+_MOST_SAMPLES = 20_000
+"""Largest number of samples to which keys extend an imported range: damaged files have keys at frame 24,000,000."""
 _SAME_FRAME = 1e-2
 """Distance in frames up to which a key is on the end of a range."""
 
@@ -33,11 +35,13 @@ def exported_range(action: Any, rate: float) -> Range:
     if action.use_frame_range and is_imported_range(action, rate):
         frames = [start, *_frames_outside(action).tolist(), end]
         first, last = min(frames), max(frames)
+        step = 1.0
         if action.meshferry.frame_count:
             step = rate / (action.meshferry.fps or rate)
             first = start - step * math.ceil((start - first - _SAME_FRAME) / step)
             last = end + step * math.ceil((last - end - _SAME_FRAME) / step)
-        return float(min(start, first)), float(max(end, last))
+        if max(last - end, start - first) <= _MOST_SAMPLES * step:
+            return float(min(start, first)), float(max(end, last))
     return float(start), float(end)
 
 
@@ -73,15 +77,17 @@ def messages(action: Any, rate: float) -> list[tuple[str, bool]]:
     if (first, last) != (start, end):
         text = f"Animation '{action.name}': exported from frame {first:g} to {last:g}, since keys are outside the "
         return [(f"{text}imported frames {start:g} to {end:g}", False)]
-    is_range_unknown = action.meshferry.source_path and _imported_range(action, rate) is None
-    lost = finding(action, rate) if is_range_unknown else None  # a range that the user set is intended
+    is_range_of_user = not action.meshferry.source_path or not (
+        _imported_range(action, rate) is None or is_imported_range(action, rate)
+    )
+    lost = None if is_range_of_user else finding(action, rate)  # a range that the user set is intended
     return [(str(lost), True)] if lost is not None else []
 
 
 def finding(action: Any, rate: float) -> Finding | None:
     """Return a warning about keys outside the manual range that are not exported."""
     start, end = action.frame_range
-    if not action.use_frame_range or is_imported_range(action, rate):
+    if not action.use_frame_range or exported_range(action, rate) != (start, end):
         return None
     outside = _frames_outside(action)
     if not len(outside):

@@ -179,3 +179,14 @@ def test_unedited_imports_say_nothing(clean_blender, tmp_path, case, capfd):
     assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
     said = capfd.readouterr().out
     assert "outside" not in said and "nothing changed" in said
+
+
+def test_keys_at_absurd_frames_extend_nothing_and_are_named(clean_blender, tmp_path, case, capfd):
+    """A damaged file may have a key at such a frame, and a sample for each frame before it fills the memory."""
+    bpy = clean_blender
+    path, animated = imported(bpy, tmp_path, *case[:2])
+    before = length(path)
+    add_key(animated, 24_000_000)
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert "are outside its Manual Frame Range" in capfd.readouterr().out
+    assert length(path) == pytest.approx(before, abs=1e-3)
