@@ -77,10 +77,10 @@ def messages(action: Any, rate: float) -> list[tuple[str, bool]]:
     if (first, last) != (start, end):
         text = f"Animation '{action.name}': exported from frame {first:g} to {last:g}, since keys are outside the "
         return [(f"{text}imported frames {start:g} to {end:g}", False)]
-    is_range_of_user = not action.meshferry.source_path or not (
-        _imported_range(action, rate) is None or is_imported_range(action, rate)
-    )
-    lost = None if is_range_of_user else finding(action, rate)  # a range that the user set is intended
+    imported = _imported_range(action, rate)
+    if not action.meshferry.source_path or (imported is not None and not _is_same(imported, action.frame_range)):
+        return []  # the user set the range
+    lost = finding(action, rate)
     return [(str(lost), True)] if lost is not None else []
 
 

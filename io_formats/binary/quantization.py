@@ -74,7 +74,7 @@ def dequantise(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDAr
 
 
 def steps_beyond_floats(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDArray[np.uint16] | None:
-    """Return the steps (n, k) if single precision cannot tell some of them apart in their range, otherwise None.
+    """Return the steps (n, k) if single precision cannot distinguish some of them in their range, otherwise None.
 
     Ranges far from zero have less than one float a step: 65,536 steps between 1000 and 1001 are 16,384 floats.
     """
