@@ -52,7 +52,7 @@ class Conversion:
         self.settings = settings
         self._writer = SceneWriter(settings, names)
         settings.clips.one_scene = not several
-        self._from_blender = FromBlender(settings, session, names, self._writer)
+        self._from_blender = FromBlender(settings, session, names, self._writer, self._add_clips)
         self._into_blender = IntoBlender(settings, session, self._writer, on_source)
 
     def run(self, job: ConversionJob) -> Iterator[Outcome]:
@@ -76,18 +76,27 @@ class Conversion:
             yield outcome
             return
         (scene,) = scenes
+        yield from self._add_clips(scene, outcome, job)
+        if not job.is_named:
+            target = of_same_family(target, job.target.suffix, scene.format)
+        if outcome.problem is None:
+            yield from self._writer.write(scene, outcome, job, target)
+        else:
+            yield outcome
+
+    def _add_clips(self, scene: Scene, outcome: Outcome, job: ConversionJob) -> Iterator[Outcome]:
+        """Add the animations of the other files of a job to the scene of the first; yield an outcome for each file.
+
+        Animations that should be renamed and are in none of the files are the problem of ``outcome``.
+        """
         added = [Outcome(source, job.target) for source in job.sources[1:]]
         for other in added:
             other.attempt(lambda other=other: self._adopt(scene, other))  # type: ignore[misc]
         yield from added
         if self.settings.strict and any(other.problem is not None for other in added):
             outcome.problem = ExportError(ANOTHER_FAILED)
-        if not job.is_named:
-            target = of_same_family(target, job.target.suffix, scene.format)
-        if outcome.attempt(self.settings.clips.require_now):
-            yield from self._writer.write(scene, outcome, job, target)
         else:
-            yield outcome
+            outcome.attempt(self.settings.clips.require_now)
 
     def _read(self, outcome: Outcome, content: bytes | None = None) -> Scene:
         with interruption.raising():

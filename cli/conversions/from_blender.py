@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ def _options_for(source: BlenderFormat) -> dict[str, Any]:
     return {} if source.is_blend else {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
 
 
+_AddClips = Callable[["Scene", Outcome, ConversionJob], Iterator[Outcome]]
+"""Adds the animations of the other files of a job to a scene; yields an outcome for each of these files."""
 _COMMON_NAMES = 5
 """Joints whose names, such as "head" and "hip", rigs of many programs share."""
 
@@ -36,11 +38,14 @@ _COMMON_NAMES = 5
 class FromBlender:
     """Open files of Blender's formats and write their content."""
 
-    def __init__(self, settings: Settings, session: BlendSession, names: FileNames, writer: SceneWriter) -> None:
+    def __init__(
+        self, settings: Settings, session: BlendSession, names: FileNames, writer: SceneWriter, add_clips: _AddClips
+    ) -> None:
         self._settings = settings
         self._session = session
         self._names = names
         self._writer = writer
+        self._add_clips = add_clips
         self._part_writer = PartWriter(settings, session, writer)
 
     def run(self, job: ConversionJob, source: BlenderFormat) -> Iterator[Outcome]:
@@ -121,9 +126,10 @@ class FromBlender:
             if not job.is_named:
                 _note_other_format(scenes[0], target, job.target.suffix.lower())
             self._settings.clips.apply(scenes[0], filtered=True)
-            self._settings.clips.require_now()
 
         if outcome.attempt(export):
+            yield from self._add_clips(scenes[0], outcome, job)
+        if outcome.problem is None:
             yield from self._writer.write(scenes[0], outcome, job, target)
         else:
             yield outcome

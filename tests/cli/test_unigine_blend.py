@@ -158,6 +158,24 @@ def test_back_into_one_mesh_with_its_animations(meshferry, blend, tmp_path):
     assert sorted((clip.name, clip.frame_count) for clip in scene_of(target).clips) == [("lift", 4), ("swing", 7)]
 
 
+def test_animations_into_a_mesh_of_another_format(meshferry, tmp_path):
+    model, mesh = tmp_path / "crane.glb", rigs.write_mesh(tmp_path / "crane.mesh", [rigs.make_clip("lift", 3)])
+    assert meshferry("convert", mesh, model).status == 0
+    walk, target = rigs.write_animation(tmp_path / "walk.anim", 9), tmp_path / "out.mesh"
+    into = [target, "--mesh-version", "ms12", "--embedded-animation"]
+    done = meshferry("convert", model, walk, *into, "--rename-clip", "walk=run")
+    assert done.status == 0, done.err
+    clips = {clip.name: clip for clip in scene_of(target).clips}
+    assert clips["run"].frame_count == 9
+    assert round(float(clips["run"].transforms[-1].translation[-1, 2]), 3) == 8
+    target.unlink()
+    stranger = rigs.write_animation(tmp_path / "swim.anim", 5, ("Fin", "Tail"))
+    done = meshferry("convert", "--strict", model, stranger, *into)
+    assert done.status == 1
+    assert "has no bone of 'swim'" in done.err
+    assert not target.exists()
+
+
 def test_several_objects_become_several_files_or_one_joined(meshferry, tmp_path):
     import bpy
 
