@@ -78,12 +78,6 @@ def select_bone(bone: bpy.types.PoseBone, *, chosen: bool) -> None:
     owner.select = chosen
 
 
-def is_bone_selected(bone: bpy.types.PoseBone) -> bool:
-    """Return whether a bone is selected in pose mode."""
-    owner: Any = bone if bpy.app.version >= (5, 0, 0) else bone.bone
-    return bool(owner.select)
-
-
 def show_bone(bone: bpy.types.PoseBone) -> None:
     """Show a bone in pose mode if it is hidden; from 5.0 on this is stored in the pose bone."""
     owner: Any = bone if bpy.app.version >= (5, 0, 0) else bone.bone

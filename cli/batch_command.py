@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from ..io_formats.core.errors import MeshferryError, MissingLibraryError
-from . import environment
+from ..io_formats.core.errors import MeshferryError
 from .batch.sources import choice
 from .batch.tasks import REPORT_FILE, STATE_FOLDER
 from .batch.workers.messages import TIME_LIMIT
@@ -174,7 +173,6 @@ def _add_machine_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Run a batch; return 1 if any file failed."""
     started = time.monotonic()
-    _require_rich()
     _require_consistent(arguments)
     if arguments.plan is not None:
         from .batch.remote import shard  # only machines of a cluster or farm load it
@@ -230,11 +228,6 @@ def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list
         jobs = min(jobs, len(arguments.paths))
     loads_blender = isinstance(known_kind(arguments.to)[1], BlenderFormat)
     return started_early(min(jobs, _MOST_EARLY), threads_for(jobs), loads_blender=loads_blender)
-
-
-def _require_rich() -> None:
-    if "rich" in environment.missing_libraries():
-        raise MissingLibraryError("Batches need the library rich for their progress display")
 
 
 def _page(text: str) -> Path | None:

@@ -14,8 +14,8 @@ import tomllib
 from pathlib import Path
 from typing import NoReturn
 
-LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf", "llsd": "llsd", "rich": "rich"}
-"""Modules that Meshferry imports -> their names in pip."""
+LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf", "llsd": "llsd"}
+"""Modules that Meshferry needs -> their names in pip."""
 
 
 def version() -> str:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from ..io_formats import registry
 from ..io_formats.api import format_of
-from ..io_formats.core.errors import FormatError
-from ..io_formats.disk.atomic_write import refusal
+from ..io_formats.core.errors import FormatError, refusal
 from ..io_formats.disk.special_files import is_link, special_kind
 from ..io_formats.registry import Format
 from . import interruption

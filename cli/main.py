@@ -16,7 +16,6 @@ from ..io_formats.core.errors import MeshferryError
 from . import environment, interruption
 from .batch import options_file
 from .reporting import Reporter, make_streams_safe, printable
-from .start import run  # noqa: F401 (scripts of older installations call it here)
 
 COMMANDS = ("inspect", "convert", "batch", "check", "formats")
 

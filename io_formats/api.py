@@ -1,4 +1,4 @@
-"""Conversion between files on disk, documents and scenes; apart from ``disk``, only this module opens files."""
+"""Conversion between files on disk, documents and scenes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .core.format import Format
 from .core.import_choices import adopt_choices, store_choices, with_import_choices
 from .core.options import resolve
 from .core.output_file import OutputFile
-from .disk.atomic_write import refusal, replace_file
+from .disk.atomic_write import replace_file
 from .disk.file_names import distinct_file_names, file_name
 from .disk.file_sets import write_outputs
-from .disk.special_files import read_special, special_kind
+from .disk.special_files import read_bytes, special_kind
 
 if TYPE_CHECKING:
     from .core.projects import Projects
@@ -57,19 +57,6 @@ class LoadedFile:
     format: Format
     document: Any
     data: bytes
-
-
-def read_bytes(path: str | Path) -> bytes:
-    """Return a file's content; errors of the operating system become one clear error.
-
-    FIFOs and devices are read too, see :func:`.special_files.read_special`.
-    """
-    try:
-        return read_special(path) if special_kind(path) else Path(path).read_bytes()
-    except FormatError:
-        raise
-    except (OSError, ValueError) as problem:  # ValueError: a path that the operating system rejects
-        raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(path)) from None
 
 
 def format_of(path: str | Path) -> Format | None:

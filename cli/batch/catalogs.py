@@ -13,8 +13,8 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...io_formats.core.errors import MeshferryError
-from ...io_formats.disk.atomic_write import refusal, replace_file
+from ...io_formats.core.errors import MeshferryError, refusal
+from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.special_files import open_regular
 
 FILE = "blender_assets.cats.txt"

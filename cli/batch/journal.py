@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ...io_formats.core.errors import MeshferryError
-from ...io_formats.disk.atomic_write import refusal
+from ...io_formats.core.errors import MeshferryError, refusal
 from ...io_formats.disk.special_files import open_regular
 from .. import environment
 from .tasks import Result, Status, Task

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...io_formats.core.errors import MeshferryError
-from ...io_formats.disk.atomic_write import refusal
+from ...io_formats.core.errors import MeshferryError, refusal
 from ...io_formats.disk.file_names import NameRules, rules_of
 from .. import inputs
 from ..conversions.convert_plan import renamed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -45,8 +46,9 @@ class Progress:
 
     def __enter__(self) -> Self:
         if not self.reporter.quiet and _is_terminal(sys.stderr):
-            self._bar = _bar()
-            self._bar.start()
+            with contextlib.suppress(ImportError):  # without rich there are lines instead
+                self._bar = _bar()
+                self._bar.start()
         return self
 
     def __exit__(self, *_problem: object) -> None:

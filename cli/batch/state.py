@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
-from ...io_formats.core.errors import ExportError, MeshferryError
+from ...io_formats.core.errors import ExportError, MeshferryError, refusal
 from ...io_formats.disk import locks
-from ...io_formats.disk.atomic_write import refusal, remove_file, replace_file
+from ...io_formats.disk.atomic_write import remove_file, replace_file
 from ...io_formats.disk.special_files import is_link, special_kind
 from . import journal
 from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...io_formats import api, registry
-from ...io_formats.core.errors import FormatError, MeshferryError
-from ...io_formats.disk.atomic_write import DEVICE_NAME, refusal
+from ...io_formats.core.errors import FormatError, MeshferryError, refusal
+from ...io_formats.disk.atomic_write import DEVICE_NAME
 from ...io_formats.disk.file_names import PathTable, is_device
 from ...io_formats.registry import Format
 from .. import inputs

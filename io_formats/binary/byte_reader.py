@@ -14,9 +14,7 @@ import numpy.typing as npt
 
 from ..core.errors import FormatError
 
-_SCALARS = {
-    name: struct.Struct("<" + code) for name, code in zip(("i8", "u8", "i16", "i32", "i64"), "bBhiq", strict=True)
-}
+_SCALARS = {name: struct.Struct("<" + code) for name, code in zip(("u8", "i16", "i32", "i64"), "Bhiq", strict=True)}
 
 
 class ByteStream:
@@ -72,9 +70,6 @@ class ByteStream:
         start = self.skip(unpacker.size, what)
         value: int = unpacker.unpack_from(self.data, start)[0]
         return value
-
-    def i8(self, what: str) -> int:
-        return self._scalar("i8", what)
 
     def u8(self, what: str) -> int:
         return self._scalar("u8", what)

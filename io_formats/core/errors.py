@@ -80,3 +80,8 @@ class ExportError(MeshferryError):
     def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
         super().__init__(message)
         self.findings = tuple(findings)
+
+
+def refusal(problem: Exception) -> str:
+    """Return the error text of the operating system."""
+    return getattr(problem, "strerror", None) or str(problem)

@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..core.errors import ExportError
+from ..core.errors import ExportError, refusal
 from .file_names import is_device
+from .locks import lock
 
 DEVICE_NAME = "Windows reserves this name for a device; choose another name"
 _PAUSES = (0.1, 0.3, 0.6)
@@ -171,8 +172,6 @@ def temporary_prefix(place: Path, suffix: str = "") -> str:
 
 def temporary_file(place: Path) -> tuple[int, str]:
     """Create and lock a temporary file beside ``place``, with the extension .part; return handle and name."""
-    from .locks import lock  # here, since `locks` imports this module
-
     handle, name = tempfile.mkstemp(prefix=temporary_prefix(place), suffix=".part", dir=place.parent)
     if sys.platform != "win32":  # Windows protects open files from removal anyway
         lock(handle)
@@ -210,8 +209,3 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise ExportError(f"{folder}: the folder cannot be made: {refusal(problem)}") from None
-
-
-def refusal(problem: Exception) -> str:
-    """Return the error text of the operating system."""
-    return getattr(problem, "strerror", None) or str(problem)

@@ -25,14 +25,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import ExportError
+from ..core.errors import ExportError, refusal
 from ..core.output_file import OutputFile
 from .atomic_write import (
     OWN_MARK,
     OWN_TEMPORARY,
     copy_mode,
     real_place,
-    refusal,
     remove_file,
     remove_folder,
     rename_over,

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from .atomic_write import remove_file
 from .special_files import open_regular
 
 _RETRIES = 100
@@ -67,5 +66,5 @@ def remove(path: Path, held: IO[bytes]) -> None:
     if sys.platform == "win32":
         held.close()  # Windows cannot remove an open file
     with contextlib.suppress(OSError):
-        remove_file(path)
+        path.unlink()
     held.close()

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..core.errors import FormatError, MeshferryError
-from .atomic_write import refusal
+from ..core.errors import FormatError, MeshferryError, refusal
 from .special_files import JUNCTION, open_regular
 
 MOST_FILES = 2_000_000

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from ..core.errors import FormatError
+from ..core.errors import FormatError, refusal
 
 SIZE_LIMIT = 256 * 2**20
 """Maximum number of bytes read from a FIFO or device."""
@@ -81,6 +81,19 @@ def open_regular(
         os.close(handle)
         raise OSError(errno.EINVAL, "This is not a regular file", str(path))
     return handle
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return a file's content; errors of the operating system become one clear error.
+
+    FIFOs and devices are read too, see :func:`read_special`.
+    """
+    try:
+        return read_special(path) if special_kind(path) else Path(path).read_bytes()
+    except FormatError:
+        raise
+    except (OSError, ValueError) as problem:  # ValueError: a path that the operating system rejects
+        raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(path)) from None
 
 
 def read_special(path: str | os.PathLike[str]) -> bytes:

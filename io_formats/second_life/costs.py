@@ -126,15 +126,6 @@ def animesh_triangle_weight(triangles: float) -> float:
     return _ANIMESH_THOUSAND * triangles / 1000
 
 
-def animesh_weight(triangles: Iterable[float], others: Iterable[float] = ()) -> float:
-    """Return the download weight of a whole animated object.
-
-    ``triangles`` are the charged triangle counts of its rigged parts, ``others`` the download weights of parts that are
-    not rigged.
-    """
-    return ANIMESH_BASE + sum(map(animesh_triangle_weight, triangles)) + sum(others)
-
-
 def server_weight(prims: int, scripts: int = 0) -> float:
     """Return the server weight of a linkset (section 11.3) with these numbers of objects and scripts."""
     return min(_PRIM * prims + _SCRIPT * max(scripts - 1, 0), float(prims))

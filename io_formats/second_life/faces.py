@@ -48,8 +48,6 @@ class FaceArrays:
     """(T, 3) int32 into the V vertices, counter-clockwise, with three different corners."""
     points: IntArray
     """(V,) int32: the point in ``Mesh.points`` of each vertex."""
-    source_triangles: Places
-    """(T,): index of each triangle in the mesh."""
     joint_indices: IntArray | None = None
     """(V, 4) int32 into the joints of the scene's skeleton, the strongest first; None if the mesh has no weights."""
     joint_weights: FloatArray | None = None
@@ -74,7 +72,6 @@ def empty_face(slot: int, part: int, material: str) -> FaceArrays:
         None,
         np.empty((0, 3), np.int32),
         np.empty(0, np.int32),
-        np.empty(0, np.intp),
     )
 
 
@@ -101,7 +98,6 @@ def faces_of(
         NaN or infinite points or UVs.
     """
     mesh = replace(mesh, tangent=None, uvs=mesh.uvs[:1], colors=[], custom=[], shape_keys=[])
-    source = _sound_triangles(mesh)
     mesh, dropped = drop_repeated_corners(mesh)
     if dropped:
         warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
@@ -120,14 +116,8 @@ def faces_of(
             warn(f"{owner} has more than {MOST_VERTICES:,} vertices; split into {len(parts)} faces")
         for part, triangles in enumerate(parts):
             corners = found.corner_vertex.reshape(-1, 3)[chosen[triangles]]
-            faces.append(vertices.face(number, part, material, surface, corners, source[chosen[triangles]]))
+            faces.append(vertices.face(number, part, material, surface, corners))
     return faces
-
-
-def _sound_triangles(mesh: Mesh) -> Places:
-    """Return the indices of triangles with three different corners."""
-    a, b, c = mesh.corner_point.reshape(-1, 3).T
-    return np.flatnonzero((a != b) & (b != c) & (c != a))
 
 
 def _refuse_nonfinite(mesh: Mesh, name: str) -> None:
@@ -184,9 +174,7 @@ class _Vertices:
             warn(f"{number} no direction; computed from the triangles")
         return unit(normals)
 
-    def face(
-        self, slot: int, part: int, material: str, surface: Surface | None, corners: IntArray, source: Places
-    ) -> FaceArrays:
+    def face(self, slot: int, part: int, material: str, surface: Surface | None, corners: IntArray) -> FaceArrays:
         """Return the face of the given triangles, (T, 3) into the mesh's vertices."""
         mesh = self.mesh
         used = pool(np.ascontiguousarray(corners).reshape(-1))
@@ -204,7 +192,6 @@ class _Vertices:
             self.uvs[chosen] if self.uvs is not None and holds_uvs else None,
             index.reshape(-1, 3),
             points,
-            source,
             surface=surface,
             uv_steps=None if self.uv_steps is None else self.uv_steps[chosen],
         )

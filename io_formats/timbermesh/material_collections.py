@@ -15,8 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import FormatError
-from ..disk.atomic_write import refusal
+from ..core.errors import FormatError, refusal
 from .game_folder import find_archive
 
 Collections = dict[str, tuple[str, ...]]

@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from ....blender_data.importing.import_options import MATERIAL_LIBRARY
-from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.errors import MeshferryError, refusal
 from ....io_formats.core.messages import counted
-from ....io_formats.disk.atomic_write import refusal, replace_file
+from ....io_formats.disk.atomic_write import replace_file
 from ...conversions import blender_formats
 from ...reporting import Reporter
 from ..plan import Plan, connect, insert_tasks, new_plan, set_head, to_sql

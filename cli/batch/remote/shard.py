@@ -23,10 +23,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from ....io_formats.core.errors import MeshferryError, MissingLibraryError
+from ....io_formats.core.errors import MeshferryError, MissingLibraryError, refusal
 from ....io_formats.core.messages import counted
 from ....io_formats.disk import locks
-from ....io_formats.disk.atomic_write import refusal
 from ... import environment
 from ...conversions.conversion_arguments import given_conversion
 from ...conversions.convert_plan import output_folder

@@ -17,9 +17,9 @@ from pathlib import Path
 from string import Template
 from urllib.parse import quote
 
-from ....io_formats.core.errors import ExportError
+from ....io_formats.core.errors import ExportError, refusal
 from ....io_formats.core.messages import counted
-from ....io_formats.disk.atomic_write import make_folder, refusal, remove_file, replace_file
+from ....io_formats.disk.atomic_write import make_folder, remove_file, replace_file
 from ....io_formats.disk.special_files import open_regular
 from ...reporting import printable
 from ..progress import time_text

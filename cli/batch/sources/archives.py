@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from ....io_formats import api
-from ....io_formats.core.errors import FormatError
-from ....io_formats.disk.atomic_write import refusal
+from ....io_formats.core.errors import FormatError, refusal
 from ...reporting import shortened
 
 EXTENSIONS = (".oar", ".iar")

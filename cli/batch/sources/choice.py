@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import cast
 
-from ....io_formats.core.errors import FormatError, MeshferryError
-from ....io_formats.disk.atomic_write import refusal
+from ....io_formats.core.errors import FormatError, MeshferryError, refusal
 from ....io_formats.disk.special_files import read_special, special_kind
 from ... import interruption
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ....io_formats import api
-from ....io_formats.core.errors import FormatError, MeshferryError
+from ....io_formats.core.errors import FormatError, MeshferryError, refusal
 from ....io_formats.core.projects import Projects
-from ....io_formats.disk.atomic_write import refusal
 from ....io_formats.disk.file_names import PathTable
 from ...conversions import blender_formats
 from ...conversions.blend_files import BlendSession

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.errors import MeshferryError, refusal
 from ....io_formats.disk import locks
-from ....io_formats.disk.atomic_write import refusal, remove_folder
+from ....io_formats.disk.atomic_write import remove_folder
 from ... import convert
 from ...reporting import one_line
 from . import messages

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...api import read_bytes
 from ...binary.quantization import linear_to_srgb
 from ...core.errors import FormatError
 from ...core.messages import listed
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
+from ...disk.special_files import read_bytes
 from ...geometry.quaternions import matrices_to_quaternions
 from ..mesh.asset_builder import BuiltAsset
 from ..mesh.document import Asset

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...core.errors import FormatError
-from ...disk.atomic_write import refusal
+from ...core.errors import FormatError, refusal
 from ...disk.rooted_files import RootedFiles, is_inside, is_network_path, leads_to_network
 from .metas import parse_json
 

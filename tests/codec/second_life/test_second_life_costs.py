@@ -101,11 +101,6 @@ def test_coarser_levels_of_animated_objects_are_free_up_to_half() -> None:
     assert costs.animesh_triangles(sizes) == 10 + 3 * 36
 
 
-def test_an_animated_object() -> None:
-    assert costs.animesh_weight([]) == 15
-    assert costs.animesh_weight([2000, 1000], [0.25]) == 15 + 4.5 + 0.25
-
-
 @pytest.mark.parametrize(
     ("prims", "scripts", "wanted"), [(1, 0, 0.5), (4, 0, 2), (4, 1, 2), (4, 3, 2.5), (4, 100, 4), (0, 0, 0)]
 )
