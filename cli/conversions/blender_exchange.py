@@ -7,7 +7,7 @@ import math
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...io_formats.core.messages import counted
 from ...io_formats.core.output_file import OutputFile
 from .blend_files import BlendSession, require_readable
 from .blender_formats import BlenderFormat
-from .face_counts import stored_faces, written_faces
+from .face_counts import stored_faces
 from .usd_rate import frames_per_second
 
 _NEAR_A_RATE = 1e-2
@@ -39,14 +39,11 @@ _HIGHEST_EXPONENT = 4
 
 @dataclass
 class Written:
-    """The files that Blender's exporter wrote, and what they lack."""
+    """The files that Blender's exporter wrote, and its warnings."""
 
     outputs: list[OutputFile]
     """The files; the chosen one is the last."""
     notices: list[str]
-    lost: list[str] = field(default_factory=list)
-    missing_faces: int = 0
-    """Number of faces (or triangles) of the objects that are missing according to the header of the chosen file."""
 
 
 def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
@@ -114,13 +111,9 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any,
     if stored is not None:
         read = blender_addon_export.count_faces(session.use_bpy().context, kept, triangulated=known.is_triangulated)
         if read < stored:
-            what = _share(stored - read, stored, known)
+            what = f"{stored - read:,} of {counted(stored, known.face_label)}"
             lost.append(f"{what} left out by Blender's importer: not valid, or with the same vertices as another")
     return collection, lost
-
-
-def _share(part: int, total: int, known: BlenderFormat) -> str:
-    return f"{part:,} of {counted(total, 'triangle' if known.is_triangulated else 'face')}"
 
 
 def _rate_of(scene: Any) -> float:
@@ -210,7 +203,6 @@ def write_objects(
             stack.enter_context(blender_addon_export.own_image_files(Path(images), target.stem))
         if known.drops_duplicates:
             stack.enter_context(duplicate_faces.separated(objects))
-        shown = blender_addon_export.count_faces(context, objects, triangulated=known.is_triangulated)
         try:
             notices += _run(session, known.exporters, {**known.writing, **more}, chosen)
         except RuntimeError as problem:
@@ -219,13 +211,7 @@ def write_objects(
             raise ExportError("Blender cannot write it: it made no file")
         if exponent:
             chosen.write_bytes(_with_exponent(chosen.read_bytes(), -exponent))
-        written = Written(_outputs(Path(folder), chosen), notices)
-        stored = written_faces(chosen)
-    if stored is not None:
-        written.missing_faces = max(0, shown - stored)
-        if written.missing_faces:
-            written.lost.append(f"{_share(written.missing_faces, shown, known)} not carried over by Blender's exporter")
-    return written
+        return Written(_outputs(Path(folder), chosen), notices)
 
 
 def _animation_arguments(context: Any, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:

@@ -47,6 +47,8 @@ class BlenderFormat:
     """Name of the exporters' argument for exporting every action instead of the active one."""
     drops_duplicates: bool = False
     """Whether its exporters or importers delete faces that share all their vertices with another face."""
+    left_out: frozenset[str] = frozenset()
+    """Types of objects whose surfaces exporters do not write."""
     is_triangulated: bool = False
     """Whether exporters cut faces into triangles."""
     has_pairs: bool = False
@@ -86,6 +88,11 @@ class BlenderFormat:
             if earlier:
                 held[name] = earlier[0]
         return replace(self.capabilities, **held)
+
+    @property
+    def face_label(self) -> str:
+        """Name of the faces in a file, in the singular."""
+        return "triangle" if self.is_triangulated else "face"
 
     @property
     def is_blend(self) -> bool:
@@ -199,6 +206,7 @@ GLB = BlenderFormat(
     writing={**_WRITE_GLTF, "export_format": "GLB"},
     animation="export_animations",
     drops_duplicates=True,
+    left_out=frozenset({"META"}),
     is_triangulated=True,
     keeps_still_clips=True,
     holds_times=True,
@@ -249,6 +257,7 @@ FBX = BlenderFormat(
         "embed_textures": True,
     },
     drops_duplicates=True,
+    left_out=frozenset({"META"}),
     animation="bake_anim",
     every_action="bake_anim_use_all_actions",
 )
@@ -297,6 +306,7 @@ USD = BlenderFormat(
     reading=_READ_USD,
     writing=_WRITE_USD,
     animation="export_animation",
+    left_out=frozenset({"CURVE", "SURFACE"}),  # written as curves and NURBS patches
     has_pairs=True,
     times_are_frames=True,
     drops_held_poses=True,

@@ -1,6 +1,7 @@
 """Face counts read from the headers of files, without decoding their geometry.
 
-Comparing this with the open file shows faces that Blender's exporters or importers drop without a message.
+Comparing this with the imported objects shows faces that Blender's importers drop without a message. Only their
+importers are checked: Blender's exporters drop the surfaces of known types of objects (see ``BlenderFormat.left_out``).
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from . import fbx_faces
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6
 """Primitive modes of glTF that have faces."""
 _HEADER_BYTES = 1 << 16
-_USD = (".usd", ".usda", ".usdc", ".usdz")
 
 
 def stored_faces(path: Path) -> int | None:
     """Return the number of faces in a .glb, .gltf, .fbx, .ply or .obj file. None for other files and damaged ones.
 
-    Faces of a mesh that several objects use count once for each object.
+    Faces of a mesh that several objects use count once for each object. USD files are not counted: their importer
+    leaves out invisible and instanced objects intentionally.
 
     Raises
     ------
@@ -44,27 +45,6 @@ def stored_faces(path: Path) -> int | None:
     except (ValueError, LookupError, TypeError, AttributeError):
         pass  # Blender's importer reports the damage
     return None
-
-
-def written_faces(path: Path) -> int | None:
-    """Return the number of faces in a file that Blender has just written; unlike :func:`stored_faces`, also of USD.
-
-    Other USD files are not counted, since importers intentionally leave out invisible and instanced objects. None if
-    this Blender lacks the USD library, which official builds include.
-    """
-    if path.suffix.lower() not in _USD:
-        return stored_faces(path)
-    try:
-        from pxr import Usd, UsdGeom  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return None
-    try:
-        stage = Usd.Stage.Open(str(path))  # Keep a reference: its objects become invalid without it.
-    except RuntimeError:
-        return None
-    counts = [UsdGeom.Mesh(prim).GetFaceVertexCountsAttr() for prim in stage.Traverse() if prim.IsA(UsdGeom.Mesh)]
-    first = Usd.TimeCode.EarliestTime()
-    return sum(len(count.Get(first)) for count in counts if count.HasValue())
 
 
 def _glb_json(path: Path) -> Any:

@@ -130,13 +130,30 @@ class PartWriter:
             self._report_sharp_edges(objects, outcome)
         if target.drops_held_poses or (target.drops_held_objects and len(clips) < 2):
             self._report_held_poses(objects, outcome, target)
+        if target.left_out:
+            self._report_left_out(objects, outcome, target)
         if self._settings.dry_run:
             return
         written = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
-        if written.missing_faces:
-            outcome.facts = {**(outcome.facts or {}), "missing_faces": written.missing_faces}
-        outcome.tell([*outcome.warnings, *written.lost, *written.notices], written.lost, strict=self._settings.strict)
+        outcome.tell([*outcome.warnings, *written.notices], [], strict=self._settings.strict)
         self._writer.put(outcome, job, written.outputs)
+
+    def _report_left_out(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
+        """Report objects whose surfaces Blender's exporter does not write."""
+        from ...blender_data.exporting.blender_addon_export import count_faces
+
+        context = self._session.use_bpy().context
+        counts = {
+            thing.name: count_faces(context, [thing], triangulated=target.is_triangulated)
+            for thing in objects
+            if thing.type in target.left_out
+        }
+        missing = sum(counts.values())
+        if missing:
+            outcome.facts = {**(outcome.facts or {}), "missing_faces": missing}
+            names = listed([name for name, count in counts.items() if count])
+            lost = f"{counted(missing, target.face_label)} not carried over by Blender's exporter: {names}"
+            outcome.tell([*outcome.warnings, lost], [lost], strict=self._settings.strict)
 
     def _report_sharp_edges(self, objects: list[Any], outcome: Outcome) -> None:
         """Report objects whose sharp edges become smooth, since the file has one normal for each vertex."""

@@ -1,7 +1,7 @@
 """The frame rate of USD files.
 
-Blender's importer uses times as frames and ignores their rate, and its Python has no USD library. So the layer's
-metadata is read here: ``timeCodesPerSecond``, or else ``framesPerSecond``, or else 24.
+Blender's importer uses times as frames and ignores their rate, and not every build of Blender has the Python library
+of USD. So the layer's metadata is read here: ``timeCodesPerSecond``, or else ``framesPerSecond``, or else 24.
 
 A layer is text, which starts with ``#usda``, or binary ("crate"), which starts with ``PXR-USDC``: a table of named
 sections at an offset stored at byte 16; TOKENS are names, FIELDS pairs of a name and a value. An archive (.usdz) is a

@@ -1,6 +1,5 @@
 """Faces with the same vertices as others, which ``Mesh.validate`` deletes in Blender's exporters and importers."""
 
-import contextlib
 import json
 import re
 import struct
@@ -89,40 +88,54 @@ def test_two_sided_triangles_are_written_and_read_back(meshferry, tmp_path, kind
     assert found == wanted
 
 
-def test_faces_that_the_exporter_drops_are_reported(meshferry, tmp_path, monkeypatch):
-    """With what keeps them taken away."""
-    from meshferry.blender_data.exporting import duplicate_faces
-
-    monkeypatch.setattr(duplicate_faces, "separated", lambda _objects: contextlib.nullcontext())
-    source = write_leaf(tmp_path / "leaf.mesh")
-    (entry,) = meshferry("convert", "--json", source, tmp_path / "leaf.glb").entries
-    assert entry["facts"]["missing_faces"] == 3
-    assert "3 of 5 triangles not carried over by Blender's exporter" in entry["warnings"]
-    assert "Mesh leaf is not valid, and may be exported wrongly" in entry["warnings"]
-    strict = meshferry("convert", "--strict", source, tmp_path / "strict.glb")
-    assert strict.status == 1 and not (tmp_path / "strict.glb").exists()
-
-
-@pytest.mark.parametrize("kind", ["fbx", "usda", "usdc", "usdz"])
-def test_missing_faces_are_reported(meshferry, tmp_path, monkeypatch, kind):
-    """With an exporter that drops all but one of the faces with the same vertices."""
+def save_shapes(path):
+    """Save a metaball, a curve with a tube around it, one without, and a triangle."""
     import bpy
-    from meshferry.blender_data.exporting import duplicate_faces
-    from meshferry.cli.conversions import blender_exchange
+    from meshferry.cli.conversions.blend_files import BlendSession
 
-    def export(*arguments):
-        for mesh in bpy.data.meshes:
-            mesh.validate()
-        return run(*arguments)
+    with BlendSession() as session:
+        session.start_empty()
+        ball = bpy.data.metaballs.new("Ball")
+        ball.elements.new()
+        curves = [bpy.data.curves.new(name, "CURVE") for name in ("Tube", "Line")]
+        for curve in curves:
+            curve.splines.new("POLY").points.add(1)
+            curve.splines[0].points[1].co = (1, 0, 0, 1)
+        curves[0].bevel_depth = 0.1
+        mesh = bpy.data.meshes.new("Flat")
+        mesh.from_pydata(POINTS[:3], [], LEAF[:1])
+        for data in (ball, *curves, mesh):
+            bpy.context.scene.collection.objects.link(bpy.data.objects.new(data.name, data))
+        session.save(path, compress=False)
+    return path
 
-    if kind != "fbx":
-        pytest.importorskip("pxr", reason="this Blender lacks the Python library of USD")
-    run = blender_exchange._run
-    monkeypatch.setattr(blender_exchange, "_run", export)
-    monkeypatch.setattr(duplicate_faces, "separated", lambda _objects: contextlib.nullcontext())
-    (entry,) = meshferry("convert", "--json", write_leaf(tmp_path / "leaf.mesh"), tmp_path / f"leaf.{kind}").entries
-    assert entry["facts"]["missing_faces"] == 3
-    assert "3 of 5 faces not carried over by Blender's exporter" in entry["warnings"]
+
+@pytest.mark.parametrize(
+    ("kind", "left_out"),
+    [("glb", "Ball"), ("gltf", "Ball"), ("fbx", "Ball"), ("obj", ""), ("ply", ""), ("usd", "Tube"), ("usdz", "Tube")],
+)
+def test_surfaces_that_the_exporter_leaves_out_are_reported(meshferry, tmp_path, kind, left_out):
+    import bpy
+
+    if kind.startswith("usd") and "usd_export" not in dir(bpy.ops.wm):
+        pytest.skip("this Blender is built without USD")
+    source = save_shapes(tmp_path / "shapes.blend")
+    for more in (("--dry-run",), ()):
+        (entry,) = meshferry("convert", "--json", *more, source, tmp_path / f"shapes.{kind}").entries
+        reports = [text for text in entry["warnings"] if "Blender's exporter" in text]
+        missing = entry["facts"].get("missing_faces", 0)
+        faces = "triangles" if kind in {"glb", "gltf"} else "faces"
+        assert reports == ([f"{missing} {faces} not carried over by Blender's exporter: '{left_out}'"] * bool(left_out))
+        assert (missing > 0) == bool(left_out)
+    strict = meshferry("convert", "--strict", source, tmp_path / f"strict.{kind}")
+    assert ("Blender's exporter" in strict.err) == bool(left_out)
+    assert not (left_out and (tmp_path / f"strict.{kind}").exists())
+    assert meshferry("convert", tmp_path / f"shapes.{kind}", tmp_path / "back.blend").status == 0
+    assert open_meshes(tmp_path / "back.blend")
+    found = {obj.name for obj in bpy.data.objects if obj.type == "MESH" and obj.data.polygons}
+    assert kind == "ply" or found & {"Ball", "Tube", "Flat"} == {"Ball", "Tube", "Flat"} - {
+        left_out
+    }  # PLY has no names
 
 
 def test_faces_that_the_importer_drops_are_reported(meshferry, tmp_path):
