@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -202,6 +202,7 @@ def encode_part(
     target: Format,
     options: Mapping[str, Any] | None = None,
     *,
+    given: Container[str] | None = None,
     path: str | Path | None = None,
     ignore_errors: bool = False,
 ) -> EncodedFile:
@@ -210,8 +211,10 @@ def encode_part(
     Parameters
     ----------
     options:
-        Values of the format's ``export_options``. The default is the value with which the scene's objects were
-        imported, or else that of the option.
+        Values of the format's ``export_options``.
+    given:
+        Names of the options whose values apply to all objects; default: all of ``options``. The others have the value
+        with which the scene's objects were imported, if it is known.
     path:
         Path of the file, from which the names of a set of files are derived; default: the scene's name.
 
@@ -222,13 +225,14 @@ def encode_part(
         (``Scene.as_imported``), this is a warning.
     """
     with _quiet_numpy():
-        return _encode_part(scene, target, options or {}, Path(path) if path is not None else None, ignore_errors)
+        values = options or {}
+        options = with_import_choices(scene, target.export_options, values, values if given is None else given)
+        return _encode_part(scene, target, options, Path(path) if path is not None else None, ignore_errors)
 
 
 def _encode_part(
-    scene: Scene, target: Format, given: Mapping[str, Any], place: Path | None, ignore_errors: bool
+    scene: Scene, target: Format, options: Mapping[str, Any], place: Path | None, ignore_errors: bool
 ) -> EncodedFile:
-    options = with_import_choices(scene, target.export_options, given, given)
     ignore_errors = ignore_errors or scene.as_imported
     findings = target.check_scene(scene)
     _refuse_errors(findings, ignore_errors=ignore_errors)

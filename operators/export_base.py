@@ -21,7 +21,6 @@ from ..io_formats.api import EncodedFile, encode_part, file_names, files_of, wri
 from ..io_formats.core.capabilities import losses
 from ..io_formats.core.errors import ExportError
 from ..io_formats.core.findings import Finding, warning
-from ..io_formats.core.import_choices import with_import_choices
 from ..io_formats.core.messages import counted
 from ..io_formats.core.option_rules import embeds_animation
 from ..io_formats.core.output_file import OutputFile
@@ -275,8 +274,8 @@ def encode_steps(
     MeshferryError
         The format cannot hold the scene, or files would be replaced without permission.
     """
-    options = with_import_choices(scene, target.export_options, values_for(target.export_options, values), given)
-    encoded = yield from without_bpy("Encoding", encode_part, scene, target, options, path=path)
+    options = values_for(target.export_options, values)
+    encoded = yield from without_bpy("Encoding", encode_part, scene, target, options, given=given, path=path)
     if not use_replace and not os.path.exists(path):
         refuse_others(path, encoded.outputs)
     return encoded
