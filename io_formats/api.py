@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = [
     "EncodedFile",
     "LoadedFile",
+    "SceneFiles",
+    "check_part",
     "encode_part",
     "encode_scene",
     "file_name",
@@ -40,6 +42,7 @@ __all__ = [
     "read_scene",
     "replace_file",
     "scene_name",
+    "split",
     "writable_name",
     "write_outputs",
     "write_scene",
@@ -180,6 +183,41 @@ def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = N
     return parts
 
 
+@dataclass(frozen=True)
+class SceneFiles:
+    """The files that a scene becomes, and the texts about the whole scene."""
+
+    parts: list[Scene]
+    """A scene for each file, without the texts of the whole."""
+    losses: list[str]
+    findings: list[Finding]
+    """The warnings among ``losses`` that name objects to select or offer a fix."""
+    notes: list[str]
+    """Texts about generated data such as missing levels of detail; no action is needed."""
+
+
+def split(scene: Scene, target: Format, options: Mapping[str, Any] | None = None) -> SceneFiles:
+    """Change a scene to what a format can hold, and split it into its files like :func:`files_of`.
+
+    Raises
+    ------
+    ExportError
+        The scene has nothing that such a file can hold.
+    """
+    from .passes.flatten import fit  # slow to import
+
+    can = target.capabilities
+    if not can.meshes:
+        scene.nodes = []  # converting to an animation does not count as losing the mesh
+    lost = losses(scene, can)
+    fit(scene, can, registry.by_name(scene.format).capabilities if scene.format else None)
+    parts = files_of(scene, target, options)
+    lost += [text for text in scene.warnings if text not in scene.notes]
+    for part in parts:
+        part.warnings = []  # a new list, since parts may share that of the scene
+    return SceneFiles(parts, lost, scene.findings, list(scene.notes))
+
+
 def _quiet_numpy() -> AbstractContextManager[object]:
     """Let values overflow without NumPy's warnings, which name no file: writers test the values that they write."""
     import numpy as np  # slow to import
@@ -225,30 +263,38 @@ def encode_part(
         (``Scene.as_imported``), this is a warning.
     """
     with _quiet_numpy():
-        values = options or {}
-        options = with_import_choices(scene, target.export_options, values, values if given is None else given)
-        return _encode_part(scene, target, options, Path(path) if path is not None else None, ignore_errors)
+        ignore_errors = ignore_errors or scene.as_imported
+        findings = target.check_scene(scene)
+        _refuse_errors(findings, ignore_errors=ignore_errors)
+        scene = replace(scene, notes=[])
+        document, checked = check_part(scene, target, options, given=given, path=path)
+        findings += checked
+        _refuse_errors(findings, ignore_errors=ignore_errors)
+        broken = errors_of(findings)
+        lost = list(dict.fromkeys(scene.warnings))
+        said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
+        name = scene_name(Path(path)) if path is not None else file_name(scene.name)
+        outputs = target.write_files(document, name)
+        notes = [*scene.notes, *(output.note for output in outputs if output.note)]
+        return EncodedFile(scene, outputs, list(dict.fromkeys(said)), lost, notes)
 
 
-def _encode_part(
-    scene: Scene, target: Format, options: Mapping[str, Any], place: Path | None, ignore_errors: bool
-) -> EncodedFile:
-    ignore_errors = ignore_errors or scene.as_imported
-    findings = target.check_scene(scene)
-    _refuse_errors(findings, ignore_errors=ignore_errors)
-    scene = replace(scene, notes=[])
-    document = target.from_scene(scene, options)
-    is_same_format = scene.format == target.name
+def check_part(
+    scene: Scene,
+    target: Format,
+    options: Mapping[str, Any] | None = None,
+    *,
+    given: Container[str] | None = None,
+    path: str | Path | None = None,
+) -> tuple[Any, list[Finding]]:
+    """Return the document of one of the scenes of :func:`split`, and what is wrong with it; see :func:`encode_part`."""
+    values = options or {}
+    values = with_import_choices(scene, target.export_options, values, values if given is None else given)
+    document = target.from_scene(scene, values)
+    checked = target.check(document, values, Path(path) if path is not None else None)
     names = scene.file_materials.get(target.name, ())
-    checked = target.check(document, options, place)
-    findings += with_allowed(checked, options, is_same_format=is_same_format, file_names=names)
-    _refuse_errors(findings, ignore_errors=ignore_errors)
-    broken = errors_of(findings)
-    lost = list(dict.fromkeys(scene.warnings))
-    said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
-    outputs = target.write_files(document, scene_name(place) if place is not None else file_name(scene.name))
-    notes = [*scene.notes, *(output.note for output in outputs if output.note)]
-    return EncodedFile(scene, outputs, list(dict.fromkeys(said)), lost, notes)
+    is_same_format = scene.format == target.name
+    return document, with_allowed(checked, values, is_same_format=is_same_format, file_names=names)
 
 
 def _refuse_errors(findings: Sequence[Finding], *, ignore_errors: bool) -> None:
@@ -274,16 +320,25 @@ def encode_scene(
     Raises
     ------
     ExportError
-        A rule of the target program is broken, unless ``ignore_errors``.
+        A rule of the target program is broken, unless ``ignore_errors``; or the scene would become several files.
     """
-    lost = losses(scene, target.capabilities)
-    encoded = encode_part(scene, target, options, ignore_errors=ignore_errors)
-    return encoded.outputs[-1].data, list(dict.fromkeys(lost + encoded.warnings))
+    encoded = _encode_whole(scene, target, options, None, ignore_errors=ignore_errors)
+    return encoded.outputs[-1].data, encoded.warnings
 
 
 def write_scene(scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None) -> list[str]:
     """Encode a scene and replace ``path`` completely or not at all; return the texts for the user."""
-    lost = losses(scene, target.capabilities)
-    encoded = encode_part(scene, target, options, path=path)
-    said = write_outputs(path, encoded.outputs)
-    return list(dict.fromkeys(lost + encoded.warnings + said))
+    encoded = _encode_whole(scene, target, options, path, ignore_errors=False)
+    return list(dict.fromkeys(encoded.warnings + write_outputs(path, encoded.outputs)))
+
+
+def _encode_whole(
+    scene: Scene, target: Format, options: Mapping[str, Any] | None, path: str | Path | None, *, ignore_errors: bool
+) -> EncodedFile:
+    """Encode a scene that is one file; the warnings include those about the whole scene."""
+    files = split(scene, target, options)
+    if len(files.parts) > 1:
+        raise ExportError(f"'{scene.name}' would become {len(files.parts)} files")
+    encoded = encode_part(files.parts[0], target, options, path=path, ignore_errors=ignore_errors)
+    encoded.warnings = list(dict.fromkeys(files.losses + encoded.warnings))
+    return encoded

@@ -10,12 +10,12 @@ from ..blender_data.exporting import exporter
 from ..blender_data.exporting.animated_blocks import dependencies
 from ..blender_data.exporting.clip_sources import keys_outside
 from ..blender_data.exporting.object_selection import candidates_of
-from ..io_formats.core.findings import Finding, Severity, error, warning, with_allowed
-from ..io_formats.core.import_choices import with_import_choices
+from ..io_formats.api import check_part, split
+from ..io_formats.core.findings import Finding, Severity, error, warning
 from ..io_formats.core.messages import counted
 from ..io_formats.core.options import Option
 from ..io_formats.registry import Format
-from .export_base import parts_of, read_blender_scene, without_needless_clips
+from .export_base import read_blender_scene, without_needless_clips
 from .finding_list import keep_findings
 from .option_properties import last_values, values_for
 from .reporting import Messages, report_lines
@@ -83,18 +83,14 @@ class CheckScene:
         whole = read_blender_scene(context, source, name, self.format, values)
         # Check the whole scene: a file may hold a part of an object, in which triangles have other indices.
         findings += self.format.check_scene(whole)
-        parts = parts_of(whole, self.format, values)
+        options = values_for(self.format.export_options, values)
+        files = split(whole, self.format, options)
         findings += whole.findings
         known = {str(finding) for finding in findings}
-        said = list(parts.lost)
-        for scene in parts.scenes:
-            table = self.format.export_options
-            options = with_import_choices(scene, table, values_for(table, values), ())
-            document = self.format.from_scene(scene, options)
-            checked = [*self.format.check(document, options, _file_of(source)), *scene.findings]
-            names = scene.file_materials.get(self.format.name, ())
-            allowed = with_allowed(checked, options, is_same_format=False, file_names=names)
-            found = {str(finding): finding for finding in allowed}
+        said = list(files.losses)
+        for scene in files.parts:
+            _document, checked = check_part(scene, self.format, options, given=(), path=_file_of(source))
+            found = {str(finding): finding for finding in [*checked, *scene.findings]}
             findings += [finding for text, finding in found.items() if text not in known]
             known |= set(found)
             said += scene.warnings

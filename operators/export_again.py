@@ -24,7 +24,7 @@ from ..io_formats.registry import Format
 from .clips_of_files import clip_files_of, clips_left_out, file_clips_of
 from .clips_of_files import note as note_of_clips
 from .clips_of_files import question as question_of_clips
-from .export_base import encode_steps, part_steps, without_needless_clips
+from .export_base import encode_steps, file_steps, without_needless_clips
 from .format_operators import EXPORTERS
 from .menus import MenuEntry, registration
 from .preferences import is_format_used
@@ -120,11 +120,11 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
             others = clips_left_out(context, record, source, lambda _record: values)
             own = None if self.use_other_animations or not others else file_clips_of(context, record, source)
             name = source.collection.name if source.collection is not None else scene_name(path)
-            parts = yield from scaled(part_steps(context, source, name, target, values, own), 0.1, 0.7)
-            if len(parts.scenes) != 1:
+            files = yield from scaled(file_steps(context, source, name, target, values, own), 0.1, 0.7)
+            if len(files.parts) != 1:
                 text = rpt_("{} files would be written; choose File > Export")
-                raise ExportError(text.format(len(parts.scenes)))
-            encoding = encode_steps(parts.scenes[0], path, target, values, given=record.given)
+                raise ExportError(text.format(len(files.parts)))
+            encoding = encode_steps(files.parts[0], path, target, values, given=record.given)
             encoded = yield from scaled(encoding, 0.7, 0.9)
             comparing = without_bpy("Comparing", changes_of, path, target, encoded.outputs)
             changes = yield from scaled(comparing, 0.9, 1.0)
@@ -133,7 +133,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                 refuse_changed(record)  # check again: the file may have been changed meanwhile
                 keep_old_files(path, encoded.outputs)
                 messages.warn(
-                    name, dict.fromkeys([*parts.lost, *encoded.warnings, *write_outputs(path, encoded.outputs)])
+                    name, dict.fromkeys([*files.losses, *encoded.warnings, *write_outputs(path, encoded.outputs)])
                 )
                 record = replace(record, digest=file_records.digest_of(path))
                 if own is None:
@@ -143,7 +143,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                 file_records.write(owners, record, is_confirmed=True)
                 names = frozenset(clip_name(action) for action in others)
                 file_records.session_files()[str(path)].left_out |= names
-            messages.notes = [*parts.made, *encoded.notes, *(note_of_clips(others, record) if own is not None else [])]
+            messages.notes = [*files.notes, *encoded.notes, *(note_of_clips(others, record) if own is not None else [])]
         usage = encoded.usage if encoded is not None and messages.done else ""
         return conclude(self, messages, [*changes, usage], "Exported")
 

@@ -3,7 +3,7 @@
 import filecmp
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,9 @@ from ..blender_data.file_clips import FileClips
 from ..blender_data.file_records import FileRecord, digest_of
 from ..blender_data.names import file_name as name_of
 from ..blender_data.steps import Steps, finish, scaled, without_bpy
-from ..io_formats.api import EncodedFile, encode_part, file_names, files_of, write_outputs
-from ..io_formats.core.capabilities import losses
+from ..io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, split, write_outputs
 from ..io_formats.core.errors import ExportError
-from ..io_formats.core.findings import Finding, warning
+from ..io_formats.core.findings import warning
 from ..io_formats.core.messages import counted
 from ..io_formats.core.option_rules import embeds_animation
 from ..io_formats.core.output_file import OutputFile
@@ -37,18 +36,6 @@ from .reporting import Messages, conclude
 from .translations import rpt_
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Data read from Blender for a format: a scene for each file, and messages about the whole export."""
-
-    scenes: list[Scene]
-    lost: list[str]
-    findings: list[Finding] = field(default_factory=list)
-    """The warnings of ``lost`` that name objects to select or offer a fix."""
-    made: list[str] = field(default_factory=list)
-    """Messages about generated data such as missing LODs; no action is needed."""
-
-
 class ExportScene(ExportDialog):
     """Mixin of export operators. :mod:`.format_operators` derives an operator for each format."""
 
@@ -61,18 +48,18 @@ class ExportScene(ExportDialog):
         messages = Messages()
         given = bpy.path.abspath(self.filepath)
         values, given_options = self.values(), self.given()
-        parts = Parts([], [])
+        files = SceneFiles([], [], [], [])
         with messages.attempt(given, self.name_to_write(given)):
             path = Path(self.target_path(given))
             source, name = self.source(context, str(path))
             self.refuse_too_large(context, source)
-            parts = yield from scaled(part_steps(context, source, name, self.format, values), 0.0, 0.8)
-        paths = self.paths(path, parts.scenes) if parts.scenes else []
+            files = yield from scaled(file_steps(context, source, name, self.format, values), 0.0, 0.8)
+        paths = self.paths(path, files.parts) if files.parts else []
         several = len(paths) > 1
         if several:
-            messages.warnings.update((text, []) for text in parts.lost)
+            messages.warnings.update((text, []) for text in files.losses)
         ready: list[tuple[Path, Scene, EncodedFile]] = []
-        for number, (scene, path) in enumerate(zip(parts.scenes, paths, strict=True)):
+        for number, (scene, path) in enumerate(zip(files.parts, paths, strict=True)):
             with messages.attempt(str(path)) as name:
                 if several:
                     refuse_existing(path, use_replace=bool(getattr(self, "use_replace", False)))
@@ -90,7 +77,7 @@ class ExportScene(ExportDialog):
             with messages.outcome(str(path)) as name:
                 existed = several and os.path.exists(path)
                 said = [*encoded.warnings, *write_outputs(path, encoded.outputs)]
-                messages.warn(name, dict.fromkeys(said if several else parts.lost + said))
+                messages.warn(name, dict.fromkeys(said if several else files.losses + said))
                 notes += encoded.notes
                 usages.append(encoded.usage)
                 written.append(scene)
@@ -98,7 +85,7 @@ class ExportScene(ExportDialog):
                 places.append((path, scene))
         if places:
             self.remember(context, source, places, values)
-        messages.notes = [*parts.made, *notes] if written else []
+        messages.notes = [*files.notes, *notes] if written else []
         phrases = (
             *self.summary_parts(written),
             counted(replaced, "file replaced", "files replaced") if replaced else "",
@@ -106,8 +93,8 @@ class ExportScene(ExportDialog):
         )
         is_listed = False
         if messages.findings:
-            unchecked = [warning("", text) for text in (*parts.lost, *messages.warnings)]
-            found = {str(finding): finding for finding in (*unchecked, *parts.findings, *messages.findings)}
+            unchecked = [warning("", text) for text in (*files.losses, *messages.warnings)]
+            found = {str(finding): finding for finding in (*unchecked, *files.findings, *messages.findings)}
             keep_findings(context, self.format, self.findings_subject(context), found.values())
             is_listed = show_refusal(self)
         return conclude(self, messages, phrases, "Exported", is_listed=is_listed)
@@ -191,8 +178,8 @@ def without_needless_clips(values: dict[str, Any]) -> dict[str, Any]:
     return values if embeds_animation(values) else {**values, CLIPS.name: "NONE"}
 
 
-def read_parts(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Parts:
-    """Read objects from Blender and split the scene into one part for each file.
+def read_files(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> SceneFiles:
+    """Read objects from Blender as a scene for each file that they become.
 
     Parameters
     ----------
@@ -208,46 +195,30 @@ def read_parts(context: Any, source: Any, name: str, target: Format, values: Map
     MeshferryError
         There is nothing to write.
     """
-    return finish(part_steps(context, source, name, target, values))
+    return finish(file_steps(context, source, name, target, values))
 
 
-def part_steps(
+def file_steps(
     context: Any,
     source: Any,
     name: str,
     target: Format,
     values: Mapping[str, Any],
     file_clips: FileClips | None = None,
-) -> Steps[Parts]:
-    """Do the same as :func:`read_parts` in steps; ``file_clips`` restricts the animations to those of a file."""
+) -> Steps[SceneFiles]:
+    """Do the same as :func:`read_files` in steps; ``file_clips`` restricts the animations to those of a file."""
     request = _request(context, source, name, target, values)
     scene = yield from exporter.export_steps(replace(request, file_clips=file_clips))
-    return parts_of(scene, target, values)
+    return split(scene, target, values_for(target.export_options, values))
 
 
 def read_blender_scene(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Scene:
-    """Read a scene from Blender, limited to the data a format can hold; see :func:`read_parts`."""
+    """Read a scene from Blender, limited to the data a format can hold; see :func:`read_files`."""
     return exporter.export_scene(_request(context, source, name, target, values))
 
 
 def _request(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> exporter.ExportRequest:
     return exporter.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
-
-
-def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:
-    """Split a scene into one part for each file; collect the messages of all parts.
-
-    Raises
-    ------
-    ExportError
-        The scene has no data that the format can hold.
-    """
-    scenes = files_of(scene, target, values_for(target.export_options, values))
-    made = list(scene.notes)
-    lost = [*losses(scene, target.capabilities), *(text for text in scene.warnings if text not in made)]
-    for part in scenes:
-        part.warnings = []  # a new list, since parts may share that of the scene
-    return Parts(scenes, lost, scene.findings, made)
 
 
 def encode_steps(

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import KEEP_IMPORTED
 from ...io_formats import api
-from ...io_formats.core.capabilities import losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.atomic_write import make_folder
-from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import Format, by_name
 from ..scene_facts import scene_facts
 from .convert_plan import ConversionJob
@@ -46,26 +44,19 @@ class SceneWriter:
         lost: list[str] = []
 
         def split() -> None:
-            if not target.capabilities.meshes:
-                scene.nodes = []  # converting to an animation does not count as losing the mesh
-            lost.extend(losses(scene, target.capabilities))
-            source = scene.format
-            came_from = by_name(source).capabilities if source else None
+            came_from = by_name(scene.format).capabilities if scene.format else None
             if came_from is not None and came_from.placed_models and target.capabilities.placed_models:
                 # For scenes read from Blender, the exporter has already set this.
                 scene.as_imported = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
-            fit(scene, target.capabilities, came_from)
-            joinable = _is_joinable(scene, options)
-            found = api.files_of(scene, target, options)
-            lost.extend(scene.warnings)
-            for part in found:
-                part.warnings = []  # a new list, since parts may share that of the scene
-            parts.extend(zip(found, self._targets(found, outcome, job, target, joinable=joinable), strict=True))
+            files = api.split(scene, target, options)
+            lost.extend(files.losses)
+            paths = self._targets(files.parts, outcome, job, target, joinable=_is_joinable(scene, options))
+            parts.extend(zip(files.parts, paths, strict=True))
 
         if not outcome.attempt(split):
             yield outcome
             return
-        unreported = list(lost)
+        unreported = [*lost, *scene.notes]
         """The losses of the whole scene, which are reported with the first file that is written."""
         for part, path in parts:
             facts = scene_facts(part, target.capabilities)
@@ -81,9 +72,8 @@ class SceneWriter:
                     path=written.target,
                     ignore_errors=scene.as_imported,
                 )
-                made = scene.notes
-                lacking = [text for text in (*lost, *encoded.losses) if text not in made]
-                written.tell([*unreported, *encoded.warnings, *encoded.notes], lacking, strict=self._settings.strict)
+                said = [*unreported, *encoded.warnings, *encoded.notes]
+                written.tell(said, lost + encoded.losses, strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)
 
             written.attempt(encode)

@@ -66,13 +66,13 @@ def test_what_is_exported_without_being_told(
         item.select_set(item.name in selected)
     wanted, said = CASES[selected]
     scenes: list[Any] = []
-    parts_of = export_base.parts_of
+    split = export_base.split
 
     def watched(scene: Any, *arguments: Any) -> Any:
         scenes.append(scene)
-        return parts_of(scene, *arguments)
+        return split(scene, *arguments)
 
-    monkeypatch.setattr(export_base, "parts_of", watched)
+    monkeypatch.setattr(export_base, "split", watched)
     operator = getattr(bpy.ops.export_scene, name)
     assert operator(filepath=str(tmp_path / f"any{extension_of(bpy, name)}")) == {"FINISHED"}
     nodes = [node for node in scenes[0].nodes if node.mesh is not None and node.lod == 0]

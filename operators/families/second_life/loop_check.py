@@ -20,7 +20,7 @@ from ....io_formats.second_life.animation import looping
 from ....io_formats.second_life.animation.rig_joints import rig_joints
 from ...checks import CheckScene
 from ...clip_export import active_action, rig_of
-from ...export_base import parts_of, read_blender_scene
+from ...export_base import read_files
 from ...import_base import enter_pose_mode, leave_edit_mode
 from ...option_properties import export_table, last_values, to_export_options, values_for
 from ...reporting import Messages, conclude
@@ -119,12 +119,11 @@ class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
         """
         values = last_export_values(context)
         source = exporter.Source("OBJECTS", objects=(rig,))
-        whole = read_blender_scene(context, source, rig.name, SECOND_LIFE_ANIMATION, values)
-        parts = parts_of(whole, SECOND_LIFE_ANIMATION, values)
-        if len(parts.scenes) != 1:
+        parts = read_files(context, source, rig.name, SECOND_LIFE_ANIMATION, values).parts
+        if len(parts) != 1:
             raise ExportError(rpt_("There is no animation to export; give the armature an action"))
         options = values_for(SECOND_LIFE_ANIMATION.export_options, values)
-        return replace(SECOND_LIFE_ANIMATION.from_scene(parts.scenes[0], options), loop=1)
+        return replace(SECOND_LIFE_ANIMATION.from_scene(parts[0], options), loop=1)
 
 
 class ACTION_OT_second_life_loop_preview(NeedsAnimatedRig, bpy.types.Operator):

@@ -19,7 +19,7 @@ from ....io_formats.passes import lod_names
 from ....io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from ....io_formats.second_life import costs, figures
 from ....io_formats.second_life.models import LEVELS
-from ...export_base import read_parts
+from ...export_base import read_files
 from ...option_properties import to_export_options, values_for
 from ...reporting import Messages, conclude
 from ...translations import classes_factory
@@ -115,12 +115,12 @@ def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Fig
         return [found for found in of_files if found is not None]
     source = exporter.Source("OBJECTS", objects=tuple(model.finest for model in models))
     # A bundle is one scene, in which objects with the same mesh are found.
-    parts = read_parts(context, source, subject_of(models), SECOND_LIFE_BUNDLE, values)
+    files = read_files(context, source, subject_of(models), SECOND_LIFE_BUNDLE, values)
     asset_options = values_for(SECOND_LIFE_BUNDLE.export_options, values)
     exact = {model.finest.name: found for model, found in zip(models, of_files, strict=True) if found is not None}
     return [
         replace(exact.get(found.name, found), same_mesh_as=found.same_mesh_as)
-        for scene in parts.scenes
+        for scene in files.parts
         for found in figures.figures_of_scene(scene, asset_options)
     ]
 
@@ -150,8 +150,7 @@ def exact_figures(context: Any, finest: Any) -> figures.Figures | None:
             return None
         source = exporter.Source("OBJECTS", objects=(finest,))
         values = {KEEP_IMPORTED.name: True, HIDDEN.name: True}
-        parts = read_parts(context, source, finest.name, SECOND_LIFE_MESH, values)
-        (scene,) = parts.scenes
+        (scene,) = read_files(context, source, finest.name, SECOND_LIFE_MESH, values).parts
         options = values_for(SECOND_LIFE_MESH.export_options, values)
         return figures.figures_of_file(loaded.document, scene, options)
     except (MeshferryError, ValueError):

@@ -17,7 +17,7 @@ from ....io_formats.core.messages import counted
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.file_names import cautious_key
 from ....io_formats.registry import TIMBERMESH
-from ...export_base import ExportScene, encode_steps, part_steps, refuse_existing
+from ...export_base import ExportScene, encode_steps, file_steps, refuse_existing
 from ...export_dialog import named_collection
 from ...export_files import draw_file_names
 from ...file_names import file_name
@@ -134,10 +134,10 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         """Encode one collection; return its name, its scene and the file."""
         values = option_values(self, OPTIONS)
         source = exporter.Source("COLLECTION", named_collection(context, name))
-        parts = yield from scaled(part_steps(context, source, name, TIMBERMESH, values), 0.0, 0.8)
-        (scene,) = parts.scenes
+        files = yield from scaled(file_steps(context, source, name, TIMBERMESH, values), 0.0, 0.8)
+        (scene,) = files.parts
         encoded = yield from scaled(encode_steps(scene, path, TIMBERMESH, values), 0.8, 1.0)
-        messages.warn(name, parts.lost)
+        messages.warn(name, files.losses)
         return name, scene, encoded
 
     def names(self, context: Any) -> list[str]:
