@@ -10,8 +10,9 @@ from typing import Any
 
 import bpy
 
-from . import mesh_edits, names
+from . import names
 from .importing.import_request import ImportRequest
+from .mesh_data import mesh_edits
 
 
 def write_origin(owner: Any, request: ImportRequest) -> None:

@@ -9,7 +9,7 @@ import bpy
 
 from ..io_formats.core.scene import Mesh, Node, Scene
 from . import names
-from .exporting.mesh_reading import transformed
+from .exporting.reading.mesh_reading import transformed
 from .importing import meshes
 from .names import fit_all
 

@@ -22,8 +22,8 @@ from meshferry.blender_data.importing.importer import import_scene
 from meshferry.io_formats.core.scene import Node, Role, Scene
 from meshferry.io_formats.passes import lod_names
 from meshferry.io_formats.passes.join_meshes import join
-from meshferry.io_formats.second_life import skeletons
-from meshferry.io_formats.second_life.models import LEVEL_LABELS
+from meshferry.io_formats.second_life.avatar import skeletons
+from meshferry.io_formats.second_life.models.models import LEVEL_LABELS
 from meshferry.operators.families.second_life.starting_file import FILE, SCENE
 
 PHYSICS = (

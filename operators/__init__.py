@@ -2,21 +2,11 @@
 
 
 def _modules():
-    from . import (
-        clip_choice,
-        export_again,
-        export_refusal,
-        finding_fixes,
-        finding_list,
-        finding_selection,
-        format_operators,
-        last_report,
-        mesh_normals,
-        preferences,
-        reload_file,
-        surfaces,
-        translations,
-    )
+    from . import format_operators, last_report, preferences, translations
+    from .exporting import clip_choice, export_again, export_refusal
+    from .findings import finding_fixes, finding_list, finding_selection
+    from .importing import reload_file
+    from .object_tools import mesh_normals, surfaces
 
     return (
         translations,

@@ -18,8 +18,8 @@ from bpy_extras.io_utils import poll_file_object_drop
 from ..io_formats import registry
 from ..io_formats.core.format import Family, Format
 from ..io_formats.core.shared_options import MESH_FILES
-from .export_base import ExportScene
-from .export_files import ExportObjects
+from .exporting.export_base import ExportScene
+from .exporting.export_files import ExportObjects
 from .format_panel import family_sidebar
 from .hooks import Hooks
 from .menus import MenuEntry, collection_under_pointer, registration

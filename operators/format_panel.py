@@ -5,8 +5,8 @@ from typing import Any
 import bpy
 
 from ..io_formats.core.format import Family
-from .finding_list import draw_findings
-from .mesh_normals import has_free_normals
+from .findings.finding_list import draw_findings
+from .object_tools.mesh_normals import has_free_normals
 from .sidebar import Sidebar, concerns, origins_of
 from .translations import CONTEXT
 

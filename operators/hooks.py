@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .checks import CheckObject, CheckScene
-from .export_base import ExportScene
-from .import_base import ImportFiles
+from .exporting.export_base import ExportScene
+from .findings.checks import CheckObject, CheckScene
+from .importing.import_base import ImportFiles
 
 
 class Registrable(Protocol):

@@ -15,7 +15,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
 from ..blender_data.exporting import export_options
-from ..blender_data.exporting.clip_sources import scene_rate
+from ..blender_data.exporting.clips.clip_sources import scene_rate
 from ..blender_data.importing import import_options
 from ..io_formats.core.options import Option, resolve
 from ..io_formats.core.shared_options import IMPORT_CHOICES

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import bpy
 
 from ...io_formats.core.capabilities import Capabilities
-from ..file_clips import FileClips
+from ..animation.file_clips import FileClips
 from .export_options import ExportOptions
 from .object_selection import Source
 

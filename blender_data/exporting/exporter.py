@@ -11,18 +11,18 @@ from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Node, Scene
 from ..steps import Step, Steps, finish, scaled
 from . import scene_state, transforms
-from .animated_blocks import Dependencies, dependencies, may_deform
-from .clip_sampling import ClipSampler, is_keyed, set_frame
-from .clip_sources import ClipSource, find_clips, played
+from .clips.animated_blocks import Dependencies, dependencies, may_deform
+from .clips.clip_sampling import ClipSampler, is_keyed, set_frame
+from .clips.clip_sources import ClipSource, find_clips, played
 from .export_options import ExportOptions
 from .export_request import ExportRequest
-from .material_slots import names_in_files
-from .mesh_reading import MeshReader
 from .model_exporter import ModelExport
+from .models.placed_exporter import PlacedExport
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode, plan
 from .object_selection import Source, candidates_of, select
-from .placed_exporter import PlacedExport
+from .reading.material_slots import names_in_files
+from .reading.mesh_reading import MeshReader
 from .scene_export import SceneExport
 
 __all__ = ["ExportOptions", "ExportRequest", "Source", "export_scene", "export_steps"]

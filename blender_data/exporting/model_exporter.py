@@ -14,15 +14,16 @@ from ...io_formats.core.scene import Mesh, Node, Scene
 from ...io_formats.passes.join_meshes import join
 from .. import import_choices, names
 from ..steps import Step, Steps, scaled
-from . import baked_state, transforms
-from .armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
+from . import transforms
+from .clips import baked_state
+from .clips.joint_sampling import JointSampler
 from .export_request import ExportRequest
-from .joint_sampling import JointSampler
-from .mesh_reading import transformed
 from .node_meshes import NodeMeshes
 from .object_selection import MESHABLE, armature_of, select, select_armatures
+from .reading.armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
+from .reading.mesh_reading import transformed
+from .reading.rest_meshes import RestMeshes
 from .real_instances import Copies, common_armature, left_out_notice, parts_shown, real_instances
-from .rest_meshes import RestMeshes
 from .scene_export import SceneExport
 
 Matrix4 = npt.NDArray[np.float64]

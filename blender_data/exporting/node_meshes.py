@@ -14,8 +14,8 @@ from ...io_formats.core.scene import Mesh
 from ...io_formats.geometry.vertices import split_mesh
 from ...io_formats.passes.join_meshes import join
 from . import transforms
-from .mesh_reading import MeshReader, transformed
 from .node_plan import PlannedNode
+from .reading.mesh_reading import MeshReader, transformed
 
 Matrix4 = npt.NDArray[np.float64]
 

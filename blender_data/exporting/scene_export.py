@@ -8,7 +8,7 @@ from ...io_formats.core.findings import Finding
 from ...io_formats.core.scene import Scene
 from ..properties import stored_fields
 from ..steps import Steps
-from .clip_sources import ClipSource
+from .clips.clip_sources import ClipSource
 from .export_request import ExportRequest
 
 

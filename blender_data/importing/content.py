@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..steps import Step, Steps, scaled
-from . import helper_bones, objects
-from .clips import ClipBuilder
+from . import objects
+from .clips.clips import ClipBuilder
 from .import_context import ImportContext
 from .nodes import NodeBuilder
-from .skeletons import build_skeletons, switch_on_weighted
+from .rigs import helper_bones
+from .rigs.skeletons import build_skeletons, switch_on_weighted
 
 
 def build(job: ImportContext) -> Steps[int]:

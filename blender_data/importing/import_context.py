@@ -14,13 +14,13 @@ import numpy as np
 from ...io_formats import api, registry
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import FloatArray, Scene, VertexTrack
-from ..time_line import TimeLine
-from . import armatures
-from .actions import PlayedBefore
-from .armatures import BoneMap
+from ..animation.time_line import TimeLine
+from .clips.actions import PlayedBefore
 from .import_request import ImportRequest
-from .materials import MaterialFinder
+from .rigs import armatures
+from .rigs.armatures import BoneMap
 from .selection import Selection
+from .shading.materials import MaterialFinder
 
 
 class ImportContext:

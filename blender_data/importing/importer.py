@@ -15,7 +15,7 @@ from . import content, objects
 from .import_context import ImportContext
 from .import_options import ImportOptions
 from .import_request import ImportRequest
-from .placements import PlacementImporter
+from .placing.placements import PlacementImporter
 
 __all__ = ["ImportOptions", "ImportRequest", "ImportResult", "import_scene", "import_steps"]
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from ...io_formats.binary.quantization import from_unorm
 from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
-from .. import compat, mesh_edits, names, vertex_weights
+from .. import compat, names
+from ..mesh_data import mesh_edits, vertex_weights
 
 COLOR_NAME = "Color"
 

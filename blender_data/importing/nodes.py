@@ -12,12 +12,14 @@ import numpy.typing as npt
 from ...io_formats.core.scene import Layer, Mesh, Node, Role
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
-from .. import compat, file_normals, names, quantised_values, surfaces
-from . import hull_faces, meshes, objects, shape_keys, skins
-from .armatures import BoneMap
+from .. import compat, names
+from ..mesh_data import file_normals, quantised_values, surfaces
+from . import hull_faces, meshes, objects, shape_keys
 from .import_context import ImportContext
 from .import_options import AUTOMATIC_NORMALS_LIMIT
-from .shaders import MeshLayers
+from .rigs import skins
+from .rigs.armatures import BoneMap
+from .shading.shaders import MeshLayers
 
 
 class NodeBuilder:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...io_formats.core.scene import ShapeKey, VertexTrack
 from .. import names
-from .actions import ClipActions, LinearKeys
+from .clips.actions import ClipActions, LinearKeys
 
 BASIS = "Basis"
 

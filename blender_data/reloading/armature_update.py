@@ -6,7 +6,7 @@ import bpy
 import numpy as np
 
 from .. import names
-from ..importing.armatures import edit_mode
+from ..importing.rigs.armatures import edit_mode
 from ..properties import copy_group
 
 _SAME = 1e-6

@@ -24,8 +24,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import ExportOptions
+from ...blender_data.foreign.operator_errors import operator_error
 from ...blender_data.importing.import_options import ImportOptions
-from ...blender_data.operator_errors import operator_error
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
 from ...io_formats.core.options import Option
@@ -230,7 +230,8 @@ class BlendSession:
 
         ``armatures`` lists the armatures of earlier files of the job, the oldest first; new ones are appended.
         """
-        from ...blender_data.importing import armature_matching, importer
+        from ...blender_data.importing import importer
+        from ...blender_data.importing.rigs import armature_matching
 
         there = armatures if armatures is not None else []
         empty_file, context = self._empty_file, self.load().context

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...blender_data.operator_errors import operator_error
+from ...blender_data.foreign.operator_errors import operator_error
 from ...io_formats.core.errors import ExportError, FormatError
 from ...io_formats.core.messages import counted
 from ...io_formats.core.output_file import OutputFile
@@ -53,8 +53,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     the frame rate at which the keys are on whole frames. Otherwise keys are moved to keep the speed at the scene's
     rate.
     """
-    from ...blender_data.exporting import blender_addon_export
-    from ...blender_data.importing import blender_addon_import
+    from ...blender_data.foreign import blender_addon_export, blender_addon_import
 
     require_readable(path)
     is_first = not len(session.use_bpy().data.objects)
@@ -93,8 +92,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
 
 
 def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
-    from ...blender_data.exporting import blender_addon_export
-    from ...blender_data.importing import blender_addon_import
+    from ...blender_data.foreign import blender_addon_export, blender_addon_import
 
     data = session.use_bpy().data
     before = set(data.objects)
@@ -141,7 +139,7 @@ def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
 
     ``stated`` is preferred. If it does not fit, the file was edited at another rate.
     """
-    from ...blender_data.exporting.blender_addon_export import key_interval
+    from ...blender_data.foreign.blender_addon_export import key_interval
 
     interval = key_interval(session.use_bpy().data.actions)
     if not interval:
@@ -176,7 +174,7 @@ def write_objects(
     ExportError
         Blender reports an error.
     """
-    from ...blender_data.exporting import blender_addon_export, duplicate_faces, green_up
+    from ...blender_data.foreign import blender_addon_export, duplicate_faces, green_up
 
     context = session.use_bpy().context
     context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale

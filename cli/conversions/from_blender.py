@@ -100,7 +100,7 @@ class FromBlender:
         """
         if target.capabilities.meshes or len(_formats_of(extension)) < 2:
             return target
-        from ...blender_data.exporting.joint_sampling import actions_of_armatures
+        from ...blender_data.exporting.clips.joint_sampling import actions_of_armatures
 
         scene = self._session.use_bpy().context.scene
         objects = part.collection.all_objects if part.collection is not None else scene.objects

@@ -183,7 +183,7 @@ class IntoBlender:
         collection = self._session.load().data.collections.get(outcome.collection)
         if collection is None:
             return
-        from ...blender_data import assets
+        from ...blender_data.pictures import assets
 
         known = blender_formats.by_path(outcome.source)
         tags = labels_of(collection.meshferry.file_format) if known is None else (known.label,)

@@ -55,8 +55,8 @@ class PartWriter:
         ExportError
             There is nothing to write.
         """
-        from ...blender_data.exporting import blender_addon_export
-        from ...blender_data.exporting.inventory import inventory
+        from ...blender_data.foreign import blender_addon_export
+        from ...blender_data.foreign.inventory import inventory
 
         context = self._session.use_bpy().context
         options = ExportOptions.of(self._settings.export_options)
@@ -81,8 +81,8 @@ class PartWriter:
 
     def say_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
         """Report losses that concern objects or data which the export did not read."""
-        from ...blender_data.exporting import blender_addon_export
-        from ...blender_data.exporting.inventory import inventory
+        from ...blender_data.foreign import blender_addon_export
+        from ...blender_data.foreign.inventory import inventory
         from ...io_formats.core.scene import Mesh, Scene
 
         can = target.capabilities
@@ -140,7 +140,7 @@ class PartWriter:
 
     def _report_left_out(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
         """Report objects whose surfaces Blender's exporter does not write."""
-        from ...blender_data.exporting.blender_addon_export import count_faces
+        from ...blender_data.foreign.blender_addon_export import count_faces
 
         context = self._session.use_bpy().context
         counts = {
@@ -157,7 +157,7 @@ class PartWriter:
 
     def _report_sharp_edges(self, objects: list[Any], outcome: Outcome) -> None:
         """Report objects whose sharp edges become smooth, since the file has one normal for each vertex."""
-        from ...blender_data.exporting.blender_addon_export import sharp_objects
+        from ...blender_data.foreign.blender_addon_export import sharp_objects
 
         sharp = sharp_objects(self._session.use_bpy().context, objects)
         if sharp:
@@ -167,7 +167,7 @@ class PartWriter:
 
     def _report_held_poses(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
         """Report objects with constant animations, of which the file stores the pose but not the animation."""
-        from ...blender_data.importing.blender_addon_import import held_blocks
+        from ...blender_data.foreign.blender_addon_import import held_blocks
 
         held, has_movement = held_blocks(objects)
         rigs = [block for block in held if getattr(block, "type", "") == "ARMATURE"]

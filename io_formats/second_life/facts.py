@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .avatar.skins import size_at_rest
 from .costs import download_weight
 from .mesh.document import Asset
 from .mesh.lod_block import Face, faces_of
@@ -11,8 +12,7 @@ from .mesh.physics_block import hulls_of
 from .mesh.reader import BLOCK_LABELS
 from .mesh.skin_block import SkinBlock, skin_of
 from .mesh.writer import block_sizes
-from .models import LEVELS
-from .skins import size_at_rest
+from .models.models import LEVELS
 
 Size = tuple[float, float, float]
 

@@ -15,7 +15,7 @@ from .facts import DecodedAsset, decode
 from .mesh.document import Asset
 from .mesh.lod_block import Face
 from .mesh.physics_block import hulls_of
-from .models import LEVELS, models_of
+from .models.models import LEVELS, models_of
 
 CONVEX, HULLS, TRIANGLES = "CONVEX", "HULLS", "TRIANGLES"
 """Kinds of physics shapes: the base hull, hulls of the model's own, triangles."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _knows_joint(name: str) -> bool:
-    from . import skeleton_table
+    from .avatar import skeleton_table
 
     return skeleton_table.canonical(name) is not None
 

@@ -25,7 +25,8 @@ def _reading() -> Reading[Model]:
 
 
 def _writing() -> Writing[Model]:
-    from . import checks, material_checks, scene_mapping, writer
+    from . import checks, scene_mapping, writer
+    from .materials import material_checks
 
     return Writing(writer, scene_mapping, checks, context_checks=material_checks)
 

@@ -35,7 +35,7 @@ BLENDER_NAMES = Option(
 
 
 def _probe_game(folder: str) -> None:
-    from .material_collections import game_collections
+    from .materials.material_collections import game_collections
 
     game_collections(folder)
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..core.errors import FormatError
 from ..geometry.hierarchy import own_ancestor
-from . import container, messages, structure, varints
 from .document import (
     Mesh,
     Model,
@@ -18,6 +17,7 @@ from .document import (
     VertexAnimationFrame,
     VertexProperty,
 )
+from .wire import container, messages, structure, varints
 
 _MANY_CORNERS = 1_000_000
 _MOST_CORNERS_A_VERTEX = 32

@@ -6,7 +6,7 @@ import zlib
 
 from ..core.recognition import Match, NearMiss
 from ..unknown_files import is_unity_asset
-from . import container
+from .wire import container
 
 
 def sniff(head: bytes, size: int) -> Match:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError
-from . import container, messages, varints
 from .document import Mesh, Model, Node, NodeAnimation, VertexAnimation, VertexProperty
+from .wire import container, messages, varints
 
 
 def write(model: Model) -> bytes:

@@ -13,11 +13,11 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.mesh_serializer.document import MOST
 from ...io_formats.mesh_serializer.vertex_arrays import refusal_of_size
 from ...io_formats.registry import MESH_SERIALIZER
-from ..checks import CheckObject
-from ..export_files import ExportObjects
-from ..file_names import with_extension
+from ..exporting.export_files import ExportObjects
+from ..exporting.file_names import with_extension
+from ..findings.checks import CheckObject
 from ..hooks import Hooks
-from ..import_base import ImportAnyName, are_all_of
+from ..importing.import_base import ImportAnyName, are_all_of
 from ..option_properties import export_table, values_for
 from ..sidebar import Sidebar
 from ..translations import CONTEXT

@@ -20,8 +20,8 @@ LEGS = ("mHip", "mKnee", "mAnkle", "mFoot", "mToe", "UPPER_LEG", "LOWER_LEG", "F
 
 def added(skeleton: Any = None, **which: bool) -> Any:
     import bpy
-    from meshferry.blender_data.importing import armatures
-    from meshferry.io_formats.second_life import skeletons
+    from meshferry.blender_data.importing.rigs import armatures
+    from meshferry.io_formats.second_life.avatar import skeletons
 
     skeleton = skeleton or skeletons.avatar_skeleton(**which)
     return armatures.add_skeleton(bpy.context, skeleton, name="Avatar")
@@ -65,7 +65,7 @@ def test_joints_that_end_where_they_begin_go_on_from_the_one_above() -> None:
 
 
 def test_joints_keep_their_own_axes_and_scale_beside_the_bones() -> None:
-    from meshferry.blender_data.exporting.armature_reading import read_skeleton
+    from meshferry.blender_data.exporting.reading.armature_reading import read_skeleton
 
     skeleton = avatar_table.skeleton()
     avatar, given = added(skeleton), skeleton.joints

@@ -218,7 +218,7 @@ def test_linear_colours_are_written_as_srgb(domain: str) -> None:
     ],
 )
 def test_attributes_are_read_in_their_type(kind: str, field: str, value: tuple[float, ...]) -> None:
-    from meshferry.blender_data.exporting.mesh_reading import _attribute_values
+    from meshferry.blender_data.exporting.reading.mesh_reading import _attribute_values
 
     attribute = square().data.attributes.new("Extra", kind, "POINT")
     setattr(attribute.data[2], field, value if len(value) > 1 else value[0])

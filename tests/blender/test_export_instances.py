@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers_export import TETRA_FACES, add, bpy, mesh_of
 from helpers_models import joint_worlds, rig, scene_of, skinned
-from meshferry.blender_data.exporting import blender_addon_export
+from meshferry.blender_data.foreign import blender_addon_export
 from scene_snapshot import changes, snapshot
 
 pytestmark = pytest.mark.needs_bpy

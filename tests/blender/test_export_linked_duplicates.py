@@ -10,7 +10,7 @@ import pytest
 import viewer_matching
 from helpers_export import add, bpy, grid, materials, model_collection
 from helpers_placed import placed
-from meshferry.blender_data.exporting import missing_parts
+from meshferry.blender_data.exporting.models import missing_parts
 from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
 
 pytestmark = pytest.mark.needs_bpy

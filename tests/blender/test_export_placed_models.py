@@ -319,7 +319,7 @@ def test_no_object_of_a_circle_of_three_is_lost(pointer: str) -> None:
     ],
 )
 def test_numbers_behind_names(names: Any, expected: Any) -> None:
-    from meshferry.blender_data.exporting.model_objects import ModelIndex
+    from meshferry.blender_data.exporting.models.model_objects import ModelIndex
 
     made = {name: square(name) for name in names}
     index = ModelIndex(bpy.context.scene.objects)

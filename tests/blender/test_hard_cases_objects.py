@@ -57,7 +57,7 @@ def targets_of(scene: Any) -> list[str]:
 
 
 def test_a_renamed_or_new_shape_key_stands_where_it_does_in_blender(clean_blender: Any) -> None:
-    from meshferry.blender_data import surfaces
+    from meshferry.blender_data.mesh_data import surfaces
     from meshferry.io_formats.core.scene import Surface
 
     thing = shaped("One", "Two", "Three")

@@ -137,7 +137,7 @@ def test_weld_joins_places_and_keeps_corners(normals: str, use_weld: bool) -> No
 @pytest.mark.parametrize("use_weld", [False, True])
 def test_checksums_are_those_of_the_values_that_were_set(monkeypatch: pytest.MonkeyPatch, use_weld: bool) -> None:
     """Positions, corners and UVs are the most of a mesh; to read them from Blender would be the peak of the memory."""
-    from meshferry.blender_data import mesh_edits
+    from meshferry.blender_data.mesh_data import mesh_edits
 
     with monkeypatch.context() as without:
         without.setattr(mesh_edits, "store_fingerprint", lambda _made: None)
@@ -345,7 +345,8 @@ def test_vertex_animation_can_be_left_out() -> None:
 @pytest.mark.parametrize("existed", [False, True])
 def test_a_failure_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, existed: bool) -> None:
     import bpy
-    from meshferry.blender_data.importing import actions, importer
+    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing.clips import actions
 
     clip, _ = wave_clip()
     clip.transforms = moving_clip(frames=6).transforms
@@ -369,7 +370,7 @@ def test_a_failure_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_steady_colours() -> None:
-    from meshferry.blender_data.importing.materials import _COLORS, _SUBSTANCES, steady_color
+    from meshferry.blender_data.importing.shading.materials import _COLORS, _SUBSTANCES, steady_color
 
     for word, color in (_COLORS | _SUBSTANCES).items():
         assert steady_color(f"Big_{word}.001") == color

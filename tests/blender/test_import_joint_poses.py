@@ -27,7 +27,7 @@ def chain(local: np.ndarray, parents: list[int], joint: int) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_posed_bones_deform_as_the_files_matrices_do(seed: int) -> None:
-    from meshferry.blender_data import joint_poses
+    from meshferry.blender_data.rigging import joint_poses
 
     rng = np.random.default_rng(seed)
     bind = joint_poses.matrices(*random_transforms(rng, 7, (0.1, 39.0)))
@@ -59,7 +59,7 @@ def test_parents_come_first_whatever_their_order() -> None:
 
 
 def test_matrices_come_apart() -> None:
-    from meshferry.blender_data import joint_poses
+    from meshferry.blender_data.rigging import joint_poses
 
     rng = np.random.default_rng(5)
     place, turn, size = random_transforms(rng, 50, (0.1, 39.0))
@@ -72,7 +72,7 @@ def test_matrices_come_apart() -> None:
 
 
 def test_mirrored_flat_and_sheared_matrices_come_apart() -> None:
-    from meshferry.blender_data import joint_poses
+    from meshferry.blender_data.rigging import joint_poses
 
     mirrored = joint_poses.matrices((1, 2, 3), (1, 0.5, 0, 0), (-1, 2, 3))
     flat = joint_poses.matrices((0, 0, 0), (1, 0, 0, 0), (1, 0, 1))
@@ -93,7 +93,7 @@ def test_mirrored_flat_and_sheared_matrices_come_apart() -> None:
 
 def test_channels_of_several_bones_rebuild_their_matrices() -> None:
     """Bones 0 to 4 have uniform scales; 5 is mirrored, 6 sheared by a bind pose of unequal scales."""
-    from meshferry.blender_data import joint_poses
+    from meshferry.blender_data.rigging import joint_poses
 
     rng = np.random.default_rng(11)
     size = np.exp(rng.uniform(-2, 2, 7))[:, None].repeat(3, 1)

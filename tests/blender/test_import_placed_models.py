@@ -340,7 +340,7 @@ def test_a_pose_deforms_as_the_matrices_of_the_file_do(use_weld: bool) -> None:
 
 def test_meshes_bound_alike_share_an_armature_of_the_same_run() -> None:
     import bpy
-    from meshferry.blender_data.importing.armature_matching import choose_for_scene
+    from meshferry.blender_data.importing.rigs.armature_matching import choose_for_scene
 
     context = bpy.context
     first = run(model(rigged=True)).armatures[0]
@@ -376,7 +376,7 @@ def test_meshes_bound_alike_share_an_armature_of_the_same_run() -> None:
 
 def test_joints_on_other_parents_are_others_though_they_lie_alike() -> None:
     import bpy
-    from meshferry.blender_data.importing.armature_matching import choose_for_scene
+    from meshferry.blender_data.importing.rigs.armature_matching import choose_for_scene
     from meshferry.io_formats.core.scene import Joint
 
     def standing(parent: int) -> Any:
@@ -561,7 +561,7 @@ def test_textures_of_the_network_are_not_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["PACKED", "BROKEN", "REFUSED"])
 def test_a_broken_texture_is_named(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from meshferry.blender_data.importing import textures
+    from meshferry.blender_data.importing.shading import textures
     from meshferry.io_formats.core.scene import Material
     from meshferry.io_formats.core.shading import Texture
 
@@ -593,12 +593,12 @@ def test_a_picture_that_is_there_is_used_again(tmp_path: Path) -> None:
         ("importing.objects", "point_to_parts"),
         ("importing.objects", "hide_levels"),
         ("importing.hull_faces", "add"),
-        ("importing.skins", "write"),
-        ("importing.drawn_bones", "sort"),
-        ("importing.drawn_bones", "connect"),
-        ("importing.shaders", "arrange"),
-        ("importing.textures", "TextureLoader._checked"),
-        ("surfaces", "store_fields"),
+        ("importing.rigs.skins", "write"),
+        ("importing.rigs.drawn_bones", "sort"),
+        ("importing.rigs.drawn_bones", "connect"),
+        ("importing.shading.shaders", "arrange"),
+        ("importing.shading.textures", "TextureLoader._checked"),
+        ("mesh_data.surfaces", "store_fields"),
     ],
 )
 def test_an_import_that_fails_on_the_way_leaves_nothing(

@@ -195,7 +195,7 @@ def test_groups_are_the_bones_that_weigh() -> None:
 
 def test_weights_come_back_in_their_slots_and_the_strongest_stay() -> None:
     import bpy
-    from meshferry.blender_data import vertex_weights
+    from meshferry.blender_data.mesh_data import vertex_weights
 
     groups = np.array([[5, 1, 3, 0], [2, 2, 7, 1], [0, 1, 2, 3]], np.int32)
     weights = np.array([[0.25, 0.5, 0, 0.125], [0.25, 0.25, 0.5, 0], [0, 0, 0, 0]], np.float32)
@@ -232,7 +232,7 @@ def test_shapes_become_keys_at_rest() -> None:
 
 
 def read_surfaces(thing: Any) -> list[Any]:
-    from meshferry.blender_data import surfaces
+    from meshferry.blender_data.mesh_data import surfaces
 
     keys = thing.data.shape_keys.key_blocks if thing.data.shape_keys else []
     return surfaces.read(thing, [layer.name for layer in thing.data.uv_layers], [key.name for key in keys[1:]])
@@ -323,12 +323,12 @@ def test_an_absurd_skeleton_is_refused_and_leaves_nothing() -> None:
 
 
 STAGES = [
-    ("importing.armatures", "_remember"),
-    ("vertex_weights", "_set"),
+    ("importing.rigs.armatures", "_remember"),
+    ("mesh_data.vertex_weights", "_set"),
     ("importing.objects", "hang_on_armature"),
-    ("surfaces", "write"),
+    ("mesh_data.surfaces", "write"),
     ("importing.objects", "set_level"),
-    ("importing.actions", "LinearKeys"),
+    ("importing.clips.actions", "LinearKeys"),
     ("importing.objects", "hide_levels"),
 ]
 

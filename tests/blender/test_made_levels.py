@@ -51,7 +51,7 @@ def torn_apart(mesh: sc.Mesh) -> sc.Mesh:
 
 
 def made(mesh: sc.Mesh, ratio: float, *, keep_borders: bool = True) -> sc.Mesh:
-    from meshferry.blender_data.exporting.generated_lods import make_level
+    from meshferry.blender_data.exporting.models.generated_lods import make_level
 
     return make_level(mesh, ratio, keep_borders=keep_borders)
 
@@ -196,7 +196,7 @@ def test_normals_follow_the_surface_and_stay_smooth() -> None:
 @pytest.mark.parametrize("keep_borders", [False, True])
 def test_levels_fill_the_box_of_the_finest(keep_borders: bool) -> None:
     import bpy
-    from meshferry.blender_data.exporting.mesh_reading import MeshReader
+    from meshferry.blender_data.exporting.reading.mesh_reading import MeshReader
 
     bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=4, radius=2)
     bpy.context.object.data.vertices[7].co *= 1.5
@@ -310,7 +310,7 @@ def test_the_source_and_the_scene_are_as_before() -> None:
 
 
 def test_nothing_stays_behind_where_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    from meshferry.blender_data.exporting import generated_lods
+    from meshferry.blender_data.exporting.models import generated_lods
 
     before = blocks()
 

@@ -14,13 +14,13 @@ CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], 
 
 
 def hull(points: object) -> sc.Mesh:
-    from meshferry.blender_data.exporting.physics_hulls import convex_hull
+    from meshferry.blender_data.exporting.models.physics_hulls import convex_hull
 
     return convex_hull(np.asarray(points, np.float32))
 
 
 def box(points: object) -> sc.Mesh:
-    from meshferry.blender_data.exporting.physics_hulls import box
+    from meshferry.blender_data.exporting.models.physics_hulls import box
 
     return box(np.asarray(points, np.float32))
 
@@ -178,7 +178,7 @@ def test_flat_boxes_have_no_triangles_on_edge(axis: int) -> None:
 
 
 def test_each_loose_part_gets_a_hull_in_the_order_of_the_mesh() -> None:
-    from meshferry.blender_data.exporting.physics_hulls import hulls_of_parts
+    from meshferry.blender_data.exporting.models.physics_hulls import hulls_of_parts
 
     one = box(CUBE)
     count = 5
@@ -202,7 +202,7 @@ def test_each_loose_part_gets_a_hull_in_the_order_of_the_mesh() -> None:
 
 def test_nothing_stays_behind() -> None:
     import bpy
-    from meshferry.blender_data.exporting import physics_hulls
+    from meshferry.blender_data.exporting.models import physics_hulls
 
     hull(sphere(500))
     hull(np.eye(3))

@@ -11,9 +11,10 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from meshferry.blender_data import assets
-from meshferry.blender_data.importing import importer, placements
+from meshferry.blender_data.importing import importer
 from meshferry.blender_data.importing.importer import ImportOptions, ImportRequest, ImportResult
+from meshferry.blender_data.importing.placing import placements
+from meshferry.blender_data.pictures import assets
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.placement import (
     Camera,

@@ -19,7 +19,7 @@ from meshferry.io_formats.unigine.project.folders import open_project
 from meshferry.io_formats.unigine.project.textures import texture_of
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
-from meshferry.blender_data.importing.project_images import ProjectImages  # noqa: E402
+from meshferry.blender_data.importing.shading.project_images import ProjectImages  # noqa: E402
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -226,7 +226,8 @@ def test_an_import_that_fails_leaves_neither_images_nor_files(
 
 def test_a_wrapped_texture_is_exported_as_png(unchanged: Path, tmp_path: Path) -> None:
     """Viewers and most programs do not read compressed DDS files."""
-    from meshferry.blender_data.exporting import blender_addon_export, material_reading
+    from meshferry.blender_data.exporting.reading import material_reading
+    from meshferry.blender_data.foreign import blender_addon_export
 
     image = Import(unchanged).image(of_runtime("leaves_alb"))
     before = image.packed_file.data[:4]

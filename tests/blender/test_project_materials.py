@@ -33,7 +33,7 @@ def used_files(material: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("name", IMAGES)
 def test_every_used_texture_is_shown(samples: Path, name: str) -> None:
     import bpy
-    from meshferry.blender_data.importing.materials import MaterialFinder
+    from meshferry.blender_data.importing.shading.materials import MaterialFinder
     from meshferry.io_formats.core.projects import Projects
     from meshferry.io_formats.unigine.project.folders import open_project
     from meshferry.io_formats.unigine.project_materials import ProjectMaterials

@@ -46,7 +46,7 @@ def image_of(texture: Texture, is_color: bool) -> Any:
 
 def shown(shading: Shading, *, uvs: tuple[str, ...] = ("UV0", "UV1"), **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import shaders
+    from meshferry.blender_data.importing.shading import shaders
 
     material = bpy.data.materials.new("Shown")
     shaders.show(material, shading, shaders.MeshLayers("Color", uvs), options.pop("image_of", image_of), **options)
@@ -174,7 +174,7 @@ def test_a_constant_alpha_is_tested(alpha: float, shows: float) -> None:
 
 
 def test_building_again_replaces_the_nodes() -> None:
-    from meshferry.blender_data.importing import shaders
+    from meshferry.blender_data.importing.shading import shaders
 
     material = shown(whole())
     count = len(material.node_tree.nodes)
@@ -185,7 +185,7 @@ def test_building_again_replaces_the_nodes() -> None:
 @pytest.mark.parametrize("is_green_down", [True, False])
 def test_gltf_files_get_normal_maps_with_green_up(tmp_path: Path, is_green_down: bool) -> None:
     import bpy
-    from meshferry.blender_data.exporting.green_up import turn_green_up
+    from meshferry.blender_data.foreign.green_up import turn_green_up
 
     normal = NormalMap(map_of("0.25,0.75,1,1"), is_green_down=is_green_down)
     material = shown(Shading(normal=normal))

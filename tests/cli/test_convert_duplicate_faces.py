@@ -224,7 +224,7 @@ def normals_of(mesh):
 
 def test_only_a_copy_of_the_mesh_gets_more_vertices():
     import bpy
-    from meshferry.blender_data.exporting import duplicate_faces
+    from meshferry.blender_data.foreign import duplicate_faces
 
     objects = make_leaf_in_blender()
     mesh = objects[0].data
@@ -245,7 +245,7 @@ def test_only_a_copy_of_the_mesh_gets_more_vertices():
 
 def test_faces_with_the_same_vertices_are_found_in_any_order():
     import bpy
-    from meshferry.blender_data.exporting.duplicate_faces import duplicate_ranks
+    from meshferry.blender_data.foreign.duplicate_faces import duplicate_ranks
 
     mesh = bpy.data.meshes.new("mixed")
     faces = [(0, 1, 2, 3), (1, 2, 3), (3, 2, 1, 0), (0, 1, 2), (2, 3, 1), (1, 3, 0, 2), (3, 1, 2)]

@@ -13,9 +13,9 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import KeyTrack, Scene
 from meshferry.io_formats.passes.sample_keys import values_at
 from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION
-from meshferry.io_formats.second_life import skeleton_table
 from meshferry.io_formats.second_life.animation import curves, reduction
 from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
+from meshferry.io_formats.second_life.avatar import skeleton_table
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 DANCE = EXAMPLES / "dance.anim"

@@ -213,7 +213,7 @@ def made_up_language(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_findings_have_no_english(known: str, least: int, clean_blender: Any) -> None:
     """Neither in the sidebar nor in the dialog of a refused export, which shares its list."""
-    from meshferry.operators.finding_list import draw_list
+    from meshferry.operators.findings.finding_list import draw_list
 
     bpy = clean_blender
     box = troubled_box(bpy)
@@ -237,7 +237,7 @@ def test_reports_have_no_english(clean_blender: Any, tmp_path: Path) -> None:
     from meshferry.io_formats.api import encode_scene
     from meshferry.io_formats.core.messages import counted
     from meshferry.io_formats.registry import UNIGINE_MESH
-    from meshferry.operators.export_base import read_blender_scene
+    from meshferry.operators.exporting.export_base import read_blender_scene
     from meshferry.operators.reporting import Messages, conclude
 
     bpy = clean_blender

@@ -131,7 +131,8 @@ def _texts_of_tables() -> Iterator[str]:
     """Yield what the code passes on from tables: sections and notes of options, buttons of fixes, guides."""
     from meshferry.io_formats import registry
     from meshferry.io_formats.core import capabilities
-    from meshferry.operators import finding_fixes, format_operators, option_properties, preferences
+    from meshferry.operators import format_operators, option_properties, preferences
+    from meshferry.operators.findings import finding_fixes
 
     yield from WORDS
     plurals = capabilities._PLURALS

@@ -33,7 +33,7 @@ def imported(path: Path, **options: Any) -> Any:
 
 
 def test_materials_are_assigned_and_exported_names_stay(data: Path, clean_blender: Any) -> None:
-    from meshferry.blender_data import surfaces
+    from meshferry.blender_data.mesh_data import surfaces
 
     item = imported(data / runtime_path(MESH, "mesh"))
     assert item.material_slots[0].material.name == "Face"
@@ -102,7 +102,7 @@ def test_materials_of_one_name_are_told_apart(data: Path, clean_blender: Any) ->
     (data / "oak.mat").write_text(material(guid(7), base="Unigine::mesh_base"), "utf-8")
     (data / "b.node").write_text(scene(*[mesh_node(MESH, Face=guid(7))] * 2), "utf-8")
     clean_blender.data.materials.new("oak").meshferry.identity = guid(6)
-    from meshferry.operators.session_projects import session_projects
+    from meshferry.operators.importing.session_projects import session_projects
 
     session_projects.cache_clear()
     clean_blender.ops.import_scene.unigine(filepath=str(data / runtime_path(MESH, "mesh")))

@@ -147,7 +147,7 @@ def test_a_copy_of_an_object_does_not_replace_its_file(clean_blender, tmp_path):
 
 
 def test_the_user_is_asked_once_for_each_file(clean_blender, tmp_path):
-    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     path = imported(bpy, tmp_path)
@@ -175,7 +175,7 @@ def clips_in(path: Path) -> list[str]:
 
 
 def test_animations_of_other_files_stay_out_unless_asked_for(clean_blender, robot, capfd):
-    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     question = "The animation 'robot_idle' of an10_robot_idle.anim is not in ms12_robot_12bones.mesh."
@@ -268,7 +268,7 @@ def saved_elsewhere(bpy: Any, folder: Path) -> Path:
 
 @pytest.mark.parametrize("exists", [True, False], ids=["file", "no file"])
 def test_paths_of_a_blend_file_are_asked_about(clean_blender, tmp_path, exists):
-    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     path = saved_elsewhere(bpy, tmp_path)
@@ -289,7 +289,7 @@ def test_paths_of_a_blend_file_are_asked_about(clean_blender, tmp_path, exists):
 @pytest.mark.parametrize("load_ui", [True, False])
 def test_opening_a_file_brings_and_keeps_no_confirmation(clean_blender, tmp_path, load_ui):
     from meshferry.blender_data.file_records import session_files
-    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     imported(bpy, tmp_path)
@@ -302,7 +302,7 @@ def test_opening_a_file_brings_and_keeps_no_confirmation(clean_blender, tmp_path
 
 
 def test_a_file_of_this_session_that_was_deleted_is_written_again(clean_blender, tmp_path):
-    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     imported(bpy, tmp_path).unlink()

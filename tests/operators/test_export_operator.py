@@ -48,13 +48,13 @@ def _nodes(path):
 )
 def test_names_of_files(clean_blender, name, suffix, expected):
     from meshferry.io_formats.registry import TIMBERMESH
-    from meshferry.operators.file_names import file_name
+    from meshferry.operators.exporting.file_names import file_name
 
     assert file_name(name, TIMBERMESH, suffix) == expected
 
 
 def test_the_number_of_a_second_import_stays_out_of_the_name(clean_blender):
-    from meshferry.operators.file_names import name_in_file
+    from meshferry.operators.exporting.file_names import name_in_file
 
     again = clean_blender.data.collections.new("Mill.Model.001")
     assert name_in_file(again) == "Mill.Model.001"
@@ -76,7 +76,7 @@ def test_the_number_of_a_second_import_stays_out_of_the_name(clean_blender):
 )
 def test_extensions_are_added_and_nothing_is_cut(clean_blender, path, expected):
     from meshferry.io_formats.registry import TIMBERMESH
-    from meshferry.operators.file_names import with_extension
+    from meshferry.operators.exporting.file_names import with_extension
 
     assert with_extension(path, TIMBERMESH) == expected
 

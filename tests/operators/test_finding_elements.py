@@ -35,7 +35,7 @@ def strip(clean_blender: Any) -> Any:
 def click(elements: Elements, item: str = "Object 'Strip'") -> set[str]:
     import bpy
     from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
-    from meshferry.operators.finding_list import keep_findings
+    from meshferry.operators.findings.finding_list import keep_findings
 
     keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [error(item, "broken", elements)])
     found: set[str] = bpy.ops.object.meshferry_finding_select(index=0)
@@ -114,7 +114,7 @@ def test_a_finding_without_elements_brings_its_hidden_object_to_light(strip: Any
     import bpy
     from meshferry.io_formats.core.findings import warning
     from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
-    from meshferry.operators.finding_list import keep_findings
+    from meshferry.operators.findings.finding_list import keep_findings
 
     keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [warning("Object 'Strip'", "too heavy")])
     strip.hide_set(True)
@@ -149,7 +149,7 @@ def test_a_level_of_another_name_is_found_by_the_name_that_files_have_for_it(str
 def test_a_level_that_the_export_makes_leads_to_what_it_is_made_of(strip: Any, elements: Elements | None) -> None:
     import bpy
     from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
-    from meshferry.operators.finding_list import keep_findings
+    from meshferry.operators.findings.finding_list import keep_findings
 
     keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [error("Object 'Strip_LOD2'", "broken", elements)])
     assert bpy.ops.object.meshferry_finding_select(index=0) == {"FINISHED"}
@@ -248,7 +248,7 @@ def test_what_cannot_be_exported_is_found_and_pointed_at_all_the_same(clean_blen
 
 
 def test_ten_thousand_elements_are_kept_as_ranges() -> None:
-    from meshferry.operators.finding_list import members_of, members_text
+    from meshferry.operators.findings.finding_list import members_of, members_text
 
     assert members_text((3, 4, 5, 9)) == "3-5,9"
     assert members_of("3-5,9") == [3, 4, 5, 9]

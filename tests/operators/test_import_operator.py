@@ -91,7 +91,7 @@ def test_paths_relative_to_the_blend_file(clean_blender, make_file, tmp_path):
 
 
 def test_options_reach_the_importer(clean_blender, make_file, monkeypatch):
-    from meshferry.operators import import_base
+    from meshferry.operators.importing import import_base
 
     seen = []
 

@@ -69,7 +69,7 @@ def reload(bpy: Any, active: Any = None, **options: Any) -> None:
 
 def question(bpy: Any) -> str:
     """Return the text of the confirmation dialog."""
-    from meshferry.operators.reload_file import find_source, replaced_edits
+    from meshferry.operators.importing.reload_file import find_source, replaced_edits
 
     return "\n".join(replaced_edits(find_source(bpy.context).objects()))
 
@@ -479,7 +479,7 @@ def test_actions_of_strips_in_tweak_mode_are_replaced(clean_blender, tmp_path):
 @pytest.mark.parametrize("kind", ["uint8", "float32"])
 def test_painted_colors_are_listed(clean_blender, kind):
     from meshferry.blender_data.importing.importer import ImportOptions, ImportRequest, import_scene
-    from meshferry.blender_data.mesh_edits import edits_of
+    from meshferry.blender_data.mesh_data.mesh_edits import edits_of
     from meshferry.io_formats.core import scene
 
     colors = scene.Layer("color", np.arange(12).reshape(3, 4).astype(kind))

@@ -97,7 +97,7 @@ def plain_rig(bpy: Any, names: dict[str, str]) -> Any:
 
 def test_bones_with_other_accepted_names(clean_blender: Any, listener: Any, tmp_path: Path) -> None:
     from meshferry.blender_data.steps import finish
-    from meshferry.operators.import_base import import_steps
+    from meshferry.operators.importing.import_base import import_steps
 
     names = {"mPelvis": "hip", "mTorso": "abdomen", "mChest": "chest", "mShoulderLeft": "lShldr"}
     rig = plain_rig(clean_blender, names)
@@ -367,7 +367,8 @@ def test_linked_armatures(clean_blender: Any, tmp_path: Path, capfd: Any, kind: 
 
 
 def test_a_failed_import_connects_the_bones_again(clean_blender: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    from meshferry.blender_data.importing import actions, importer
+    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing.clips import actions
     from meshferry.io_formats.api import read_scene
 
     rig = avatar(clean_blender)
@@ -393,7 +394,7 @@ def test_pose_mode_stays(clean_blender: Any, tmp_path: Path) -> None:
 
 def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any, tmp_path: Path) -> None:
     from bpy.types import IMPORT_SCENE_OT_second_life as operator
-    from meshferry.operators.import_base import options_of
+    from meshferry.operators.importing.import_base import options_of
 
     (tmp_path / "unknown").write_bytes(b"?")
     path = bent(tmp_path / "wave.anim", b"mHead")
@@ -404,7 +405,7 @@ def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any, tmp_pa
 
 @pytest.mark.parametrize("has_model", [False, True])
 def test_side_by_side_is_for_models(clean_blender: Any, tmp_path: Path, has_model: bool) -> None:
-    from meshferry.operators.import_base import ImportFiles
+    from meshferry.operators.importing.import_base import ImportFiles
 
     paths = [str(bent(tmp_path / f"{name}.anim", b"mHead")) for name in ("one", "two")]
     if has_model:

@@ -327,7 +327,7 @@ def test_a_failed_binding_changes_nothing(clean_blender, avatar, shirt, monkeypa
         for bone in avatar.data.bones:
             bone.use_deform = False
     if cause == "exception":
-        from meshferry.blender_data import heat_weights
+        from meshferry.blender_data.rigging import heat_weights
         from meshferry.io_formats.core.errors import MeshferryError
 
         def fail(*_args):
@@ -354,7 +354,7 @@ def test_binding_works_with_a_hidden_avatar_and_in_edit_mode(clean_blender, avat
 
 def test_a_surface_that_heat_cannot_solve_gets_the_nearest_bones(clean_blender, avatar, monkeypatch):
     bpy = clean_blender
-    from meshferry.blender_data import heat_weights
+    from meshferry.blender_data.rigging import heat_weights
 
     sleeve = _grid(bpy, "sleeve", [(x, y, 1.55) for x in (0.2, 0.3, 0.5, 0.6) for y in (0.0, 0.07)])
     _select(bpy, sleeve)

@@ -261,7 +261,7 @@ def test_the_physics_file_follows_the_choice(clean_blender, box, tmp_path):
 
 @pytest.mark.parametrize("kind", ["upload", "bundle", "request"])
 def test_the_dialog_names_the_files_that_are_written(clean_blender, box, tmp_path, kind):
-    from meshferry.blender_data.exporting.model_objects import ModelObjects
+    from meshferry.blender_data.exporting.models.model_objects import ModelObjects
     from meshferry.operators.format_operators import EXPORTERS
 
     exporter = EXPORTERS[f"second_life_{kind}"]

@@ -308,7 +308,7 @@ def test_levels_and_parts_on_bones_are_copied_together(clean_blender):
 
 @pytest.mark.parametrize("proportions", ["FIT", "KEEP"])
 def test_a_failure_leaves_everything_as_it_was(clean_blender, monkeypatch, proportions):
-    from meshferry.blender_data import rig_copies
+    from meshferry.blender_data.rigging import rig_copies
     from meshferry.io_formats.core.errors import MeshferryError
 
     bpy = clean_blender

@@ -142,7 +142,7 @@ def test_a_check_of_what_cannot_be_exported_says_so(clean_blender):
 
 
 def test_a_finding_about_a_material_leads_to_its_users(lodge, clean_blender):
-    from meshferry.operators.finding_selection import objects_about, show_material
+    from meshferry.operators.findings.finding_selection import objects_about, show_material
 
     bpy = clean_blender
     roof = bpy.data.objects["Roof"]

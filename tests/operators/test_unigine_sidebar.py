@@ -251,7 +251,7 @@ def test_a_check_of_what_cannot_be_exported_says_so(lamp, clean_blender):
 def test_findings_stand_with_what_they_are_about(lamp, clean_blender):
     from meshferry.io_formats.core.findings import warning
     from meshferry.io_formats.registry import TIMBERMESH, UNIGINE_MESH
-    from meshferry.operators.finding_list import draw_findings, keep_findings
+    from meshferry.operators.findings.finding_list import draw_findings, keep_findings
 
     context = SimpleNamespace(
         window_manager=clean_blender.context.window_manager,
@@ -271,7 +271,7 @@ def test_findings_stand_with_what_they_are_about(lamp, clean_blender):
 
 
 def test_a_finding_about_a_surface_leads_to_it(lamp, clean_blender):
-    from meshferry.operators.finding_selection import objects_about, show_material
+    from meshferry.operators.findings.finding_selection import objects_about, show_material
 
     clean_blender.ops.object.meshferry_surfaces_match()
     lamp.meshferry.surfaces[2].name = "Wick"

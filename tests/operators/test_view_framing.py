@@ -20,7 +20,7 @@ pytestmark = pytest.mark.needs_bpy
     ],
 )
 def test_the_clip_range_holds_what_is_framed(clean_blender, start, end, distance, expected):
-    from meshferry.operators.view_framing import clip_range_for
+    from meshferry.operators.importing.view_framing import clip_range_for
 
     assert clip_range_for(start, end, distance) == pytest.approx(expected)
 
@@ -42,7 +42,7 @@ def _context(here, *others, area=None):
 @pytest.fixture
 def in_window(clean_blender, monkeypatch):
     """Let the tested module take this Blender for one with a window; yield the areas that are framed."""
-    from meshferry.operators import view_framing
+    from meshferry.operators.importing import view_framing
 
     framed = []
     app = SimpleNamespace(background=False)
@@ -56,7 +56,7 @@ HIDDEN = SimpleNamespace(select_get=lambda: False, visible_get=lambda: False)
 
 
 def test_the_view_of_the_drop_is_framed_or_else_the_largest(in_window):
-    from meshferry.operators.view_framing import frame_imported
+    from meshferry.operators.importing.view_framing import frame_imported
 
     small, large, larger = _area(), _area(width=200), _area(width=300)
     outliner = SimpleNamespace(type="OUTLINER", width=900, height=900)
@@ -77,7 +77,7 @@ def test_the_view_of_the_drop_is_framed_or_else_the_largest(in_window):
     ids=["camera", "local", "object", "cursor"],
 )
 def test_views_that_show_something_on_purpose_stay(in_window, area):
-    from meshferry.operators.view_framing import frame_imported
+    from meshferry.operators.importing.view_framing import frame_imported
 
     frame_imported(_context([area], area=area), [SHOWN])
     assert not in_window
@@ -87,7 +87,7 @@ def test_views_that_show_something_on_purpose_stay(in_window, area):
 
 
 def test_windows_with_another_scene_stay(in_window):
-    from meshferry.operators.view_framing import frame_imported
+    from meshferry.operators.importing.view_framing import frame_imported
 
     elsewhere, here = _area(width=300), _area()
     context = _context([_area(perspective="CAMERA")], [elsewhere], [here])
@@ -97,7 +97,7 @@ def test_windows_with_another_scene_stay(in_window):
 
 
 def test_nothing_is_framed_if_it_is_hidden_unwanted_or_without_a_window(in_window, monkeypatch):
-    from meshferry.operators import view_framing
+    from meshferry.operators.importing import view_framing
 
     context = _context([_area()])
     view_framing.frame_imported(context, [])
@@ -116,7 +116,7 @@ def test_nothing_is_framed_if_it_is_hidden_unwanted_or_without_a_window(in_windo
 def test_importers_frame_what_they_imported(clean_blender, monkeypatch):
     from pathlib import Path
 
-    from meshferry.operators import import_base
+    from meshferry.operators.importing import import_base
 
     framed = []
     monkeypatch.setattr(import_base, "frame_imported", lambda _context, objects: framed.append(len(objects)))

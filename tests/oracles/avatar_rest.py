@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-TABLE = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "skeleton.csv"
+TABLE = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "avatar" / "skeleton.csv"
 
 
 def rows() -> dict[str, dict[str, str]]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = ROOT / "io_formats" / "second_life" / "skeleton.csv"
+TABLE = ROOT / "io_formats" / "second_life" / "avatar" / "skeleton.csv"
 SPACE = {"c": "http://www.collada.org/2005/11/COLLADASchema"}
 
 Matrix = npt.NDArray[np.float64]

@@ -14,7 +14,7 @@ from ...geometry import hierarchy
 from ...geometry.quaternions import continuous_components, matrices_to_quaternions, rotation_matrices
 from ...geometry.transforms import matrix_of_transform
 from ...passes.sample_keys import DEFAULT_RATE
-from .. import avatar_fit, skeleton_table
+from ..avatar import avatar_fit, skeleton_table
 from .rig_joints import RigJoints, bones_to_next, rig_joints
 
 Floats = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ...core.findings import OWN_FORMAT, Finding, error, warning
 from ...core.messages import counted, listed
-from .. import skeleton_table
+from ..avatar import skeleton_table
 from . import codes, constraints, curves, looping, writer
 from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, text
 from .document_builder import MOST_BYTES

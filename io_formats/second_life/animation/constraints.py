@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import skeleton_table
+from ..avatar import skeleton_table
 from .document import LONGEST_CHAIN, SecondLifeAnimation, text
 
 _GROUND = "GROUND"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from .. import skeleton_table
+from ..avatar import skeleton_table
 from . import codes, reduction, writer
 from .avatar_motion import AvatarMotion
 from .document import JointKeys, SecondLifeAnimation, text

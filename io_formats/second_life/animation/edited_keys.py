@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...core.scene import AnyArray, Keys
 from ...geometry.quaternions import continuous
-from .. import skeleton_table
+from ..avatar import skeleton_table
 from . import codes, curves, reduction
 from .avatar_motion import AvatarMotion
 from .document import JointKeys, SecondLifeAnimation, text

@@ -12,7 +12,7 @@ from ...core.findings import Elements, error, warning
 from ...core.messages import counted, listed
 from ...core.scene import Clip, Scene, Skeleton
 from ...passes.sample_keys import DEFAULT_RATE
-from .. import skeleton_table
+from ..avatar import skeleton_table
 from . import codes, curves, looping, reduction
 from .avatar_motion import AvatarMotion
 from .document import JointKeys, SecondLifeAnimation, text

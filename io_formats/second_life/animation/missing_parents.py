@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...core.scene import Keys, Skeleton
 from ...geometry.quaternions import continuous, inverse, product
 from ...passes.sample_keys import values_at
-from .. import skeleton_table
+from ..avatar import skeleton_table
 from . import curves, reduction
 from .avatar_motion import AvatarMotion
 from .document import JointKeys, SecondLifeAnimation, text

@@ -12,7 +12,7 @@ from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
 from ...core.messages import counted, listed
 from ...core.scene import AnyArray
-from .. import skeleton_table
+from ..avatar import skeleton_table
 from . import writer
 from .document import CONSTRAINT, MOST_JOINTS, JointKeys, SecondLifeAnimation, text
 

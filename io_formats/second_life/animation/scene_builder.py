@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.messages import counted, listed
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
-from .. import avatar_space, skeleton_table, skeletons
+from ..avatar import avatar_space, skeleton_table, skeletons
 from . import curves, writer
 from .document import JointKeys, SecondLifeAnimation, text
 

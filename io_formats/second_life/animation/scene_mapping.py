@@ -16,7 +16,7 @@ from ...core.options import resolve
 from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
-from .. import skeleton_table
+from ..avatar import skeleton_table
 from . import codes, constraints, curves, document_builder, export_findings, missing_parents, reader, reduction, writer
 from .avatar_motion import AvatarMotion, motion_of
 from .document import FORMAT, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, text

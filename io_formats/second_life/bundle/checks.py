@@ -8,9 +8,9 @@ from ...core.findings import Finding, error, warning
 from ...core.messages import listed
 from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
-from ..models import LEVELS, models_of
-from ..rules import check_models
-from ..rules import check_native_scene as check_scene
+from ..models.models import LEVELS, models_of
+from ..rules.rules import check_models
+from ..rules.rules import check_native_scene as check_scene
 from . import scene_mapping
 from .document import Bundle
 from .instances import instances_of

@@ -13,13 +13,14 @@ from ...binary.quantization import dequantise, quantise, quantise_normals
 from ...core.errors import ExportError
 from ...core.messages import Warn
 from ...core.scene import FloatArray, Node
-from .. import domains, hull_points
-from ..faces import FaceArrays
-from ..models import LEVELS, Model, SubmodelId
-from ..placement import Matrix, Placement
-from ..prepared import Prepared
-from ..rigging import Rig
-from ..skins import rows_of
+from .. import domains
+from ..avatar.rigging import Rig
+from ..avatar.skins import rows_of
+from ..models import hull_points
+from ..models.faces import FaceArrays
+from ..models.models import LEVELS, Model, SubmodelId
+from ..models.placement import Matrix, Placement
+from ..models.prepared import Prepared
 from . import lod_block, physics_block, skin_block
 from .document import BLOCKS, Asset
 from .lod_block import Face

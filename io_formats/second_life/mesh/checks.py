@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...core.findings import Finding, error, warning
-from ..faces import MOST_FACES
 from ..llsd_binary import as_integer
-from ..models import LEVEL_LABELS, LEVELS, models_of
-from ..rules import check_models
-from ..rules import check_native_scene as check_scene
+from ..models.faces import MOST_FACES
+from ..models.models import LEVEL_LABELS, LEVELS, models_of
+from ..rules.rules import check_models
+from ..rules.rules import check_native_scene as check_scene
 from . import scene_mapping
 from .document import Asset
 from .physics_block import hulls_of

@@ -22,15 +22,15 @@ from ...geometry.quaternions import matrices_to_quaternions
 from ...geometry.transforms import matrix_of_transform
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from .. import avatar_space
-from ..degenerates import degenerate_triangles
-from ..faces import OFF_ONE
+from ..avatar import avatar_space
+from ..avatar.skeletons import bound_skeleton
+from ..avatar.skins import Binding, binding_of
 from ..llsd_binary import as_integer
-from ..models import LEVEL_LABELS, LEVELS, SubmodelId
+from ..models.faces import OFF_ONE
+from ..models.models import LEVEL_LABELS, LEVELS, SubmodelId
+from ..models.placement import Matrix
 from ..options import IMPORT_OPTIONS, JOINTS, REST, SIZE
-from ..placement import Matrix
-from ..skeletons import bound_skeleton
-from ..skins import Binding, binding_of
+from ..rules.degenerates import degenerate_triangles
 from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
 from .lod_block import Face, faces_of
 from .physics_block import hulls_of

@@ -11,10 +11,10 @@ import numpy as np
 from ...core.errors import ExportError
 from ...core.messages import listed
 from ...core.scene import Scene
-from ..equal_models import first_equal
-from ..models import Model, models_of
-from ..placement import Placement, nodes_of, placement_of, settled
-from ..prepared import Prepared, prepare, submodel_count
+from ..models.equal_models import first_equal
+from ..models.models import Model, models_of
+from ..models.placement import Placement, nodes_of, placement_of, settled
+from ..models.prepared import Prepared, prepare, submodel_count
 from .asset_builder import BuiltAsset, build
 from .document import Asset
 from .scene_builder import SceneBuilder

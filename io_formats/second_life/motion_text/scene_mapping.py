@@ -17,11 +17,11 @@ from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry.quaternions import continuous
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
-from .. import avatar_space, skeleton_table, skeletons
 from ..animation import export_findings
 from ..animation.avatar_motion import AvatarMotion, motion_of
 from ..animation.codes import FARTHEST
 from ..animation.options import LONGEST
+from ..avatar import avatar_space, skeleton_table, skeletons
 from . import motion
 from .document import Bvh, BvhJoint
 from .sniffing import ADVICE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.findings import Finding, error, warning
 from ..mesh.checks import asset_findings
-from ..rules import check_scene
+from ..rules.rules import check_scene
 from .document import UploadRequest
 
 __all__ = ["check", "check_scene"]

@@ -18,7 +18,7 @@ from ..mesh.asset_builder import BuiltAsset
 from ..mesh.document import Asset
 from ..mesh.physics_block import hulls_of
 from ..mesh.scene_mapping import assets_of, submodel_suffix
-from ..models import models_of
+from ..models.models import models_of
 from . import jpeg2000
 from .document import (
     CONVEX_SHAPE,

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from ...core.findings import Finding, warning
 from ...core.messages import counted, listed
 from ...core.scene import Mesh, Scene
-from .. import rules
-from ..degenerates import degenerate_triangles
-from ..equal_models import findings_once
-from ..faces import MOST_FACES
-from ..models import LEVEL_LABELS, Model, models_of
-from ..placement import is_as_imported, placement_of
+from ..models.equal_models import findings_once
+from ..models.faces import MOST_FACES
+from ..models.models import LEVEL_LABELS, Model, models_of
+from ..models.placement import is_as_imported, placement_of
+from ..rules import rules
+from ..rules.degenerates import degenerate_triangles
 from .document import UploadSet
 
 _STRETCHED = 0.01

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...core.scene import Scene
-from ..faces import MOST_FACES
+from ..models.faces import MOST_FACES
 from . import names
 from .level_faces import sort_key
 from .textures import Materials

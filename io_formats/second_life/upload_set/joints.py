@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .. import skeleton_table
-from ..rigging import Rig
+from ..avatar import skeleton_table
+from ..avatar.rigging import Rig
 from . import names
 from .document import JointNode, JointTree, Matrix
 

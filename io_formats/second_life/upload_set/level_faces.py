@@ -13,7 +13,7 @@ import numpy as np
 from ...core.messages import Warn
 from ...core.scene import FloatArray, IntArray
 from ...geometry.submeshes import runs
-from ..faces import MOST_VERTICES
+from ..models.faces import MOST_VERTICES
 from .document import Geometry, Instance, Skin, Triangles
 
 _SHARE = 0.02

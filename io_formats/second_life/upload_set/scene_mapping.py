@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.scene import Scene
-from ..models import models_of
+from ..models.models import models_of
 from .document import UploadSet
 from .set_builder import SetBuilder
 

@@ -14,14 +14,14 @@ from ...core.messages import Warn, counted
 from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene
 from ...passes.join_meshes import join
-from .. import rigging
-from ..equal_models import first_equal
-from ..faces import MOST_FACES, strongest
-from ..joint_positions import ADVISED, millimetres
-from ..models import LEVEL_LABELS, Model, models_of
+from ..avatar import rigging
+from ..avatar.joint_positions import ADVISED, millimetres
+from ..avatar.rigging import Rig
+from ..models.equal_models import first_equal
+from ..models.faces import MOST_FACES, strongest
+from ..models.models import LEVEL_LABELS, Model, models_of
+from ..models.placement import matrix_of, settled
 from ..options import JOINT_POSITIONS, MANY_MATERIALS
-from ..placement import matrix_of, settled
-from ..rigging import Rig
 from . import names
 from .document import SUFFIXES, ColladaFile, Instance, Skin, UploadSet
 from .geometry import Points, box_of, geometry_of

@@ -6,9 +6,9 @@ from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN
 from ....blender_data.importing.import_options import BONE_DIRECTION
 from ....io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BUNDLE, SECOND_LIFE_BVH, SECOND_LIFE_MESH
-from ...checks import CheckScene
+from ...findings.checks import CheckScene
 from ...hooks import Hooks
-from ...import_base import ImportAnyName
+from ...importing.import_base import ImportAnyName
 from ...option_properties import import_table
 from . import (
     animation,

@@ -6,13 +6,14 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty
 
-from ....blender_data import compat, playback
-from ....blender_data.exporting import pose_curves
-from ....blender_data.exporting.clip_sources import scene_rate
+from ....blender_data import compat
+from ....blender_data.animation import playback
+from ....blender_data.exporting.clips import pose_curves
+from ....blender_data.exporting.clips.clip_sources import scene_rate
 from ....io_formats.registry import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
-from ...clip_export import active_action, rig_of
-from ...finding_list import draw_findings
+from ...exporting.clip_export import active_action, rig_of
+from ...findings.finding_list import draw_findings
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, classes_factory, iface_
 from .loop_check import draw_loop_check

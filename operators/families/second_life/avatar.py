@@ -5,10 +5,10 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, EnumProperty
 
-from ....blender_data.importing import armatures
-from ....io_formats.second_life import skeletons
-from ....io_formats.second_life.automatic_weights import BODY
-from ...import_base import leave_edit_mode
+from ....blender_data.importing.rigs import armatures
+from ....io_formats.second_life.avatar import skeletons
+from ....io_formats.second_life.avatar.automatic_weights import BODY
+from ...importing.import_base import leave_edit_mode
 from ...menus import MenuEntry, registration
 from ...preferences import drawn_for
 from ...translations import CONTEXT

@@ -7,17 +7,17 @@ import bpy
 import numpy as np
 from bpy.props import BoolProperty, EnumProperty
 
-from ....blender_data import bone_heads, deform_bones
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.names import file_name
+from ....blender_data.rigging import bone_heads, deform_bones
 from ....io_formats.core.messages import counted
 from ....io_formats.core.scene import Joint, Skeleton
-from ....io_formats.second_life import joint_positions, skeleton_table
-from ....io_formats.second_life.automatic_weights import BODY, CHOICES, is_chosen
-from ....io_formats.second_life.avatar_space import TO_AVATAR
-from ....io_formats.second_life.rigging import facing
-from ...import_base import leave_edit_mode
+from ....io_formats.second_life.avatar import joint_positions, skeleton_table
+from ....io_formats.second_life.avatar.automatic_weights import BODY, CHOICES, is_chosen
+from ....io_formats.second_life.avatar.avatar_space import TO_AVATAR
+from ....io_formats.second_life.avatar.rigging import facing
+from ...importing.import_base import leave_edit_mode
 from ...translations import CONTEXT, classes_factory, iface_, rpt_
 
 _STILL = 1e-6

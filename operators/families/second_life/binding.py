@@ -8,17 +8,17 @@ import bpy
 import numpy as np
 from bpy.props import BoolProperty, FloatProperty, StringProperty
 
-from ....blender_data import binding, deform_bones, joint_weights, volume_weights
-from ....blender_data.exporting.model_objects import ModelIndex
+from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.exporting.scene_state import update_worlds
-from ....blender_data.weighted_surfaces import WeightedSurface, mirrored, surface_of
+from ....blender_data.rigging import binding, deform_bones, joint_weights, volume_weights
+from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirrored, surface_of
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted, listed
-from ....io_formats.second_life import skeleton_table
-from ....io_formats.second_life.faces import MOST_INFLUENCES
-from ...import_base import leave_edit_mode
-from ...object_scale import apply_scale, is_even, scale_refusal
+from ....io_formats.second_life.avatar import skeleton_table
+from ....io_formats.second_life.models.faces import MOST_INFLUENCES
+from ...importing.import_base import leave_edit_mode
+from ...object_tools.object_scale import apply_scale, is_even, scale_refusal
 from ...translations import CONTEXT, classes_factory, rpt_
 from .avatar_joints import chosen_avatar, known_bones
 

@@ -9,9 +9,9 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
-from ....blender_data.exporting.gltf_materials import materials_for_gltf
-from ....blender_data.exporting.missing_parts import has_physics_shape
-from ....blender_data.exporting.model_objects import ModelObjects, find_models
+from ....blender_data.exporting.models.gltf_materials import materials_for_gltf
+from ....blender_data.exporting.models.missing_parts import has_physics_shape
+from ....blender_data.exporting.models.model_objects import ModelObjects, find_models
 from ....blender_data.exporting.triangle_counts import triangle_count
 from ....blender_data.names import file_name as name_of
 from ....io_formats.api import scene_name
@@ -30,15 +30,15 @@ from ....io_formats.registry import (
     SECOND_LIFE_UPLOAD,
     Format,
 )
-from ....io_formats.second_life.equal_models import mesh_count
-from ....io_formats.second_life.models import models_of
-from ....io_formats.second_life.rules import MOST_TRIANGLES
+from ....io_formats.second_life.models.equal_models import mesh_count
+from ....io_formats.second_life.models.models import models_of
+from ....io_formats.second_life.rules.rules import MOST_TRIANGLES
 from ....io_formats.second_life.upload_set.pbr_files import pbr_names
 from ....io_formats.second_life.upload_set.writer import chosen_file
-from ...clip_export import ExportClips
-from ...export_dialog import OBJECT_SCOPES
-from ...export_files import ExportFiles, browsed_folder, draw_file_names
-from ...file_names import file_name
+from ...exporting.clip_export import ExportClips
+from ...exporting.export_dialog import OBJECT_SCOPES
+from ...exporting.export_files import ExportFiles, browsed_folder, draw_file_names
+from ...exporting.file_names import file_name
 from ...option_properties import export_table, last_values, section_body, to_export_options
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_

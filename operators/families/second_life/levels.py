@@ -8,13 +8,13 @@ from bpy.props import EnumProperty
 
 from ....blender_data import level_objects
 from ....blender_data.exporting import exporter
-from ....blender_data.exporting.model_objects import is_deleted
+from ....blender_data.exporting.models.model_objects import is_deleted
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import counted
 from ....io_formats.passes import lod_names
 from ....io_formats.registry import SECOND_LIFE_UPLOAD
-from ....io_formats.second_life.models import LEVEL_LABELS, models_of
-from ...import_base import leave_edit_mode, select_only
+from ....io_formats.second_life.models.models import LEVEL_LABELS, models_of
+from ...importing.import_base import leave_edit_mode, select_only
 from ...option_properties import to_export_options
 from ...reporting import Messages, report_lines
 from ...translations import classes_factory, rpt_

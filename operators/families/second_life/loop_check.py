@@ -7,21 +7,21 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
 
-from ....blender_data import element_selection
 from ....blender_data.exporting import exporter
-from ....blender_data.exporting.armature_reading import read_skeleton
-from ....blender_data.exporting.clip_sources import scene_rate
+from ....blender_data.exporting.clips.clip_sources import scene_rate
+from ....blender_data.exporting.clips.joint_sampling import clips_by_armature
 from ....blender_data.exporting.export_options import CLIPS, DEFORM_BONES
-from ....blender_data.exporting.joint_sampling import clips_by_armature
+from ....blender_data.exporting.reading.armature_reading import read_skeleton
+from ....blender_data.mesh_data import element_selection
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.findings import Elements, Finding
 from ....io_formats.registry import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.animation import looping
 from ....io_formats.second_life.animation.rig_joints import rig_joints
-from ...checks import CheckScene
-from ...clip_export import active_action, rig_of
-from ...export_base import read_files
-from ...import_base import enter_pose_mode, leave_edit_mode
+from ...exporting.clip_export import active_action, rig_of
+from ...exporting.export_base import read_files
+from ...findings.checks import CheckScene
+from ...importing.import_base import enter_pose_mode, leave_edit_mode
 from ...option_properties import export_table, last_values, to_export_options, values_for
 from ...reporting import Messages, conclude
 from ...translations import CONTEXT, classes_factory, iface_, rpt_

@@ -9,10 +9,10 @@ from typing import Any
 
 import bpy
 
-from ....blender_data.exporting.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
+from ....blender_data.exporting.models.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....io_formats.registry import SECOND_LIFE_MESH
-from ....io_formats.second_life.models import LEVEL_LABELS
+from ....io_formats.second_life.models.models import LEVEL_LABELS
 from ...sidebar import concerns, homes_of
 from ...translations import rpt_
 

@@ -13,14 +13,14 @@ from ....blender_data.exporting.export_options import (
     MODIFIERS,
     PHYSICS_SHAPE,
 )
-from ....blender_data.exporting.material_slots import used_materials
-from ....blender_data.exporting.missing_parts import shape_of
-from ....blender_data.exporting.model_objects import ModelObjects
+from ....blender_data.exporting.models.missing_parts import shape_of
+from ....blender_data.exporting.models.model_objects import ModelObjects
+from ....blender_data.exporting.reading.material_slots import used_materials
 from ....io_formats.registry import SECOND_LIFE_UPLOAD
-from ....io_formats.second_life.models import LEVEL_LABELS
+from ....io_formats.second_life.models.models import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.face_numbers import faces_of_slots
-from ...clip_export import rig_of
-from ...finding_list import draw_findings
+from ...exporting.clip_export import rig_of
+from ...findings.finding_list import draw_findings
 from ...option_properties import draw_options, to_export_options
 from ...sidebar import Sidebar, draw_wrapped
 from ...translations import CONTEXT, iface_

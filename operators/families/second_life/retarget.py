@@ -9,19 +9,19 @@ from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 from mathutils import Matrix
 
-from ....blender_data import deform_bones, rig_copies
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....blender_data.exporting.scene_state import update_worlds
-from ....blender_data.importing import armatures
+from ....blender_data.importing.rigs import armatures
+from ....blender_data.rigging import deform_bones, rig_copies
 from ....io_formats.api import read_bytes
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted
 from ....io_formats.disk.atomic_write import replace_file
-from ....io_formats.second_life import avatar_fit, bone_tables, skeleton_table, skeletons
-from ....io_formats.second_life.automatic_weights import BODY
-from ....io_formats.second_life.avatar_space import TO_AVATAR
-from ....io_formats.second_life.bone_tables import BoneTable
-from ...import_base import leave_edit_mode, select_only
+from ....io_formats.second_life.avatar import avatar_fit, bone_tables, skeleton_table, skeletons
+from ....io_formats.second_life.avatar.automatic_weights import BODY
+from ....io_formats.second_life.avatar.avatar_space import TO_AVATAR
+from ....io_formats.second_life.avatar.bone_tables import BoneTable
+from ...importing.import_base import leave_edit_mode, select_only
 from ...reporting import Messages, conclude
 from ...translations import CONTEXT, classes_factory, rpt_
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import bpy
 
-from ... import view_framing
+from ...importing import view_framing
 from ...menus import MenuEntry, registration
 from ...preferences import drawn_for
 from ...translations import CONTEXT

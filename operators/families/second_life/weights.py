@@ -10,16 +10,16 @@ from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProper
 
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
-from ....blender_data.exporting.missing_parts import shape_of
-from ....blender_data.exporting.model_objects import ModelObjects
+from ....blender_data.exporting.models.missing_parts import shape_of
+from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.names import file_name
 from ....io_formats.api import load
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.passes import lod_names
 from ....io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from ....io_formats.second_life import costs, figures
-from ....io_formats.second_life.models import LEVELS
-from ...export_base import read_files
+from ....io_formats.second_life.models.models import LEVELS
+from ...exporting.export_base import read_files
 from ...option_properties import to_export_options, values_for
 from ...reporting import Messages, conclude
 from ...translations import classes_factory

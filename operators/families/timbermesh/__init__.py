@@ -6,10 +6,10 @@ from bpy.props import StringProperty
 
 from ....blender_data.exporting import exporter
 from ....io_formats.registry import TIMBERMESH
-from ...checks import CheckScene
-from ...export_dialog import named_collection
+from ...exporting.export_dialog import named_collection
+from ...findings.checks import CheckScene
 from ...hooks import Hooks
-from ...import_base import ImportFiles
+from ...importing.import_base import ImportFiles
 from . import exporters, materials, objects
 from .panel import PANELS, TIMBERMESH_PT_sidebar
 

@@ -17,10 +17,10 @@ from ....io_formats.core.messages import counted
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.file_names import cautious_key
 from ....io_formats.registry import TIMBERMESH
-from ...export_base import ExportScene, encode_steps, file_steps, refuse_existing
-from ...export_dialog import named_collection
-from ...export_files import draw_file_names
-from ...file_names import file_name
+from ...exporting.export_base import ExportScene, encode_steps, file_steps, refuse_existing
+from ...exporting.export_dialog import named_collection
+from ...exporting.export_files import draw_file_names
+from ...exporting.file_names import file_name
 from ...menus import collection_under_pointer, selected_collections
 from ...option_properties import draw_options, export_table, option_values, section_body, with_options
 from ...progress import LongWork

@@ -8,14 +8,14 @@ from bpy.props import EnumProperty, StringProperty
 
 from ....blender_data import file_records
 from ....blender_data.appended_materials import append_materials
-from ....blender_data.importing.materials import MaterialFinder
+from ....blender_data.importing.shading.materials import MaterialFinder
 from ....blender_data.names import file_name
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted
-from ....io_formats.timbermesh.game_folder import EXAMPLE_MODELS, find_example_models
-from ....io_formats.timbermesh.material_names import MaterialNames, material_names
+from ....io_formats.timbermesh.materials.game_folder import EXAMPLE_MODELS, find_example_models
+from ....io_formats.timbermesh.materials.material_names import MaterialNames, material_names
 from ....io_formats.timbermesh.options import GAME
-from ...finding_fixes import rename_material
+from ...findings.finding_fixes import rename_material
 from ...preferences import preferred_path
 from ...sidebar import homes_of
 from ...translations import classes_factory, rpt_

@@ -8,7 +8,7 @@ from mathutils import Matrix
 
 from ....blender_data.node_marks import MARK, set_own_node
 from ....io_formats.timbermesh.known_names import SLOT_KEYWORDS
-from ...import_base import select_only
+from ...importing.import_base import select_only
 from ...translations import classes_factory, rpt_
 
 EMPTY_SIZE = 0.25

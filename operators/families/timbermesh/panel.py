@@ -6,10 +6,10 @@ import bpy
 
 from ....blender_data.node_marks import MARK
 from ....io_formats.registry import TIMBERMESH
-from ....io_formats.timbermesh.game_folder import find_example_models
+from ....io_formats.timbermesh.materials.game_folder import find_example_models
 from ....io_formats.timbermesh.options import GAME
-from ...finding_list import draw_findings
-from ...mesh_normals import has_free_normals
+from ...findings.finding_list import draw_findings
+from ...object_tools.mesh_normals import has_free_normals
 from ...preferences import PACKAGE, preferences, preferred_path
 from ...sidebar import Sidebar, actions_of, concerns, draw_actions, is_renamed
 from ...translations import CONTEXT

@@ -1,9 +1,9 @@
 """UNIGINE in the user interface: animations of armatures, surfaces of meshes."""
 
 from ....io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH
-from ...checks import CheckObject
+from ...findings.checks import CheckObject
 from ...hooks import Hooks
-from ...import_base import ImportFiles
+from ...importing.import_base import ImportFiles
 from .exporters import ExportAnimation, ExportMesh
 from .panel import PANELS, MATERIAL_PT_meshferry, UNIGINE_UL_surfaces
 from .project_materials import OBJECT_OT_meshferry_project_materials

@@ -2,8 +2,8 @@
 
 from ....io_formats.registry import UNIGINE_MESH
 from ....io_formats.unigine.mesh.options import EMBED_ANIMATION
-from ...clip_export import ExportClips
-from ...export_files import ExportObjects
+from ...exporting.clip_export import ExportClips
+from ...exporting.export_files import ExportObjects
 from ...option_properties import export_table
 
 MESH_OPTIONS = tuple(sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION))

@@ -4,10 +4,10 @@ from typing import Any
 
 import bpy
 
-from ....blender_data import surfaces
+from ....blender_data.mesh_data import surfaces
 from ....blender_data.names import file_name
 from ....io_formats.unigine.shading import PARAMETER
-from ...clip_export import rig_of
+from ...exporting.clip_export import rig_of
 from ...sidebar import Sidebar, actions_of, draw_actions, draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
 from .project_materials import OBJECT_OT_meshferry_project_materials

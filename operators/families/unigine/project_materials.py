@@ -8,9 +8,9 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ....blender_data import surfaces
-from ....blender_data.importing.materials import MaterialFinder
-from ....blender_data.importing.shaders import layers_of
+from ....blender_data.importing.shading.materials import MaterialFinder
+from ....blender_data.importing.shading.shaders import layers_of
+from ....blender_data.mesh_data import surfaces
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted
@@ -19,13 +19,13 @@ from ....io_formats.registry import UNIGINE_MESH
 from ....io_formats.unigine.project.folders import open_project, project_folder
 from ....io_formats.unigine.project.options import PROJECT_FOLDER
 from ....io_formats.unigine.project_materials import ProjectMaterials
-from ...import_base import leave_edit_mode
+from ...importing.import_base import leave_edit_mode
+from ...importing.session_projects import project_steps
+from ...object_tools.surfaces import assign
 from ...preferences import preferred_path
 from ...progress import LongWork
 from ...reporting import Messages, conclude
-from ...session_projects import project_steps
 from ...sidebar import homes_of
-from ...surfaces import assign
 
 
 class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):

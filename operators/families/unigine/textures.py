@@ -8,16 +8,16 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ....blender_data.compat import BLEND_RELATIVE_PATHS
-from ....blender_data.importing.materials import MaterialFinder
-from ....blender_data.importing.shaders import MeshLayers, layers_of
+from ....blender_data.importing.shading.materials import MaterialFinder
+from ....blender_data.importing.shading.shaders import MeshLayers, layers_of
 from ....blender_data.names import file_name
 from ....blender_data.steps import Steps
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.unigine.project_materials import PROJECT, Incomplete, complete_materials
 from ....io_formats.unigine.shading import MISSING_TEXTURE, NAME_IN_PROJECT
+from ...importing.session_projects import project_steps
 from ...progress import LongWork
 from ...reporting import Messages, conclude
-from ...session_projects import project_steps
 from ...sidebar import Sidebar
 from ...translations import CONTEXT, rpt_
 

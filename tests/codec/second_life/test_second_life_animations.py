@@ -372,7 +372,7 @@ def test_bvh_positions_end_where_those_of_the_viewer_do() -> None:
 
 
 def test_bvh_of_other_figures_is_not_recognised() -> None:
-    from meshferry.io_formats.second_life import skeleton_table
+    from meshferry.io_formats.second_life.avatar import skeleton_table
     from meshferry.io_formats.second_life.motion_text import sniffing
 
     assert set(sniffing.ROOTS) == {skeleton_table.ROOT, *skeleton_table.table()[skeleton_table.ROOT].aliases}

@@ -6,7 +6,7 @@ import avatar_rest
 import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
-from meshferry.io_formats.second_life import avatar_fit, bone_tables
+from meshferry.io_formats.second_life.avatar import avatar_fit, bone_tables
 
 CLASSIC = {f"m{part}" for part in ("Pelvis", "Torso", "Chest", "Neck", "Head")} | {
     f"m{part}{side}"

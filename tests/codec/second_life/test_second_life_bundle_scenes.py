@@ -15,9 +15,9 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE
-from meshferry.io_formats.second_life import skeletons
+from meshferry.io_formats.second_life.avatar import skeletons
 from meshferry.io_formats.second_life.bundle.instances import Instance, bundle_of
-from meshferry.io_formats.second_life.models import LEVELS, SubmodelId, models_of
+from meshferry.io_formats.second_life.models.models import LEVELS, SubmodelId, models_of
 
 SAMPLE = "synthetic/synth_scene.slm"
 Array = np.ndarray[Any, Any]

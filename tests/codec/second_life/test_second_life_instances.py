@@ -15,9 +15,10 @@ import upload_scenes
 import viewer_matching
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
-from meshferry.io_formats.second_life import equal_models, figures
+from meshferry.io_formats.second_life import figures
 from meshferry.io_formats.second_life.mesh import scene_mapping
-from meshferry.io_formats.second_life.models import models_of
+from meshferry.io_formats.second_life.models import equal_models
+from meshferry.io_formats.second_life.models.models import models_of
 
 PLACES = (
     {"translation": (1.0, 2.0, 3.0), "rotation": (0.5, 0.5, 0.5, 0.5), "scale": (2.0, 1.0, 0.5)},

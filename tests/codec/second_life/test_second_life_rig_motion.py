@@ -117,7 +117,7 @@ def moving_rig(turn: Array, size: float, prefix: str) -> tuple[Scene, list[dict[
 
 def avatar_heads(document: SecondLifeAnimation, frame: int) -> dict[str, Array]:
     """Return the heads of the joints in a frame, facing -Y, as the format page says, from the codes of a file."""
-    rows = list(csv.DictReader((ROOT / "skeleton.csv").read_text("utf-8").splitlines()))
+    rows = list(csv.DictReader((ROOT / "avatar" / "skeleton.csv").read_text("utf-8").splitlines()))
     keys = {joint.name.decode(): joint for joint in document.joints}
     time = frame / 30
     worlds: dict[str, Any] = {"": (np.identity(3), np.zeros(3))}

@@ -19,10 +19,10 @@ from meshferry.io_formats.registry import (
     SECOND_LIFE_REQUEST,
     SECOND_LIFE_UPLOAD,
 )
-from meshferry.io_formats.second_life import skeleton_table
-from meshferry.io_formats.second_life.degenerates import degenerate_triangles
-from meshferry.io_formats.second_life.models import models_of
-from meshferry.io_formats.second_life.rules import check_models, check_scene
+from meshferry.io_formats.second_life.avatar import skeleton_table
+from meshferry.io_formats.second_life.models.models import models_of
+from meshferry.io_formats.second_life.rules.degenerates import degenerate_triangles
+from meshferry.io_formats.second_life.rules.rules import check_models, check_scene
 
 CORNERS = np.array([[x, y, z] for z in (-1, 1) for y in (-1, 1) for x in (-1, 1)], np.float32)
 SIDES = np.array(

@@ -14,7 +14,8 @@ import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.registry import TIMBERMESH
-from meshferry.io_formats.timbermesh import container, writer
+from meshferry.io_formats.timbermesh import writer
+from meshferry.io_formats.timbermesh.wire import container
 
 
 @pytest.fixture(scope="module")

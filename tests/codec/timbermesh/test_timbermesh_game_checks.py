@@ -10,7 +10,7 @@ import pytest
 from meshferry.io_formats.core.findings import Finding, Severity, errors_of, warnings_of
 from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
-from meshferry.io_formats.timbermesh.material_names import material_names
+from meshferry.io_formats.timbermesh.materials.material_names import material_names
 from models import mesh_node, model, node, node_animation, replaced, vertex_animation, with_values
 
 NAN = float("nan")

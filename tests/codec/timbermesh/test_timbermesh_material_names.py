@@ -16,10 +16,10 @@ from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.findings import Finding, Fix
 from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
-from meshferry.io_formats.timbermesh.game_folder import find_archive, find_example_models
 from meshferry.io_formats.timbermesh.known_names import FACTIONS
-from meshferry.io_formats.timbermesh.material_collections import game_collections, mod_collections
-from meshferry.io_formats.timbermesh.material_names import material_names
+from meshferry.io_formats.timbermesh.materials.game_folder import find_archive, find_example_models
+from meshferry.io_formats.timbermesh.materials.material_collections import game_collections, mod_collections
+from meshferry.io_formats.timbermesh.materials.material_names import material_names
 from models import mesh_node, model
 
 ENTRY = "MaterialCollections/MaterialCollection.Folktails.blueprint.json"
@@ -247,7 +247,7 @@ def test_broken_files_of_a_mod_are_warnings(tmp_path: Path) -> None:
 
 
 def test_a_large_mod_is_searched_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from meshferry.io_formats.timbermesh import material_collections
+    from meshferry.io_formats.timbermesh.materials import material_collections
 
     monkeypatch.setattr(material_collections, "_MOST_ENTRIES", 20)
     models = make_mod(tmp_path / "mod", Mine=blueprint("Mine", ["Glass"]))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.timbermesh import varints
+from meshferry.io_formats.timbermesh.wire import varints
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 NEAR_LIMITS = st.sampled_from([2 ** (7 * n) + d for n in range(1, 5) for d in (-1, 0, 1)] + [0, 1, 2**31 - 1])

@@ -1,0 +1,1 @@
+"""Frames, rates and playback settings of actions and scenes."""

@@ -1,0 +1,115 @@
+"""The frames of an action that an export writes, and keys outside them.
+
+An import switches on *Manual Frame Range*, since a file may be longer than its keys. While the range is that of the
+import, keys before or after it extend the export. A range that the user set is respected.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.core.findings import Finding, warning
+from ...io_formats.core.messages import listed
+from .. import compat
+
+_MOST_SAMPLES = 20_000
+"""Largest number of samples to which keys extend an imported range: damaged files have keys at frame 24,000,000."""
+_SAME_FRAME = 1e-2
+"""Distance in frames up to which a key is on the end of a range."""
+
+Range = tuple[float, float]
+
+
+def exported_range(action: Any, rate: float) -> Range:
+    """Return the first and the last frame to export. ``rate`` are the frames per second of the scene.
+
+    An imported range is extended by whole samples of the file, so that the samples stay on the imported keys.
+    """
+    start, end = action.frame_range
+    if action.use_frame_range and is_imported_range(action, rate):
+        frames = [start, *_frames_outside(action).tolist(), end]
+        first, last = min(frames), max(frames)
+        step = 1.0
+        if action.meshferry.frame_count:
+            step = rate / (action.meshferry.fps or rate)
+            first = start - step * math.ceil((start - first - _SAME_FRAME) / step)
+            last = end + step * math.ceil((last - end - _SAME_FRAME) / step)
+        if max(last - end, start - first) <= _MOST_SAMPLES * step:
+            return float(min(start, first)), float(max(end, last))
+    return float(start), float(end)
+
+
+def is_imported_range(action: Any, rate: float) -> bool:
+    """Return whether the manual range of an action is that of its import."""
+    imported = _imported_range(action, rate)
+    return imported is not None and _is_same(imported, action.frame_range)
+
+
+def _imported_range(action: Any, rate: float) -> Range | None:
+    """Return the manual range that the import gave an action, or None if it is not known.
+
+    Version 0.2 did not store it. If the number of frames in the file gives the present range, it is that of the import.
+    Files with keys at times of their own have no such number.
+    """
+    kept = action.meshferry
+    if kept.is_property_set("imported_range"):
+        return (kept.imported_range[0], kept.imported_range[1])
+    start = json.loads(kept.import_options or "{}").get("frame_start") if kept.source_path else None
+    if start is None or not kept.frame_count:
+        return None
+    likely = (start, start + (kept.frame_count - 1) * (rate / kept.fps if kept.fps else 1.0))
+    return likely if _is_same(likely, action.frame_range) else None
+
+
+def _is_same(one: Sequence[float], other: Sequence[float]) -> bool:
+    return bool(np.abs(np.subtract(one, other)).max() <= _SAME_FRAME)
+
+
+def messages(action: Any, rate: float) -> list[tuple[str, bool]]:
+    """Return messages for an export about keys outside the range of an import, and whether they are lost."""
+    (first, last), (start, end) = exported_range(action, rate), action.frame_range
+    if (first, last) != (start, end):
+        text = f"Animation '{action.name}': exported from frame {first:g} to {last:g}, since keys are outside the "
+        return [(f"{text}imported frames {start:g} to {end:g}", False)]
+    imported = _imported_range(action, rate)
+    if not action.meshferry.source_path or (imported is not None and not _is_same(imported, action.frame_range)):
+        return []  # the user set the range
+    lost = finding(action, rate)
+    return [(str(lost), True)] if lost is not None else []
+
+
+def finding(action: Any, rate: float) -> Finding | None:
+    """Return a warning about keys outside the manual range that are not exported."""
+    start, end = action.frame_range
+    if not action.use_frame_range or exported_range(action, rate) != (start, end):
+        return None
+    outside = _frames_outside(action)
+    if not len(outside):
+        return None
+    frames_text = listed([f"{frame:g}" for frame in outside], quote="")
+    text = (
+        f"keys at {frames_text} are outside its Manual Frame Range ({start:g} to {end:g}), so they are not exported; "
+        "extend the range in the Action Editor, or switch it off"
+    )
+    return warning(f"Animation '{action.name}'", text)
+
+
+def _frames_outside(action: Any) -> npt.NDArray[np.float64]:
+    """Return the frames of the keys outside the manual range, each once, without those of muted curves."""
+    start, end = action.frame_range
+    first, last = action.curve_frame_range
+    found = [np.empty(0)]
+    if first < start - _SAME_FRAME or last > end + _SAME_FRAME:  # reading all keys takes long
+        for curve in compat.action_curves(action, None):
+            if not curve.mute and not (curve.group is not None and curve.group.mute):
+                flat = np.empty(len(curve.keyframe_points) * 2, np.float32)
+                curve.keyframe_points.foreach_get("co", flat)
+                found.append(flat[::2].astype(np.float64))
+    frames = np.unique(np.concatenate(found))
+    return frames[(frames < start - _SAME_FRAME) | (frames > end + _SAME_FRAME)]

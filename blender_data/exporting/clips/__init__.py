@@ -1,0 +1,1 @@
+"""Actions to clips of a scene."""

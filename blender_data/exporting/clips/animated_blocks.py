@@ -1,0 +1,140 @@
+"""The data blocks that an object's appearance depends on, and those of them that are animated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import bpy
+
+from ... import compat
+
+_STILL = frozenset(
+    {
+        *("MIRROR", "BEVEL", "SUBSURF", "SOLIDIFY", "TRIANGULATE", "WELD", "DECIMATE", "EDGE_SPLIT", "WEIGHTED_NORMAL"),
+        *("ARRAY", "NORMAL_EDIT", "MULTIRES", "REMESH", "SCREW", "SKIN", "WIREFRAME", "MASK", "BOOLEAN", "UV_PROJECT"),
+        *("UV_WARP", "DATA_TRANSFER", "VERTEX_WEIGHT_EDIT", "VERTEX_WEIGHT_MIX", "VERTEX_WEIGHT_PROXIMITY", "SMOOTH"),
+        *("CORRECTIVE_SMOOTH", "LAPLACIANSMOOTH", "LAPLACIANDEFORM", "CAST"),
+    }
+)
+"""Modifiers whose result is constant unless their settings or the objects they refer to are animated."""
+
+_SELF_MOVING = frozenset(
+    {
+        *("MESH_CACHE", "MESH_SEQUENCE_CACHE", "CLOTH", "SOFT_BODY", "WAVE", "OCEAN", "BUILD", "DYNAMIC_PAINT"),
+        *("FLUID", "EXPLODE", "PARTICLE_SYSTEM", "PARTICLE_INSTANCE"),
+    }
+)
+"""Modifiers whose result changes with time by itself: caches and simulations."""
+
+
+@dataclass
+class Dependencies:
+    """Data blocks that exported objects depend on."""
+
+    animated: list[bpy.types.ID] = field(default_factory=list)
+    """The blocks with animation data, in a stable order."""
+    moves_by_itself: bool = False
+    """Whether a simulation, a cache or the scene time changes one of them."""
+
+    @property
+    def any_change(self) -> bool:
+        return self.moves_by_itself or any(_animates(block) for block in self.animated)
+
+
+def _animates(block: bpy.types.ID) -> bool:
+    data = block.animation_data
+    return data is not None and (data.action is not None or bool(data.nla_tracks) or bool(data.drivers))
+
+
+def dependencies(objects: Iterable[bpy.types.Object]) -> Dependencies:
+    """Collect what objects depend on through parents, constraints, modifiers, drivers and instances, at any depth."""
+    found = Dependencies()
+    seen: set[bpy.types.ID] = set()
+    waiting: list[bpy.types.ID] = list(objects)
+    while waiting:
+        block = waiting.pop()
+        if block is None or block in seen:
+            continue
+        seen.add(block)
+        if block.animation_data is not None:
+            found.animated.append(block)
+            for driver in block.animation_data.drivers:
+                waiting += [
+                    target.id for variable in driver.driver.variables for target in variable.targets if target.id
+                ]
+        if isinstance(block, bpy.types.Object):
+            waiting += _of_object(block, found)
+        elif isinstance(block, bpy.types.NodeTree):
+            waiting += _of_node_tree(block, found)
+    found.animated.sort(key=lambda block: (block.id_type, block.name_full))
+    return found
+
+
+def _of_object(thing: bpy.types.Object, found: Dependencies) -> Iterator[bpy.types.ID]:
+    yield thing.parent
+    yield thing.data
+    yield getattr(thing.data, "shape_keys", None)
+    constraints = list(thing.constraints)
+    if thing.pose is not None:
+        constraints += [constraint for bone in thing.pose.bones for constraint in bone.constraints]
+    for constraint in constraints:
+        if not constraint.mute:
+            yield from _pointed_at(constraint)
+            found.moves_by_itself |= constraint.type == "TRANSFORM_CACHE"
+    for modifier in thing.modifiers:
+        if modifier.show_viewport:
+            yield from _pointed_at(modifier)
+            found.moves_by_itself |= modifier.type in _SELF_MOVING
+    if thing.instance_type == "COLLECTION" and thing.instance_collection is not None:
+        yield from thing.instance_collection.all_objects
+    found.moves_by_itself |= thing.rigid_body is not None and thing.rigid_body.type == "ACTIVE"
+
+
+def _of_node_tree(tree: bpy.types.NodeTree, found: Dependencies) -> Iterator[bpy.types.ID]:
+    for node in tree.nodes:
+        if node.bl_idname in {"GeometryNodeInputSceneTime", "GeometryNodeSimulationInput"}:
+            found.moves_by_itself = True
+        yield getattr(node, "node_tree", None)
+        for socket in node.inputs:
+            value = getattr(socket, "default_value", None)
+            if isinstance(value, (bpy.types.Object, bpy.types.Collection)):
+                yield from [value] if isinstance(value, bpy.types.Object) else value.all_objects
+
+
+def _pointed_at(owner: bpy.types.bpy_struct) -> Iterator[bpy.types.ID]:
+    """Yield the data blocks that the properties of a modifier or constraint point at, node inputs included."""
+    for description in owner.bl_rna.properties:
+        if description.type == "POINTER":
+            value = getattr(owner, description.identifier, None)
+            if isinstance(value, bpy.types.Collection):
+                yield from value.all_objects
+            elif isinstance(value, bpy.types.ID):
+                yield value
+    for target in getattr(owner, "targets", ()):
+        yield target.target
+    if isinstance(owner, bpy.types.NodesModifier):
+        for value in compat.node_inputs(owner):
+            if isinstance(value, bpy.types.Collection):
+                yield from value.all_objects
+            elif isinstance(value, bpy.types.Object):
+                yield value
+
+
+def may_deform(thing: bpy.types.Object) -> bool:
+    """Return whether the mesh of an object may change its shape with time, apart from moving as a whole."""
+    keys = getattr(thing.data, "shape_keys", None)
+    if keys is not None and keys.animation_data is not None:
+        return True
+    data = thing.data
+    if data is not None and data.animation_data is not None and _animates(data):
+        return True
+    modifiers = [modifier for modifier in thing.modifiers if modifier.show_viewport]
+    if any(modifier.type not in _STILL for modifier in modifiers):
+        return True
+    if thing.animation_data is not None and modifiers:
+        return True  # an object's f-curves or drivers may change its modifiers
+    return (
+        any(isinstance(block, bpy.types.Object) for modifier in modifiers for block in _pointed_at(modifier))
+        or thing.type != "MESH"
+    )

@@ -1,0 +1,225 @@
+"""Play clips in Blender and sample them: nodes as transforms, deforming meshes as points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.core.scene import Clip, Node, TransformTrack, VertexTrack
+from ....io_formats.geometry.quaternions import continuous
+from ... import compat
+from ...steps import Step, Steps
+from .. import transforms
+from ..export_options import ExportOptions
+from ..node_meshes import NodeMesh, NodeMeshes
+from ..node_plan import PlannedNode
+from .clip_sources import ClipSource, scene_rate
+
+FloatArray = npt.NDArray[np.float32]
+
+_MOVED = 1e-6
+"""Movement, relative to the size of the object, below which it counts as constant (rounding of single precision)."""
+
+
+class ClipSampler:
+    """Samples the clips of one export."""
+
+    def __init__(
+        self,
+        context: bpy.types.Context,
+        nodes: list[PlannedNode],
+        rests: list[Node],
+        meshes: NodeMeshes,
+        options: ExportOptions,
+    ) -> None:
+        self.context = context
+        self.nodes = nodes
+        self.rests = rests
+        self.meshes = meshes
+        self.options = options
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        if text not in self.notices:
+            self.notices.append(text)
+
+    def sample(self, source: ClipSource, node_meshes: Mapping[int, NodeMesh]) -> Steps[Clip | None]:
+        """Play and sample a clip; return None if nothing moves."""
+        kind = self.options.animation_kind
+        deforming = {index: found for index, found in node_meshes.items() if found.moving_parts and kind != "NODE"}
+        poses: list[list[transforms.Transform]] = []
+        shapes: dict[int, list[tuple[FloatArray, FloatArray, FloatArray]]] = {index: [] for index in deforming}
+        frames = source.frames(scene_rate(self.context.scene))
+        for number, frame in enumerate(frames):
+            yield Step("Sampling animation", number / len(frames))
+            set_frame(self.context.scene, float(frame))
+            poses.append([self._pose(index) for index in range(len(self.nodes))])
+            self._watch_instances()
+            for index in list(deforming):
+                shape = self._shape(index, deforming[index])
+                if shape is None:
+                    del deforming[index]
+                else:
+                    shapes[index].append(shape)
+        clip = Clip(source.name, source.fps, len(poses), has_own_rate=source.has_own_rate)
+        if kind != "VERTEX":
+            clip.transforms = [
+                track
+                for index in range(len(self.nodes))
+                if (track := self._transform_track(index, poses, source)) is not None
+            ]
+        clip.vertices = [
+            track
+            for index, found in deforming.items()
+            if (track := _vertex_track(index, found, shapes[index], source)) is not None
+        ]
+        if not clip.transforms and not clip.vertices:
+            return None
+        drop_repeated_pose(clip, self.options.loop, is_cyclic=source.is_cyclic)
+        return clip
+
+    def _watch_instances(self) -> None:
+        """Warn about instances that move within their node, since they are exported with their rest transform."""
+        now = self.meshes.instance_places(self.nodes)
+        for owner, rest in self.meshes.rest_places.items():
+            places = now.get(owner, [])
+            size = 1e-5 * max(1.0, float(np.abs(rest).max(initial=0)))
+            if len(places) != len(rest) or np.abs(np.array(places) - np.array(rest)).max(initial=0) > size:
+                self.notice(
+                    f"{owner.name}: what it shows as instances moves; make instances real to export their animation"
+                )
+
+    def _pose(self, index: int) -> transforms.Transform:
+        """Return a node's current local transform."""
+        node = self.nodes[index]
+        if node.thing is None:
+            return transforms.IDENTITY
+        depsgraph = self.meshes.depsgraph
+        above = self.nodes[node.parent].thing if node.parent >= 0 else None
+        return transforms.local(node.thing.evaluated_get(depsgraph), above.evaluated_get(depsgraph) if above else None)
+
+    def _shape(self, index: int, found: NodeMesh) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return the current points, normals and tangents (K, 3) of a node's moving parts."""
+        node = self.nodes[index]
+        points, normals, tangents = [], [], []
+        for part in found.moving_parts:
+            layout = found.layouts[part]
+            mesh = self.meshes.part_mesh(node, part, layout)
+            if mesh is None or len(mesh.corner_point) != layout.corners or len(mesh.points) != layout.points:
+                self.notice(
+                    f"{part.name}: its number of vertices changes with time, which a vertex animation cannot "
+                    "hold; its rest shape was exported"
+                )
+                return None
+            corner, point = layout.corner, mesh.corner_point[layout.corner]
+            points.append(mesh.points[point])
+            normals.append(
+                mesh.normal.at_vertices(corner, point) if mesh.normal else np.zeros((len(corner), 3), np.float32)
+            )
+            tangents.append(
+                mesh.tangent.at_vertices(corner, point)[:, :3] if mesh.tangent else layout.edge_directions(mesh)
+            )
+        return np.concatenate(points), np.concatenate(normals), np.concatenate(tangents)
+
+    def _transform_track(
+        self, index: int, poses: list[list[transforms.Transform]], source: ClipSource
+    ) -> TransformTrack | None:
+        """Return a node's track; None if it stays at rest and no imported action keys it."""
+        thing = self.nodes[index].thing
+        if thing is None:
+            return None
+        own = [pose[index] for pose in poses]
+        track = TransformTrack(
+            index,
+            np.array([pose.translation for pose in own], np.float32),
+            continuous(np.array([pose.rotation for pose in own], np.float32)),
+            np.array([pose.scale for pose in own], np.float32),
+        )
+        if any(pose.sheared for pose in own):
+            self.notice(
+                f"{thing.name}: its movement shears it, which the file cannot hold; "
+                "the nearest without shear was exported"
+            )
+        size = max(1.0, float(np.abs(track.translation).max()))
+        # A constant pose is exported if it differs from the rest pose.
+        rest = self.rests[index]
+        ranges = (
+            np.vstack([track.translation, rest.translation]),
+            continuous(np.vstack([track.rotation, rest.rotation])),
+            np.vstack([track.scale, rest.scale]),
+        )
+        moves = any(np.ptp(values, axis=0).max() > _MOVED * size for values in ranges)
+        return track if moves or (source.from_file and is_keyed(thing)) else None
+
+
+def drop_repeated_pose(clip: Clip, mode: str, *, is_cyclic: bool) -> None:
+    """Remove the last frame of a loop if it repeats the first; ``mode`` is the value of the option."""
+    if clip.frame_count < 2 or mode == "KEEP" or (mode == "AUTO" and not is_cyclic) or not _closes(clip):
+        return
+    clip.frame_count -= 1
+    for track in clip.transforms:
+        track.translation, track.rotation, track.scale = (
+            track.translation[:-1],
+            track.rotation[:-1],
+            track.scale[:-1],
+        )
+    for moved in clip.vertices:
+        moved.points = moved.points[:-1]
+        moved.normals = None if moved.normals is None else moved.normals[:-1]
+        moved.tangents = None if moved.tangents is None else moved.tangents[:-1]
+
+
+def set_frame(scene: bpy.types.Scene, frame: float) -> None:
+    """Set the current frame of the scene, which need not be a whole number."""
+    # Keys are stored in single precision, so round frames that are nearly whole numbers.
+    nearest = round(frame)
+    if abs(frame - nearest) < 1e-4:
+        scene.frame_set(nearest)
+    else:
+        whole = int(np.floor(frame))
+        scene.frame_set(whole, subframe=frame - whole)
+
+
+def is_keyed(thing: bpy.types.Object) -> bool:
+    """Return whether the active action of an object keys its transform."""
+    data = thing.animation_data
+    if data is None or data.action is None:
+        return False
+    slot = data.action_slot if compat.HAS_SLOTS else None
+    paths = {curve.data_path for curve in compat.action_curves(data.action, slot)}
+    return bool(paths & {"location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale"})
+
+
+def _vertex_track(
+    index: int, found: NodeMesh, shapes: list[tuple[FloatArray, FloatArray, FloatArray]], source: ClipSource
+) -> VertexTrack | None:
+    """Return a node's vertex animation; None if its shape stays at rest and the clip was not imported."""
+    if not shapes:
+        return None
+    points = np.stack([shape[0] for shape in shapes])
+    rest = found.mesh.points[: found.moving_points]
+    size = max(1e-6, float(np.ptp(rest, axis=0).max(initial=0)))
+    if float(np.abs(points - rest).max(initial=0)) <= _MOVED * size and not source.from_file:
+        return None
+    return VertexTrack(
+        index, points, np.stack([shape[1] for shape in shapes]), np.stack([shape[2] for shape in shapes])
+    )
+
+
+def _closes(clip: Clip) -> bool:
+    """Return whether the last frame of a clip equals its first."""
+    for track in clip.transforms:
+        size = max(1.0, float(np.abs(track.translation).max()))
+        for values in (track.translation, track.scale):
+            if np.abs(values[-1] - values[0]).max() > 1e-4 * size:
+                return False
+        if abs(float(np.dot(track.rotation[-1], track.rotation[0]))) < 1 - 1e-6:
+            return False
+    for moved in clip.vertices:
+        size = max(1e-6, float(np.ptp(moved.points[0], axis=0).max()))
+        if np.abs(moved.points[-1] - moved.points[0]).max() > 1e-4 * size:
+            return False
+    return True

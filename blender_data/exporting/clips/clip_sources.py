@@ -1,0 +1,384 @@
+"""The clips of an export: their actions, frame ranges and rates."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import chain, count
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.findings import Finding
+from ... import compat
+from ...animation import action_ranges
+from ...animation.file_clips import FileClips
+from ..export_options import ExportOptions
+from .animated_blocks import Dependencies
+
+_SAME_FRAME = 1e-3
+"""Distance in frames below which two samples are one."""
+
+_MOST_KEY_FRAMES = 8000
+"""Largest number of frames with keys that are sampled: four times those of 60 seconds at 30 frames per second."""
+
+ActionTest = Callable[[bpy.types.Action], bool]
+
+DEFAULT_CLIP = "Default"
+"""Name of a scene's clip if its actions do not provide one."""
+
+
+@dataclass
+class ClipSource:
+    """A clip to sample: its name, frames of the scene (float, inclusive), rate, and how to make it play."""
+
+    name: str
+    start: float
+    end: float
+    fps: float
+    is_cyclic: bool = False
+    from_file: bool = False
+    """Whether its actions were imported, so that keyed channels are exported even if they are constant."""
+    actions: dict[bpy.types.ID, tuple[bpy.types.Action, Any]] | None = None
+    """The action and slot to play for each data block; None for the current actions."""
+    strips: set[str] = field(default_factory=set)
+    """Names of the NLA strips to play alone."""
+    root_motion: bool = False
+    has_own_rate: bool = False
+    """Whether the frame rate came from a file."""
+    is_empty: bool = False
+    """Whether it was imported from a file without frames."""
+    is_pose: bool = False
+    """Whether it is the pose of one frame."""
+    key_frames: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    """(n,) frames of keys of an imported file that has times instead of frames."""
+    messages: list[tuple[str, bool]] = field(default_factory=list)
+    """Messages about keys outside the ranges of its actions, and whether these are a loss."""
+
+    def frame_count(self, scene_fps: float) -> int:
+        """Return the number of samples, both ends included."""
+        if self.is_empty:
+            return 0
+        return max(1, round((self.end - self.start) * self.fps / scene_fps) + 1)
+
+    def frames(self, scene_fps: float, *, to_end: bool = False) -> npt.NDArray[np.float64]:
+        """Return the scene frame of each sample, (F,), rising.
+
+        With ``to_end`` the last one is exactly the end of the clip, and there are samples at ``key_frames``.
+        """
+        frames = self.start + np.arange(self.frame_count(scene_fps)) * (scene_fps / self.fps)
+        if to_end and len(frames) > 1:
+            inner = self.key_frames[(self.key_frames > self.start) & (self.key_frames < self.end - _SAME_FRAME)]
+            frames = np.union1d(frames[frames < self.end - _SAME_FRAME], inner)
+            frames = np.append(frames[np.diff(frames, append=self.end) > _SAME_FRAME], self.end)
+        # Keys are stored in single precision, so round frames that are nearly whole numbers.
+        nearest = np.rint(frames)
+        return np.where(np.abs(frames - nearest) < 1e-4, nearest, frames)
+
+    def play(self, animated: Iterable[bpy.types.ID]) -> None:
+        """Assign only the actions and NLA strips of this clip; the caller restores the original ones."""
+        if self.actions is None and not self.strips:
+            return
+        for block in animated:
+            data = block.animation_data
+            if self.strips:
+                data.action = None
+                data.use_nla = True
+                for track in data.nla_tracks:
+                    wanted = [strip for strip in track.strips if strip.name in self.strips]
+                    track.is_solo = False
+                    track.mute = not wanted
+                    for strip in track.strips:
+                        strip.mute = strip not in wanted
+            else:
+                action, slot = (self.actions or {}).get(block, (None, None))
+                data.use_nla = False
+                compat.assign_action(block, action, slot)
+
+
+def scene_rate(scene: bpy.types.Scene) -> float:
+    """Return the frames a second of a scene, base included (29.97 is 30 / 1.001)."""
+    return scene.render.fps / scene.render.fps_base
+
+
+def find_clips(
+    scene: bpy.types.Scene,
+    found: Dependencies,
+    options: ExportOptions,
+    own: FileClips | None = None,
+    *,
+    for_joints: bool = False,
+) -> list[ClipSource]:
+    """Return the clips that the options select, in a stable order, of ``own`` file alone if that is given.
+
+    With ``for_joints`` they belong to one armature: the current clip has the name of its action, and may be empty.
+
+    Raises
+    ------
+    ExportError
+        Several clips are selected while one is edited in the NLA.
+    """
+    mode = options.clips
+    if mode == "NONE" or not (found.any_change or (mode == "POSE" and for_joints)):
+        return []
+    plays_others = own is not None and mode in {"ACTIVE", "SCENE"} and not all(map(own.allows, _playing(found)))
+    if plays_others or mode in {"ACTIONS", "NLA"}:
+        _refuse_tweaking(found)
+    if own is not None and plays_others:
+        held = _every_action(scene, found, own.holds, with_empty=for_joints)
+        clips = held or _every_action(scene, found, own.allows, with_empty=for_joints)
+    elif mode == "ACTIONS":
+        clips = _every_action(scene, found, own.allows if own is not None else None, with_empty=for_joints)
+    elif mode == "NLA":
+        clips = _nla_clips(scene, found, own.allows if own is not None else None)
+    else:
+        clips = [_as_played(scene, found, over_scene=mode == "SCENE", for_joints=for_joints)]
+    if mode == "POSE":
+        clips[0].start = clips[0].end = scene.frame_current_final
+        clips[0].is_pose, clips[0].is_empty, clips[0].messages = True, False, []
+    wanted = [pattern.strip() for pattern in options.clip_names.split(",") if pattern.strip()]
+    if wanted:
+        clips = [clip for clip in clips if any(fnmatch.fnmatchcase(clip.name, pattern) for pattern in wanted)]
+    for clip in clips:
+        clip.is_empty &= for_joints
+    if options.frame_rate:
+        for clip in clips:
+            clip.fps, clip.has_own_rate, clip.key_frames = options.frame_rate, False, np.empty(0)
+    return clips
+
+
+def _refuse_tweaking(found: Dependencies) -> None:
+    """Raise an error while a strip is in tweak mode, since Blender does not allow changing the action then."""
+    tweaked = next((block for block in found.animated if block.animation_data.use_tweak_mode), None)
+    if tweaked is not None:
+        raise ExportError(
+            f"'{tweaked.name}' is being edited in the NLA (tweak mode); leave that (Tab over the strip) to export its "
+            "clips one by one, or export what plays"
+        )
+
+
+def played(clips: Iterable[ClipSource]) -> dict[bpy.types.ID, list[bpy.types.Action]]:
+    """Return the actions that clips assign to each data block."""
+    given: dict[bpy.types.ID, list[bpy.types.Action]] = {}
+    for clip in clips:
+        for block, (action, _) in (clip.actions or {}).items():
+            given.setdefault(block, []).append(action)
+    return given
+
+
+def _playing(found: Dependencies) -> list[bpy.types.Action]:
+    actions = (block.animation_data.action for block in found.animated)
+    return list(dict.fromkeys(action for action in actions if action is not None))
+
+
+def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool, for_joints: bool) -> ClipSource:
+    """Describe the current animation as one clip, with the range of the scene or of its actions and NLA strips."""
+    actions = _playing(found)
+    clip = _clip_of(actions, scene)
+    one_name = len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file
+    if not (one_name or for_joints):
+        clip.name = DEFAULT_CLIP
+    ranges = [action_ranges.exported_range(action, scene_rate(scene)) for action in actions if has_keys(action)]
+    if not clip.from_file:
+        ranges += [_extent(strips) for strips in _strips(found).values()]
+    if over_scene or not ranges:
+        clip.start, clip.end, clip.messages = float(scene.frame_start), float(scene.frame_end), []
+    else:
+        clip.start, clip.end = min(start for start, _ in ranges), max(end for _, end in ranges)
+    return clip
+
+
+def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSource:
+    """Describe the clip that consists of these actions."""
+    first = actions[0] if actions else None
+    rate = scene_rate(scene)
+    ranges = [action_ranges.exported_range(action, rate) for action in actions]
+    own_rate = next((action.meshferry.fps for action in actions if action.meshferry.fps > 0), 0.0)
+    return ClipSource(
+        name=clip_name(first) if first else DEFAULT_CLIP,
+        start=min((start for start, _ in ranges), default=float(scene.frame_start)),
+        end=max((end for _, end in ranges), default=float(scene.frame_end)),
+        fps=own_rate or rate,
+        has_own_rate=own_rate > 0,
+        is_cyclic=bool(actions) and all(action.use_frame_range and action.use_cyclic for action in actions),
+        from_file=any(action.meshferry.frame_count > 0 for action in actions),
+        root_motion=any(action.meshferry.root_motion for action in actions),
+        is_empty=bool(actions) and all(_is_still_empty(action) for action in actions),
+        key_frames=_key_frames(action for action in actions if action.meshferry.playback.original),
+        messages=[message for action in actions for message in action_ranges.messages(action, rate)],
+    )
+
+
+def _key_frames(actions: Iterable[bpy.types.Action]) -> npt.NDArray[np.float64]:
+    """Return the frames of the keys of actions, each once; none if there are too many to sample them.
+
+    The import keys all components of a channel at the same frames, so the first one is enough.
+    """
+    found = [np.empty(0)]
+    for curve in chain.from_iterable(compat.action_curves(action, None) for action in actions):
+        if curve.array_index:
+            continue
+        flat = np.empty(len(curve.keyframe_points) * 2, np.float32)
+        curve.keyframe_points.foreach_get("co", flat)
+        found.append(flat[::2].astype(np.float64))
+    frames = np.unique(np.concatenate(found))
+    return frames if len(frames) <= _MOST_KEY_FRAMES else frames[:0]
+
+
+def clip_name(action: bpy.types.Action) -> str:
+    """Return the name of the clip that an action belongs to."""
+    return action.meshferry.clip_name or action.name
+
+
+def has_keys(action: bpy.types.Action) -> bool:
+    """Return whether an action has a key."""
+    return not all(curve.is_empty for curve in compat.action_curves(action, None))
+
+
+def _is_still_empty(action: bpy.types.Action) -> bool:
+    """Return whether an action was imported as a clip without frames, and still has no keys."""
+    kept = action.meshferry
+    return bool(kept.clip_name) and not kept.frame_count and not has_keys(action)
+
+
+def _every_action(
+    scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest | None = None, *, with_empty: bool
+) -> list[ClipSource]:
+    """Make a clip for each clip name among the wanted actions that belong to the exported objects."""
+    groups: dict[str, dict[bpy.types.ID, tuple[bpy.types.Action, Any]]] = {}
+    for block in found.animated:
+        exported = {
+            action: slot
+            for action, slot in actions_of(block)
+            if action.meshferry.use_export
+            and (is_wanted is None or is_wanted(action))
+            and (has_keys(action) or (with_empty and _is_still_empty(action)))
+        }
+        names = _names_of_clips(exported)
+        for action, slot in exported.items():
+            groups.setdefault(names[action], {})[block] = (action, slot)
+    clips = []
+    for name, actions in groups.items():
+        clip = _clip_of(list(dict.fromkeys(action for action, _ in actions.values())), scene)
+        clip.name = name
+        clip.actions = actions
+        clips.append(clip)
+    return clips
+
+
+def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Action, str]:
+    """Return a unique clip name for each action of one data block.
+
+    If clips of several files have the same name ("Take 001"), one action keeps it; the others are named after
+    themselves.
+    """
+    given: dict[bpy.types.Action, str] = {}
+    for action in sorted(actions, key=lambda action: action.name != clip_name(action)):
+        wanted = chain((clip_name(action), action.name), (f"{action.name} {number}" for number in count(2)))
+        taken = set(given.values())
+        given[action] = next(name for name in wanted if name not in taken)
+    return given
+
+
+def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
+    """Return the actions of a data block with their slots: active, in the NLA, or unassigned but made for it."""
+    data = block.animation_data
+    actions: dict[bpy.types.Action, Any] = {}
+    if data.action is not None:
+        actions[data.action] = data.action_slot if compat.HAS_SLOTS else None
+    for track in data.nla_tracks:
+        for strip in track.strips:
+            if strip.action is not None:
+                actions.setdefault(strip.action, strip.action_slot if compat.HAS_SLOTS else None)
+    own = {clip_name(action) for action in actions}
+    for action in bpy.data.actions:
+        # After a second import of the same file, each copy of an object has its own action for that clip.
+        is_of_another = clip_name(action) in own and action.users > int(action.use_fake_user)
+        if action not in actions and not is_of_another:
+            fits, slot = _fits(action, block)
+            if fits:
+                actions[action] = slot
+    return list(actions.items())
+
+
+def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
+    """Return whether an unassigned action fits a data block, and its slot.
+
+    It fits if its slot has the name of the block, or if the block has all bones or shape keys that it animates.
+    """
+    parts = {
+        'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()),
+        'key_blocks["': getattr(block, "key_blocks", ()),
+    }
+    slots = list(action.slots) if compat.HAS_SLOTS else [None]
+    for slot in slots:
+        if slot is not None and slot.identifier == f"{block.bl_rna.identifier[:2].upper()}{block.name}":
+            return True, slot
+        paths = {curve.data_path for curve in compat.action_curves(action, slot)}
+        for start, own in parts.items():
+            moved = {path.split('"')[1] for path in paths if path.startswith(start)}
+            if moved and len(own) and all(name in own for name in moved):
+                return True, slot
+    return False, None
+
+
+def _strips(found: Dependencies) -> dict[str, list[bpy.types.NlaStrip]]:
+    """Return the NLA strips that play, by name."""
+    strips: dict[str, list[bpy.types.NlaStrip]] = {}
+    for block in found.animated:
+        if not block.animation_data.use_nla:
+            continue
+        tracks = list(block.animation_data.nla_tracks)
+        playing = [track for track in tracks if track.is_solo] or [track for track in tracks if not track.mute]
+        for strip in (strip for track in playing for strip in track.strips if not strip.mute):
+            strips.setdefault(strip.name, []).append(strip)
+    return strips
+
+
+def _extent(strips: list[bpy.types.NlaStrip]) -> tuple[float, float]:
+    return min(strip.frame_start for strip in strips), max(strip.frame_end for strip in strips)
+
+
+def _has_length(action: bpy.types.Action) -> bool:
+    return bool(action.frame_range[1] > action.frame_range[0])
+
+
+def other_actions(found: Dependencies, options: ExportOptions, own: FileClips) -> list[bpy.types.Action]:
+    """Return the actions from other files that an export without the restriction to ``own`` would write."""
+    actions = _playing(found)
+    if options.clips in {"ACTIONS", "NLA"}:
+        actions = [action for block in found.animated for action, _ in actions_of(block)]
+    exported = (action for action in dict.fromkeys(actions) if action.meshferry.use_export and has_keys(action))
+    return [] if options.clips in {"NONE", "POSE"} else [action for action in exported if not own.allows(action)]
+
+
+def keys_outside(scene: bpy.types.Scene, found: Dependencies) -> list[Finding]:
+    """Return warnings about keys that no export writes, since the user set a frame range without them."""
+    actions = dict.fromkeys(action for block in found.animated for action, _ in actions_of(block))
+    rate = scene_rate(scene)
+    findings = (action_ranges.finding(action, rate) for action in actions if action.meshferry.use_export)
+    return [finding for finding in findings if finding is not None]
+
+
+def _nla_clips(scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest | None = None) -> list[ClipSource]:
+    """Make a clip for each name of NLA strips, including muted ones, since stashed actions are muted strips."""
+    strips: dict[str, list[bpy.types.NlaStrip]] = {}
+    for block in found.animated:
+        for track in block.animation_data.nla_tracks:
+            for strip in track.strips:
+                if is_wanted is None or strip.action is None or is_wanted(strip.action):
+                    strips.setdefault(strip.name, []).append(strip)
+    clips = []
+    for name, group in strips.items():
+        clip = _clip_of(list(dict.fromkeys(strip.action for strip in group if strip.action)), scene)
+        clip.name = name
+        clip.start, clip.end = _extent(group)
+        if clip.end - clip.start <= 1 and not any(_has_length(strip.action) for strip in group if strip.action):
+            clip.end = clip.start  # Blender's strips are at least a frame long, also those of a single key
+        clip.strips, clip.messages = {name}, []
+        clips.append(clip)
+    return clips

@@ -1,0 +1,390 @@
+"""Poses of armatures -> tracks of joints, computed from the keys if nothing else moves the bones, otherwise sampled.
+
+A bone's transform relative to its rest follows from its channels, so it can be computed from its f-curves, all frames
+at once. Constraints, drivers, NLA strips and bones that do not inherit the full transform of their parents require
+Blender to evaluate each frame; then the same transform is N_j^-1 N_p P_p^-1 P_j with P the matrices of the pose and N
+those of the rest. ``joint_poses`` converts both to the joint's local transform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.core.capabilities import Capabilities, length_refusal
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.messages import listed
+from ....io_formats.core.scene import Clip, TransformTrack
+from ....io_formats.geometry import hierarchy
+from ....io_formats.geometry.quaternions import continuous
+from ... import names
+from ...animation import playback
+from ...animation.file_clips import FileClips
+from ...rigging import joint_poses
+from ...steps import Step, Steps, scaled
+from .. import scene_state
+from ..export_options import ExportOptions
+from ..reading.armature_reading import ReadSkeleton, SkeletonSpace
+from . import pose_curves
+from .animated_blocks import Dependencies, dependencies
+from .clip_sampling import drop_repeated_pose, set_frame
+from .clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
+
+Array = npt.NDArray[np.float64]
+
+_STILL = 2e-6
+"""Relative difference from the bind transform that counts as single-precision rounding."""
+
+_STILL_AS_SAMPLED = 5e-5
+"""The same for matrices of the pose in single precision, where joints that do not move would be a loss: an animation of
+low priority could then no longer move them."""
+
+_SAME_LENGTH = 1e-3
+"""Seconds by which a clip may be longer than the target accepts, since files store lengths in single precision."""
+
+_CHUNK = 16
+"""Number of joints computed at a time, so that the arrays fit the processor's cache."""
+
+
+@dataclass
+class _Rig:
+    """An exported armature: index of its skeleton, joints, space, and dependencies of its bones."""
+
+    number: int
+    read: ReadSkeleton
+    space: SkeletonSpace
+    found: Dependencies
+
+    @property
+    def thing(self) -> bpy.types.Object:
+        return self.read.thing
+
+
+def clips_by_armature(
+    scene: bpy.types.Scene,
+    armatures: Sequence[bpy.types.Object],
+    options: ExportOptions,
+    file_clips: FileClips | None = None,
+) -> list[list[ClipSource]]:
+    """Return the clips that the options select for each armature.
+
+    An action fits every armature with the same bones. If one armature plays it, it is left out for those that do not.
+    Poses are named after the action or the armature, and the frame, so that they do not replace the animation.
+    """
+    found = [
+        [
+            source
+            for source in find_clips(scene, dependencies([thing]), options, file_clips, for_joints=True)
+            if source.actions is None or source.actions.get(thing, (None, None))[0] not in foreign
+        ]
+        for thing, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
+    ]
+    for thing, sources in zip(armatures, found, strict=True):
+        for source in (source for source in sources if source.is_pose):
+            name = names.file_name(thing) if pose_curves.action_of(thing, source)[0] is None else source.name
+            source.name = f"{name}_pose_{source.start:g}"
+    return found
+
+
+def actions_of_armatures(armatures: Sequence[bpy.types.Object]) -> list[bpy.types.Action]:
+    """Return the actions that could be exported as clips of the armatures, each once, independent of the options."""
+    return list(
+        dict.fromkeys(
+            action
+            for thing, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
+            if thing.animation_data is not None
+            for action, _ in actions_of(thing)
+            if action not in foreign and has_keys(action)
+        )
+    )
+
+
+def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.types.Action]]:
+    """Return for each armature the actions that only other armatures play."""
+    own = [pose_curves.own_actions(thing) for thing in armatures]
+    return [set().union(*(actions for actions in own if actions is not mine)) - mine for mine in own]
+
+
+class JointSampler:
+    """Read the clips of the armatures of one export; warnings are in ``notices``."""
+
+    def __init__(
+        self,
+        context: bpy.types.Context,
+        options: ExportOptions,
+        capabilities: Capabilities,
+        file_clips: FileClips | None = None,
+    ) -> None:
+        self.context = context
+        self.options = options
+        self.file_clips = file_clips
+        self.to_end = capabilities.keyed_clips
+        """Whether clips end exactly where their actions end, also between two frames."""
+        self.longest = capabilities.longest_clip
+        self.notices: list[str] = []
+        self.sampled: list[str] = []
+        """Names of the clips that needed Blender to set each frame."""
+        self.sources: list[ClipSource] = []
+        """All clips."""
+
+    def notice(self, text: str) -> None:
+        if text not in self.notices:
+            self.notices.append(text)
+
+    def clips(self, skeletons: Iterable[tuple[ReadSkeleton, SkeletonSpace]]) -> Steps[list[Clip]]:
+        """Return the clips of all skeletons. Tracks refer to skeletons by index."""
+        rigs = [_Rig(number, *both, dependencies([both[0].thing])) for number, both in enumerate(skeletons)]
+        found = clips_by_armature(self.context.scene, [rig.thing for rig in rigs], self.options, self.file_clips)
+        self.sources = [source for sources in found for source in sources]
+        clips: list[Clip] = []
+        for number, (rig, sources) in enumerate(zip(rigs, found, strict=True)):
+            reading = self._clips_of(rig, sources)
+            clips += yield from scaled(reading, number / len(rigs), (number + 1) / len(rigs), rig.thing.name)
+        return clips
+
+    def _clips_of(self, rig: _Rig, sources: list[ClipSource]) -> Steps[list[Clip]]:
+        """Read the clips of one armature. Those that depend on keys alone are computed without changing the scene."""
+        if any(pose_curves.moves_object(rig.thing, source) for source in sources):
+            self.notice(f"{rig.thing.name}: the armature object itself is animated; only its bones are exported")
+        by_keys = [source.is_empty or pose_curves.keys_suffice(rig.thing, rig.found, source) for source in sources]
+        sampled = [source for source, direct in zip(sources, by_keys, strict=True) if not direct]
+        self.sampled += [source.name for source in sampled]
+        clips: dict[int, Clip] = {}
+        reset_channels = self._channels_to_reset(rig, sources)
+        for place, (source, direct) in enumerate(zip(sources, by_keys, strict=True)):
+            if direct:
+                yield Step("Reading animation", len(clips) / len(sources))
+                clips[place] = self._read(rig, source, reset_channels)
+        if sampled:
+            self._require_evaluated(rig, sampled)
+            if len(sources) == 1:  # of several, the others are exported
+                self._require_length(sampled[0])
+            blocks = rig.found.animated
+            with scene_state.kept(self.context, blocks, played(sampled)), scene_state.posed(self.context, [rig.thing]):
+                rest = scene_state.animated_values(blocks, played(sampled))
+                for source in sampled:
+                    # Channels that this clip does not animate keep their original value, not that of the previous clip.
+                    source.play(blocks)
+                    if not source.is_pose:
+                        for channel in rest:
+                            channel.restore()
+                        pose_curves.rest_channels(rig.thing, reset_channels)
+                    start, end = (done / len(sources) for done in (len(clips), len(clips) + 1))
+                    clips[sources.index(source)] = yield from scaled(self._sample(rig, source), start, end)
+        return [clips[place] for place in sorted(clips)]
+
+    def _require_evaluated(self, rig: _Rig, sampled: list[ClipSource]) -> None:
+        """Raise an error for an armature that Blender does not evaluate, since its bones would not move."""
+        if not rig.thing.evaluated_get(self.context.evaluated_depsgraph_get()).is_evaluated:
+            raise ExportError(
+                f"'{rig.thing.name}' is disabled in viewports or in an excluded collection, where constraints, drivers "
+                f"and NLA strips move nothing; enable it to export {listed([source.name for source in sampled])}"
+            )
+
+    def _require_length(self, source: ClipSource) -> None:
+        """Raise an error for a clip that the target refuses, before its frames are set one by one."""
+        seconds = (source.end - source.start) / scene_rate(self.context.scene)
+        if 0 < self.longest < seconds - _SAME_LENGTH:
+            raise length_refusal(source.name, seconds, self.longest)
+
+    def _channels_to_reset(self, rig: _Rig, sources: list[ClipSource]) -> set[tuple[str, str]]:
+        """Return the channels of bones that are reset to rest in clips that do not key them.
+
+        Unkeyed channels keep their value, as in Blender. But if another exported action keys the channel, its value
+        would depend on the action that the user last played.
+        """
+        if all(source.actions is None and not source.strips for source in sources):
+            return set()
+        actions = {action for source in sources for action, _ in (source.actions or {}).values()}
+        actions |= pose_curves.own_actions(rig.thing)
+        return {channel for action in actions for channel in pose_curves.keyed_channels(action, None)}
+
+    # -- from keys ------------------------------------------------------------------------------
+
+    def _read(self, rig: _Rig, source: ClipSource, reset_channels: set[tuple[str, str]]) -> Clip:
+        """Make a clip from the f-curves of an action."""
+        frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
+        read = rig.read
+        curves = pose_curves.curves_of(rig.thing, source)
+        poses = pose_curves.PoseChannels(rig.thing, read.bones, reset_channels)
+        keyed = np.array([name in curves for name in read.bones], bool)
+        tracks = _Tracks(rig, len(frames))
+        space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
+        for chunk in _chunks(np.flatnonzero(keyed)):
+            basis = poses.matrices(chunk, frames, [curves[read.bones[joint]] for joint in chunk])
+            tracks.add(chunk, _to_local(space, chunk, basis))
+        still = np.flatnonzero(~keyed)
+        if len(frames):
+            tracks.add_still(still, _to_local(space, still, poses.matrices(still, frames[:1], [{} for _ in still])))
+        return self._finished(rig, source, tracks, keyed)
+
+    # -- frame by frame -------------------------------------------------------------------------
+
+    def _sample(self, rig: _Rig, source: ClipSource) -> Steps[Clip]:
+        """Make a clip by setting each of its frames."""
+        frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
+        poses = yield from self._pose_matrices(rig, frames, as_shown=source.is_pose)
+        read = rig.read
+        curves = pose_curves.curves_of(rig.thing, source)
+        driven = pose_curves.bones_moved_otherwise(rig.thing)
+        keyed = np.array([name in curves or name in driven for name in read.bones], bool)
+        tracks = _Tracks(rig, len(frames), _STILL_AS_SAMPLED if self.to_end else _STILL)
+        space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
+        for chunk in _chunks(np.arange(len(read.bones))):
+            basis = np.empty((len(chunk), len(frames), 4, 4))
+            for place, joint in enumerate(chunk):
+                parent = read.parents[joint]
+                basis[place] = joint_poses.inverse(read.rest[joint]) @ (
+                    poses[:, joint]
+                    if parent < 0
+                    else read.rest[parent] @ joint_poses.inverse(poses[:, parent]) @ poses[:, joint]
+                )
+            tracks.add(chunk, _to_local(space, chunk, basis))
+        if self.to_end:
+            tracks.sheared.clear()
+        clip = self._finished(rig, source, tracks, keyed)
+        if self.to_end:  # stretched bones shear those below, which their local transforms cannot hold
+            bind = hierarchy.world_matrices(read.local, read.parents)
+            clip.worlds = rig.space.matrix @ poses @ (joint_poses.inverse(read.rest) @ bind)
+        return clip
+
+    def _pose_matrices(self, rig: _Rig, frames: Array, *, as_shown: bool) -> Steps[Array]:
+        """Return the pose matrices of all joints at each frame, (F, J, 4, 4), in the space of the armature.
+
+        ``as_shown`` leaves the frame as it is, since setting it discards changes of the pose that have no keys.
+        """
+        bones = rig.thing.pose.bones
+        order = np.array([bones.find(name) for name in rig.read.bones], np.intp)
+        poses = np.empty((len(frames), len(order), 4, 4), np.float32)
+        flat = np.empty(len(bones) * 16, np.float32)
+        for place, frame in enumerate(frames):
+            yield Step("Sampling animation", place / len(frames))
+            if not as_shown:
+                set_frame(self.context.scene, float(frame))
+            depsgraph = self.context.evaluated_depsgraph_get()
+            rig.thing.evaluated_get(depsgraph).pose.bones.foreach_get("matrix", flat)
+            # Blender stores matrices column by column.
+            poses[place] = flat.reshape(-1, 4, 4)[order].transpose(0, 2, 1)
+        return poses.astype(np.float64)
+
+    # -- both -----------------------------------------------------------------------------------
+
+    def _finished(self, rig: _Rig, source: ClipSource, tracks: _Tracks, keyed: npt.NDArray[np.bool_]) -> Clip:
+        every = self.options.animated_bones == "ALL" or source.is_pose or (source.is_empty and not keyed.any())
+        clip = Clip(source.name, source.fps, tracks.frame_count, has_own_rate=source.has_own_rate)
+        clip.root_motion = source.root_motion
+        if self.to_end:
+            rate = scene_rate(self.context.scene)
+            clip.times = (source.frames(rate, to_end=True) - source.start) / rate
+            clip.duration = (source.end - source.start) / rate
+        action, _slot = pose_curves.action_of(rig.thing, source)
+        if action is not None:
+            rate = scene_rate(self.context.scene)
+            strip = next(pose_curves.strips_of(rig.thing, source), None)
+            time = playback.ActionTime((action.frame_range[0] - source.start) / rate)
+            if strip is not None:
+                time = playback.ActionTime.of_strip(strip, source.start, rate)
+            playback.read(action, clip, rate, time, is_cyclic=source.is_cyclic)
+        if source.is_pose:
+            clip.is_pose, clip.duration, clip.original = True, 1 / source.fps, b""
+            if clip.playback is not None:
+                clip.playback = replace(clip.playback, is_looped=True, loop_in=0.0, loop_out=clip.duration)
+        clip.transforms = tracks.made(np.ones(len(keyed), bool) if every else keyed)
+        if tracks.sheared:
+            self.notice(
+                f"{rig.thing.name}: scaled bones shear {len(tracks.sheared)} others, such as '{tracks.sheared[0]}', "
+                "which a file cannot hold; the nearest without shear was exported"
+            )
+        if not self.to_end:
+            drop_repeated_pose(clip, self.options.loop, is_cyclic=source.is_cyclic)
+        return clip
+
+
+def _chunks(joints: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
+    return [joints[start : start + _CHUNK] for start in range(0, len(joints), _CHUNK)]
+
+
+def _to_local(space: joint_poses.PoseSpace, joints: npt.NDArray[np.intp], basis: Array) -> Array:
+    """Convert transforms of bones relative to their rest, (n, F, 4, 4), to local transforms of their joints."""
+    return joint_poses.inverse(space.left[joints])[:, None] @ basis @ joint_poses.inverse(space.right[joints])[:, None]
+
+
+class _Tracks:
+    """The tracks of one clip, in the space of the file."""
+
+    def __init__(self, rig: _Rig, frame_count: int, tolerance: float = _STILL) -> None:
+        self.rig = rig
+        self.tolerance = tolerance
+        self.frame_count = frame_count
+        self.size, self.before = rig.space.parts()
+        self.tracks: dict[int, TransformTrack] = {}
+        self.moving: set[int] = set()
+        self.sheared: list[str] = []
+        self.bind = rig.space.moved(rig.read).joints
+        # Sampled matrices are as inexact as the largest coordinate, also for joints at the head of their parent.
+        extent = float(np.abs(rig.read.rest[:, :3, 3]).max(initial=0.0)) * self.size
+        self.least_size = extent if tolerance == _STILL_AS_SAMPLED else 1e-6
+
+    def add(self, joints: npt.NDArray[np.intp], local: Array) -> None:
+        """Add the tracks of joints from their local transforms in the armature's space, (n, F, 4, 4)."""
+        if not len(joints) or not self.frame_count:
+            return
+        if not self.rig.space.is_identity:
+            local[..., :3, 3] *= self.size
+            roots = np.array([self.rig.read.parents[joint] < 0 for joint in joints])
+            local[roots] = self.before @ local[roots]
+        count, frames = local.shape[:2]
+        translation, rotation, scale, shear = joint_poses.decompose(local.reshape(-1, 4, 4))
+        skewed = shear.reshape(count, frames).max(axis=1) > 1e-4
+        self.sheared += [self.rig.read.bones[joint] for joint in joints[skewed]]
+        for place, joint in enumerate(joints.tolist()):
+            of_joint = slice(place * frames, (place + 1) * frames)
+            self._add_one(joint, translation[of_joint], rotation[of_joint], scale[of_joint])
+
+    def add_still(self, joints: npt.NDArray[np.intp], local: Array) -> None:
+        """Add the tracks of joints that do not move, from one frame of each, (n, 1, 4, 4)."""
+        self.add(joints, local)
+        for joint in joints.tolist():
+            track = self.tracks[joint]
+            for name in ("translation", "rotation", "scale"):
+                setattr(track, name, np.repeat(getattr(track, name), self.frame_count, axis=0))
+
+    def _add_one(self, joint: int, translation: Array, rotation: Array, scale: Array) -> None:
+        """Add a joint's track. Channels that stay within the tolerance of the bind transform get exactly its values."""
+        bind = self.bind[joint]
+        place, turn, extent = (np.asarray(value, np.float64) for value in (bind.translation, bind.rotation, bind.scale))
+        turn = turn / (np.linalg.norm(turn) or 1.0)
+        if float(np.dot(rotation[0], turn)) < 0:
+            rotation = -rotation
+        rotation = continuous(rotation.astype(np.float32))
+        size = max(float(np.abs(translation).max()), float(np.abs(place).max()), self.least_size)
+        stands = np.abs(translation - place).max() <= self.tolerance * size
+        holds = np.abs(rotation - turn).max() <= self.tolerance
+        keeps = np.abs(scale - extent).max() <= self.tolerance * max(1e-6, float(np.abs(extent).max()))
+        if not (stands and holds and keeps):
+            self.moving.add(joint)
+        shape = (len(translation), 1)
+        self.tracks[joint] = TransformTrack(
+            joint,
+            np.tile(np.float32(place), shape) if stands else translation.astype(np.float32),
+            np.tile(np.float32(turn), shape) if holds else rotation,
+            np.tile(np.float32(extent), shape) if keeps else scale.astype(np.float32),
+            skeleton=self.rig.number,
+        )
+
+    def made(self, wanted: npt.NDArray[np.bool_]) -> list[TransformTrack]:
+        """Return the tracks of wanted joints, and of those that differ from the bind transform."""
+        if not self.frame_count:
+            return [
+                TransformTrack(joint, _none(3), _none(4), _none(3), self.rig.number)
+                for joint in np.flatnonzero(wanted).tolist()
+            ]
+        return [self.tracks[joint] for joint in sorted(self.tracks) if wanted[joint] or joint in self.moving]
+
+
+def _none(width: int) -> npt.NDArray[np.float32]:
+    return np.empty((0, width), np.float32)

@@ -1,0 +1,300 @@
+"""Evaluate an action's f-curves for the bones of an armature, and test whether they alone determine the pose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.geometry.quaternions import axis_rotations
+from ... import compat
+from .animated_blocks import Dependencies
+from .clip_sources import ClipSource
+
+Array = npt.NDArray[np.float64]
+Curves = Mapping[tuple[str, int], bpy.types.FCurve]
+"""The f-curves of one bone by channel and component."""
+
+_CHANNELS = {
+    "location": 3,
+    "rotation_quaternion": 4,
+    "rotation_euler": 3,
+    "rotation_axis_angle": 4,
+    "scale": 3,
+}
+_DEFAULTS = {
+    "location": (0.0, 0.0, 0.0),
+    "rotation_quaternion": (1.0, 0.0, 0.0, 0.0),
+    "rotation_euler": (0.0, 0.0, 0.0),
+    "rotation_axis_angle": (0.0, 0.0, 1.0, 0.0),
+    "scale": (1.0, 1.0, 1.0),
+}
+_OBJECT_CHANNELS = frozenset({*_CHANNELS, *(f"delta_{name}" for name in _CHANNELS)})
+_BONE_PATH = 'pose.bones["'
+_CONSTANT, _LINEAR = 0, 1
+_STILL = 1e-5
+"""Change of a value, relative to values of over 1, up to which keys count as constant."""
+_NEAR = 1e-4
+"""Blender's tolerance, in frames, for a frame that coincides with a key."""
+
+
+def action_of(thing: bpy.types.Object, source: ClipSource) -> tuple[bpy.types.Action | None, Any]:
+    """Return the action, and its slot, that an object plays in a clip; for strips, that of the first one."""
+    if source.actions is not None:
+        return source.actions.get(thing, (None, None))
+    if source.strips:
+        strip = next(strips_of(thing, source), None)
+        return (strip.action, _slot_of(strip)) if strip is not None else (None, None)
+    data = thing.animation_data
+    if data is None or data.action is None:
+        return None, None
+    return data.action, _slot_of(data)
+
+
+def _slot_of(player: bpy.types.AnimData | bpy.types.NlaStrip) -> Any:
+    return player.action_slot if compat.HAS_SLOTS else None
+
+
+def strips_of(thing: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.NlaStrip]:
+    """Yield the NLA strips of an object that a clip plays and that have an action, in their order in time."""
+    data = thing.animation_data
+    strips = [strip for track in (data.nla_tracks if data is not None else ()) for strip in track.strips]
+    for strip in sorted(strips, key=lambda strip: strip.frame_start):
+        if strip.name in source.strips and strip.action is not None:
+            yield strip
+
+
+def own_actions(thing: bpy.types.Object) -> set[bpy.types.Action]:
+    """Return the actions that an object plays: the active one, and those of its NLA strips."""
+    data = thing.animation_data
+    if data is None:
+        return set()
+    strips = (strip.action for track in data.nla_tracks for strip in track.strips)
+    return {action for action in (data.action, *strips) if action is not None}
+
+
+def _playing_curves(thing: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
+    """Yield the f-curves that a clip plays on an object, without muted ones."""
+    if source.strips:
+        players = [(strip.action, _slot_of(strip)) for strip in strips_of(thing, source)]
+    else:
+        players = [action_of(thing, source)]
+    for action, slot in players:
+        if action is None or (compat.HAS_SLOTS and slot is None):
+            continue
+        for curve in compat.action_curves(action, slot):
+            if not curve.mute and not (curve.group is not None and curve.group.mute):
+                yield curve
+
+
+def _bone_and_channel(path: str) -> tuple[str, str]:
+    """Split ``pose.bones["Arm"].location`` into bone name and channel; return empty strings for any other path."""
+    if not path.startswith(_BONE_PATH):
+        return "", ""
+    end = path.rfind('"]')
+    if end < len(_BONE_PATH) or not path.startswith(".", end + 2):
+        return "", ""
+    return bpy.utils.unescape_identifier(path[len(_BONE_PATH) : end]), path[end + 3 :]
+
+
+def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
+    """Return the bones and channels that an action keys."""
+    parted = (_bone_and_channel(curve.data_path) for curve in compat.action_curves(action, slot))
+    return {(bone, channel) for bone, channel in parted if channel in _CHANNELS}
+
+
+def curves_of(thing: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:
+    """Return the f-curves of a clip that move bones, by bone name; for an empty clip, the f-curves without keys."""
+    found: dict[str, dict[tuple[str, int], bpy.types.FCurve]] = {}
+    for curve in _playing_curves(thing, source):
+        bone, channel = _bone_and_channel(curve.data_path)
+        if channel in _CHANNELS and curve.array_index < _CHANNELS[channel] and curve.is_empty == source.is_empty:
+            found.setdefault(bone, {}).setdefault((channel, curve.array_index), curve)
+    return found
+
+
+def keys_suffice(thing: bpy.types.Object, found: Dependencies, source: ClipSource) -> bool:
+    """Return whether only the f-curves of the clip's action move the bones of an armature."""
+    data = thing.animation_data
+    if source.strips or source.is_pose or found.moves_by_itself:  # the pose shown may differ from the keys
+        return False
+    mixed = data is not None and source.actions is None and _is_mixed(data)
+    if mixed or (data is not None and (data.use_tweak_mode or len(data.drivers))):
+        return False
+    if thing.data.animation_data is not None:
+        return False  # the armature data may animate settings of its bones
+    if any(_bone_and_channel(curve.data_path)[1] == "rotation_mode" for curve in _playing_curves(thing, source)):
+        return False
+    return all(_is_simple(bone) for bone in thing.pose.bones)
+
+
+def _is_mixed(data: bpy.types.AnimData) -> bool:
+    """Return whether NLA strips are blended with the active action."""
+    if not data.use_nla or not len(data.nla_tracks):
+        return False
+    whole = (data.action_blend_type, data.action_extrapolation, data.action_influence) == ("REPLACE", "HOLD", 1.0)
+    return not whole or any(track.is_solo or not track.mute for track in data.nla_tracks)
+
+
+def _is_simple(bone: bpy.types.PoseBone) -> bool:
+    """Return whether a bone follows its own channels and its parent, and nothing else."""
+    if any(not constraint.mute for constraint in bone.constraints):
+        return False
+    rest = bone.bone
+    return rest.parent is None or (
+        rest.inherit_scale == "FULL" and rest.use_inherit_rotation and rest.use_local_location
+    )
+
+
+def bones_moved_otherwise(thing: bpy.types.Object) -> set[str]:
+    """Return the bones that are moved by constraints or drivers, including whole inverse kinematics chains."""
+    moved = set()
+    for bone in thing.pose.bones:
+        for constraint in bone.constraints:
+            if constraint.mute:
+                continue
+            moved.add(bone.name)
+            length = getattr(constraint, "chain_count", 1)
+            chain = [bone, *bone.parent_recursive]
+            moved |= {member.name for member in (chain if length == 0 else chain[:length])}
+    data = thing.animation_data
+    for driver in data.drivers if data is not None else ():
+        bone, channel = _bone_and_channel(driver.data_path)
+        if channel in _CHANNELS:
+            moved.add(bone)
+    return moved
+
+
+def moves_object(thing: bpy.types.Object, source: ClipSource) -> bool:
+    """Return whether a clip moves the armature object itself, unlike the constant keys that Blender's importers add."""
+    return any(curve.data_path in _OBJECT_CHANNELS and _varies(curve) for curve in _playing_curves(thing, source))
+
+
+def _varies(curve: bpy.types.FCurve) -> bool:
+    values = np.empty(2 * len(curve.keyframe_points), np.float32)
+    curve.keyframe_points.foreach_get("co", values)
+    heights = values[1::2]
+    return len(curve.modifiers) > 0 or bool(np.ptp(heights) > _STILL * max(1.0, np.abs(heights).max()))
+
+
+def rest_channels(thing: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> None:
+    """Set channels of bones to their rest values; the caller restores them."""
+    for name, channel in channels:
+        bone = thing.pose.bones.get(name)
+        if bone is not None:
+            setattr(bone, channel, _DEFAULTS[channel])
+
+
+class PoseChannels:
+    """The current channel values of bones, overridden by f-curves."""
+
+    def __init__(self, thing: bpy.types.Object, bones: Sequence[str], forgotten: set[tuple[str, str]]) -> None:
+        posed = thing.pose.bones
+        self.modes = [posed[name].rotation_mode for name in bones]
+        self.values = {
+            channel: np.array(
+                [
+                    _DEFAULTS[channel] if (name, channel) in forgotten else tuple(getattr(posed[name], channel))
+                    for name in bones
+                ],
+                np.float64,
+            ).reshape(-1, width)
+            for channel, width in _CHANNELS.items()
+        }
+
+    def matrices(self, joints: npt.NDArray[np.intp], frames: Array, curves: Sequence[Curves]) -> Array:
+        """Return the transforms of bones relative to their rest at some frames, (n, F, 4, 4)."""
+        made = np.zeros((len(joints), len(frames), 4, 4))
+        made[..., 3, 3] = 1.0
+        for place, joint in enumerate(joints.tolist()):
+            values = {
+                channel: self._channel(channel, joint, frames, curves[place])
+                for channel in ("location", rotation_channel(self.modes[joint]), "scale")
+            }
+            location, rotation, scale = values.values()
+            made[place, :, :3, :3] = rotations(self.modes[joint], rotation) * scale[:, None, :]
+            made[place, :, :3, 3] = location
+        return made
+
+    def _channel(self, channel: str, joint: int, frames: Array, curves: Curves) -> Array:
+        values = np.empty((len(frames), _CHANNELS[channel]))
+        values[:] = self.values[channel][joint]
+        for component in range(values.shape[1]):
+            curve = curves.get((channel, component))
+            if curve is not None:
+                values[:, component] = evaluated(curve, frames)
+        return values
+
+
+def rotation_channel(mode: str) -> str:
+    """Return the name of the channel that a rotation mode uses."""
+    return {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}.get(mode, "rotation_euler")
+
+
+def rotations(mode: str, values: Array) -> Array:
+    """Convert the values of a rotation channel to matrices (F, 3, 3) with Blender's conventions."""
+    if mode == "QUATERNION":
+        return _of_quaternions(values)
+    if mode == "AXIS_ANGLE":
+        angle, axis = values[:, 0] / 2, values[:, 1:]
+        length = np.linalg.norm(axis, axis=1, keepdims=True)
+        axis = axis / np.where(length > 0, length, 1.0)
+        angle = np.where(length[:, 0] > 0, angle, 0.0)
+        return _of_quaternions(np.column_stack((np.cos(angle), np.sin(angle)[:, None] * axis)))
+    made = np.broadcast_to(np.eye(3), (len(values), 3, 3))
+    for axis_name in mode:  # X is applied first in XYZ
+        made = axis_rotations("XYZ".index(axis_name), values[:, "XYZ".index(axis_name)]) @ made
+    return made
+
+
+def _of_quaternions(values: Array) -> Array:
+    length = np.linalg.norm(values, axis=1, keepdims=True)
+    w, x, y, z = np.where(length > 0, values / np.where(length > 0, length, 1.0), (1.0, 0.0, 0.0, 0.0)).T
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    return np.array(rows).transpose(2, 0, 1)
+
+
+def evaluated(curve: bpy.types.FCurve, frames: Array) -> Array:
+    """Return the values of an f-curve at some frames, from its keys if possible, otherwise evaluated by Blender."""
+    keys = curve.keyframe_points
+    count = len(keys)
+    if count and all(modifier.mute for modifier in curve.modifiers):
+        flat = np.empty(count * 2, np.float32)
+        keys.foreach_get("co", flat)
+        places, values = flat[::2].astype(np.float64), flat[1::2].astype(np.float64)
+        if count == len(frames) and np.abs(places - frames).max(initial=0) <= _NEAR:
+            return values
+        simple = _between_keys(curve, places, values, frames)
+        if simple is not None:
+            return simple
+    return np.fromiter((curve.evaluate(float(frame)) for frame in frames), np.float64, len(frames))
+
+
+def _between_keys(curve: bpy.types.FCurve, places: Array, values: Array, frames: Array) -> Array | None:
+    """Return values at frames on keys or between keys with linear or constant interpolation, otherwise None."""
+    if np.any(np.diff(places) <= 0):
+        return None
+    before = np.searchsorted(places, frames + _NEAR, side="right") - 1
+    nearest = np.clip(before, 0, len(places) - 1)
+    on_key = np.abs(places[nearest] - frames) <= _NEAR
+    if on_key.all():
+        return values[nearest]
+    inside = (before >= 0) & (before < len(places) - 1)
+    if curve.extrapolation != "CONSTANT" and not (inside | on_key).all():
+        return None
+    kinds = np.empty(len(places), np.int32)
+    curve.keyframe_points.foreach_get("interpolation", kinds)
+    kind = kinds[nearest]
+    if not (on_key | ~inside | (kind == _CONSTANT) | (kind == _LINEAR)).all():
+        return None
+    following = np.minimum(nearest + 1, len(places) - 1)
+    span = places[following] - places[nearest]
+    share = np.where(inside & ~on_key & (kind == _LINEAR), (frames - places[nearest]) / np.where(span > 0, span, 1), 0)
+    return values[nearest] + share * (values[following] - values[nearest])

@@ -1,0 +1,1 @@
+"""Models with levels of detail, physics shapes and a binding."""

@@ -1,0 +1,293 @@
+"""Materials that a colour and one texture cannot show, as Blender's own glTF exporter writes them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.core.gltf_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
+from ... import compat
+from ...foreign.operator_errors import operator_error
+from ..reading.material_reading import emission_of, encode_png, images_of, pixels_of, shader_of, upstream
+from ..reading.material_slots import slot_of_faces
+
+Pixels = npt.NDArray[np.uint8]
+"""(H, W, 4), the lowest row first."""
+
+_OCCLUSION_GROUP = "glTF Material Output"
+"""Name of the node group with the input *Occlusion*, by which Blender's exporter recognises it."""
+_LINKED = ("Metallic", "Roughness", "Normal", "Alpha")
+"""Inputs of a Principled BSDF whose images a diffuse texture cannot replace."""
+_HELD = ("Base Color", *_LINKED, "Emission Color", "Emission Strength")
+"""Inputs of a Principled BSDF that glTF holds."""
+_KNOWN_NODES = frozenset(
+    {
+        *("TEX_IMAGE", "MAPPING", "TEX_COORD", "UVMAP", "NORMAL_MAP", "SEPARATE_COLOR", "RGB", "VALUE"),
+        *("REROUTE", "GROUP", "GROUP_INPUT", "GROUP_OUTPUT"),
+    }
+)
+"""Nodes whose effect the exporter carries over, beside multiplication and the comparisons of a clipped alpha."""
+_EXTENSIONS = {
+    "KHR_materials_emissive_strength": "emission above 1",
+    "KHR_materials_clearcoat": "coat",
+    "KHR_materials_transmission": "transmission",
+    "KHR_materials_volume": "volume",
+    "KHR_materials_ior": "IOR",
+    "KHR_materials_specular": "specular",
+    "KHR_materials_sheen": "sheen",
+    "KHR_materials_anisotropy": "anisotropy",
+}
+_EXPORT = {
+    "export_format": "GLB",
+    "export_animations": False,
+    "export_skins": False,
+    "export_morph": False,
+    "export_cameras": False,
+    "export_lights": False,
+    "export_extras": False,
+    "export_current_frame": True,  # otherwise the exporter changes the scene's frame
+    "export_image_format": "AUTO",
+}
+
+
+def needs_gltf(material: bpy.types.Material) -> bool:
+    """Return whether a diffuse colour and texture cannot show a material.
+
+    It has a Principled BSDF that is metallic or emits light, or uses an image for metal, roughness, normals, alpha or
+    occlusion.
+    """
+    tree = compat.node_tree(material)
+    shader = shader_of(tree) if tree is not None else None
+    if shader is None or shader.type != "BSDF_PRINCIPLED":
+        return False
+    linked = [shader.inputs[name] for name in _LINKED]
+    metallic = shader.inputs["Metallic"]
+    return (
+        (not metallic.is_linked and metallic.default_value > 0)
+        or emission_of(shader) > 0
+        or any(image is not None for socket in (*linked, *_occlusion(tree)) for image in images_of(socket))
+    )
+
+
+def materials_for_gltf(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Material]:
+    """Return those materials of the faces of objects that need glTF; modifiers are not taken into account."""
+    found: dict[bpy.types.Material, None] = {}
+    for thing in objects:
+        used = set(range(len(thing.material_slots)))
+        if isinstance(thing.data, bpy.types.Mesh) and thing.mode != "EDIT":
+            used &= set(np.unique(slot_of_faces(thing.data)).tolist())
+        found.update(dict.fromkeys(thing.material_slots[number].material for number in sorted(used)))
+    return [material for material in found if material is not None and needs_gltf(material)]
+
+
+def _occlusion(tree: bpy.types.NodeTree) -> list[bpy.types.NodeSocket]:
+    """Return the input *Occlusion* of the group node that Blender's exporter reads, if there is one."""
+    groups = [node for node in tree.nodes if node.type == "GROUP" and node.node_tree is not None]
+    found = [node.inputs.get("Occlusion") for node in groups if node.node_tree.name.startswith(_OCCLUSION_GROUP)]
+    return [socket for socket in found if socket is not None]
+
+
+def gltf_materials(
+    context: bpy.types.Context, materials: Mapping[str, bpy.types.Material], notice: Callable[[str], None]
+) -> dict[str, GltfMaterial]:
+    """Return those of the materials that need glTF, by the given names.
+
+    Occlusion, roughness and metal are packed into the red, green and blue channel of one image. ``notice`` is called
+    with each warning, such as what glTF cannot hold.
+    """
+    wanted = {name: material for name, material in materials.items() if needs_gltf(material)}
+    if not wanted:
+        return {}
+    if not _is_exporter_enabled():
+        notice("PBR materials are left out: enable Blender's add-on 'glTF 2.0 format' in the preferences")
+        return {}
+    try:
+        exported = _exported(context, list(wanted.values()))
+    except (RuntimeError, OSError, ValueError, KeyError) as problem:
+        notice(f"PBR materials are left out, since Blender's glTF exporter failed: {operator_error(problem)}")
+        return {}
+    made = dict(zip(wanted, exported, strict=True))
+    for name, gltf in made.items():
+        _report_left_out(wanted[name], gltf, notice)
+        gltf.name = gltf.values["name"] = name
+        _pack(gltf)
+    return made
+
+
+# -- Blender's exporter -------------------------------------------------------------------------
+
+
+def _is_exporter_enabled() -> bool:
+    operator: Any = bpy.ops.export_scene.gltf
+    try:
+        operator.get_rna_type()
+    except KeyError:
+        return False
+    return True
+
+
+def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material]) -> list[GltfMaterial]:
+    """Export a triangle of each material and return the materials of the file.
+
+    Raises
+    ------
+    RuntimeError, OSError, ValueError, KeyError
+        The exporter failed.
+    """
+    operator: Any = bpy.ops.export_scene.gltf
+    known = operator.get_rna_type().properties
+    with (
+        tempfile.TemporaryDirectory(prefix="meshferry-") as folder,
+        _triangles(context, materials) as (collection, meshes),
+        _without_marks(materials),
+        contextlib.redirect_stdout(io.StringIO()),
+        # The exporter would end edit mode of the active object.
+        context.temp_override(active_object=None, object=None),
+    ):
+        path = Path(folder, "materials.glb")
+        given = {key: value for key, value in _EXPORT.items() if key in known}
+        operator(filepath=str(path), collection=collection.name, use_active_scene=True, **given)
+        found = read_materials(path.read_bytes())
+        return [found[mesh.name] for mesh in meshes]
+
+
+@contextlib.contextmanager
+def _triangles(
+    context: bpy.types.Context, materials: Sequence[bpy.types.Material]
+) -> Iterator[tuple[bpy.types.Collection, list[bpy.types.Mesh]]]:
+    """Temporarily add a collection with a triangle of each material; yield it and the meshes.
+
+    Each material needs a mesh of its own: the exporter splits meshes by the tiles of their images.
+    """
+    meshes: list[bpy.types.Mesh] = []
+    collection = bpy.data.collections.new("meshferry")
+    try:
+        for material in materials:
+            mesh = bpy.data.meshes.new("meshferry")
+            meshes.append(mesh)
+            mesh.from_pydata([(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)], [], [(0, 1, 2)])
+            mesh.uv_layers.new()
+            mesh.materials.append(material)
+            collection.objects.link(bpy.data.objects.new("meshferry", mesh))
+        context.scene.collection.children.link(collection)
+        context.view_layer.update()
+        yield collection, meshes
+    finally:
+        for thing in list(collection.objects):
+            bpy.data.objects.remove(thing)
+        bpy.data.collections.remove(collection)
+        for mesh in meshes:
+            bpy.data.meshes.remove(mesh)
+        context.view_layer.update()
+
+
+@contextlib.contextmanager
+def _without_marks(materials: Sequence[bpy.types.Material]) -> Iterator[None]:
+    """Remove the custom property that the exporter leaves on image nodes."""
+    trees = {tree for material in materials if (tree := compat.node_tree(material)) is not None}
+    waiting = list(trees)
+    while waiting:
+        inner = {node.node_tree for node in waiting.pop().nodes if node.type == "GROUP" and node.node_tree is not None}
+        waiting += inner - trees
+        trees |= inner
+    images = [node for tree in trees for node in tree.nodes if node.type == "TEX_IMAGE"]
+    clean = [node for node in images if node.get("used") is None]
+    try:
+        yield
+    finally:
+        for node in clean:
+            node.pop("used", None)
+
+
+def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, notice: Callable[[str], None]) -> None:
+    """Report what the file of a material cannot hold."""
+    tree = compat.node_tree(material)
+    shader = shader_of(tree)
+    sockets = [shader.inputs[name] for name in _HELD if name in shader.inputs]
+    reached = [node for socket in (*sockets, *_occlusion(tree)) for node in upstream(socket)]
+    nodes = dict.fromkeys(node.bl_label for node in reached if not _is_carried_over(node))
+    if nodes:
+        notice(f"{material.name}: glTF holds images and values, not the nodes {', '.join(nodes)}; bake them to images")
+    images = {node.image: None for node in reached if node.type == "TEX_IMAGE" and node.image is not None}
+    for image in images:
+        if image.source == "TILED":
+            notice(f"{image.name}: it is in tiles, of which only the first was exported")
+        elif not any(image.size):
+            notice(f"{material.name}: the image '{image.name}' of its PBR material is missing or cannot be read")
+    lost = [label for extension, label in _EXTENSIONS.items() if extension in gltf.extensions]
+    normal = gltf.textures.get(TextureUse.NORMAL)
+    if normal is not None and normal.values.get("scale", 1.0) != 1.0:
+        lost.append("normal map strength")
+    if lost:
+        notice(f"{material.name}: not part of the PBR materials that the target shows: {', '.join(lost)}")
+
+
+def _is_carried_over(node: bpy.types.Node) -> bool:
+    if node.type in {"MIX", "MIX_RGB"}:
+        return node.blend_type == "MULTIPLY"
+    if node.type == "MATH":
+        return node.operation in {"MULTIPLY", "GREATER_THAN", "LESS_THAN", "SUBTRACT", "ROUND"}
+    return node.type in _KNOWN_NODES
+
+
+# -- images -------------------------------------------------------------------------------------
+
+
+def _pack(gltf: GltfMaterial) -> None:
+    """Convert the images of a material: 8 bits, PNG or JPEG, and occlusion, roughness and metal in one image."""
+    for use, texture in gltf.textures.items():
+        if not _is_plain(texture.image.data):
+            pixels = _pixels(texture.image)
+            is_opaque = use is not TextureUse.BASE_COLOR
+            gltf.textures[use] = replace(texture, image=_image(texture.image.name, pixels, is_opaque=is_opaque))
+    surface = gltf.textures.get(TextureUse.METALLIC_ROUGHNESS)
+    occlusion = gltf.textures.get(TextureUse.OCCLUSION)
+    strength = occlusion.values.get("strength", 1.0) if occlusion is not None else 1.0
+    if occlusion is None and surface is None:
+        return
+    if occlusion is not None and surface is not None and occlusion.image == surface.image and strength == 1.0:
+        return
+    main = surface or occlusion
+    packed = np.full_like(_pixels(main.image), 255)
+    if surface is not None:
+        packed[..., 1:3] = _pixels(surface.image)[..., 1:3]
+    if occlusion is not None:
+        red = _pixels(occlusion.image, size=packed.shape[1::-1])[..., 0]
+        packed[..., 0] = np.rint(255 - strength * (255.0 - red))
+    image = _image(main.image.name if surface is None else surface.image.name, packed, is_opaque=True)
+    gltf.textures[TextureUse.METALLIC_ROUGHNESS] = GltfTexture(image, main.transform)
+    if occlusion is not None:
+        gltf.textures[TextureUse.OCCLUSION] = GltfTexture(image, occlusion.transform)
+
+
+def _is_plain(data: bytes) -> bool:
+    """Return whether an image is a JPEG file, or a PNG file with 8 bits per channel or less."""
+    return data.startswith(b"\xff\xd8\xff") or (data.startswith(b"\x89PNG") and data[24] <= 8)
+
+
+def _image(name: str, pixels: Pixels, *, is_opaque: bool) -> GltfImage:
+    return GltfImage(name, encode_png(pixels[::-1, :, :3] if is_opaque else pixels[::-1]))
+
+
+def _pixels(image: GltfImage, size: tuple[int, int] | None = None) -> Pixels:
+    """Decode an image with 8 bits per channel without colour conversion, scaled to ``size`` if given."""
+    block = bpy.data.images.new("meshferry", 1, 1)
+    try:
+        block.colorspace_settings.name = "Non-Color"
+        block.alpha_mode = "CHANNEL_PACKED"  # otherwise Blender multiplies colours by alpha
+        block.source = "FILE"
+        block.pack(data=image.data, data_len=len(image.data))
+        if size is not None and tuple(block.size) != size:
+            block.scale(*size)
+        return np.rint(np.clip(pixels_of(block), 0.0, 1.0) * 255).astype(np.uint8)
+    finally:
+        bpy.data.images.remove(block)

@@ -1,0 +1,305 @@
+"""Generate levels of detail and physics shapes for which a model has no object."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ....io_formats.core.findings import Finding, Severity
+from ....io_formats.core.messages import counted
+from ....io_formats.core.scene import Mesh, Node, Role
+from ....io_formats.passes import lod_names
+from ...steps import Step, Steps
+from ..export_options import ExportOptions
+from .generated_lods import has_open_borders, make_level
+from .model_objects import ModelObjects
+from .physics_hulls import box, convex_hull, hulls_of_parts
+
+_LEVEL_SHARES = (0.0, 0.0, 0.6, 0.8)
+"""Progress of a model's generated parts at the start of each level, by index; measured with a million triangles."""
+
+_LEAST_TRIANGLES = 12
+"""Lowest number of triangles to which a level is reduced: those of a box, as fewer hardly form a solid."""
+
+_TOLERATED_EXCESS = 1.1
+"""A generated level with more than this many times the requested triangles is reported."""
+
+_MOST_NAMED = 3
+"""Number of models whose generated parts are named one by one."""
+
+_MOST_PARTS = 256
+"""Largest number of loose parts with a hull each; a mesh with more gets one hull around all."""
+
+
+@dataclass
+class PlacedModel:
+    """The nodes of one model: levels of detail and physics shapes."""
+
+    thing: bpy.types.Object
+    finest: Node
+    mesh: Mesh
+    """The mesh of the finest node."""
+    levels: dict[int, Node] = field(default_factory=dict)
+    """The coarser levels, by their numbers 1 to 3."""
+    physics: Node | None = None
+    hulls: list[Node] = field(default_factory=list)
+    base_hull: Node | None = None
+
+    def nodes(self, number: int) -> list[Node]:
+        """Return all nodes, the finest first; ``number`` is the index of the finest in the scene."""
+        coarser = [self.levels[level] for level in sorted(self.levels)]
+        shapes = [node for node in (self.physics, *self.hulls, self.base_hull) if node is not None]
+        for node in coarser:
+            node.lod_of = number
+        for node in shapes:
+            node.shape_of = number
+        return [self.finest, *coarser, *shapes]
+
+
+class MissingParts:
+    """Generate the missing parts of models according to the options of an export."""
+
+    def __init__(self, options: ExportOptions) -> None:
+        self.options = options
+        self._filled: dict[Hashable, PlacedModel] = {}
+        """The first model of each content. Models read from Blender share equal meshes."""
+        self._copies: Counter[str] = Counter()
+        """Number of further models with the content of a model, by its name."""
+        self._made_levels: list[tuple[str, str]] = []
+        """The name of a model and its numbers of triangles."""
+        self._made_shapes: list[tuple[str, str]] = []
+        """The name of a model and its shape."""
+        self._too_many_parts: list[str] = []
+        self.costs: list[Finding] = []
+        """Levels with more triangles than requested, because their open borders are preserved."""
+
+    def fill(self, models: Sequence[PlacedModel]) -> Steps[None]:
+        """Make the missing levels and shapes of models."""
+        total = max(1, sum(model.mesh.triangle_count for model in models))
+        done = 0
+        for model in models:
+            first = self._filled.setdefault(self._content(model), model)
+            if first is not model:
+                _copy_parts(first, model)
+                self._copies[first.finest.name] += 1
+                done += model.mesh.triangle_count
+                continue
+            # The time of a level is proportional to its source triangles; shapes take about as long as the coarsest
+            # level.
+            for share, step in self._missing_of(model):
+                yield Step(step, (done + share * model.mesh.triangle_count) / total, model.finest.name)
+            done += model.mesh.triangle_count
+
+    def _content(self, model: PlacedModel) -> Hashable:
+        """Return a key that is equal for models for which the same parts are made; rigged ones are never equal."""
+        meshes = [(node.role, node.lod, node.is_base_hull, id(node.mesh)) for node in model.nodes(0)]
+        own_shape = str(model.thing.meshferry.physics_shape)
+        return (*meshes, own_shape, id(model) if model.finest.skeleton is not None else None)
+
+    def _missing_of(self, model: PlacedModel) -> Iterator[tuple[float, str]]:
+        """Make a model's missing levels and shapes; before each, yield the model's progress and the phase."""
+        if self.options.missing_levels == "MAKE":
+            for share in self._make_levels(model):
+                yield share, "Making levels of detail"
+        yield 0.9, "Making physics shapes"
+        self._make_shapes(model)
+        if model.base_hull is None:
+            model.base_hull = self._hull(model, convex_hull(self._base_points(model)), "base hull")
+            model.base_hull.is_base_hull = True
+
+    def made(self) -> list[str]:
+        """Return informational messages about the generated parts."""
+        said = []
+        if self._made_levels:
+            said.append(f"Levels of detail made of the next finer one: {self._listed(self._made_levels)}")
+        if self._made_shapes:
+            said.append(f"Physics shapes made: {self._listed(self._made_shapes)}")
+        return said
+
+    def _listed(self, made: Sequence[tuple[str, str]]) -> str:
+        """Return the first models, each with the number of models of the same content, and how many more there are."""
+        named = []
+        for name, what in made[:_MOST_NAMED]:
+            times = f" × {1 + self._copies[name]:,}" if self._copies[name] else ""
+            named.append(f"'{name}'{times} ({what})")
+        more = sum(1 + self._copies[name] for name, _what in made[_MOST_NAMED:])
+        return ", ".join(named) + (f" and {more:,} more" if more else "")
+
+    def notices(self) -> list[str]:
+        """Return warnings about parts that could not be generated as requested."""
+        if not self._too_many_parts:
+            return []
+        names = ", ".join(self._too_many_parts)
+        return [f"{names}: more than {_MOST_PARTS} loose parts, so one hull was made around all of them"]
+
+    # -- levels ---------------------------------------------------------------------------------
+
+    def _make_levels(self, model: PlacedModel) -> Iterator[float]:
+        """Generate each missing level from the next finer one, so that it never has more triangles.
+
+        Before each level, yield the progress of the model (see ``_LEVEL_SHARES``).
+        """
+        most = model.mesh.triangle_count
+        keeps_borders = self.options.use_open_borders
+        finer = model.mesh
+        counts = []
+        floor = 0
+        for level, ratio in enumerate(self.options.level_ratios, 1):
+            given = model.levels.get(level)
+            if given is not None and given.mesh is not None:
+                finer = given.mesh
+                continue
+            wanted = max(ratio * most, _LEAST_TRIANGLES)
+            if wanted < finer.triangle_count:
+                yield _LEVEL_SHARES[level]
+                finer = make_level(finer, wanted / finer.triangle_count, keep_borders=keeps_borders)
+                if keeps_borders and finer.triangle_count > _TOLERATED_EXCESS * wanted and has_open_borders(finer):
+                    floor = finer.triangle_count
+            name = lod_names.of_level(model.finest.name, level)
+            model.levels[level] = replace(
+                model.finest,
+                name=name,
+                mesh=finer,
+                lod=level,
+                skin=None,
+                to_object=None,
+                generated_from=model.thing.name,
+            )
+            counts.append(f"{finer.triangle_count:,}")
+        if floor:
+            text = (
+                f"Keep Open Borders costs triangles: made levels keep {floor:,} at least; turn it off for levels with "
+                "fewer"
+            )
+            name = model.thing.name
+            self.costs.append(Finding(Severity.WARNING, f"Object '{name}'", text, names=(name,)))
+        if counts:
+            self._made_levels.append((model.finest.name, f"{most:,} → {', '.join(counts)} triangles"))
+
+    # -- shapes ---------------------------------------------------------------------------------
+
+    def _make_shapes(self, model: PlacedModel) -> None:
+        choice = physics_choice(
+            model.thing,
+            self.options.physics_shape,
+            has_object=model.physics is not None,
+            has_hulls=bool(model.hulls),
+        )
+        if choice == "AUTO":
+            return  # AUTO: existing objects, or else the base hull
+        if choice == "MESH":
+            self._make_triangles(model)
+            return
+        if choice == "HULL":
+            model.physics, model.hulls = None, []
+            return
+        points = _used_points(model.mesh)
+        if choice == "CUBE":
+            found, what = [box(points)], "cube"
+        else:
+            parted = model.physics.mesh if model.physics is not None and model.physics.mesh else model.mesh
+            found = hulls_of_parts(parted)
+            if len(found) > _MOST_PARTS:
+                self._too_many_parts.append(f"'{model.finest.name}'")
+                found = [convex_hull(_used_points(parted))]
+            what = counted(len(found), "hull")
+        model.physics = None
+        model.hulls = [self._hull(model, mesh, f"hull {number + 1}") for number, mesh in enumerate(found)]
+        model.base_hull = None
+        self._made_shapes.append((model.finest.name, what))
+
+    def _make_triangles(self, model: PlacedModel) -> None:
+        """Leave the hulls out; without a physics object, make one of the first of :func:`_collision_meshes`."""
+        mesh = next(_collision_meshes(model), None)
+        if mesh is not None and (model.physics is None or mesh is not model.physics.mesh):
+            mesh = replace(mesh, joint_indices=None, joint_weights=None)
+            model.physics = self._shape(model, mesh, "physics", Role.PHYSICS)
+            self._made_shapes.append((model.finest.name, counted(mesh.triangle_count, "triangle")))
+        model.hulls = []
+        model.base_hull = None
+
+    def _base_points(self, model: PlacedModel) -> Any:
+        """Return the points for the base hull: those of the hulls, or otherwise of a mesh for collisions."""
+        if model.hulls:
+            return np.concatenate([hull.mesh.points for hull in model.hulls if hull.mesh is not None])
+        mesh = next(_collision_meshes(model), None)
+        return model.mesh.points if mesh is None else _used_points(mesh)
+
+    def _hull(self, model: PlacedModel, mesh: Mesh, what: str) -> Node:
+        return self._shape(model, mesh, what, Role.HULL)
+
+    def _shape(self, model: PlacedModel, mesh: Mesh, what: str, role: Role) -> Node:
+        node = replace(model.finest, name=f"{model.finest.name} {what}", mesh=mesh, role=role)
+        return replace(node, skeleton=None, skin=None, to_object=None, generated_from=model.thing.name)
+
+
+def physics_choice(thing: bpy.types.Object, choice: str, *, has_object: bool, has_hulls: bool) -> str:
+    """Return the kind of a model's physics shape: its own setting, existing objects, or the export's option.
+
+    Parameters
+    ----------
+    thing:
+        The finest object of the model.
+    choice:
+        Value of the export's option.
+    """
+    own = str(thing.meshferry.physics_shape)
+    if own != "DEFAULT":
+        return own
+    if choice != "HULL" and (has_hulls or (has_object and choice != "PARTS")):
+        return "AUTO"
+    return choice
+
+
+def shape_of(model: ModelObjects, options: ExportOptions) -> str:
+    """Return the result of :func:`physics_choice` for the objects of a model; AUTO with Keep as Imported."""
+    if options.use_as_imported:
+        return "AUTO"
+    return physics_choice(
+        model.finest, options.physics_shape, has_object=model.physics is not None, has_hulls=bool(model.hulls)
+    )
+
+
+def has_physics_shape(model: ModelObjects, options: ExportOptions) -> bool:
+    """Return whether an export gives a model a physics shape other than the convex hull around it."""
+    kind = shape_of(model, options)
+    return model.physics is not None or bool(model.hulls) if kind == "AUTO" else kind != "HULL"
+
+
+def _collision_meshes(model: PlacedModel) -> Iterator[Mesh]:
+    """Yield the meshes with triangles in the order in which collisions use them: physics, low, medium, finest.
+
+    Generated levels are skipped, since their collapsed parts would not collide.
+    """
+    for node in (model.physics, *(model.levels.get(level) for level in (2, 1)), model.finest):
+        if node is not None and node.mesh is not None and not node.generated_from and node.mesh.triangle_count:
+            yield node.mesh
+
+
+def _copy_parts(source: PlacedModel, model: PlacedModel) -> None:
+    """Give a model the parts that were made for another one of the same content."""
+
+    def own(node: Node, name: str) -> Node:
+        place = replace(node, name=name, translation=model.finest.translation, rotation=model.finest.rotation)
+        return replace(place, scale=model.finest.scale, generated_from=model.thing.name)
+
+    name = model.finest.name
+    for level, node in source.levels.items():
+        if node.generated_from:
+            model.levels[level] = own(node, lod_names.of_level(name, level))
+    if source.physics is None or source.physics.generated_from:
+        model.physics = source.physics and own(source.physics, f"{name} physics")
+    if not source.hulls or source.hulls[0].generated_from:
+        model.hulls = [own(hull, f"{name} hull {number}") for number, hull in enumerate(source.hulls, 1)]
+    if source.base_hull is not None and source.base_hull.generated_from:
+        model.base_hull = own(source.base_hull, f"{name} base hull")
+
+
+def _used_points(mesh: Mesh) -> Any:
+    """Return the points of a mesh that triangles use."""
+    return mesh.points[np.unique(mesh.corner_point)] if len(mesh.corner_point) else mesh.points

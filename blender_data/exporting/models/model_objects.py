@@ -1,0 +1,290 @@
+"""Find out which object is a level of detail or physics shape of which other object.
+
+The first rule that applies decides:
+
+1. the finest object points at its parts (``medium_level`` … ``physics_object``);
+2. a part points at its finest object (``lod_of``, ``shape_of``), as imported ones do;
+3. names: ``chair_LOD2``, ``chair_LOD1``, ``chair_LOD0`` and ``chair_PHYS`` belong to ``chair`` or ``chair_LOD3``;
+   a number such as ``.001`` after the name only matters if several objects have the same name.
+
+Deleted objects, which Blender keeps while something points at them, are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import bpy
+
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.messages import listed
+from ....io_formats.passes import lod_names
+from ...names import file_name
+from ..export_options import ExportOptions
+from ..object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, refusal_of, shown_by
+
+LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
+"""Properties of the finest object that point to its coarser levels."""
+
+_POINTERS = (*((name, level) for level, name in enumerate(LEVEL_PROPERTIES) if name), ("physics_object", "physics"))
+
+
+@dataclass
+class ModelObjects:
+    """The objects of one model."""
+
+    finest: bpy.types.Object
+    levels: dict[int, bpy.types.Object] = field(default_factory=dict)
+    """The existing coarser levels: 1 (medium), 2 (low), 3 (lowest)."""
+    physics: bpy.types.Object | None = None
+    hulls: list[bpy.types.Object] = field(default_factory=list)
+    base_hull: bpy.types.Object | None = None
+    spare: list[bpy.types.Object] = field(default_factory=list)
+    """Objects that refer to this model but cannot be used: their level is taken or too coarse."""
+
+    def parts(self) -> list[bpy.types.Object]:
+        """Return all objects that are exported, the finest first."""
+        others = (self.physics, *self.hulls, self.base_hull)
+        return list(dict.fromkeys([self.finest, *self.levels.values(), *(thing for thing in others if thing)]))
+
+    def _put(self, place: int | str, thing: bpy.types.Object) -> None:
+        if isinstance(place, int):
+            if 1 <= place < len(LEVEL_PROPERTIES) and self.levels.setdefault(place, thing) == thing:
+                return
+        elif place == "hull":
+            self.hulls.append(thing)
+            return
+        elif getattr(self, place) in (None, thing):
+            setattr(self, place, thing)
+            return
+        self.spare.append(thing)
+
+
+class ModelIndex:
+    """Assignment of objects to models (finest object, LODs, physics shapes).
+
+    Panels create one on each redraw, so building it reads no mesh data.
+    """
+
+    def __init__(self, objects: Iterable[bpy.types.Object]) -> None:
+        self._models: dict[bpy.types.Object, ModelObjects] = {}
+        self._owner: dict[bpy.types.Object, bpy.types.Object] = {}
+        self.astray: dict[bpy.types.Object, bpy.types.Object] = {}
+        """Objects that refer to a finest object although they have parts themselves -> that finest object."""
+        things = [thing for thing in dict.fromkeys(objects) if thing.type in MESHABLE]
+        self._take_pointers(things)
+        self._take_references(things)
+        self._take_names(things)
+
+    @property
+    def parts(self) -> Collection[bpy.types.Object]:
+        """The objects that are a coarser level or physics shape of a finest object."""
+        return self._owner.keys()
+
+    def finest_of(self, thing: bpy.types.Object) -> bpy.types.Object:
+        """Return the finest object of the model to which an object belongs; the object itself if it is not a part."""
+        return self._owner.get(thing, thing)
+
+    def model(self, finest: bpy.types.Object) -> ModelObjects:
+        """Return the model of which an object is the finest."""
+        return self._models.setdefault(finest, ModelObjects(finest))
+
+    def _take(self, finest: bpy.types.Object, place: int | str, thing: bpy.types.Object) -> None:
+        if thing != finest and thing in self._models:
+            self.astray[thing] = finest
+            return
+        self.model(finest)._put(place, thing)
+        if thing != finest:
+            self._owner.setdefault(thing, finest)
+
+    def _take_pointers(self, things: Iterable[bpy.types.Object]) -> None:
+        """Assign the parts named by the pointer properties of finest objects (LODs, physics shape).
+
+        An object that is the target of a pointer is not a finest object, so it is processed last.
+        """
+        pointers: dict[bpy.types.Object, list[tuple[int | str, bpy.types.Object]]] = {}
+        for thing in things:
+            kept = thing.meshferry
+            found = [(place, getattr(kept, name)) for name, place in _POINTERS]
+            given = [(place, part) for place, part in found if part is not None and part.type in MESHABLE]
+            given = [(place, part) for place, part in given if not is_deleted(part)]
+            if given and not is_deleted(thing):
+                pointers[thing] = given
+        pointed = {part for owner, given in pointers.items() for _, part in given if part != owner}
+        for thing in sorted(pointers, key=lambda thing: thing in pointed):
+            if thing not in self._owner:
+                for place, part in pointers[thing]:
+                    self._take(thing, place, part)
+
+    def _take_references(self, things: Iterable[bpy.types.Object]) -> None:
+        """Assign the parts that point at their finest object, or at another part of it."""
+        for thing in things:
+            finest = self._referred(thing)
+            if thing in self._owner or finest is None:
+                continue
+            if finest == thing:
+                direct = _reference(thing)
+                if direct is not None and direct != thing and self.finest_of(direct) != thing:
+                    self.astray[thing] = direct  # the references form a cycle
+                continue
+            kept = thing.meshferry
+            place = {"PHYSICS": "physics", "HULL": "hull", "BASE_HULL": "base_hull"}.get(kept.role)
+            self._take(finest, place or max(1, kept.lod), thing)
+
+    def _referred(self, thing: bpy.types.Object) -> bpy.types.Object | None:
+        """Return the finest object that an object points at, directly or through parts; itself for a cycle."""
+        finest = _reference(thing)
+        passed = {thing}
+        while finest is not None and finest not in passed and finest not in self._owner:
+            passed.add(finest)
+            further = _reference(finest)
+            if further is None or finest in self._models:
+                break
+            finest = further
+        return self.finest_of(finest) if finest is not None else None
+
+    def _take_names(self, things: Iterable[bpy.types.Object]) -> None:
+        """Assign the parts that are only recognised by name."""
+        free = [thing for thing in things if thing not in self._owner]
+        parsed = {thing: lod_names.parse(thing.name) for thing in free}
+        parts = [thing for thing, name in parsed.items() if name.is_part and thing not in self._models]
+        if not parts:
+            return
+        finer = [thing for thing in free if thing.meshferry.role == "RENDER" and not parsed[thing].is_part]
+        by_name = {thing.name: thing for thing in finer}
+        by_stem: dict[str, list[bpy.types.Object]] = {}
+        by_number: dict[tuple[str, str], bpy.types.Object] = {}
+        for thing in finer:
+            by_stem.setdefault(parsed[thing].stem, []).append(thing)
+            by_number.setdefault((parsed[thing].stem, parsed[thing].number), thing)
+        for thing in sorted(parts, key=lambda thing: thing.name):
+            name = parsed[thing]
+            finest = by_number.get((name.stem, name.number)) or (None if name.number else by_name.get(name.stem))
+            alike = by_stem.get(name.stem, [])
+            if finest is None and len(alike) == 1:
+                finest = alike[0]
+            if finest is not None:
+                self._take(finest, "physics" if name.is_physics else int(name.level or 0), thing)
+
+
+def is_deleted(thing: bpy.types.Object) -> bool:
+    """Return whether an object is in no collection: the user deleted it, but other data still refers to it."""
+    return not thing.users_collection
+
+
+def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dict[str, bpy.types.Object]:
+    """Return the objects of coarser levels by their names in files.
+
+    With ``with_made``, levels that an export generates are included; the finest object represents them.
+    """
+    things = [thing for thing in objects if thing.type in MESHABLE]
+    index = ModelIndex(things)
+    found: dict[str, bpy.types.Object] = {}
+    for thing in things:
+        if index.finest_of(thing) == thing:
+            levels = index.model(thing).levels
+            for level in range(1, len(LEVEL_PROPERTIES)):
+                if level in levels or with_made:
+                    found.setdefault(lod_names.of_level(file_name(thing), level), levels.get(level, thing))
+    return found
+
+
+def linked_duplicates(finest: bpy.types.Object, part: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the objects with the data of a finest object that point at the same part, including itself."""
+    pointers = [name for name, _place in _POINTERS]
+    return [
+        thing
+        for thing in bpy.data.objects
+        if thing.data == finest.data and any(getattr(thing.meshferry, name) == part for name in pointers)
+    ]
+
+
+def _reference(thing: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the object that an object refers to as its finest one."""
+    kept = thing.meshferry
+    found: bpy.types.Object | None = kept.lod_of if kept.role == "RENDER" else kept.shape_of
+    return found if found is not None and found.type in MESHABLE and not is_deleted(found) else None
+
+
+@dataclass
+class FoundModels:
+    """The models of an export, and warnings about objects that are left out."""
+
+    models: list[ModelObjects] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    enabled: set[bpy.types.Object] = field(default_factory=set)
+    """Objects that Blender evaluates in their own right; see :func:`.object_selection.enabled_objects`."""
+
+
+def find_models(context: bpy.types.Context, source: Source, options: ExportOptions) -> FoundModels:
+    """Choose the models of an export and put them in order.
+
+    Levels of detail and physics shapes are exported with their finest object, even if they are hidden, disabled in
+    viewports or in an excluded collection. Selecting one of them selects its model.
+
+    The model of the active object comes first. The others are sorted by name, ignoring case. With Keep as Imported,
+    models have the order of their collection, which is that of the file.
+
+    Raises
+    ------
+    ExportError
+        Nothing is left to export.
+    """
+    candidates = candidates_of(context, source)
+    found = FoundModels(enabled=set(enabled_objects(context.view_layer.layer_collection)))
+    index = ModelIndex([*context.scene.objects, *candidates])
+    chosen: dict[bpy.types.Object, None] = {}
+    left_out: dict[str, list[str]] = {}
+    names_model = source.kind in {"SELECTION", "OBJECTS"}
+    given = set(candidates)
+    shown = set(shown_by(candidates))  # no warning for the originals of instances
+    for candidate in candidates:
+        finest = index.finest_of(candidate) if candidate.type in MESHABLE else candidate
+        if finest not in given and not names_model:
+            left_out.setdefault(f"part of '{finest.name}', which is not exported", []).append(candidate.name)
+            continue
+        if finest in given and finest != candidate:
+            continue  # coarser levels are exported with their finest object
+        if finest.type in MESHABLE and finest.meshferry.role != "RENDER":
+            left_out.setdefault("a physics shape of no object, left out", []).append(finest.name)
+            continue
+        refusal = refusal_of(context, finest, found.enabled, use_hidden=options.use_hidden, with_empties=False)
+        if refusal is None:
+            chosen[finest] = None
+        elif refusal and finest not in shown:
+            left_out.setdefault(refusal, []).append(finest.name)
+    found.notices = [f"{listed(list(dict.fromkeys(names)))}: {why}" for why, names in left_out.items()]
+    if not chosen:
+        why = f" ({'; '.join(found.notices)})" if found.notices else ""
+        raise ExportError(f"There is nothing to export in {label_of(source)}{why}")
+    ordered = list(chosen)
+    if not options.use_as_imported:
+        active = context.view_layer.objects.active
+        root = index.finest_of(active) if active is not None else None
+        ordered.sort(key=lambda thing: (thing != root, thing.name.casefold(), thing.name))
+    found.models = [index.model(thing) for thing in ordered]
+    found.notices += _notices(found.models, index, options)
+    return found
+
+
+def _notices(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions) -> Iterator[str]:
+    """Yield warnings about levels and shapes that are not exported as their names or properties say."""
+    finest = [model.finest for model in models]
+    for thing in finest:
+        if thing in index.astray:
+            other = index.astray[thing].name
+            yield (
+                f"'{thing.name}': cannot be a level or shape of '{other}' and have such itself; exported as an object "
+                "of its own"
+            )
+    lone = [thing.name for thing in finest if lod_names.parse(thing.name).is_part]
+    if lone and not options.use_as_imported:
+        yield (
+            f"{listed(lone)}: named like a level of detail or a physics shape, but what it belongs to is not there; "
+            "exported as an object of its own"
+        )
+    for model in models:
+        if model.spare:
+            why = f"the place of its level or shape of '{model.finest.name}' is taken or does not exist, left out"
+            yield f"{listed([thing.name for thing in model.spare])}: {why}"

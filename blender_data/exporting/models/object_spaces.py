@@ -1,0 +1,141 @@
+"""The transforms of exported objects: in the world, or relative to the armatures that deform them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.core.findings import Finding, Severity
+from ...rigging import joint_poses
+from .. import transforms
+from ..reading.rest_meshes import RestMeshes
+from ..transforms import Transform
+
+Matrix4 = npt.NDArray[np.float64]
+
+_ALIGNED = 1e-7
+"""Tolerance for equal matrices, relative to their size."""
+
+_SHEAR = 1e-4
+"""Cosine between the axes of a transform above which its shear is reported."""
+
+_UNAPPLIED = 1e-4
+"""Tolerance below which a scale counts as 1, and a rotation matrix as the identity."""
+
+
+@dataclass(frozen=True)
+class ArmatureSpace:
+    """The transform of an armature object."""
+
+    space: Matrix4
+    """(4, 4) its rotation and scale in the world."""
+    inverse: Matrix4
+    """(4, 4) from the world to its own space."""
+
+
+class ObjectSpaces:
+    """Transforms of the objects of one export.
+
+    Parameters
+    ----------
+    warn:
+        Called with the finding for each armature whose transform is not applied. If None, there are no such findings.
+    """
+
+    def __init__(
+        self, meshes: RestMeshes, *, notice: Callable[[str], None], warn: Callable[[Finding], None] | None
+    ) -> None:
+        self.meshes = meshes
+        self.notice = notice
+        self.warn = warn
+        self.stand_ins: dict[bpy.types.Object, bpy.types.Object] = {}
+        """Objects that Blender does not evaluate -> temporary copies that it evaluates."""
+        self._armatures: dict[bpy.types.Object, ArmatureSpace] = {}
+
+    def stand_in(self, thing: bpy.types.Object) -> bpy.types.Object:
+        return self.stand_ins.get(thing, thing)
+
+    def evaluated(self, thing: bpy.types.Object) -> bpy.types.Object:
+        return self.stand_in(thing).evaluated_get(self.meshes.reader.depsgraph)
+
+    def world(self, thing: bpy.types.Object) -> Matrix4:
+        return transforms.world(self.evaluated(thing))
+
+    def of_armature(self, armature: bpy.types.Object) -> ArmatureSpace:
+        if armature not in self._armatures:
+            world = self.world(armature)
+            transforms.require_size(armature, world)
+            space = world.copy()
+            space[:3, 3] = 0
+            self._armatures[armature] = ArmatureSpace(snapped(space), joint_poses.inverse(world))
+            if self.warn is not None:
+                _warn_unapplied(armature, space, self.warn)
+        return self._armatures[armature]
+
+    def relative(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
+        """Return the matrix from an object's own space to the world's or an armature object's.
+
+        It is computed from the object's own channels if possible, since these keep full precision far from the origin.
+        """
+        seen = self.evaluated(thing)
+        above = self.evaluated(armature) if armature is not None else None
+        if transforms.has_plain_channels(seen, above):
+            return matrix_of(transforms.local(seen, above))
+        world = transforms.world(seen)
+        return world if armature is None else snapped(self.of_armature(armature).inverse @ world)
+
+    def place(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
+        """Return the matrix from an object's own space to the world, or relative to an armature."""
+        relative = self.relative(thing, armature)
+        return relative if armature is None else self.of_armature(armature).space @ relative
+
+    def transform(self, thing: bpy.types.Object, armature: bpy.types.Object | None, place: Matrix4) -> Transform:
+        """Return the transform of a model's nodes, with positive scales; ``place`` is that of the finest object."""
+        seen = self.evaluated(thing)
+        above = self.evaluated(armature) if armature is not None else None
+        is_plain = armature is None or np.array_equal(self.of_armature(armature).space, np.identity(4))
+        if is_plain and transforms.has_plain_channels(seen, above):
+            found = transforms.local(seen, above)
+        else:
+            translation, rotation, scale, shear = joint_poses.decompose(place[None])
+            found = Transform(_tuple(translation[0]), _tuple(rotation[0]), _tuple(scale[0]))
+            if shear[0] > _SHEAR:
+                self.notice(f"{thing.name}: its transform is sheared; the shear was applied to the points")
+        return replace(found, scale=_tuple(np.abs(found.scale)))
+
+
+def _warn_unapplied(armature: bpy.types.Object, space: Matrix4, warn: Callable[[Finding], None]) -> None:
+    """Warn about an armature with unapplied rotation or scale."""
+    scale = np.linalg.norm(space[:3, :3], axis=0)
+    unapplied = ["scale"] if (np.abs(scale - 1) > _UNAPPLIED).any() else []
+    if (np.abs(space[:3, :3] / scale - np.identity(3)) > _UNAPPLIED).any():
+        unapplied.insert(0, "rotation")
+    if unapplied:
+        are = "is" if len(unapplied) == 1 else "are"
+        text = (
+            f"its {' and '.join(unapplied)} {are} not applied, so its bones differ from the avatar's; apply the "
+            "transform (Object > Apply > Rotation & Scale)"
+        )
+        warn(Finding(Severity.WARNING, f"Armature '{armature.name}'", text, names=(armature.name,)))
+
+
+def _tuple(values: Matrix4) -> Any:
+    return tuple(values.tolist())
+
+
+def matrix_of(transform: Transform) -> Matrix4:
+    """Return a transform as a matrix, (4, 4)."""
+    return joint_poses.matrices(transform.translation, transform.rotation, transform.scale)
+
+
+def snapped(matrix: Matrix4) -> Matrix4:
+    """Round the entries of a matrix that are nearly whole numbers."""
+    whole = np.rint(matrix)
+    size = max(1.0, float(np.abs(matrix[:3, :3]).max()))
+    near = np.abs(matrix - whole) < _ALIGNED * size
+    return np.where(near, whole, matrix)

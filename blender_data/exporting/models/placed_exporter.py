@@ -1,0 +1,358 @@
+"""Blender -> Scene for files whose objects are models with a transform, levels of detail, shapes and a binding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.scene import Mesh, Node, Role, Scene
+from ....io_formats.passes import lod_names
+from ....io_formats.passes.equal_meshes import EqualMeshes
+from ... import names
+from ...rigging import joint_poses
+from ...steps import Step, Steps, scaled
+from .. import scene_state, transforms
+from ..export_request import ExportRequest
+from ..object_selection import MESHABLE, armature_of
+from ..reading import skin_reading
+from ..reading.armature_reading import ReadSkeleton, read_skeleton
+from ..reading.material_reading import materials_by_name, read_materials
+from ..reading.mesh_reading import transformed
+from ..reading.rest_meshes import RestMeshes
+from ..real_instances import common_armature, left_out_notice, parts_shown, real_instances
+from ..scene_export import SceneExport
+from . import level_slots
+from .gltf_materials import gltf_materials
+from .missing_parts import MissingParts, PlacedModel
+from .model_objects import ModelIndex, ModelObjects, find_models
+from .object_spaces import ObjectSpaces, matrix_of, snapped
+from .placed_meshes import PlacedMeshes
+from .placed_skeletons import placed_skeleton
+from .shared_parts import SharedParts
+
+Matrix4 = npt.NDArray[np.float64]
+
+_APART = 0.1
+"""Distance between the centres of two levels, relative to the finest's diagonal, above which they are side by side."""
+
+
+@dataclass
+class _Part:
+    """The mesh and transform of one object of a model."""
+
+    mesh: Mesh
+    """In the object's own space."""
+    place: Matrix4
+    """(4, 4) matrix from that space to the world, or for deformed objects, to the space relative to the armature."""
+    is_bound: bool = False
+    """Whether an armature deforms it."""
+
+
+class PlacedExport(SceneExport):
+    """One export of models with their transforms; the user's scene is the same before and after.
+
+    A model consists of the node of its finest object, followed by those of its coarser levels, its physics shape and
+    its hulls. All of them have the transform of the finest object, and all meshes are in its space. This is the
+    object's world transform, or, for a deformed object, the one relative to its armature, with the armature's rotation
+    and scale but not its location. Scales are positive; mirroring and shear are applied to the points. For the order of
+    models see :func:`.model_objects.find_models`.
+    """
+
+    def __init__(self, request: ExportRequest) -> None:
+        super().__init__(request)
+        self.as_imported = self.scene.as_imported = self.options.use_as_imported
+        self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
+        self.meshes = RestMeshes(self.context, self.options, self.capabilities)
+        self.spaces = ObjectSpaces(
+            self.meshes, notice=self.notices.append, warn=None if self.as_imported else self.warn
+        )
+        self.objects = PlacedMeshes(self.spaces, self.options.tolerance)
+        self.equal_meshes = EqualMeshes()
+        self.duplicates = SharedParts(self.spaces)
+
+    def steps(self) -> Steps[Scene]:
+        """Read the scene in steps.
+
+        Raises
+        ------
+        ExportError
+            Nothing to export, an object of zero scale.
+        """
+        found = find_models(self.context, self.source, self.options)
+        self.notices += found.notices
+        parts = list(dict.fromkeys(thing for model in found.models for thing in model.parts()))
+        unseen = [thing for thing in parts if thing not in found.enabled]
+        instances = parts if self.capabilities.skeletons and self.options.use_instances else []
+        with (
+            scene_state.stand_ins(self.context, unseen) as self.spaces.stand_ins,
+            real_instances(self.context, instances) as self.objects.copies,
+        ):
+            if self.options.use_instances:
+                self.notices += left_out_notice(parts_shown(parts, ModelIndex(bpy.data.objects).parts))
+            copies = [copy for members in self.objects.copies.values() for copy in members]
+            seen = [*(self.spaces.stand_in(thing) for thing in parts), *copies]
+            with self.meshes.at_rest(thing for thing in seen if thing.type in MESHABLE):
+                self._read_instances(found.models)
+                models = yield from scaled(self._read_models(found.models), 0.0, 1.0 if self.as_imported else 0.2)
+            self.notices += self.meshes.notices
+            self.scene.findings += self.meshes.reader.findings
+            if not models:
+                why = f" ({'; '.join(self.notices)})" if self.notices else ""
+                raise ExportError(f"There is no mesh to export{why}")
+            _name_apart(models)
+            if not self.as_imported:
+                yield from scaled(self._fill_missing(models), 0.2, 1.0)
+            for model in models:
+                self.scene.nodes += model.nodes(len(self.scene.nodes))
+            wanted = [name for node in self.scene.nodes if node.mesh is not None for name in node.mesh.materials]
+            slots = [slot.material for thing in (*parts, *copies) for slot in thing.material_slots]
+            materials = materials_by_name(wanted, slots)
+            self.scene.materials = read_materials(materials, self.notices.append)
+        if self.capabilities.gltf_materials and self.options.use_pbr_materials:
+            made = gltf_materials(self.context, materials, self.notices.append)
+            for material in self.scene.materials:
+                material.gltf = made.get(material.name)
+        self.scene.warnings += dict.fromkeys(self.notices)
+        return self.scene
+
+    def _fill_missing(self, models: list[PlacedModel]) -> Steps[None]:
+        """Generate missing levels of detail and physics shapes, and report them."""
+        missing = MissingParts(self.options)
+        yield from missing.fill(models)
+        made = missing.made()
+        self.notices += [*made, *missing.notices()]
+        for finding in missing.costs:
+            self.warn(finding)
+        self.scene.notes = made + [str(finding) for finding in missing.costs]
+
+    def _read_models(self, found: list[ModelObjects]) -> Steps[list[PlacedModel]]:
+        """Read all models whose finest object has a visible mesh."""
+        models: list[PlacedModel] = []
+        for number, objects in enumerate(found):
+            yield Step("Reading meshes", number / len(found), objects.finest.name)
+            model = self._read_model(objects)
+            if model is not None:
+                _share_meshes(model, self.equal_meshes)
+                models.append(model)
+        return models
+
+    def _read_model(self, objects: ModelObjects) -> PlacedModel | None:
+        """Read a model; return None if its finest object has no visible mesh."""
+        finest = objects.finest
+        armature = armature_of(finest) if finest.type in MESHABLE else None
+        if finest in self.objects.copies:
+            armature = common_armature(finest, self.objects.copies[finest])
+        read = self._read_part(finest, armature)
+        if read is None:
+            if finest.type not in MESHABLE:
+                self.notices.append(f"{finest.name}: nothing that it instances is a model; left out")
+            return None
+        if finest.parent is not None and finest.parent_type == "BONE" and not read.is_bound:
+            self.notices.append(f"{finest.name}: its parent bone is not carried over; give it weights of that bone")
+        transform = self.spaces.transform(finest, armature if read.is_bound else None, read.place)
+        if not self.as_imported:
+            read.mesh = level_slots.tidied(read.mesh)
+        into = joint_poses.inverse(matrix_of(transform))
+        rig = armature if read.is_bound else None
+        mesh = _placed(read, into)
+        node = _node_of(finest, transform, mesh)
+        inside = snapped(into @ read.place)
+        if not np.array_equal(inside, np.identity(4)):
+            node.to_object = joint_poses.inverse(inside)
+        if rig is not None:
+            node.skeleton = list(self.skeletons).index(rig)
+            node.skin = skin_reading.read_skin(
+                finest, self.spaces.relative(finest, rig), self.spaces.of_armature(rig).space
+            )
+        model = PlacedModel(finest, node, mesh)
+        for level, thing in sorted(objects.levels.items()):
+            coarser = self._read_beside(thing, finest, read, into, armature)
+            if coarser is not None:
+                name = lod_names.of_level(node.name, level)
+                model.levels[level] = replace(node, name=name, mesh=coarser, lod=level, skin=None, to_object=None)
+        self._read_shapes(model, objects, read, into, armature)
+        return model
+
+    def _read_shapes(
+        self,
+        model: PlacedModel,
+        objects: ModelObjects,
+        finest: _Part,
+        into: Matrix4,
+        armature: bpy.types.Object | None,
+    ) -> None:
+        """Read the physics shape and the hulls of a model; nothing deforms them."""
+        if objects.physics is not None:
+            mesh = self._read_beside(objects.physics, objects.finest, finest, into, armature, is_shape=True)
+            if mesh is not None:
+                mesh = replace(mesh, joint_indices=None, joint_weights=None)
+                model.physics = _shape_node(model, objects.physics, Role.PHYSICS, mesh)
+        for thing in (*objects.hulls, *((objects.base_hull,) if objects.base_hull else ())):
+            part = _Part(self.objects.hull_of(thing), self.spaces.place(thing, armature if finest.is_bound else None))
+            transforms.require_size(thing, part.place)
+            mesh = _placed(part, into, _location_beside(part, finest))
+            made = _shape_node(model, thing, Role.HULL, mesh)
+            if thing == objects.base_hull:
+                made.is_base_hull = True
+                model.base_hull = made
+            else:
+                model.hulls.append(made)
+
+    def _read_beside(
+        self,
+        thing: bpy.types.Object,
+        owner: bpy.types.Object,
+        finest: _Part,
+        into: Matrix4,
+        armature: bpy.types.Object | None,
+        *,
+        is_shape: bool = False,
+    ) -> Mesh | None:
+        """Read a coarser level or a physics shape into the space of the node of its finest object, ``owner``."""
+        own = armature_of(thing)
+        part = self._read_part(thing, own or armature if finest.is_bound and not is_shape else None, bones=armature)
+        if part is None:
+            return None
+        if finest.is_bound and not part.is_bound:
+            part.place = self.spaces.place(thing, armature)
+        is_static = not finest.is_bound and not part.is_bound
+        if is_static and self.duplicates.is_of_another(thing, owner, part.place, finest.place):
+            part.place = finest.place
+        place = _location_beside(part, finest, keeps_place=part.is_bound and own is not None)
+        return level_slots.aligned(_placed(part, into, place), finest.mesh, is_shape=is_shape)
+
+    def _read_part(
+        self, thing: bpy.types.Object, armature: bpy.types.Object | None, bones: bpy.types.Object | None = None
+    ) -> _Part | None:
+        """Read an object; return None if it has no visible mesh.
+
+        ``armature`` deforms it. Its weights refer to the bones of the armature ``bones`` if given, otherwise to those
+        of ``armature``.
+        """
+        mesh = self.objects.mesh_of(thing, self._skeleton(bones or armature) if armature is not None else None)
+        if mesh is None:
+            return None
+        is_bound = armature is not None and (
+            mesh.joint_weights is not None or (self.as_imported and skin_reading.has_skin(thing))
+        )
+        place = self.spaces.place(thing, armature if is_bound else None)
+        transforms.require_size(thing, place)
+        return _Part(mesh, place, is_bound)
+
+    def _read_instances(self, models: list[ModelObjects]) -> None:
+        finest = {model.finest for model in models}
+        if self.options.use_instances:
+            self.objects.read_instances(finest)
+        elif left_out := [thing.name for thing in finest if thing.instance_type != "NONE"]:
+            self.notices.append(f"Instances left out as chosen: {', '.join(sorted(left_out)[:8])}")
+
+    def _skeleton(self, armature: bpy.types.Object) -> ReadSkeleton:
+        """Return the bones of an armature. The first call for an armature adds it to the skeletons of the scene."""
+        if armature not in self.skeletons:
+            self.skeletons[armature] = read_skeleton(armature, notice=self.notices.append)
+            self.scene.skeletons.append(
+                placed_skeleton(self.skeletons[armature], self.spaces.of_armature(armature).space)
+            )
+        return self.skeletons[armature]
+
+
+def _node_of(finest: bpy.types.Object, transform: transforms.Transform, mesh: Mesh) -> Node:
+    """Return the node of a model's finest object, without a skeleton."""
+    return Node(
+        lod_names.without_suffix(names.file_name(finest)),
+        translation=transform.translation,
+        rotation=transform.rotation,
+        scale=transform.scale,
+        mesh=mesh,
+    )
+
+
+def _share_meshes(model: PlacedModel, known: EqualMeshes) -> None:
+    """Replace the meshes of a model by equal ones of earlier models, as of linked duplicates."""
+    for node in model.nodes(0):
+        if node.mesh is not None:
+            node.mesh = known.first(_without_object_names(node.mesh))
+    if model.finest.mesh is not None:
+        model.mesh = model.finest.mesh
+
+
+def _shape_node(model: PlacedModel, thing: bpy.types.Object, role: Role, mesh: Mesh) -> Node:
+    """Return the node of a model's physics mesh or hull."""
+    return replace(
+        model.finest,
+        name=names.file_name(thing),
+        mesh=mesh,
+        role=role,
+        to_object=None,
+        skeleton=None,
+        skin=None,
+    )
+
+
+def _name_apart(models: list[PlacedModel]) -> None:
+    """Make the names of models unique, with the names of their Blender objects where two are equal."""
+    taken: set[str] = set()
+    for model in models:
+        name = model.finest.name
+        number = 2
+        if name in taken:
+            name = lod_names.without_suffix(model.thing.name)
+        while name in taken:
+            name = f"{model.finest.name}.{number:03d}"
+            number += 1
+        taken.add(name)
+        model.finest.name = name
+        for level, node in model.levels.items():
+            node.name = lod_names.of_level(name, level)
+
+
+def _placed(part: _Part, into: Matrix4, place: Matrix4 | None = None) -> Mesh:
+    """Return a part's mesh in the space of its model's nodes."""
+    matrix = snapped(into @ (part.place if place is None else place))
+    if np.array_equal(matrix, np.identity(4)):
+        return part.mesh
+    mesh = transformed(part.mesh, matrix)
+    return replace(mesh, surfaces=[surface.without_domains() for surface in mesh.surfaces])
+
+
+def _location_beside(part: _Part, finest: _Part, *, keeps_place: bool = False) -> Matrix4:
+    """Return the matrix of a coarser level or a shape: normally with the location of the finest object.
+
+    Artists often arrange levels side by side, so their own locations are ignored. But if the location was applied to
+    the points, the location of the finest object would put the level beside it; then its own location is used. A
+    deformed object (``keeps_place``) has its own location, unless only that of the finest brings them together.
+    """
+    moved = part.place.copy()
+    moved[:3, 3] = finest.place[:3, 3]
+    if np.array_equal(moved, part.place) or not len(part.mesh.points) or not len(finest.mesh.points):
+        return moved
+    middle, size = _box(finest.mesh, finest.place)
+    beside = float(np.linalg.norm(_box(part.mesh, moved)[0] - middle))
+    own = float(np.linalg.norm(_box(part.mesh, part.place)[0] - middle))
+    if keeps_place:
+        return moved if own > _APART * size and beside < own / 2 else part.place
+    return part.place if beside > _APART * size and own < beside / 2 else moved
+
+
+def _box(mesh: Mesh, place: Matrix4) -> tuple[Matrix4, float]:
+    """Return the centre (3,) of a transformed mesh's bounding box, and the length of its diagonal."""
+    points = mesh.points @ place[:3, :3].T + place[:3, 3]
+    least, most = points.min(axis=0), points.max(axis=0)
+    return (least + most) / 2, float(np.linalg.norm(most - least))
+
+
+def _without_object_names(mesh: Mesh) -> Mesh:
+    """Return a mesh in which surfaces without a material have no name: theirs is that of the object.
+
+    Linked duplicates without materials would otherwise differ.
+    """
+    materials = mesh.materials or [""] * len(mesh.surfaces)
+    named = [
+        surface if material else replace(surface, name="")
+        for surface, material in zip(mesh.surfaces, materials, strict=False)
+    ]
+    return replace(mesh, surfaces=[*named, *mesh.surfaces[len(named) :]])

@@ -1,0 +1,55 @@
+"""Armatures -> skeletons whose joints are at the heads of the bones, independent of the bones' directions and rolls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.core.scene import Joint, Skeleton
+from ....io_formats.geometry import hierarchy
+from ...rigging import joint_poses
+from ..reading.armature_reading import ReadSkeleton
+
+Matrix4 = npt.NDArray[np.float64]
+
+
+def placed_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
+    """Return the joints of an armature transformed by ``space`` (4, 4), each exactly at its bone's head.
+
+    Joints have no rotation or scale, since the direction of a Blender bone is arbitrary. Only imported joints without
+    children keep the rotation and scale of the file.
+    """
+    world = space @ hierarchy.world_matrices(read.local, read.parents)
+    bones = read.thing.data.bones
+    tails = np.array([bones[name].tail_local - bones[name].head_local for name in read.bones], np.float64)
+    is_parent = set(read.parents)
+    for number, name in enumerate(read.bones):
+        if bones[name].meshferry.order < 0 or number in is_parent:
+            world[number, :3, :3] = np.identity(3)
+    parents = np.array([np.identity(4) if parent < 0 else world[parent] for parent in read.parents]).reshape(-1, 4, 4)
+    translation, rotation, scale, _ = joint_poses.decompose(joint_poses.inverse(parents) @ world)
+    joints = [
+        Joint(
+            joint.name,
+            joint.parent,
+            _three(translation[number]),
+            tuple(_rounded(rotation[number])),
+            _three(np.where(np.abs(scale[number] - 1.0) < 1e-6, 1.0, scale[number])),
+            tail=_three(space[:3, :3] @ tails[number]),
+        )
+        for number, joint in enumerate(read.skeleton.joints)
+    ]
+    return replace(read.skeleton, joints=joints, choices=())
+
+
+def _rounded(values: Matrix4) -> list[float]:
+    """Round numbers to single precision, and negative zeros to zero."""
+    rounded: list[float] = (values.astype(np.float32) + np.float32(0)).tolist()
+    return rounded
+
+
+def _three(values: Matrix4) -> tuple[float, float, float]:
+    x, y, z = _rounded(values)
+    return (x, y, z)

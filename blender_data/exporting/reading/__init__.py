@@ -1,0 +1,1 @@
+"""Meshes, shapes, armatures and materials of Blender to their equivalents in a scene."""

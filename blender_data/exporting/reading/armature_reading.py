@@ -1,0 +1,299 @@
+"""Armatures -> skeletons: imported joints of unchanged bones, and joints computed from the other bones.
+
+A joint of a file may have a scale, and a bone may point in any direction; Blender's rest matrices have neither. So each
+imported bone stores its joint's bind transform and the rest matrix that Blender made of it. While the rest matrix is
+unchanged, the joint is exported exactly; the joint of a moved bone moves along: W_new = N_new N_old^-1 W_old, with W
+the joint's world matrix and N Blender's rest matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.core.scene import Joint, Skeleton
+from ....io_formats.geometry import hierarchy
+from ... import import_choices, names
+from ...properties import stored_fields
+from ...rigging import joint_poses
+
+Matrix4 = npt.NDArray[np.float64]
+
+_SHEAR = 1e-4
+"""Cosine between the axes of a joint above which the dropped shear is reported."""
+
+_SAME_ROTATION = 1e-5
+"""Relative tolerance for recognising a single-precision matrix as a rotation with uniform scale."""
+
+
+_DRIFT = 1e-4
+"""Tolerance for the axes of an unmoved bone: editing an ancestor changes those of the shortest bones by this much."""
+
+_POSITION_DRIFT = 1e-6
+"""Tolerance for the position of an unmoved bone, relative to the largest coordinate of the rig."""
+
+
+@dataclass
+class ReadSkeleton:
+    """A skeleton of the scene, and how its joints relate to the bones of its armature."""
+
+    thing: bpy.types.Object
+    skeleton: Skeleton
+    bones: list[str]
+    """Name of each joint's bone, (J)."""
+    local: Matrix4
+    """(J, 4, 4) bind transforms relative to the parents', in the space of the armature object."""
+    rest: Matrix4
+    """(J, 4, 4) Blender's rest matrices, in the space of the armature object."""
+    parents: list[int]
+    """Index of each joint's parent, or -1."""
+
+    @property
+    def joint_of(self) -> dict[str, int]:
+        """Index of the joint, by name of the bone."""
+        return {name: number for number, name in enumerate(self.bones)}
+
+
+def read_skeleton(
+    thing: bpy.types.Object, *, deform_only: bool = False, notice: Callable[[str], None] = lambda _text: None
+) -> ReadSkeleton:
+    """Read the bones of an armature object as a skeleton, in the space of the object.
+
+    Joints keep the order of their file; bones that are new follow, parents before their children.
+
+    Parameters
+    ----------
+    deform_only:
+        Leave out bones whose Deform is off, unless they have a deforming descendant.
+    notice:
+        Called with a warning about each change that the skeleton needed.
+    """
+    bones = _ordered([bone for bone in thing.data.bones if not deform_only or _deforms(bone)])
+    place = {bone.name: number for number, bone in enumerate(bones)}
+    parents = [place[bone.parent.name] if bone.parent is not None else -1 for bone in bones]
+    rest = rest_matrices(bones)
+    binds = _Binds(bones, parents, rest)
+    joints, sheared = binds.joints()
+    if sheared:
+        notice(
+            f"{thing.name}: {len(sheared)} bones (such as '{sheared[0]}') have parent joints of unequal scale, which "
+            "would shear them; the nearest joints without shear were exported"
+        )
+    for bone, joint in zip(bones, joints, strict=True):
+        joint.deforms = bone.use_deform
+        joint.target_joint = bone.meshferry.target_joint if thing.meshferry.use_bone_table else ""
+    stored = stored_fields(thing.meshferry, Skeleton)
+    skeleton = Skeleton(names.file_name(thing), joints, choices=import_choices.read(thing), **stored)
+    return ReadSkeleton(thing, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)
+
+
+def rest_matrices(bones: list[bpy.types.Bone]) -> Matrix4:
+    """Return the rest matrices of bones in the space of their armature, (J, 4, 4) float64."""
+    return np.array([bone.matrix_local for bone in bones], np.float64).reshape(-1, 4, 4)
+
+
+def _deforms(bone: bpy.types.Bone) -> bool:
+    return bone.use_deform or any(child.use_deform for child in bone.children_recursive)
+
+
+def _ordered(bones: list[bpy.types.Bone]) -> list[bpy.types.Bone]:
+    """Put imported bones in their file's order; new ones follow as Blender has them, parents first.
+
+    A duplicated bone has the order number of the original, too. The copy is recognised by the longer name that Blender
+    gave it.
+    """
+    imported: dict[int, bpy.types.Bone] = {}
+    for bone in bones:
+        order = bone.meshferry.order
+        if order >= 0 and (order not in imported or _likeness(bone) < _likeness(imported[order])):
+            imported[order] = bone
+    first = [imported[order] for order in sorted(imported)]
+    known = {bone.name for bone in first}
+    return first + [bone for bone in bones if bone.name not in known]
+
+
+def _likeness(bone: bpy.types.Bone) -> tuple[bool, int]:
+    given = bone.meshferry.given_name
+    return (bool(given) and given != bone.name, len(bone.name))
+
+
+class _Binds:
+    """The bind transforms of an armature's joints: stored ones that are still valid, others from the bones."""
+
+    def __init__(self, bones: list[bpy.types.Bone], parents: list[int], rest: Matrix4) -> None:
+        self.bones = bones
+        self.parents = parents
+        self.rest = rest
+        self.kept = [bone.meshferry.order >= 0 for bone in bones]
+        self.kept_rest = _kept_matrices(bones, "rest_matrix")
+        self.kept_local = _local_matrices([_kept_joint(bone, -1) for bone in bones])
+        self.same_parent = [self._has_same_parent(number) for number in range(len(bones))]
+        self.order = hierarchy.parents_first(parents)
+        self.old_world = self._old_worlds()
+        still = _are_unmoved(self.rest, self.kept_rest)
+        self.unmoved = [old is not None and bool(still[number]) for number, old in enumerate(self.old_world)]
+        self.world = self._worlds()
+
+    def _has_same_parent(self, number: int) -> bool:
+        """Return whether an imported bone still has the same parent, even if that was renamed."""
+        kept, parent = self.bones[number].meshferry, self.parents[number]
+        if parent < 0:
+            return bool(kept.parent_order < 0)
+        return self.kept[parent] and bool(self.bones[parent].meshferry.order == kept.parent_order)
+
+    def _old_worlds(self) -> list[Matrix4 | None]:
+        """Return the world matrices of joints at the time of import; None for new bones.
+
+        They are products of the stored local transforms. If the parents of a joint were changed, its stored world
+        matrix is used, which has single precision only.
+        """
+        kept_world = _kept_matrices(self.bones, "bind_matrix")
+        worlds: list[Matrix4 | None] = [None] * len(self.bones)
+        for number in self.order:
+            parent = self.parents[number]
+            above = None if parent < 0 else worlds[parent]
+            if not self.kept[number]:
+                continue
+            if self.same_parent[number] and parent < 0:
+                worlds[number] = self.kept_local[number]
+            elif self.same_parent[number] and above is not None:
+                worlds[number] = above @ self.kept_local[number]
+            elif kept_world[number].any():
+                worlds[number] = kept_world[number]
+        return worlds
+
+    def _worlds(self) -> Matrix4:
+        """Return the current world matrices of joints, computed from their bones."""
+        worlds = self.rest.copy()
+        for number in self.order:
+            old = self.old_world[number]
+            if old is None:
+                continue
+            parent = self.parents[number]
+            if self.exact(number):
+                # Multiply the exported local transforms, since the parent may have moved.
+                worlds[number] = self.kept_local[number] if parent < 0 else worlds[parent] @ self.kept_local[number]
+            elif self.unmoved[number]:
+                worlds[number] = old
+            else:
+                worlds[number] = self.rest[number] @ np.linalg.inv(self.kept_rest[number]) @ old
+        return worlds
+
+    def exact(self, number: int) -> bool:
+        """Return whether a joint's stored transform is valid: neither its bone nor the parent was moved."""
+        parent = self.parents[number]
+        return self.unmoved[number] and self.same_parent[number] and (parent < 0 or self.unmoved[parent])
+
+    def joints(self) -> tuple[list[Joint], list[str]]:
+        """Return the joints, and the names of bones of which a shear had to be dropped."""
+        above = np.array([np.identity(4) if p < 0 else self.world[p] for p in self.parents]).reshape(-1, 4, 4)
+        local = joint_poses.inverse(above) @ self.world
+        translation, rotation, scale, shear = joint_poses.decompose(local)
+        joints, sheared = [], []
+        for number, bone in enumerate(self.bones):
+            if self.exact(number):
+                joints.append(_kept_joint(bone, self.parents[number]))
+                continue
+            if shear[number] > _SHEAR:
+                sheared.append(bone.name)
+            joints.append(
+                Joint(
+                    names.file_name(bone),
+                    self.parents[number],
+                    _rounded(translation[number]),
+                    _rounded(rotation[number]),
+                    _rounded(np.where(np.abs(scale[number] - 1.0) < 1e-6, 1.0, scale[number])),
+                )
+            )
+        return joints, sheared
+
+
+def _rounded(values: npt.NDArray[np.float64]) -> tuple[float, ...]:
+    """Round numbers to single precision, and negative zeros to zero."""
+    return tuple((values.astype(np.float32) + np.float32(0)).tolist())
+
+
+def _are_unmoved(rest: Matrix4, kept: Matrix4) -> npt.NDArray[np.bool_]:
+    """Return which bones were not moved, (J,). The tolerances are for bones whose ancestors were edited."""
+    apart = np.abs(rest - kept)
+    extent = np.abs(kept[:, :3, 3]).max(initial=0.0)
+    turned: npt.NDArray[np.bool_] = apart[:, :3, :3].reshape(-1, 9).max(axis=1, initial=0.0) > _DRIFT
+    return ~turned & (apart[:, :3, 3].max(axis=1, initial=0.0) <= _POSITION_DRIFT * extent)
+
+
+def _kept_matrices(bones: list[bpy.types.Bone], name: str) -> Matrix4:
+    """Return the matrices stored as properties of bones, (J, 4, 4) float64; zeros for bones without one."""
+    kept = [np.asarray(getattr(bone.meshferry, name), np.float64).reshape(4, 4) for bone in bones]
+    return np.array(kept, np.float64).reshape(-1, 4, 4)
+
+
+def _kept_joint(bone: bpy.types.Bone, parent: int) -> Joint:
+    kept = bone.meshferry
+    return Joint(
+        names.file_name(bone), parent, tuple(kept.bind_location), tuple(kept.bind_rotation), tuple(kept.bind_scale)
+    )
+
+
+def _local_matrices(joints: list[Joint]) -> Matrix4:
+    """Return the bind transforms of joints as matrices, (J, 4, 4) float64."""
+    return joint_poses.matrices(
+        np.array([joint.translation for joint in joints], np.float64).reshape(-1, 3),
+        np.array([joint.rotation for joint in joints], np.float64).reshape(-1, 4),
+        np.array([joint.scale for joint in joints], np.float64).reshape(-1, 3),
+    )
+
+
+# ---------------------------------------------------------------------------------- the space of the file
+
+
+@dataclass(frozen=True)
+class SkeletonSpace:
+    """The space of a file's joints: ``matrix`` (4, 4), relative to the armature object.
+
+    A uniform scale is applied to the positions of the joints, so that they have no scale; a non-uniform one is applied
+    to the root joints.
+    """
+
+    matrix: Matrix4
+
+    @property
+    def is_identity(self) -> bool:
+        return np.array_equal(self.matrix, np.identity(4))
+
+    def parts(self) -> tuple[float, Matrix4]:
+        """Return the uniform scale for the positions of all joints, and the remaining matrix for the root joints."""
+        linear = self.matrix[:3, :3]
+        size = float(np.cbrt(max(0.0, np.linalg.det(linear))))
+        before = self.matrix.copy()
+        if size > 0 and np.allclose(linear.T @ linear, np.identity(3) * size**2, atol=_SAME_ROTATION * size**2, rtol=0):
+            u, _, v = np.linalg.svd(linear)
+            before[:3, :3] = u @ v
+            return size, before
+        return 1.0, before
+
+    def moved(self, read: ReadSkeleton, notice: Callable[[str], None] = lambda _text: None) -> Skeleton:
+        """Return the skeleton in the space of the file."""
+        if self.is_identity:
+            return read.skeleton
+        size, before = self.parts()
+        joints = []
+        sheared = False
+        for joint in read.skeleton.joints:
+            translation = np.asarray([joint.translation], np.float64) * size
+            rotation, scale = np.asarray([joint.rotation], np.float64), np.asarray([joint.scale], np.float64)
+            if joint.parent < 0:
+                whole = before @ joint_poses.matrices(translation, rotation, scale)
+                translation, rotation, scale, shear = joint_poses.decompose(whole)
+                sheared |= bool(shear[0] > _SHEAR)
+            place, turn, extent = (_rounded(values[0]) for values in (translation, rotation, scale))
+            joints.append(replace(joint, translation=place, rotation=turn, scale=extent))
+        if sheared:
+            notice(
+                f"{read.thing.name}: the armature is scaled unequally, which shears its bones; apply its scale "
+                "(Ctrl A). The nearest without shear was exported"
+            )
+        return replace(read.skeleton, joints=joints)

@@ -1,0 +1,249 @@
+"""Read colour, emission and image of materials, as far as a file can hold the result of their nodes."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.binary.quantization import linear_to_srgb, to_unorm
+from ....io_formats.core.messages import unheard
+from ....io_formats.core.scene import Material
+from ....io_formats.core.shading import Texture
+from ... import compat, names
+
+_WHITE = (1.0, 1.0, 1.0, 1.0)
+
+_COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMISSION": "Color"}
+"""Shader types that are read, in order of preference, and their colour inputs."""
+
+_KINDS_OF_FILES = (
+    (b"\x89PNG", ".png"),
+    (b"\xff\xd8\xff", ".jpg"),
+    (b"BM", ".bmp"),
+    (b"\xff\x4f\xff\x51", ".j2c"),
+    (b"\x00\x00\x00\x0cjP", ".jp2"),
+    (b"II*\x00", ".tif"),
+    (b"MM\x00*", ".tif"),
+    (b"DDS ", ".dds"),
+    (b"RIFF", ".webp"),
+    (b"v/1\x01", ".exr"),
+)
+
+_MOST_PIXELS = 1 << 26
+"""Largest number of pixels of an image that has to be encoded as PNG."""
+
+
+def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -> Material:
+    """Return what a file can hold of a material: its colour (linear), emission and image.
+
+    They are read from the shader connected to the output, preferably a Principled BSDF. If its base colour is linked,
+    the first image upstream is the texture, and the colour is white. A material without nodes has its viewport colour.
+    """
+    name = names.file_name(material)
+    tree = compat.node_tree(material)
+    if tree is None:
+        return Material(name, tuple(material.diffuse_color))
+    shader = shader_of(tree)
+    if shader is None:
+        return Material(name, tuple(material.diffuse_color))
+    made = Material(name, _plain_color(shader), emission_of(shader), is_transparent=_is_transparent(shader))
+    source = shader.inputs[_COLOR_INPUTS[shader.type]]
+    if source.is_linked:
+        image = next((image for image in images_of(source) if image is not None), None)
+        fixed = fixed_color_of(source)
+        if image is not None:
+            made.texture = read_texture(image, notice)
+            made.color = (1.0, 1.0, 1.0, made.color[3])
+        elif fixed is not None:
+            made.color = (*fixed[:3], made.color[3])
+        else:
+            made.color = tuple(material.diffuse_color)
+            notice(
+                f"{material.name}: its colour comes from nodes of which no file knows, so its viewport colour was "
+                "exported; bake the colour to an image"
+            )
+    return made
+
+
+def materials_by_name(
+    wanted: Iterable[str], slots: Iterable[bpy.types.Material | None]
+) -> dict[str, bpy.types.Material]:
+    """Return materials by their names in the file, given these names and the objects' materials.
+
+    A modifier can assign materials that are in no slot; these are found by name.
+    """
+    known: dict[str, bpy.types.Material] = {}
+    for material in slots:
+        if material is not None:
+            known.setdefault(names.file_name(material), material)
+    found = {name: known.get(name) or bpy.data.materials.get(name) for name in dict.fromkeys(wanted) if name}
+    return {name: material for name, material in found.items() if material is not None}
+
+
+def read_materials(materials: Mapping[str, bpy.types.Material], notice: Callable[[str], None]) -> list[Material]:
+    """Return the known properties of materials, given by their names in the file."""
+    return [replace(read_material(material, notice), name=name) for name, material in materials.items()]
+
+
+# -- shaders ------------------------------------------------------------------------------------
+
+
+def shader_of(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
+    """Return the shader that determines a material's colour: one connected to the output, otherwise any of the tree."""
+    output = tree.get_output_node("ALL") or tree.get_output_node("EEVEE") or tree.get_output_node("CYCLES")
+    reached = list(upstream(output.inputs["Surface"])) if output is not None else []
+    for nodes in (reached, list(tree.nodes)):
+        for kind in _COLOR_INPUTS:
+            for node in nodes:
+                if node.type == kind:
+                    return node
+    return None
+
+
+def upstream(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Node]:
+    """Yield the nodes that a socket's value depends on, nearest first, including those in groups."""
+    waiting = [socket]
+    seen: set[bpy.types.Node] = set()
+    while waiting:
+        for link in waiting.pop(0).links:
+            node = link.from_node
+            if node in seen or link.is_muted:
+                continue
+            seen.add(node)
+            yield node
+            waiting += [entry for entry in node.inputs if entry.is_linked]
+            if node.type == "GROUP" and node.node_tree is not None:
+                for inner in node.node_tree.nodes:
+                    if inner.type == "GROUP_OUTPUT":
+                        waiting += [
+                            entry
+                            for entry in inner.inputs
+                            if entry.is_linked and entry.identifier == link.from_socket.identifier
+                        ]
+
+
+def images_of(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Image | None]:
+    """Return the images that a socket's value depends on, nearest first; None for image nodes without image."""
+    return (node.image for node in upstream(socket) if node.type in {"TEX_IMAGE", "TEX_ENVIRONMENT"})
+
+
+def fixed_color_of(socket: bpy.types.NodeSocket) -> tuple[float, ...] | None:
+    """Return the colour of the only RGB node that feeds a socket, also through reroutes and groups, or None."""
+    nodes = [node for node in upstream(socket) if node.type not in {"REROUTE", "GROUP"}]
+    if len(nodes) == 1 and nodes[0].type == "RGB":
+        return tuple(nodes[0].outputs[0].default_value)
+    return None
+
+
+def _plain_color(shader: bpy.types.Node) -> tuple[float, float, float, float]:
+    color = tuple(shader.inputs[_COLOR_INPUTS[shader.type]].default_value)
+    alpha = shader.inputs.get("Alpha")
+    opacity = float(alpha.default_value) if alpha is not None and not alpha.is_linked else 1.0
+    return (color[0], color[1], color[2], opacity)
+
+
+def _is_transparent(shader: bpy.types.Node) -> bool:
+    """Return whether nodes determine the alpha of a shader, other than by a comparison, which only cuts holes."""
+    alpha = shader.inputs.get("Alpha")
+    if alpha is None or not alpha.is_linked:
+        return False
+    node = next(upstream(alpha), None)
+    return node is not None and not (node.type == "MATH" and node.operation in {"GREATER_THAN", "LESS_THAN", "ROUND"})
+
+
+def emission_of(shader: bpy.types.Node) -> float:
+    """Return the mean of the emitted colour times its strength; linked colours count as white, linked strength as 1."""
+    socket = shader.inputs.get("Color" if shader.type == "EMISSION" else "Emission Color")
+    strength = shader.inputs.get("Strength" if shader.type == "EMISSION" else "Emission Strength")
+    if socket is None or strength is None:
+        return 0.0
+    mean = 1.0 if socket.is_linked else float(np.mean(tuple(socket.default_value)[:3]))
+    return mean * (1.0 if strength.is_linked else float(strength.default_value))
+
+
+# -- images -------------------------------------------------------------------------------------
+
+
+def read_texture(image: bpy.types.Image, notice: Callable[[str], None]) -> Texture:
+    """Return the file of an image, or its bytes where it is packed, was painted on or never saved."""
+    width, height = (int(side) for side in image.size)
+    path = bpy.path.abspath(image.filepath, library=image.library) if image.filepath else ""
+    if image.source == "TILED":
+        notice(f"{image.name}: it is in tiles, of which only the first was exported")
+        path = path.replace("<UDIM>", "1001").replace("<UVTILE>", "u1_v1")
+    texture = Texture(_file_name(image, path), path, width=width, height=height)
+    if image.is_dirty or (image.source == "GENERATED" and image.packed_file is None):
+        data = _png(image, notice)
+    else:
+        data = packed_content(image, notice)
+    if data is None:
+        return texture
+    name = Path(texture.name).stem + extension_of(data, Path(texture.name).suffix)
+    return replace(texture, name=name, path="", data=data)
+
+
+def packed_content(image: bpy.types.Image, notice: Callable[[str], None] = unheard) -> bytes | None:
+    """Return the content of a packed image, or None if it is not packed.
+
+    Textures of an engine, which an import wrapped as DDS, become PNG, since few programs read compressed DDS files.
+    """
+    if image.packed_file is None:
+        return None
+    data = bytes(image.packed_file.data)
+    is_wrapped = data.startswith(b"DDS ") and image.meshferry.source_path and all(image.size)
+    return (_png(image, notice) if is_wrapped else None) or data
+
+
+def _file_name(image: bpy.types.Image, path: str) -> str:
+    """Return the name for an image's file; Windows paths have another separator."""
+    return path.replace("\\", "/").rpartition("/")[2] or image.name
+
+
+def extension_of(data: bytes, given: str) -> str:
+    """Return the extension of an image file by its content, or ``given`` if it is not known."""
+    return next((extension for head, extension in _KINDS_OF_FILES if data.startswith(head)), given)
+
+
+def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
+    """Encode the current pixels of an image with 8 bits per channel; return None if it has none."""
+    width, height = (int(side) for side in image.size)
+    if not 0 < width * height <= _MOST_PIXELS or not image.has_data:
+        notice(f"{image.name}: the image is empty or too large to be exported; save it to a file")
+        return None
+    values = pixels_of(image)[::-1]
+    if image.is_float:  # pixels of float images are linear
+        values = linear_to_srgb(values.reshape(-1, 4)).reshape(height, width, 4)
+    return encode_png(to_unorm(values.reshape(-1, 4)).reshape(height, width, 4))
+
+
+def pixels_of(image: bpy.types.Image) -> npt.NDArray[np.float32]:
+    """Return the pixels of an image as RGBA, (H, W, 4), the lowest row first."""
+    width, height = (int(side) for side in image.size)
+    pixels = np.empty(width * height * image.channels, np.float32)
+    image.pixels.foreach_get(pixels)
+    values = pixels.reshape(height, width, image.channels)
+    if values.shape[2] == 4:
+        return values
+    grey_or_color = values[..., :3] if values.shape[2] == 3 else np.repeat(values[..., :1], 3, axis=2)
+    return np.concatenate([grey_or_color, np.ones((height, width, 1), np.float32)], axis=2)
+
+
+def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    """Encode pixels (H, W, 3) or with alpha (H, W, 4), the topmost row first, as a PNG file."""
+    height, width, channels = pixels.shape
+    rows = np.zeros((height, 1 + channels * width), np.uint8)  # a PNG row starts with a filter type; 0 is none
+    rows[:, 1:] = pixels.reshape(height, -1)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 6 if channels == 4 else 2, 0, 0, 0)
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body

@@ -1,0 +1,261 @@
+"""Meshes at rest: undeformed by armatures, in their Basis shape, with weights, shape keys and surfaces.
+
+If the format lacks bones or shape keys, their current effect is applied to the mesh.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+
+import bpy
+import numpy as np
+
+from ....io_formats.core.capabilities import Capabilities
+from ....io_formats.core.findings import Finding, Fix, Severity
+from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.scene import Mesh, ShapeKey, Surface
+from ...mesh_data import surfaces, vertex_weights
+from ...rigging import deform_bones
+from .. import scene_state
+from ..export_options import ExportOptions
+from ..object_selection import armature_modifiers
+from . import shape_reading
+from .armature_reading import ReadSkeleton
+from .mesh_reading import MeshReader, Triangulation, is_part_of_family
+
+UV_NAMES = ("UV0", "UV1")
+"""UV maps with these names become the first and second UV channel, whatever their order in Blender."""
+
+
+class RestMeshes:
+    """Read the meshes of an export without a node tree; warnings are in ``notices``."""
+
+    def __init__(self, context: bpy.types.Context, options: ExportOptions, capabilities: Capabilities) -> None:
+        self.context = context
+        self.capabilities = capabilities
+        self.undeforming: dict[str, dict[str, None]] = {}
+        """Names of exported bones with weights whose Deform is off, by armature."""
+        self.use_modifiers = options.use_modifiers
+        self.use_keys = options.use_shape_keys and capabilities.shape_keys
+        self.influences = capabilities.influences
+        self.with_surfaces = capabilities.surfaces
+        self.with_bones = capabilities.skeletons
+        """Whether the format has bones. If not, meshes are exported as the armatures deform them."""
+        is_single = capabilities.placed_models or capabilities.uv_layers == 1
+        self.reader = MeshReader(
+            context.evaluated_depsgraph_get(),
+            use_modifiers=self.use_modifiers,
+            uv_layers=capabilities.uv_layers,
+            color_layers=capabilities.color_layers,
+            uv_names=() if is_single else UV_NAMES,
+            by_file_vertex=capabilities.splits_vertices,
+            at_rest=capabilities.skeletons,
+            render_uv_first=is_single,
+            with_tangents=not capabilities.placed_models,
+            steady_normals=capabilities.placed_models and not options.use_as_imported,
+            normals_by_file_vertex=options.use_as_imported
+            if capabilities.placed_models
+            else capabilities.splits_vertices,
+            with_file_normals=capabilities.placed_models,
+            near_normals_only=not capabilities.placed_models,
+            with_materials=capabilities.materials,
+        )
+
+    @property
+    def notices(self) -> list[str]:
+        return self.reader.notices + [
+            f"{counted(len(bones), 'bone has', 'bones have')} weights although Deform is off in '{armature}': "
+            f"{listed(list(bones))}; the file stores these weights, but poses in Blender do not show their effect"
+            for armature, bones in self.undeforming.items()
+        ]
+
+    def is_plain(self, thing: bpy.types.Object) -> bool:
+        """Return whether the object's own mesh data is its rest mesh, so that no evaluation is needed."""
+        if thing.type != "MESH":
+            return False
+        if not self.use_modifiers:
+            return True
+        if any(m.show_viewport and not (self.with_bones and m.type == "ARMATURE") for m in thing.modifiers):
+            return False
+        if not self.with_bones and thing.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
+            return False
+        return self.use_keys or thing.meshferry.rest_is_basis or not shape_reading.is_reshaped(thing)
+
+    @contextlib.contextmanager
+    def at_rest(self, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
+        """Temporarily show objects at rest, if they must be evaluated."""
+        evaluated = [thing for thing in objects if not self.is_plain(thing)]
+        pinned = [thing for thing in evaluated if self.use_keys or thing.meshferry.rest_is_basis]
+        bound = evaluated if self.with_bones else []
+        with scene_state.undeformed(self.context, bound), scene_state.resting(self.context, pinned):
+            self.reader.depsgraph = self.context.evaluated_depsgraph_get()
+            yield
+
+    def read(self, thing: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
+        """Return the mesh of an object in its own space, or None if it has no visible mesh."""
+        plain = self.is_plain(thing)
+        seen = thing if plain else thing.evaluated_get(self.reader.depsgraph)
+        if is_part_of_family(seen):
+            return None
+        data = seen.to_mesh()
+        try:
+            if data is None or not len(data.polygons):
+                return self._without_faces(thing, data)
+            keys = shape_reading.shape_keys(thing) if self.use_keys else []
+            _notice_relative_keys(thing, keys, self.reader.notice)
+            if plain:
+                shape_reading.show_basis(thing, data)
+            cut = Triangulation.of(data)
+            mesh = self.reader.convert(thing, seen, data, cut)
+            if keys and plain:
+                mesh.shape_keys = self._plain_shapes(thing, data, mesh, cut)
+            if read is not None:
+                self._read_weights(thing, seen, data, mesh, read)
+        finally:
+            seen.to_mesh_clear()
+        if keys and not plain:
+            mesh.shape_keys = self._evaluated_shapes(thing, mesh, cut)
+        mesh.surfaces = self._surfaces(thing, mesh)
+        return mesh
+
+    def _without_faces(self, thing: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
+        """Warn about an object without faces. Return an empty mesh if it was imported, otherwise None."""
+        if data is None:
+            return None
+        from_file = len(thing.meshferry.surfaces) or any(c.meshferry.from_file for c in thing.users_collection)
+        if len(data.vertices) or not from_file:
+            what = "it has vertices but no faces" if len(data.vertices) else "it has no faces"
+            self.reader.notice(f"{thing.name}: {what}; nothing of its mesh was exported")
+        if not from_file:
+            return None
+        mesh = Mesh(np.empty((0, 3), np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
+        mesh.surfaces = surfaces.read(thing, [], [])
+        mesh.materials = [surface.name for surface in mesh.surfaces]
+        return mesh
+
+    # -- weights --------------------------------------------------------------------------------
+
+    def _read_weights(
+        self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, read: ReadSkeleton
+    ) -> None:
+        """Read the bone weights of each point into ``mesh``; this destroys ``data``."""
+        if not self.influences:
+            return
+        wanted = deform_bones.exported(read.thing, self.capabilities)
+        joint_of = {name: joint for name, joint in read.joint_of.items() if name in wanted}
+        _notice_other_deformations(thing, read, self.reader.notice)
+        table = np.array([joint_of.get(group.name, -1) for group in seen.vertex_groups], np.int32)
+        if not (table >= 0).any():
+            self.reader.notice(
+                f"{thing.name}: none of its vertex groups is named like a bone of '{read.thing.name}' that deforms; "
+                "it was exported without weights"
+            )
+            return
+        _strip(data)
+        counts, groups, weights = vertex_weights.read(data)
+        mesh.joint_indices, mesh.joint_weights, cut = vertex_weights.strongest(
+            counts, groups, weights, table, self.influences
+        )
+        self._note_undeforming(mesh, read)
+        if cut:
+            number = counted(cut, "vertex has", "vertices have")
+            text = f"{number} more than {self.influences} weights; the strongest were kept"
+            self.reader.warn(Finding(Severity.WARNING, thing.name, text, fix=Fix.LIMIT_WEIGHTS, names=(thing.name,)))
+
+    def _note_undeforming(self, mesh: Mesh, read: ReadSkeleton) -> None:
+        """Remember the bones of a mesh's weights that do not deform in Blender."""
+        off = {number: name for name, number in read.joint_of.items() if not read.thing.data.bones[name].use_deform}
+        if not off or mesh.joint_indices is None or mesh.joint_weights is None:
+            return
+        used = np.unique(mesh.joint_indices[mesh.joint_weights > 0]).tolist()
+        found = {off[number]: None for number in used if number in off}
+        if found:
+            self.undeforming.setdefault(read.thing.name, {}).update(found)
+
+    # -- shape keys -----------------------------------------------------------------------------
+
+    def _plain_shapes(
+        self, thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, cut: Triangulation
+    ) -> list[ShapeKey]:
+        """Read shape keys as stored; ``data``, a copy, is filled with one shape after the other."""
+        shapes = []
+        for key, points in shape_reading.stored_shapes(thing, data):
+            shape_reading.set_points(data, points)
+            shapes.append(self.reader.convert_shape(key.name, data, mesh, cut))
+        return shapes
+
+    def _evaluated_shapes(self, thing: bpy.types.Object, mesh: Mesh, cut: Triangulation) -> list[ShapeKey]:
+        """Read shape keys with the object's modifiers applied, or none if these change the topology."""
+        shapes: list[ShapeKey] = []
+        with scene_state.shape_shown(thing):
+            for key in shape_reading.shown_alone(self.context, thing):
+                self.reader.depsgraph = self.context.evaluated_depsgraph_get()
+                seen = thing.evaluated_get(self.reader.depsgraph)
+                data = seen.to_mesh()
+                try:
+                    if data is None or not cut.fits(data, len(mesh.points)):
+                        self.reader.notice(
+                            f"{thing.name}: its shape keys were left out, since its modifiers make other faces of "
+                            f"'{key.name}' than of its Basis; apply the modifiers, or turn them off"
+                        )
+                        return []
+                    shapes.append(self.reader.convert_shape(key.name, data, mesh, cut))
+                finally:
+                    seen.to_mesh_clear()
+        return shapes
+
+    # -- surfaces -------------------------------------------------------------------------------
+
+    def _surfaces(self, thing: bpy.types.Object, mesh: Mesh) -> list[Surface]:
+        """Return a surface for each of the mesh's materials; modifiers may have added some to the object's."""
+        found = surfaces.read(thing, [layer.name for layer in mesh.uvs], [key.name for key in mesh.shape_keys])
+        unused = [entry.name for entry in surfaces.unused(thing)] if self.with_surfaces else []
+        if unused:
+            self.reader.notice(
+                f"{thing.name}: surfaces of the list without a material slot were not exported: {listed(unused)}; "
+                "use Match Material Slots"
+            )
+        return found[: len(mesh.materials)] + [Surface(name) for name in mesh.materials[len(found) :]]
+
+
+def _notice_other_deformations(thing: bpy.types.Object, read: ReadSkeleton, notice: Callable[[str], None]) -> None:
+    """Warn about kinds of deformation that no format can hold."""
+    modifiers = armature_modifiers(thing)
+    others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.thing]
+    if others:
+        notice(f"{thing.name}: '{read.thing.name}' deforms it in the file, but not {', '.join(map(repr, others))}")
+    bones = read.thing.data.bones
+    of_groups = [bones[group.name] for group in thing.vertex_groups if group.name in bones]
+    bendy = [bone.name for bone in of_groups if bone.bbone_segments > 1]
+    if bendy:
+        notice(f"{thing.name}: bendy bones are straight in a file: {listed(bendy)}")
+    for modifier in modifiers[:1]:
+        ways = {
+            "bone envelopes": modifier.use_bone_envelopes,
+            f"the mask '{modifier.vertex_group}'": bool(modifier.vertex_group),
+            "Preserve Volume": modifier.use_deform_preserve_volume,
+        }
+        used = [way for way, is_used in ways.items() if is_used]
+        if used:
+            notice(f"{thing.name}: its armature modifier uses {' and '.join(used)}, which a file does not hold")
+
+
+def _notice_relative_keys(
+    thing: bpy.types.Object, keys: Iterable[bpy.types.ShapeKey], notice: Callable[[str], None]
+) -> None:
+    """Warn about shape keys that are relative to another key in Blender; in a file they are relative to the Basis."""
+    others = [key.name for key in keys if key.relative_key != thing.data.shape_keys.reference_key]
+    if others and thing.data.shape_keys.use_relative:
+        notice(
+            f"{thing.name}: in a file all shape keys are relative to the Basis, {listed(others)} too; set Relative "
+            "To to the Basis to see them so"
+        )
+
+
+def _strip(data: bpy.types.Mesh) -> None:
+    """Remove all optional attributes from a temporary mesh, which makes reading its weights three times as fast."""
+    for name in [attribute.name for attribute in data.attributes if not attribute.is_required]:
+        attribute = data.attributes.get(name)
+        if attribute is not None:
+            data.attributes.remove(attribute)

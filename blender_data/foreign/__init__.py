@@ -1,0 +1,1 @@
+"""Blender's own importers and exporters: preparation, cleanup, and what they lose."""

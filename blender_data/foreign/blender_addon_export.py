@@ -1,0 +1,321 @@
+"""Preparation of the open file for Blender's own exporters: selection, and fixes for what they cannot export.
+
+It changes the open file, so it is only for files that are not saved afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import listed
+from .. import compat
+from ..exporting.object_selection import MESHABLE, enabled_objects, is_disabled, shown_by
+from ..exporting.reading.material_reading import extension_of, packed_content
+
+_OWN = "meshferry"
+_DATA_COLLECTIONS = {
+    "MESH": "meshes",
+    "ARMATURE": "armatures",
+    "CURVE": "curves",
+    "CAMERA": "cameras",
+    "LIGHT": "lights",
+}
+"""Collection of ``bpy.data`` with the data of each type of object."""
+_SHARP = 0.05
+"""Difference of two corner normals of a vertex, per component, above which the edge between them is visibly sharp."""
+_POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
+
+
+def chosen_objects(
+    context: bpy.types.Context, collection: bpy.types.Collection | None, *, use_hidden: bool
+) -> tuple[list[bpy.types.Object], list[bpy.types.Object]]:
+    """Return the objects to export of a collection (None for the scene), and the objects left out intentionally.
+
+    Coarser LODs, physics shapes and hidden objects are left out.
+    """
+    candidates = list(collection.all_objects if collection is not None else context.scene.objects)
+    enabled = set(enabled_objects(context.view_layer.layer_collection))
+    chosen: list[bpy.types.Object] = []
+    left_out: list[bpy.types.Object] = []
+    for thing in dict.fromkeys(candidates):
+        seen = thing in enabled and (use_hidden or thing.visible_get(view_layer=context.view_layer))
+        (chosen if seen and not belongs_to_another(thing) else left_out).append(thing)
+    return chosen, left_out
+
+
+def belongs_to_another(thing: bpy.types.Object) -> bool:
+    """Return whether an object is a coarser level of detail or a physics shape."""
+    kept = thing.meshferry
+    return kept.lod_of is not None or kept.lod > 0 or kept.role != "RENDER"
+
+
+def disabled_in_instances(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Return the objects of instanced collections that Blender does not show there and others do not need.
+
+    Armatures and parents of shown objects are needed. Objects in linked collections cannot be unlinked from them.
+    """
+    members = shown_by(objects)
+    needed: set[bpy.types.Object] = set()
+    for member in members:
+        above = None if is_disabled(member) else member.parent
+        while above is not None and above not in needed:
+            needed.add(above)
+            above = above.parent
+    return [
+        thing
+        for thing in members
+        if is_disabled(thing)
+        and thing.type != "ARMATURE"
+        and thing not in needed
+        and all(home.is_editable and home.override_library is None for home in thing.users_collection)
+    ]
+
+
+def unlink_disabled(objects: Iterable[bpy.types.Object]) -> None:
+    """Unlink disabled objects from instanced collections, since the glTF exporter writes them like the others."""
+    for thing in disabled_in_instances(objects):
+        for home in thing.users_collection:
+            home.objects.unlink(thing)
+
+
+def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:
+    """Select exactly these objects, shown and selectable whatever they were.
+
+    Raises
+    ------
+    ExportError
+        Blender does not select some of them, so that its exporters would not see them.
+    """
+    layer = context.view_layer
+    active = layer.objects.active
+    if active is not None and active.mode != "OBJECT":
+        bpy.ops.object.mode_set(mode="OBJECT")
+    for collection in bpy.data.collections:
+        collection.hide_select = False
+    _show(layer.layer_collection)
+    for thing in objects:
+        thing.hide_select = False
+        thing.hide_set(False)
+    layer.update()
+    for thing in layer.objects:
+        thing.select_set(False)
+    for thing in objects:
+        thing.select_set(True)
+    layer.objects.active = objects[0] if objects else None
+    missed = [thing.name for thing in objects if not thing.select_get()]
+    if missed:
+        raise ExportError(f"{listed(missed)}: Blender does not select them for export; show them in the viewport")
+
+
+def _show(layer: bpy.types.LayerCollection) -> None:
+    layer.hide_viewport = False
+    for child in layer.children:
+        _show(child)
+
+
+def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[str]:
+    """Apply the modifiers of objects except armatures; return the warnings.
+
+    Objects with shape keys keep their modifiers, since shape keys do not fit the modified mesh.
+    """
+    notices: list[str] = []
+    waiting: list[bpy.types.Object] = []
+    for thing in objects:
+        shown = [one for one in thing.modifiers if one.show_viewport and one.type != "ARMATURE"]
+        if thing.type != "MESH" or not shown:
+            continue
+        if thing.data.shape_keys is not None:
+            names = ", ".join(one.name for one in shown)
+            notices.append(f"{thing.name}: modifiers left out, since the mesh has shape keys: {names}")
+            continue
+        if any(one.type in _POINT_CACHES for one in shown):
+            notices.append(f"{thing.name}: its point cache is not carried over; the mesh keeps its present shape")
+        waiting.append(thing)
+    armatures = [one for thing in waiting for one in thing.modifiers if one.type == "ARMATURE" and one.show_viewport]
+    for modifier in armatures:
+        modifier.show_viewport = False
+    depsgraph = context.evaluated_depsgraph_get()
+    made = [
+        bpy.data.meshes.new_from_object(
+            thing.evaluated_get(depsgraph), preserve_all_data_layers=True, depsgraph=depsgraph
+        )
+        for thing in waiting
+    ]
+    for modifier in armatures:
+        modifier.show_viewport = True
+    for thing, mesh in zip(waiting, made, strict=True):
+        before, thing.data = thing.data, mesh
+        name = before.name
+        if not before.users:
+            bpy.data.meshes.remove(before)
+        mesh.name = name
+        for modifier in [one for one in thing.modifiers if one.type != "ARMATURE"]:
+            thing.modifiers.remove(modifier)
+    return notices
+
+
+def count_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object], *, triangulated: bool) -> int:
+    """Return how many faces the evaluated objects have, or how many triangles these form if ``triangulated``."""
+    depsgraph = context.evaluated_depsgraph_get()
+    faces = corners = 0
+    for obj in objects:
+        if obj.type not in MESHABLE:
+            continue
+        evaluated = obj.evaluated_get(depsgraph)
+        mesh = evaluated.to_mesh()
+        faces += len(mesh.polygons)
+        corners += len(mesh.loops)
+        evaluated.to_mesh_clear()
+    return corners - 2 * faces if triangulated else faces
+
+
+def sharp_objects(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[str]:
+    """Return the names of objects with vertices whose corners have different normals."""
+    depsgraph = context.evaluated_depsgraph_get()
+    names: list[str] = []
+    for obj in objects:
+        if obj.type not in MESHABLE:
+            continue
+        evaluated = obj.evaluated_get(depsgraph)
+        mesh = evaluated.to_mesh()
+        if len(mesh.loops):
+            normals = np.empty(3 * len(mesh.loops), np.float32)
+            mesh.corner_normals.foreach_get("vector", normals)
+            normals = normals.reshape(-1, 3)
+            vertices = np.empty(len(mesh.loops), np.int32)
+            mesh.attributes[".corner_vert"].data.foreach_get("value", vertices)
+            last = np.empty((len(mesh.vertices), 3), np.float32)
+            last[vertices] = normals
+            if np.abs(last[vertices] - normals).max() > _SHARP:
+                names.append(obj.name)
+        evaluated.to_mesh_clear()
+    return names
+
+
+def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:
+    """Give each object its own data with the object's name.
+
+    If a file has a transform and a mesh for one object of Blender, importers create one object with the name of the
+    mesh.
+    """
+    owners = [thing for thing in objects if thing.type in _DATA_COLLECTIONS and thing.data is not None]
+    for number, thing in enumerate(owners):
+        if thing.data.users > 1:
+            thing.data = thing.data.copy()
+        thing.data.name = f"{_OWN} {number}"  # temporary, so that the final names are free
+    for thing in owners:
+        taken = getattr(bpy.data, _DATA_COLLECTIONS[thing.type]).get(thing.name)
+        if taken is not None:
+            taken.name = f"{_OWN} other"
+        thing.data.name = thing.name
+
+
+def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
+    """Remove the extension's own properties from objects and their data; exporters would write them to the file."""
+    for thing in objects:
+        blocks: list[Any] = [thing, thing.data, getattr(thing.data, "shape_keys", None)]
+        blocks += [slot.material for slot in thing.material_slots]
+        players = [block.animation_data for block in blocks if block is not None and block.animation_data is not None]
+        blocks += [data.action for data in players]
+        blocks += [strip.action for data in players for track in data.nla_tracks for strip in track.strips]
+        for block in blocks:
+            kept = compat.declared_properties(block) if block is not None else None
+            if kept is not None and _OWN in kept:
+                del kept[_OWN]
+
+
+@contextlib.contextmanager
+def own_image_files(folder: Path, owner: str) -> Iterator[None]:
+    """Temporarily store images in a folder under names that start with ``owner``, the name of the exported file.
+
+    Exporters that write images beside the file use these names. Another file in the folder may have a different
+    image of the same name: ``crate.wood.png`` and ``lamp.wood.png`` are both kept. The part after ``owner`` has no
+    dots, so files of different names never share an image name.
+    """
+    kept = []
+    for number, image in enumerate(list(bpy.data.images)):
+        is_packed = image.packed_file is not None
+        source = Path(bpy.path.abspath(image.filepath, library=image.library)) if image.filepath else None
+        if image.source not in {"FILE", "GENERATED"} or not (is_packed or (source and source.is_file())):
+            continue
+        name = Path(bpy.path.basename(image.filepath) or image.name)
+        content = packed_content(image)
+        suffix = name.suffix or "." + image.file_format.lower().replace("jpeg", "jpg")
+        if content is not None and suffix.lower() == ".dds":
+            suffix = extension_of(content, suffix)
+        plain = name.stem.removeprefix(owner + ".").replace(".", "_")
+        place = folder / str(number) / f"{owner}.{bpy.path.clean_name(plain)}{suffix}"
+        place.parent.mkdir()
+        if content is not None:
+            place.write_bytes(content)
+        else:
+            shutil.copyfile(source, place)
+        kept.append((image, is_packed, image.name, image.filepath))
+        image.filepath = str(place)
+        if image.library is None:
+            image.name = place.stem
+        if is_packed:
+            image.unpack(method="REMOVE")
+    try:
+        yield
+    finally:
+        for image, is_packed, name, path in kept:
+            if is_packed:
+                image.pack()
+            image.filepath = path
+            if image.library is None:
+                image.name = name
+
+
+def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:
+    """Set the scene's range to that of the objects' actions; return these actions without duplicates."""
+    blocks = [
+        block for thing in objects for block in (thing, getattr(thing.data, "shape_keys", None)) if block is not None
+    ]
+    playing = [block.animation_data.action for block in blocks if block.animation_data and block.animation_data.action]
+    actions = [action for action in dict.fromkeys(playing) if compat.action_curves(action, None)]
+    if actions:
+        context.scene.frame_start = int(min(action.frame_range[0] for action in actions))
+        context.scene.frame_end = max(
+            context.scene.frame_start, round(max(action.frame_range[1] for action in actions))
+        )
+    return actions
+
+
+def playing_clips(objects: Iterable[bpy.types.Object]) -> set[str]:
+    """Return the names of the clips that objects and their shape keys currently play."""
+    blocks = [block for thing in objects for block in (thing, getattr(thing.data, "shape_keys", None))]
+    actions = [block.animation_data.action for block in blocks if block is not None and block.animation_data]
+    return {action.meshferry.clip_name or action.name for action in actions if action is not None}
+
+
+def name_clips(objects: Iterable[bpy.types.Object]) -> None:
+    """Add the actions of objects to muted tracks named after their clips, by which exporters group them."""
+    for thing in objects:
+        for block in (thing, getattr(thing.data, "shape_keys", None)):
+            data = block.animation_data if block is not None else None
+            if data is not None and data.action is not None:
+                slot = data.action_slot if compat.HAS_SLOTS else None
+                compat.stash_action(block, data.action, slot, data.action.meshferry.clip_name or data.action.name)
+
+
+def key_interval(actions: Iterable[bpy.types.Action]) -> float:
+    """Return the smallest time between two keys of actions, in frames; 0 where there are no two."""
+    least = 0.0
+    for action in actions:
+        for curve in compat.action_curves(action, None):
+            points = np.empty(2 * len(curve.keyframe_points), np.float32)
+            curve.keyframe_points.foreach_get("co", points)
+            gaps = np.diff(points[::2])
+            gaps = gaps[gaps > 1e-3]
+            if len(gaps):
+                least = min(least or np.inf, float(gaps.min()))
+    return least

@@ -1,0 +1,307 @@
+"""Cleanup of the objects created by Blender's own importers, which are put into one collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+import bpy
+import mathutils
+import numpy as np
+
+from ...io_formats.core.scene import Clip, TransformTrack
+from ...io_formats.geometry.quaternions import continuous
+from .. import compat
+from ..exporting.clips.clip_sources import scene_rate
+from ..importing.clips.actions import ClipActions, ClipTiming
+
+_CACHED = "TRANSFORM_CACHE"
+"""Type of the constraint that reads an object's transform from a file."""
+
+_LAYER = re.compile(r"(Base ?)?Layer ?\d*")
+"""Names of animation layers, which importers add to names of actions."""
+
+_STILL = 1e-6
+"""Change of a curve that counts as rounding, relative to its largest value or 1."""
+
+
+def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[str]) -> list[bpy.types.Object]:
+    """Remove placeholder objects; return the others.
+
+    These are empties with one of these ``names`` and without children, and armatures whose bones all have such names.
+    """
+    gone: list[bpy.types.Object] = []
+    for thing in objects:
+        is_bare = thing.type == "EMPTY" and not thing.children and _plain(thing) in names
+        if is_bare or (thing.type == "ARMATURE" and all(bone.name in names for bone in thing.data.bones)):
+            gone.append(thing)
+            for child in thing.children:
+                child.matrix_parent_inverse = thing.matrix_basis @ child.matrix_parent_inverse
+                if thing.parent is not None:
+                    child.matrix_parent_inverse = thing.matrix_parent_inverse @ child.matrix_parent_inverse
+                child.parent = thing.parent
+                child.parent_type = "OBJECT"
+    kept = [thing for thing in objects if thing not in gone]
+    for thing in kept:
+        for modifier in list(thing.modifiers):
+            if modifier.type == "ARMATURE" and (modifier.object is None or modifier.object in gone):
+                thing.modifiers.remove(modifier)
+                for group in [group for group in thing.vertex_groups if group.name in names]:
+                    thing.vertex_groups.remove(group)
+    bpy.data.batch_remove(gone)
+    return kept
+
+
+def apply_transforms(objects: Sequence[bpy.types.Object]) -> None:
+    """Apply the transforms of objects to their meshes."""
+    for thing in objects:
+        if thing.type == "MESH" and thing.data.users == 1:
+            thing.data.transform(thing.matrix_basis)
+            thing.matrix_basis.identity()
+
+
+def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool) -> None:
+    """Remove constant f-curves of objects and shape keys, which importers add to everything that a file names.
+
+    Constant curves of bones are kept, since a constant pose is part of an animation.
+
+    Parameters
+    ----------
+    keeps_clips:
+        Keep the curves of clips in which nothing moves.
+    """
+    held = _held_actions(objects) if keeps_clips else set()
+    # Mark them as imported clips, since exporters drop other constant clips that equal the rest pose.
+    for action in held:
+        action.meshferry.frame_count = round(action.frame_range[1] - action.frame_range[0]) + 1
+    for action in bpy.data.actions:
+        if action in held:
+            continue
+        for slot in action.slots if compat.HAS_SLOTS else [None]:
+            curves = compat.action_curves(action, slot)
+            own = [curve for curve in curves if not curve.data_path.startswith("pose.")]
+            if own and not any(is_moving(curve) for curve in own):
+                compat.remove_curves(action, own)
+    for block, data in _animated(objects):
+        for track in list(data.nla_tracks):
+            if all(strip.action is not None and not _curves(strip) for strip in track.strips):
+                data.nla_tracks.remove(track)
+        if data.action is not None and not _curves(data):
+            data.action = None
+        if data.action is None and not len(data.nla_tracks) and not len(data.drivers):
+            block.animation_data_clear()
+    bpy.data.batch_remove([action for action in bpy.data.actions if not compat.action_curves(action, None)])
+
+
+def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
+    """Return the actions of clips in which nothing moves; the tracks of one name form a clip."""
+    actions: dict[str, set[bpy.types.Action]] = {}
+    for _block, data in _animated(objects):
+        for track in data.nla_tracks:
+            actions.setdefault(track.name, set()).update(strip.action for strip in track.strips if strip.action)
+    held: set[bpy.types.Action] = set()
+    for together in actions.values():
+        if not any(is_moving(curve) for action in together for curve in compat.action_curves(action, None)):
+            held |= together
+    return held
+
+
+def held_blocks(objects: Sequence[bpy.types.Object]) -> tuple[list[bpy.types.ID], bool]:
+    """Return the objects and shape keys whose f-curves are all constant, and whether any other f-curve changes."""
+    held: list[bpy.types.ID] = []
+    has_movement = False
+    for block, data in _animated(objects):
+        curves = _curves(data) if data.action is not None else []
+        if any(is_moving(curve) for curve in curves):
+            has_movement = True
+        elif curves:
+            held.append(block)
+    return held, has_movement
+
+
+def _animated(objects: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.ID, bpy.types.AnimData]]:
+    """Yield the objects and their shape keys that have animation data, with this data."""
+    for thing in objects:
+        for block in (thing, getattr(thing.data, "shape_keys", None)):
+            if block is not None and block.animation_data is not None:
+                yield block, block.animation_data
+
+
+def _curves(player: bpy.types.AnimData | bpy.types.NlaStrip) -> list[bpy.types.FCurve]:
+    return compat.action_curves(player.action, player.action_slot if compat.HAS_SLOTS else None)
+
+
+def is_moving(curve: bpy.types.FCurve) -> bool:
+    """Return whether the keys of a curve differ by more than rounding."""
+    points = np.empty(2 * len(curve.keyframe_points), np.float32)
+    curve.keyframe_points.foreach_get("co", points)
+    values = points[1::2]
+    return bool(len(values) and np.ptp(values) > _STILL * max(1.0, float(np.abs(values).max())))
+
+
+def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Merge an empty and its child of the same name and location into one object; return the objects.
+
+    Some formats store a transform node and a mesh node for one object of Blender. The object takes the animation of
+    the transform.
+    """
+    gone: list[bpy.types.Object] = []
+    for place in objects:
+        if place.type != "EMPTY" or not (_rests(place) or _only_acts(place)):
+            continue
+        alike = [child for child in place.children if child.type != "EMPTY" and _plain(child) == _plain(place)]
+        if len(alike) != 1 or not _rests(alike[0]) or alike[0].matrix_local != mathutils.Matrix():
+            continue
+        (thing,) = alike
+        if not _rests(place) and thing.animation_data is not None:
+            continue  # both have actions, which cannot be merged
+        for child in [child for child in place.children if child is not thing]:
+            child.parent = thing  # both had the same location, so the child transform is still right
+        thing.parent = place.parent
+        thing.matrix_parent_inverse = place.matrix_parent_inverse
+        thing.rotation_mode = place.rotation_mode
+        thing.matrix_basis = place.matrix_basis
+        moving = place.animation_data
+        if moving is not None and moving.action is not None:
+            compat.assign_action(thing, moving.action, moving.action_slot if compat.HAS_SLOTS else None)
+        gone.append(place)
+    names = [(thing, _plain(thing)) for thing in objects if thing not in gone]
+    bpy.data.batch_remove(gone)
+    for thing, name in names:
+        if thing.name != name and name not in bpy.data.objects:
+            thing.name = name
+    return [thing for thing, _ in names]
+
+
+def _rests(thing: bpy.types.Object) -> bool:
+    """Return whether an object has no animation of its own transform."""
+    data = thing.animation_data
+    if len(thing.constraints) or (data is not None and (len(data.drivers) or len(data.nla_tracks))):
+        return False
+    if data is None or data.action is None:
+        return True
+    slot = data.action_slot if compat.HAS_SLOTS else None
+    return all(curve.data_path.startswith("pose.") for curve in compat.action_curves(data.action, slot))
+
+
+def _only_acts(thing: bpy.types.Object) -> bool:
+    """Return whether an object is animated by its active action alone, without constraints, drivers or NLA tracks."""
+    data = thing.animation_data
+    return data is not None and not (len(thing.constraints) or len(data.drivers) or len(data.nla_tracks))
+
+
+def _plain(thing: bpy.types.Object) -> str:
+    """Return an object's name without the number that Blender appends to make it unique."""
+    return re.sub(r"\.\d{3}$", "", thing.name)
+
+
+def mark_root(objects: Sequence[bpy.types.Object]) -> None:
+    """Mark the object that is the ancestor of all others as the root of a file, if there is one."""
+    roots = [thing for thing in objects if thing.parent is None]
+    if len(roots) == 1:
+        roots[0].meshferry.is_root = True
+
+
+def name_clips(objects: Sequence[bpy.types.Object]) -> None:
+    """Store the clip of each action, since importers create one action for each object.
+
+    The clip is recognised by the track of the action, or by a name such as ``Armature|Walk`` or
+    ``Armature|Walk|BaseLayer``.
+    """
+    for _block, data in _animated(objects):
+        for track in data.nla_tracks:
+            for strip in track.strips:
+                if strip.action is not None:
+                    strip.action.meshferry.clip_name = track.name
+    owners = {"Key", *(thing.name for thing in objects), *(thing.data.name for thing in objects if thing.data)}
+    playing = {data.action for _block, data in _animated(objects)}
+    for action in bpy.data.actions:
+        parts = action.name.split("|")
+        owner = bpy.data.objects.get(parts[0])
+        if not compat.HAS_SLOTS and len(parts) > 1 and owner is not None and action not in playing:
+            # Without a track, nothing would show whose action it is.
+            compat.stash_action(owner, action, None, action.name)
+        while len(parts) > 1 and parts[0] in owners:
+            del parts[0]
+        if len(parts) > 1 and _LAYER.fullmatch(parts[-1]):
+            del parts[-1]
+        action.meshferry.clip_name = action.meshferry.clip_name or "|".join(parts)
+
+
+def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, rate: float) -> None:
+    """Combine all animation of objects into one clip of a file with ``rate`` frames per second.
+
+    Transforms that are read from the file at each frame become keys, so that the file is no longer needed. If the scene
+    has another rate, keys are moved to keep the speed. The clip has the length of the scene's range.
+    """
+    stretch = context.scene.render.fps / context.scene.render.fps_base / rate
+    if abs(stretch - 1) > _STILL:
+        for action in {data.action for _block, data in _animated(objects) if data.action is not None}:
+            _stretch(action, context.scene.frame_start, stretch)
+    cached = [thing for thing in objects if any(one.type == _CACHED for one in thing.constraints)]
+    if cached:
+        _key_places(context, cached, name, rate)
+    start, end = context.scene.frame_start, context.scene.frame_end
+    for action in {data.action for _block, data in _animated(objects) if data.action is not None}:
+        action.meshferry.clip_name = name
+        action.use_frame_range = True
+        action.frame_start, action.frame_end = start, start + (end - start) * stretch
+
+
+def _stretch(action: bpy.types.Action, start: float, factor: float) -> None:
+    """Scale the times of an action's keys about a frame by a factor."""
+    for curve in compat.action_curves(action, None):
+        points = np.empty(2 * len(curve.keyframe_points), np.float32)
+        curve.keyframe_points.foreach_get("co", points)
+        points[::2] = start + (points[::2] - start) * factor
+        curve.keyframe_points.foreach_set("co", points)
+        curve.update()
+
+
+def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, rate: float) -> None:
+    scene = context.scene
+    frames = range(scene.frame_start, scene.frame_end + 1)
+    places = {thing: np.empty((len(frames), 4, 4)) for thing in objects}
+    for number, frame in enumerate(frames):
+        scene.frame_set(frame)
+        for thing, matrices in places.items():
+            above = thing.parent.matrix_world @ thing.matrix_parent_inverse if thing.parent else None
+            world = thing.matrix_world
+            matrices[number] = np.array(above.inverted_safe() @ world if above is not None else world)
+    clip = Clip(name, rate, len(frames))
+    actions = ClipActions(clip, ClipTiming(clip, scene_rate(scene), frames.start), name, lambda block: block)
+    for target, (thing, matrices) in enumerate(places.items()):
+        for constraint in [one for one in thing.constraints if one.type == _CACHED]:
+            thing.constraints.remove(constraint)
+        thing.rotation_mode = "QUATERNION"
+        parts = [mathutils.Matrix(matrix).decompose() for matrix in matrices]
+        turns = continuous(np.array([tuple(part[1]) for part in parts], np.float32))
+        track = TransformTrack(
+            target,
+            np.array([tuple(part[0]) for part in parts], np.float32),
+            turns,
+            np.array([tuple(part[2]) for part in parts], np.float32),
+        )
+        actions.add_transforms(thing, track)
+    actions.attach()
+    scene.frame_set(scene.frame_start)
+
+
+def gathered(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> bpy.types.Collection:
+    """Move objects from their collections to a new collection of the scene; return it.
+
+    Objects outside the scene's collections, such as custom shapes of bones, are not moved.
+    """
+    collection = bpy.data.collections.new(name)
+    context.scene.collection.children.link(collection)
+    shown = set(context.scene.collection.all_objects)
+    for thing in objects:
+        if thing in shown:
+            for home in thing.users_collection:
+                home.objects.unlink(thing)
+            collection.objects.link(thing)
+    for child in list(context.scene.collection.children):
+        if child is not collection and not child.all_objects:
+            bpy.data.collections.remove(child)
+    context.view_layer.update()
+    return collection

@@ -1,0 +1,171 @@
+"""The data of objects as a scene without geometry, for reporting what Blender's own exporters lose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import bpy
+import numpy as np
+
+from ...io_formats.core.scene import (
+    Clip,
+    Joint,
+    Layer,
+    Mesh,
+    Node,
+    Role,
+    Scene,
+    ShapeKey,
+    Skeleton,
+    TransformTrack,
+    VertexTrack,
+)
+from .. import compat, names
+from ..exporting.clips.animated_blocks import dependencies
+from ..exporting.clips.clip_sources import ClipSource, find_clips, scene_rate
+from ..exporting.export_options import ExportOptions
+from ..exporting.object_selection import MESHABLE, armature_of
+from ..importing.meshes import FILE_VERTEX
+from ..mesh_data import file_normals, quantised_values, surfaces
+
+_BUILT_IN = frozenset(
+    {
+        *("position", "material_index", "custom_normal", "sharp_edge", "sharp_face", FILE_VERTEX),
+        *(*quantised_values.ATTRIBUTES.values(), quantised_values.COLOR_ATTRIBUTE, file_normals.ATTRIBUTE),
+    }
+)
+_CREASES = ("crease_", "bevel_weight_")
+
+
+def inventory(
+    context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, options: ExportOptions
+) -> Scene:
+    """Return a scene with the names and element counts of the objects' data, but without values.
+
+    Meshes have as many points and triangles as the evaluated objects, all filled with zeros. Each action of the objects
+    is a clip whose tracks have no frames.
+
+    Parameters
+    ----------
+    options:
+        Values of ``export_options``; only those for clips are used.
+    """
+    scene = Scene(name)
+    armatures = [thing for thing in objects if thing.type == "ARMATURE"]
+    scene.skeletons = [
+        Skeleton(names.readable(thing.name), [Joint(bone.name) for bone in thing.data.bones]) for thing in armatures
+    ]
+    skeletons = {thing: number for number, thing in enumerate(armatures)}
+    listed = [thing for thing in objects if thing not in skeletons]
+    places = {thing: number for number, thing in enumerate(listed)}
+    depsgraph = context.evaluated_depsgraph_get()
+    scene.nodes = [_node(thing, places, skeletons, depsgraph) for thing in listed]
+    chosen = replace(options, clips="ACTIONS", frame_rate=0.0)
+    for source in find_clips(context.scene, dependencies(objects), chosen):
+        clip = _clip(source, places, skeletons, scene_rate(context.scene))
+        if clip.transforms or clip.vertices:
+            scene.clips.append(clip)
+    for number in {track.target for clip in scene.clips for track in clip.vertices}:
+        mesh = scene.nodes[number].mesh
+        if mesh is not None:
+            mesh.shape_keys = []  # these shape keys play the vertex animation, so do not count them again
+    return scene
+
+
+def _node(
+    thing: bpy.types.Object,
+    places: Mapping[bpy.types.Object, int],
+    skeletons: Mapping[bpy.types.Object, int],
+    depsgraph: bpy.types.Depsgraph,
+) -> Node:
+    armature = armature_of(thing)
+    node = Node(thing.name, places.get(thing.parent, -1), skeleton=skeletons.get(armature) if armature else None)
+    kept = thing.meshferry
+    node.role = Role.HULL if kept.role == "BASE_HULL" else Role[kept.role]
+    if kept.lod_of is not None or kept.lod:
+        node.lod = max(1, kept.lod)
+    if thing.type in MESHABLE:
+        node.mesh = _mesh(thing, depsgraph, is_bound=armature is not None)
+    return node
+
+
+def _mesh(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: bool) -> Mesh:
+    seen = thing.evaluated_get(depsgraph)
+    shown = seen.to_mesh()
+    points, triangles = len(shown.vertices), len(shown.loops) - 2 * len(shown.polygons)
+    seen.to_mesh_clear()
+    mesh = Mesh(
+        np.zeros((points, 3), np.float32),
+        np.zeros(3 * max(0, triangles), np.int32),
+        np.zeros(max(0, triangles), np.int32),
+        materials=[names.file_name(slot.material) for slot in thing.material_slots if slot.material],
+    )
+    if is_bound:
+        mesh.joint_weights = np.ones((points, 1), np.float32)
+    data = thing.data
+    if not isinstance(data, bpy.types.Mesh):
+        return mesh
+    mesh.normal = _layer("normal") if data.has_custom_normals else None
+    mesh.uvs = [_layer(layer.name) for layer in data.uv_layers]
+    mesh.colors = [_color(attribute) for attribute in data.color_attributes]
+    mesh.custom = [_layer(one) for one in _custom_names(data)]
+    keys = data.shape_keys
+    blocks = list(keys.key_blocks)[1:] if keys is not None else []
+    mesh.shape_keys = [ShapeKey(block.name, mesh.points) for block in blocks]
+    if len(thing.meshferry.surfaces):
+        mesh.surfaces = surfaces.read(thing, [layer.name for layer in mesh.uvs], [block.name for block in blocks])
+    return mesh
+
+
+def _color(attribute: bpy.types.Attribute) -> Layer:
+    """Return a colour layer of one white value with the lowest alpha of the attribute."""
+    values = np.ones(4 * len(attribute.data), np.float32)
+    attribute.data.foreach_get("color", values)
+    least = values[3::4].min(initial=1.0)
+    return Layer(attribute.name, np.array([[1.0, 1.0, 1.0, least]], np.float32))
+
+
+def _layer(name: str) -> Layer:
+    return Layer(name, np.zeros((0, 4), np.float32))
+
+
+def _custom_names(data: bpy.types.Mesh) -> list[str]:
+    """Return the names of a mesh's layers, except UV maps, colours and Blender's internal layers."""
+    kept = list(data.meshferry.custom_layers)
+    known = {*(layer.name for layer in data.uv_layers), *(layer.name for layer in data.color_attributes), *_BUILT_IN}
+    others = [
+        attribute.name
+        for attribute in data.attributes
+        if not (attribute.is_internal or attribute.is_required or attribute.name in known)
+        and not attribute.name.startswith((".", *_CREASES))
+        and not any(attribute.name.partition(".")[0] == entry.attribute for entry in kept)
+    ]
+    return [entry.name for entry in kept] + others
+
+
+def _clip(
+    source: ClipSource,
+    places: Mapping[bpy.types.Object, int],
+    skeletons: Mapping[bpy.types.Object, int],
+    rate: float,
+) -> Clip:
+    clip = Clip(source.name, source.fps, source.frame_count(rate))
+    keyed = {thing.data.shape_keys: number for thing, number in places.items() if getattr(thing.data, "shape_keys", 0)}
+    for block, (action, slot) in (source.actions or {}).items():
+        curves = compat.action_curves(action, slot)
+        paths = {curve.data_path for curve in curves}
+        bones = {path.split('"')[1] for path in paths if path.startswith('pose.bones["')}
+        moves = any(not path.startswith(("pose.", '["')) for path in paths)
+        if isinstance(block, bpy.types.Object) and block in skeletons:
+            clip.transforms += [_track(number, skeletons[block]) for number in range(len(bones))]
+        elif isinstance(block, bpy.types.Object) and block in places and moves:
+            clip.transforms.append(_track(places[block], None))
+        elif block in keyed and moves:
+            clip.vertices.append(VertexTrack(keyed[block], np.zeros((0, 0, 3), np.float32)))
+    return clip
+
+
+def _track(target: int, skeleton: int | None) -> TransformTrack:
+    none = np.zeros((0, 3), np.float32)
+    return TransformTrack(target, none, np.zeros((0, 4), np.float32), none, skeleton)

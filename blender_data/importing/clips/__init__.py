@@ -1,0 +1,1 @@
+"""Clips of a scene to actions."""

@@ -1,0 +1,306 @@
+"""Clips -> actions: sampled transforms become f-curves with one linear key for each frame.
+
+Every animated bone gets all ten channels, so that its pose does not depend on the previous action. A constant channel
+has one key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack
+from ... import compat
+from ...animation import playback
+from ...exporting.clips import pose_curves
+from ...mesh_data import mesh_edits
+from ...properties import store_fields
+from ...rigging import joint_poses
+from ..rigs.armatures import BoneMap
+from . import key_tracks
+
+_LINEAR = 1
+"""Interpolation of a key. Blender copies this property from bytes 7 times as fast as from 32-bit integers."""
+
+_STILL = 2e-7
+"""Change of a channel that counts as rounding; for locations, relative to the armature's size."""
+
+_VALUES_AT_ONCE = 8192
+"""Number of bone poses (bones times frames) that are converted at a time, so that they fit the processor's cache."""
+
+_MOST = 1e15
+"""Limit of the values of a bone's pose, since Blender squares lengths in single precision."""
+
+_SHEARED = 1e-4
+"""Cosine between the axes of a bone's pose above which a warning reports shear."""
+
+
+class ClipTiming:
+    """The scene frames of a clip's frames: consecutive ones if the file does not state its rate."""
+
+    def __init__(self, clip: Clip, fps: float, frame_start: int) -> None:
+        self.step = fps / clip.fps if clip.fps > 0 else 1.0
+        self.start = frame_start
+        self.frames = frame_start + np.arange(clip.frame_count, dtype=np.float64) * self.step
+        self.fps = fps
+        """Frames per second of the Blender scene after the import."""
+        self.time_step = clip.time_step
+        self.end = float(self.frames_of(np.array([clip.duration]))[0]) if clip.keys else float(frame_start)
+        """Frame of the end of a clip with ``keys``."""
+
+    def frames_of(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the frames of times in seconds; those nearer to a frame than the precision of times are put on it."""
+        frames = times * self.fps
+        whole = np.rint(frames)
+        return self.start + np.where(np.abs(whole - frames) <= self.time_step * self.fps, whole, frames)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        if self.end > self.start:
+            return float(self.start), self.end
+        if not len(self.frames):
+            return float(self.start), float(self.start)
+        return float(self.frames[0]), float(self.frames[-1])
+
+
+class ClipActions:
+    """The action (before 4.4: the actions) of one clip.
+
+    ``keep`` is called with each new action, so that it is removed if the import fails.
+    """
+
+    def __init__(self, clip: Clip, timing: ClipTiming, action_name: str, keep: Callable[[bpy.types.ID], Any]) -> None:
+        self.clip = clip
+        self.timing = timing
+        self.curves = compat.ActionCurves(action_name, timing.range, keep)
+        self.assigned: list[tuple[bpy.types.ID, bpy.types.Action, Any]] = []
+        self.checksums: dict[bpy.types.Action, float] = {}
+        """Sums of the keys of each action, see :func:`.mesh_edits.key_checksum`."""
+        self.first_scales: dict[str, float] = {}
+        """Largest scale of each keyed bone in the first frame, relative to its rest pose."""
+
+    @property
+    def actions(self) -> list[bpy.types.Action]:
+        return self.curves.actions
+
+    def add_transforms(self, owner: bpy.types.Object, track: TransformTrack) -> None:
+        """Key the local transform of an object."""
+        curves = self.curves_for(owner, owner.name)
+        keys = LinearKeys(self.timing.frames, self.checksums)
+        for path, values in (
+            ("location", track.translation),
+            ("rotation_quaternion", track.rotation),
+            ("scale", track.scale),
+        ):
+            for index in range(values.shape[1]):
+                keys.add(curves.new(path, index=index), values[:, index])
+
+    def add_joints(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> list[str]:
+        """Key the bones of an armature; return the names of bones of which a frame has shear, which is lost."""
+        keyed = {name: track for track in tracks if (name := bones.bones[track.target]) is not None}
+        curves = self._bone_curves(bones.armature, list(keyed))
+        keys = LinearKeys(self.timing.frames, self.checksums)
+        still = max(_STILL * bones.size, np.finfo(np.float32).tiny)
+        at_once = max(1, _VALUES_AT_ONCE // max(1, self.clip.frame_count))
+        sheared: list[str] = []
+        for start in range(0, len(keyed) if self.clip.frame_count else 0, at_once):
+            some = list(keyed)[start : start + at_once]
+            channels = self._channels(bones, {name: keyed[name] for name in some})
+            sheared += [name for name, shear in zip(some, channels.shear, strict=True) if shear > _SHEARED]
+            self.first_scales.update(zip(some, np.abs(channels.scale[..., 0]).max(axis=1).tolist(), strict=True))
+            for first, values, rest, tolerance in (
+                (0, channels.location, (0.0, 0.0, 0.0), still),
+                (3, channels.rotation, (1.0, 0.0, 0.0, 0.0), _STILL),
+                (7, channels.scale, (1.0, 1.0, 1.0), _STILL),
+            ):
+                moving = np.ptp(values, axis=2).max(axis=1) > tolerance
+                constant = np.where(np.abs(values[..., 0] - rest) <= tolerance, rest, values[..., 0])
+                for number, name in enumerate(some):
+                    columns = values[number] if moving[number] else constant[number, :, None]
+                    for curve, column in zip(curves[name][first:], columns, strict=False):
+                        keys.add(curve, column)
+        return sheared
+
+    def add_keys(self, bones: BoneMap, skeleton: Skeleton, tracks: Sequence[KeyTrack]) -> None:
+        """Key the bones of an armature at the times of the tracks; channels without keys get none."""
+        curves = self.curves_for(bones.armature, "")
+        _, action, slot = self.assigned[-1]
+        groups = compat.curve_groups(action, slot)
+        mapping = key_tracks.KeyMapping(bones, skeleton)
+        made: list[tuple[bpy.types.FCurve, npt.NDArray[np.float64], npt.NDArray[np.float64]]] = []
+        for track in tracks:
+            channels = mapping.keys_of(track)
+            if not channels:
+                continue
+            name = channels[0].bone
+            bones.armature.pose.bones[name].rotation_mode = "QUATERNION"
+            group = groups.new(name)
+            path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].'
+            for channel in channels:
+                frames = self.timing.frames_of(channel.times)
+                for index, values in enumerate(channel.values):
+                    curve = curves.new(path + channel.channel, index=index)
+                    curve.group = group
+                    made.append((curve, frames, values))
+        for curve, frames, values in made:
+            LinearKeys(frames, self.checksums).add(curve, values)
+
+    def _bone_curves(self, owner: bpy.types.Object, names: Sequence[str]) -> dict[str, list[bpy.types.FCurve]]:
+        """Create the ten empty f-curves of each bone: Blender compares each new path with all others.
+
+        Without keys they are close together in memory, which makes this four times as fast.
+        """
+        curves = self.curves_for(owner, "")  # A file has one skeleton, so its clip moves all bones.
+        _, action, slot = self.assigned[-1]
+        groups = compat.curve_groups(action, slot)
+        made: dict[str, list[bpy.types.FCurve]] = {}
+        for name in names:
+            owner.pose.bones[name].rotation_mode = "QUATERNION"
+            group = groups.new(name)
+            path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].'
+            made[name] = [
+                curves.new(path + channel, index=index)
+                for channel, width in (("location", 3), ("rotation_quaternion", 4), ("scale", 3))
+                for index in range(width)
+            ]
+            for curve in made[name]:
+                curve.group = group
+        return made
+
+    def _channels(self, bones: BoneMap, tracks: Mapping[str, TransformTrack]) -> joint_poses.Channels:
+        """Compute the channels of some bones from their tracks."""
+        channels = joint_poses.bone_channels(
+            bones.space,
+            np.array([track.target for track in tracks.values()], np.intp),
+            np.stack([track.translation for track in tracks.values()]),
+            np.stack([track.rotation for track in tracks.values()]),
+            np.stack([track.scale for track in tracks.values()]),
+        )
+        for name, location, scale in zip(tracks, channels.location, channels.scale, strict=True):
+            if not max(location.max(), -location.min(), scale.max(), -scale.min()) < _MOST:
+                raise MeshferryError(f"Animation '{self.clip.name}' moves or scales bone '{name}' beyond any measure")
+        return channels
+
+    def curves_for(self, owner: bpy.types.ID, label: str) -> Any:
+        """Return the f-curves of this clip for a data block, which :meth:`attach` will assign."""
+        curves, action, slot = self.curves.curves_for(owner, label)
+        store_fields(action.meshferry, self.clip)
+        playback.write(action, self.clip, self.timing.frames_of)
+        self.assigned.append((owner, action, slot))
+        return curves
+
+    def attach(self, instead: Collection[bpy.types.ID] = ()) -> None:
+        """Assign the clip to data blocks without an action, or to those in ``instead``; stash it on the others."""
+        for owner, action, slot in self.assigned:
+            animation = owner.animation_data
+            if animation is None or animation.action is None or owner in instead:
+                compat.assign_action(owner, action, slot)
+            else:
+                compat.stash_action(owner, action, slot, self.clip.name)
+
+
+class LinearKeys:
+    """Fills empty f-curves with linear keys on the same frames; handles are automatic, which is Blender's default.
+
+    The checksums of their keys are added to ``checksums``, by action.
+    """
+
+    def __init__(self, frames: npt.NDArray[np.float64], checksums: dict[bpy.types.Action, float]) -> None:
+        self._checksums = checksums
+        self._points = np.empty((len(frames), 2), np.float32)
+        self._points[:, 0] = frames
+        self._interpolation = np.full(len(frames), _LINEAR, np.uint8)
+
+    def add(self, curve: bpy.types.FCurve, values: npt.NDArray[np.floating]) -> None:
+        """Add a key for each value, from the first frame on."""
+        count = len(values)
+        if not count:
+            return
+        self._points[:count, 1] = values
+        keys = curve.keyframe_points
+        keys.add(count)
+        keys.foreach_set("co", self._points[:count].reshape(-1))
+        action: Any = curve.id_data
+        self._checksums[action] = self._checksums.get(action, 0.0) + mesh_edits.key_checksum(self._points[:count])
+        keys.foreach_set("interpolation", self._interpolation[:count])
+        curve.update()
+
+
+class PlayedBefore:
+    """The actions of an existing armature, stashed for imported animations and restored if the import fails."""
+
+    def __init__(self, armature: bpy.types.Object | None) -> None:
+        self.armature = armature
+        animation = armature.animation_data if armature is not None else None
+        self.had_animation = animation is not None
+        self.is_tweaked = animation is not None and animation.use_tweak_mode
+        self.action = animation.action if animation is not None else None
+        self.slot = animation.action_slot if compat.HAS_SLOTS and self.action is not None else None
+        self.tracks = list(animation.nla_tracks) if animation is not None else []
+        self.rotation_modes: dict[str, str] = {}
+        kept = armature.meshferry if armature is not None else None
+        self.reference = (kept.skeleton_guid, kept.skeleton_path) if kept is not None else ("", "")
+
+    def refer(self, skeleton: Skeleton) -> None:
+        """Store the animations' reference to a skeleton file on the armature, unless it has one."""
+        if self.armature is None or any(self.reference):
+            return
+        store_fields(self.armature.meshferry, skeleton)
+
+    def note(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:
+        """Remember the rotation modes of the bones that are about to be keyed."""
+        if self.armature is None or bones.armature != self.armature:
+            return
+        for track in tracks:
+            name = bones.bones[track.target]
+            if name is not None:
+                self.rotation_modes.setdefault(name, self.armature.pose.bones[name].rotation_mode)
+
+    def bones_with_unused_keys(self) -> list[str]:
+        """Return the bones whose existing rotation keys have no effect any more, as the bones now use quaternions."""
+        strips = (strip.action for track in self.tracks for strip in track.strips)
+        had = dict.fromkeys(action for action in (self.action, *strips) if action is not None)
+        keyed = {channel for action in had for channel in pose_curves.keyed_channels(action, None)}
+        return [
+            name
+            for name, mode in self.rotation_modes.items()
+            if mode != "QUATERNION" and (name, pose_curves.rotation_channel(mode)) in keyed
+        ]
+
+    def make_way(self, clip: Clip) -> Collection[bpy.types.ID]:
+        """Stash the active action of the armature; return the armature if the clip becomes its active action.
+
+        A clip of one frame does not replace an action with several, and nothing replaces a strip in tweak mode.
+        """
+        if self.armature is None or not self.rotation_modes or self.is_tweaked:
+            return ()
+        if self.action is None:
+            return (self.armature,)
+        moves = self.action.frame_range[1] > self.action.frame_range[0]
+        if clip.frame_count < 2 and not clip.duration and moves:
+            return ()
+        stashed = self.action.meshferry.clip_name or self.action.name
+        compat.stash_action(self.armature, self.action, self.slot, stashed)
+        return (self.armature,)
+
+    def restore(self) -> None:
+        """Restore the original action of the armature."""
+        if self.armature is None:
+            return
+        self.armature.meshferry.skeleton_guid, self.armature.meshferry.skeleton_path = self.reference
+        for name, mode in self.rotation_modes.items():
+            self.armature.pose.bones[name].rotation_mode = mode
+        animation = self.armature.animation_data
+        if animation is None:
+            return
+        for track in [track for track in animation.nla_tracks if track not in self.tracks]:
+            animation.nla_tracks.remove(track)
+        if not self.had_animation:
+            self.armature.animation_data_clear()
+        elif self.action is not None and not self.is_tweaked:
+            compat.assign_action(self.armature, self.action, self.slot)

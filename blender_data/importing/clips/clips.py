@@ -1,0 +1,234 @@
+"""Clips of a scene -> actions, shape keys and mesh caches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import bpy
+
+from ....io_formats import api
+from ....io_formats.binary import point_cache
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
+from ....io_formats.passes import missing_joints
+from ... import import_marks, names
+from ...animation import time_line
+from ...exporting.clips.clip_sources import scene_rate
+from ...steps import Step, Steps
+from .. import objects, shape_keys
+from ..import_context import ImportContext
+from ..rigs import armature_matching, armatures, helper_bones
+from ..rigs.armatures import BoneMap
+from .actions import ClipActions, ClipTiming
+
+_RATE_ROUNDING = 1e-3
+"""Tolerance within which a frame rate counts as a whole number."""
+
+
+class ClipBuilder:
+    """Builds the animations of an import, whose objects exist."""
+
+    def __init__(self, job: ImportContext) -> None:
+        self.job = job
+        self.clips = job.scene.clips
+        self.options = job.options
+        self.blender_scene = job.request.context.scene
+
+    def build(self) -> Steps[int]:
+        """Make actions, shape keys and caches of the scene's clips; return the number of actions."""
+        leading = self.clips[0] if self.clips and self.options.use_file_frame_rate else None
+        if leading:
+            _check_rate(leading)
+        made = 0
+        existing, added = time_line.ranges_of_actions(), []
+        for number, clip in enumerate(self.clips):
+            yield Step("Building actions", number / len(self.clips))
+            timing = self._place_on_time_line(clip)
+            actions = ClipActions(clip, timing, self._name_action(clip), self.job.keep)
+            self._add_tracks(number, clip, actions)
+            actions.attach(self.job.played.make_way(clip) if number == 0 else ())
+            for action in actions.actions:
+                import_marks.write_origin(action, self.job.request)
+                action.meshferry.file_format = self.job.scene.format
+                action.meshferry.imported_range = action.frame_range
+                action.meshferry.fingerprint = repr(actions.checksums.get(action, 0.0))
+            made += len(actions.actions)
+            added += [timing.range] if actions.actions else []
+        if leading:
+            self._set_scene_rate(leading, has_others=bool(existing))
+        elif added:
+            time_line.fit_range(self.blender_scene, existing, added)
+        return made
+
+    def _place_on_time_line(self, clip: Clip) -> ClipTiming:
+        """Return the scene frames of a clip, at the frame rate that the scene has or will get."""
+        leading = _rate_of(self.clips[0]) if self.options.use_file_frame_rate else 0.0
+        return ClipTiming(clip, leading or scene_rate(self.blender_scene), self.options.frame_start)
+
+    def _name_action(self, clip: Clip) -> str:
+        plain = names.fit(clip.name)
+        if plain not in bpy.data.actions or clip.name == self.job.scene.name:  # for a second import Blender numbers it
+            return plain
+        return names.fit(f"{clip.name} {self.job.scene.name}")
+
+    def _add_tracks(self, number: int, clip: Clip, actions: ClipActions) -> None:
+        if self.options.use_joint_animation:
+            self._add_joint_tracks(clip, actions)
+        if self.options.use_node_animation:
+            for track in clip.transforms:
+                if track.skeleton is None:
+                    owner = self.job.objects[track.target]
+                    actions.add_transforms(owner, track)
+                    objects.remember_rest(owner, self.job.scene.nodes[track.target])
+        self._add_vertex_tracks(number, clip, actions)
+
+    def _add_joint_tracks(self, clip: Clip, actions: ClipActions) -> None:
+        """Key the bones that a clip moves."""
+        for number, bones in enumerate(self.job.bones):
+            keys = [track for track in clip.keys if track.skeleton == number]
+            tracks = [track for track in clip.transforms if track.skeleton == number]
+            if bones is None or not (keys or tracks):
+                continue
+            if keys:
+                self._add_keys(bones, self.job.scene.skeletons[number], keys, actions)
+            if tracks:
+                self._add_samples(bones, tracks, clip, actions)
+            self._warn_about_bones(bones, [*keys, *tracks])
+
+    def _add_samples(self, bones: BoneMap, tracks: Sequence[TransformTrack], clip: Clip, actions: ClipActions) -> None:
+        if not clip.frame_count:
+            self.job.warn_once(f"Animation '{clip.name}' has no frames")
+        self.job.played.note(bones, tracks)
+        sheared = actions.add_joints(bones, tracks)
+        helper_bones.hide_scaled(bones.armature, actions.first_scales)
+        if sheared:
+            self.job.warnings.append(
+                f"Animation '{clip.name}' shears {armature_matching.named(sheared)} by unequal scales of the "
+                "bones above, which Blender's bones cannot show; they take the nearest pose"
+            )
+
+    def _warn_about_bones(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:
+        """Warn about keys of an existing armature that have no effect now: older ones, or those of the clip."""
+        silenced = self.job.played.bones_with_unused_keys()
+        if silenced:
+            self.job.warn_once(
+                f"'{bones.armature.name}': quaternions turn {armature_matching.named(silenced)} now; Euler angles "
+                "or axes in its other actions have no effect until Rotation Mode is set back"
+            )
+        posed = bones.armature.pose.bones
+        names_of = [name for track in tracks if (name := bones.bones[track.target]) is not None]
+        held = [name for name in names_of if any(not found.mute for found in posed[name].constraints)]
+        if held:
+            self.job.warn_once(
+                f"'{bones.armature.name}': constraints of {armature_matching.named(held)} may override the animation; "
+                "disable them to see it as in the file"
+            )
+        loose = [name for name in names_of if not _follows_parent(bones.armature.data.bones[name])]
+        if loose:
+            self.job.warn_once(
+                f"'{bones.armature.name}': without Inherit Rotation or Local Location, bones move otherwise than in "
+                f"the file: {armature_matching.named(loose)}"
+            )
+        if bones.armature.data.pose_position == "REST":
+            self.job.warn_once(f"'{bones.armature.name}' is in Rest Position, so the animation is not shown")
+
+    def _add_keys(self, bones: BoneMap, skeleton: Skeleton, keys: list[KeyTrack], actions: ClipActions) -> None:
+        """Key bones at the times of the tracks, for bones that the armature lacks those below them."""
+        keys, missing = missing_joints.without_missing(keys, skeleton, [name is not None for name in bones.bones])
+        if missing:
+            self.job.warn_once(
+                f"'{bones.armature.name}': the bones below move for the missing {armature_matching.named(missing)}"
+            )
+        self.job.played.note(bones, keys)
+        self._disconnect(bones, keys)
+        actions.add_keys(bones, skeleton, keys)
+
+    def _disconnect(self, bones: BoneMap, tracks: Sequence[KeyTrack]) -> None:
+        """Disconnect bones with location keys from their parents."""
+        armature = bones.armature
+        located = [bones.bones[track.target] for track in tracks if track.translation is not None]
+        found = armatures.connected(armature, [name for name in located if name is not None])
+        if not found:
+            return
+        if not armatures.has_editable_bones(armature):
+            self.job.warn_once(
+                f"'{armature.name}': its bones are linked from another file and connected to their parents, so these "
+                f"only rotate: {armature_matching.named(found)}"
+            )
+            return
+        armatures.connect(self.job.request.context, armature, found, is_connected=False)
+        if armature not in self.job.armatures:
+            self.job.disconnected.append((armature, found))
+            self.job.warn_once(
+                f"'{armature.name}': disconnected from their parents, as the animation moves them: "
+                f"{armature_matching.named(found)}"
+            )
+
+    def _add_vertex_tracks(self, number: int, clip: Clip, actions: ClipActions) -> None:
+        mode = self.options.vertex_animation
+        for index in dict.fromkeys(track.target for track in clip.vertices):
+            owner = self.job.objects[index]
+            for of_clip, moved in self.job.tracks.get(index, []):
+                if of_clip != number or owner.data is None:
+                    continue
+                owner.meshferry.rest_is_basis = mode != "NONE"
+                if mode == "SHAPE_KEYS":
+                    shape_keys.add_shape_keys(owner, actions, moved)
+                elif mode == "CACHE":
+                    self._write_cache(owner, clip, actions.timing, moved)
+
+    def _write_cache(self, owner: bpy.types.Object, clip: Clip, timing: ClipTiming, track: VertexTrack) -> None:
+        """Write a point cache beside the source file and play it."""
+        if not self.job.request.source_path:
+            raise MeshferryError("A mesh cache is written beside the imported file, and there is none")
+        if any(modifier.type == "MESH_CACHE" for modifier in owner.modifiers):
+            self.job.warnings.append(
+                f"{owner.name}: only one vertex animation can play from a cache; '{clip.name}' is left out"
+            )
+            return
+        source = Path(self.job.request.source_path)
+        label = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in f"{owner.name}-{clip.name}")
+        path = source.with_name(f"{source.name}.{label}.pc2")
+        replaced = path.read_bytes() if path.exists() else None
+        api.replace_file(path, point_cache.encode(track.points))
+        self.job.caches.append((path, replaced))
+        shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
+
+    def _set_scene_rate(self, clip: Clip, *, has_others: bool) -> None:
+        """Give the Blender scene the range of a clip and, if the file states it, the rate."""
+        rate = _rate_of(clip)
+        before = scene_rate(self.blender_scene)
+        if rate:
+            render = self.blender_scene.render
+            whole = max(1, round(rate))
+            if abs(rate - whole) > _RATE_ROUNDING:
+                whole += rate > whole
+            render.fps = whole
+            render.fps_base = whole / rate
+        now = scene_rate(self.blender_scene)
+        if has_others and abs(now - before) > _RATE_ROUNDING:
+            self.job.warn_once(
+                f"The scene has {now:g} frames a second now, {before:g} before; its other animations play at another "
+                "speed"
+            )
+        start = self.options.frame_start
+        self.blender_scene.frame_start = start
+        length = clip.duration * scene_rate(self.blender_scene) if clip.keys else clip.frame_count - 1
+        self.blender_scene.frame_end = max(start, round(start + length))
+
+
+def _follows_parent(bone: bpy.types.Bone) -> bool:
+    return bone.parent is None or (bone.use_inherit_rotation and bone.use_local_location)
+
+
+def _rate_of(clip: Clip) -> float:
+    """Return the frame rate that a clip states or that its keys suggest; 0 if there is none."""
+    return clip.fps or clip.key_rate
+
+
+def _check_rate(clip: Clip) -> None:
+    if clip.fps and not 0.01 <= clip.fps <= 32767:
+        raise MeshferryError(
+            f"Animation '{clip.name}' has {clip.fps:g} frames a second, which a Blender scene cannot have"
+        )

@@ -1,0 +1,158 @@
+"""The models of a placement: each is read once, and its mesh data is shared by all nodes where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import bpy
+
+from ....io_formats.core.errors import FormatError
+from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
+from ....io_formats.core.scene import Mesh, Scene
+from ....io_formats.geometry.submeshes import part_of_slots
+from ....io_formats.passes.lod import level_of
+from ...steps import Steps, scaled, without_bpy
+from .. import content
+from ..import_context import ImportContext
+
+_NAMED = 5
+_UNPLACED = "Unplaced"
+
+SlotNames = tuple[str, ...]
+
+
+@dataclass
+class Template:
+    """The objects of a model with some of its surfaces. They are copied to each place and then removed.
+
+    None of them is placed itself: copies would inherit the parent, level of detail and materials of its place.
+    """
+
+    objects: list[bpy.types.Object]
+    """Parents before their children."""
+    materials: SlotNames
+    """Names of the materials of the mesh's slots."""
+    triangles: int = 0
+
+    def copy(self, keep: Callable[[bpy.types.ID], Any]) -> list[bpy.types.Object]:
+        """Return copies of the objects that share their data; ``keep`` is called with each copy."""
+        if len(self.objects) == 1:
+            return [keep(self.objects[0].copy())]
+        copies = {made: keep(made.copy()) for made in self.objects}
+        for copy in copies.values():
+            copy.parent = copies.get(copy.parent)
+            for modifier in copy.modifiers:
+                if modifier.type == "ARMATURE":
+                    modifier.object = copies.get(modifier.object)
+        return list(copies.values())
+
+
+@dataclass
+class Stand:
+    """What stands at a node: a model with its materials there."""
+
+    template: Template
+    materials: SlotNames
+    is_hidden: bool = False
+    """Whether none of the surfaces are shown. The template then has all of them."""
+
+
+class ModelBuilder:
+    """Builds the models of an import."""
+
+    def __init__(self, job: ImportContext) -> None:
+        self.job = job
+        self.stands: dict[ModelUse, Stand] = {}
+        self.actions = 0
+        self._templates: list[Template] = []
+        self._unknown: list[str] = []
+        self._broken: list[str] = []
+        self._warnings: list[str] = []
+
+    def build(self, model: PlacedModel, uses: Iterable[ModelUse]) -> Steps[None]:
+        """Read a model and build it once for each set of surfaces that is shown; a broken one is reported."""
+        try:
+            scene: Scene = yield from without_bpy("Reading models", model.read)
+        except FormatError as problem:
+            self._broken.append(str(problem))
+            return
+        self._warnings += [f"{model.name}: {text}" for text in scene.warnings]
+        templates: dict[tuple[int, ...], Template] = {}
+        for use in uses:
+            named = self._settings(model, scene, use)
+            shown = tuple(slot for slot, setting in enumerate(named) if not setting.is_hidden)
+            level = tuple(slot for slot, setting in enumerate(named) if setting.level == use.level)
+            kept = tuple(slot for slot in shown if slot in level) or level or tuple(range(len(named)))
+            materials = tuple(setting.material or setting.name for setting in (named[slot] for slot in kept))
+            if kept not in templates:
+                templates[kept] = yield from scaled(self._template(scene, kept, materials, len(named)), 0.5, 1.0)
+            self.stands[use] = Stand(templates[kept], materials, not set(shown) & set(level) and bool(named))
+
+    def report(self) -> None:
+        """Report broken models, the first warnings about others, and surfaces that nodes name and models lack."""
+        self.job.warnings += self._warnings[:_NAMED]
+        if len(self._warnings) > _NAMED:
+            number = counted(len(self._warnings) - _NAMED, "further warning")
+            self.job.warnings.append(f"{number} about meshes not shown")
+        if self._broken:
+            number = counted(len(self._broken), "mesh", "meshes")
+            self.job.warnings.append(f"{number} cannot be read; an empty stands for each: {_listed(self._broken)}")
+        if self._unknown:
+            number = counted(len(self._unknown), "surface")
+            self.job.warnings.append(f"{number} named by nodes but not in their meshes: {_listed(self._unknown)}")
+
+    def _settings(self, model: PlacedModel, scene: Scene, use: ModelUse) -> list[SlotUse]:
+        """Return the settings of each slot of a model; slots that the node does not name keep those of the model."""
+        mesh = _mesh_of(scene)
+        if mesh is None:
+            return []
+        names = [surface.name for surface in mesh.surfaces] or mesh.materials
+        settings = [
+            SlotUse(name, material or None, level=level_of(name) or 0)
+            for name, material in zip(names, mesh.materials, strict=True)
+        ]
+        free: dict[str, list[int]] = {}
+        for index, name in enumerate(names):
+            free.setdefault(name, []).append(index)
+        for slot in use.slots:
+            if free.get(slot.name):
+                index = free[slot.name].pop(0)
+                settings[index] = replace(slot, material=slot.material or settings[index].material)
+            elif f"{model.name}: {slot.name}" not in self._unknown:
+                self._unknown.append(f"{model.name}: {slot.name}")
+        return settings
+
+    def _template(self, scene: Scene, kept: tuple[int, ...], materials: SlotNames, slots: int) -> Steps[Template]:
+        nodes = list(scene.nodes)
+        for index, node in enumerate(nodes):
+            if node.mesh is not None:
+                mesh = node.mesh if len(kept) == slots else part_of_slots(node.mesh, list(kept))
+                nodes[index] = replace(node, mesh=replace(mesh, materials=list(materials)))
+        part = self.job.of_model(replace(scene, nodes=nodes))
+        self.actions += yield from content.build(part)
+        for made in (*part.armatures, *part.objects):
+            made.rotation_mode = "QUATERNION"
+            made.name = _UNPLACED  # leaves the names of nodes free
+        triangles = sum(len(made.data.polygons) for made in part.objects if made.type == "MESH")
+        self._templates.append(Template([*part.armatures, *part.objects], materials, triangles))
+        return self._templates[-1]
+
+    def remove_templates(self) -> None:
+        """Remove the objects of templates, and the data of models that are not placed."""
+        objects = [made for template in self._templates for made in template.objects]
+        data = dict.fromkeys(made.data for made in objects if made.data is not None)
+        self.job.discard(objects)
+        self.job.discard([block for block in data if not block.users])
+
+
+def _mesh_of(scene: Scene) -> Mesh | None:
+    """Return the mesh of a model of one node."""
+    meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
+    return meshes[0] if len(meshes) == 1 else None
+
+
+def _listed(names: list[str]) -> str:
+    return listed(names, _NAMED)

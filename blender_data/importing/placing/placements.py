@@ -1,0 +1,289 @@
+"""Placement -> collections: one for each file, instanced where others refer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import bpy
+import numpy as np
+from mathutils import Matrix
+
+from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.placement import Camera, Light, LightKind, ModelUse, PartUse, PlacedNode, Placement
+from ... import names
+from ...properties import store_fields
+from ...steps import Step, Steps, scaled
+from ..import_context import ImportContext
+from ..shading.shaders import layers_of
+from .placed_models import ModelBuilder, Stand
+
+_EMPTY_SIZE = 0.25
+_LIGHTS = {LightKind.POINT: "POINT", LightKind.SPOT: "SPOT", LightKind.SUN: "SUN"}
+_WATTS = 100.0
+"""Power of a lamp of intensity 1. Programs with automatic exposure have no exact equivalent."""
+_MOST_SUN = 10.0
+_SHEAR = 1e-3
+"""Largest cosine between two axes that counts as a right angle."""
+_MOST_LISTED = 10_000_000
+"""Largest number of objects that Blender lists again and again while others are hidden: 1.3 s."""
+_STEP = 256
+"""Nodes built between two chances to cancel."""
+
+
+class PlacementImporter:
+    """Builds the collections and objects of a placement."""
+
+    def __init__(self, job: ImportContext, placement: Placement) -> None:
+        self.job = job
+        self.placement = placement
+        self.objects: list[bpy.types.Object] = []
+        self.triangles = 0
+        self._models = ModelBuilder(job)
+        self._collections: list[bpy.types.Collection] = []
+        self._levels: dict[tuple[int, int], bpy.types.Collection] = {}
+        self._sheared: list[str] = []
+        self._hidden: list[bpy.types.Object] = []
+        """Hidden objects of the main collection."""
+        self._armatures: dict[bpy.types.Armature, bpy.types.Object] = {}
+
+    @property
+    def armatures(self) -> list[bpy.types.Object]:
+        """The armature of each skinned model, at the first node where it is placed."""
+        return list(self._armatures.values())
+
+    @property
+    def actions(self) -> int:
+        """Number of new actions."""
+        return self._models.actions
+
+    def build(self) -> Steps[None]:
+        """Build everything without linking it to the user's scene."""
+        nodes = [node for part in self.placement.parts for node in part.nodes]
+        self.job.materials.link_from_library(_material_names(nodes))
+        yield from scaled(self._build_models(nodes), 0.0, 0.7)
+        for part in self.placement.parts:
+            self._collections.append(self.job.keep(bpy.data.collections.new(names.fit(part.name))))
+        done = 0
+        for number, part in enumerate(self.placement.parts):
+            made: list[bpy.types.Object] = []
+            hidden: list[bool] = []
+            for node in part.nodes:
+                if done % _STEP == 0:
+                    yield Step("Placing objects", 0.7 + 0.3 * done / len(nodes))
+                done += 1
+                hidden.append(node.is_hidden or (node.parent >= 0 and hidden[node.parent]))
+                made.append(self._build_node(number, node, made[node.parent] if node.parent >= 0 else None, hidden[-1]))
+            self._find_sheared(part.nodes)
+        self._models.remove_templates()
+        self.job.materials.report_textures()
+        self._report()
+
+    def link(self) -> bpy.types.Collection:
+        """Link the collections to the user's scene, those of other files without showing them; return the main one."""
+        context = self.job.request.context
+        main, *others = self._collections
+        main.meshferry.from_file = True
+        store_fields(main.meshferry, self.job.scene)
+        main.meshferry.source_path = self.job.request.source_path
+        self._link_main(main)
+        if others:
+            parts = self.job.keep(bpy.data.collections.new(names.fit(f"{main.name} Parts")))
+            for other in others:
+                parts.children.link(other)
+            context.scene.collection.children.link(parts)
+            for view_layer in context.scene.view_layers:
+                layer = view_layer.layer_collection.children.get(parts.name)
+                if layer is not None:
+                    layer.exclude = True
+        context.view_layer.update()
+        return main
+
+    def _link_main(self, main: bpy.types.Collection) -> None:
+        """Link the main collection to the user's scene, with its hidden objects hidden by the eye.
+
+        After each use of the eye Blender lists all objects of the view layer again. The hidden objects are therefore
+        hidden while none of the others are linked; if there are very many, they are disabled in viewports instead.
+        """
+        scene = self.job.request.context.scene
+        if len(self._hidden) * (len(self._hidden) + len(scene.objects)) > _MOST_LISTED:
+            for made in self._hidden:
+                made.hide_viewport = True
+            self._hidden = []
+        first = self.job.keep(bpy.data.collections.new(names.fit(f"{main.name} Hidden")))
+        for made in self._hidden:
+            first.objects.link(made)
+        scene.collection.children.link(first)
+        for view_layer in scene.view_layers:
+            for made in self._hidden:
+                made.hide_set(True, view_layer=view_layer)
+        scene.collection.children.link(main)
+        self.job.discard([first])
+
+    def _build_models(self, nodes: Sequence[PlacedNode]) -> Steps[None]:
+        """Build the models that nodes use, each with all sets of surfaces that are shown somewhere."""
+        uses: dict[int, dict[ModelUse, None]] = {}
+        for node in nodes:
+            if isinstance(node.content, ModelUse):
+                uses.setdefault(node.content.model, {})[node.content] = None
+        for number, (model, found) in enumerate(uses.items()):
+            placed = self.placement.models[model]
+            building = self._models.build(placed, found)
+            yield from scaled(building, number / len(uses), (number + 1) / len(uses), placed.name)
+
+    def _build_node(
+        self, part: int, node: PlacedNode, parent: bpy.types.Object | None, is_hidden: bool
+    ) -> bpy.types.Object:
+        """Build the objects of a node; return the one that is at its place."""
+        stand = self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
+        level = node.content.level if isinstance(node.content, ModelUse) else 0
+        if stand is not None and node.instances is None:
+            return self._put(part, node.name, stand, parent, node.matrix, is_hidden, level)
+        made = self._new_object(node)
+        _place(made, parent, node.matrix)
+        if is_hidden:
+            self._hide(part, made)
+        self._link_object(part, made, level)
+        if stand is not None and node.instances is not None:
+            for matrix in node.instances:
+                self._put(part, node.name, stand, made, matrix, is_hidden, level)
+        return made
+
+    def _put(
+        self,
+        part: int,
+        name: str,
+        stand: Stand,
+        parent: bpy.types.Object | None,
+        matrix: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+        is_hidden: bool,
+        level: int,
+    ) -> bpy.types.Object:
+        """Place a model; return its object, or the armature that it hangs on."""
+        made = stand.template.copy(self.job.keep)
+        fitting = names.fit(name)
+        for item in made:
+            item.name = names.fit(f"{name} Armature") if len(made) > 1 and item.type == "ARMATURE" else fitting
+            if level:
+                item.meshferry.lod = level
+            if stand.materials != stand.template.materials and item.type == "MESH":
+                self._set_materials(item, stand)
+            if is_hidden or stand.is_hidden:
+                self._hide(part, item)
+            self._link_object(part, item, level)
+            if item.type == "ARMATURE":
+                self._armatures.setdefault(item.data, item)
+        self.triangles += stand.template.triangles if level == 0 else 0
+        _place(made[0], parent, matrix)
+        return made[0]
+
+    def _set_materials(self, item: bpy.types.Object, stand: Stand) -> None:
+        """Set the materials that differ from those of the mesh data on the object itself."""
+        for slot, name, usual in zip(item.material_slots, stand.materials, stand.template.materials, strict=False):
+            if name != usual:
+                slot.link = "OBJECT"
+                slot.material = self.job.materials.find(name, layers_of(item.data))
+
+    def _new_object(self, node: PlacedNode) -> bpy.types.Object:
+        """Create the object of a node that is not a model."""
+        data: bpy.types.ID | None = None
+        if isinstance(node.content, Light):
+            data = self._light(node.name, node.content)
+        elif isinstance(node.content, Camera):
+            data = self._camera(node.name, node.content)
+        made: bpy.types.Object = self.job.keep(bpy.data.objects.new(names.fit(node.name), data))
+        made.rotation_mode = "QUATERNION"
+        if data is None:
+            made.empty_display_size = _EMPTY_SIZE
+        if isinstance(node.content, PartUse):
+            made.instance_type = "COLLECTION"
+            made.instance_collection = self._collections[node.content.part]
+        elif (
+            isinstance(node.content, Camera) and node.content.is_main and self.job.request.context.scene.camera is None
+        ):
+            self.job.request.context.scene.camera = made
+        for key, value in {"type": node.kind, **node.properties}.items():
+            if value:
+                made[key] = value
+        return made
+
+    def _light(self, name: str, light: Light) -> bpy.types.Light:
+        data = self.job.keep(bpy.data.lights.new(names.fit(name), _LIGHTS[light.kind]))
+        data.color = light.color
+        if light.kind is LightKind.SUN:
+            data.energy = min(light.intensity, _MOST_SUN)
+            return data  # type: ignore[no-any-return]
+        data.energy = light.intensity * _WATTS
+        data.shadow_soft_size = light.radius
+        if light.kind is LightKind.SPOT:
+            data.spot_size = light.cone
+            data.spot_blend = light.softness
+        return data  # type: ignore[no-any-return]
+
+    def _camera(self, name: str, camera: Camera) -> bpy.types.Camera:
+        data: bpy.types.Camera = self.job.keep(bpy.data.cameras.new(names.fit(name)))
+        data.sensor_fit = "VERTICAL"
+        if camera.field_of_view:
+            data.angle = camera.field_of_view
+        else:
+            data.type = "ORTHO"
+            data.ortho_scale = camera.height
+        data.clip_start, data.clip_end = camera.near, camera.far
+        return data
+
+    def _hide(self, part: int, made: bpy.types.Object) -> None:
+        """Hide an object in renders, and in viewports in the way that has an effect on its collection.
+
+        The eye, whose column the Outliner shows, has none on instances and needs a view layer (see :meth:`link`).
+        """
+        made.hide_render = True
+        if part:
+            made.hide_viewport = True
+        else:
+            self._hidden.append(made)
+
+    def _link_object(self, part: int, made: bpy.types.Object, level: int) -> None:
+        self.objects.append(made)
+        if level == 0:
+            self._collections[part].objects.link(made)
+            return
+        key = (part, level)
+        if key not in self._levels:
+            home = self._collections[part]
+            inner = self.job.keep(bpy.data.collections.new(names.fit(f"{home.name} LOD {level}")))
+            inner.hide_viewport = inner.hide_render = True
+            home.children.link(inner)
+            self._levels[key] = inner
+        self._levels[key].objects.link(made)
+
+    def _find_sheared(self, nodes: Sequence[PlacedNode]) -> None:
+        """Note the nodes whose matrices have axes that are not at right angles."""
+        if not nodes:
+            return
+        axes = np.stack([node.matrix for node in nodes])[:, :3, :3]
+        lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+        unit = np.divide(axes, lengths, out=np.zeros_like(axes), where=lengths > 0)
+        products = np.abs(np.einsum("nij,nik->njk", unit, unit))[:, [0, 0, 1], [1, 2, 2]]
+        self._sheared += [nodes[index].name for index in np.flatnonzero(products.max(axis=1) > _SHEAR).tolist()]
+
+    def _report(self) -> None:
+        self._models.report()
+        if self._sheared:
+            number = counted(len(self._sheared), "node is", "nodes are")
+            first = listed(self._sheared, 5)
+            self.job.warnings.append(f"{number} sheared, which Blender's objects cannot be; nearest transform: {first}")
+
+
+def _material_names(nodes: Sequence[PlacedNode]) -> set[str]:
+    uses = {node.content for node in nodes if isinstance(node.content, ModelUse)}
+    return {slot.material for use in uses for slot in use.slots if slot.material}
+
+
+def _place(
+    made: bpy.types.Object,
+    parent: bpy.types.Object | None,
+    matrix: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+) -> None:
+    """Put an object at a matrix relative to its parent."""
+    if parent is not None:
+        made.parent = parent
+    made.matrix_basis = Matrix(matrix.tolist())

@@ -1,0 +1,1 @@
+"""Skeletons of a scene to armatures."""

@@ -1,0 +1,341 @@
+"""Choice of the armature for the bones and animations of a file, and mapping of its joints to bones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import bpy
+import numpy as np
+
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.scene import Scene, Skeleton
+from ....io_formats.geometry import hierarchy
+from ... import names
+from ...exporting.reading.armature_reading import ReadSkeleton, read_skeleton
+from ...rigging import joint_poses
+from ...rigging.joint_poses import Array
+from .armatures import BoneMap, bind_matrices, extent, parents_of
+
+_ENOUGH = 0.5
+"""Share of the joints that an armature must have, by name, to be chosen automatically."""
+
+_SAME_BIND = 1e-4
+"""Tolerance for equal bind transforms; relative to the largest entry of each matrix if that is above 1."""
+
+_SAME_PLACE = 1e-4
+"""Tolerance for equal rest positions of joints, in metres."""
+
+_NAMED = 3
+"""Number of missing bones that a message names; it gives only the number of the others."""
+
+
+def choose_for_scene(
+    context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object], mode: str
+) -> bpy.types.Object | None:
+    """Return the armature for a file, like :func:`choose`; None if the file has no skeleton."""
+    if not scene.skeletons:
+        return None
+    has_meshes = any(node.mesh is not None for node in scene.nodes)
+    return choose(
+        context,
+        scene.skeletons[0],
+        candidates,
+        mode,
+        has_meshes=has_meshes,
+        is_bound=is_bound(scene),
+        keyed=keyed_joints(scene, 0),
+    )
+
+
+def keyed_joints(scene: Scene, number: int) -> set[int] | None:
+    """Return the joints of a skeleton that have keys; None if the scene needs all joints of the skeleton.
+
+    A file of keys states rotations relative to the rest pose of its target. So the armature may lack other joints, and
+    may have another rest pose.
+    """
+    if scene.nodes or not scene.clips or not all(clip.keys for clip in scene.clips):
+        return None
+    return {track.target for clip in scene.clips for track in clip.keys if track.skeleton == number}
+
+
+def is_bound(scene: Scene) -> bool:
+    """Return whether the file stores the bind pose of a mesh. Meshes with equal bind poses can share an armature."""
+    return any(node.skin is not None for node in scene.nodes)
+
+
+def choose(
+    context: bpy.types.Context,
+    skeleton: Skeleton,
+    candidates: Iterable[bpy.types.Object],
+    mode: str,
+    *,
+    has_meshes: bool = False,
+    is_bound: bool = False,
+    keyed: Collection[int] | None = None,
+) -> bpy.types.Object | None:
+    """Return the existing armature for the weights and animations of a skeleton, or None to create one.
+
+    Parameters
+    ----------
+    candidates:
+        Armature objects imported in the same run, the oldest first.
+    mode:
+        A choice of ``import_options.ARMATURE``.
+    has_meshes:
+        Whether the file holds meshes. Without ``is_bound`` they get a new armature, unless the mode is ``ACTIVE``.
+    is_bound:
+        Whether the file stores their bind pose. They then share an armature with the same joints in the same pose.
+    keyed:
+        As for :func:`match`.
+
+    Raises
+    ------
+    MeshferryError
+        The mode is ``ACTIVE``, but no armature is active or the active one is linked from a library.
+    """
+    active = active_armature(context)
+    if mode == "ACTIVE":
+        if active is None:
+            raise MeshferryError("No armature is active; select one, or let each file get its own")
+        if active.library is not None:
+            raise MeshferryError(f"Armature '{active.name}' is linked from another file; make a library override of it")
+        return active
+    if mode == "AUTO" and has_meshes and is_bound:
+        return alike(skeleton, candidates)
+    if mode != "AUTO" or has_meshes:
+        return None
+    found = _best(skeleton, candidates, keyed)
+    if found is None and active is not None:
+        found = _best(skeleton, [active], keyed)
+    return found
+
+
+def mismatches(
+    context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object], mode: str
+) -> list[str]:
+    """Return why :func:`choose_for_scene` found no armature for an animation, a reason for each armature.
+
+    These are the armatures imported in the same run and the active one.
+    """
+    if (
+        mode != "AUTO"
+        or not scene.skeletons
+        or not scene.skeletons[0].joints
+        or any(node.mesh is not None for node in scene.nodes)
+    ):
+        return []
+    wanted = _names(scene.skeletons[0], keyed_joints(scene, 0))
+    active = active_armature(context)
+    meant = dict.fromkeys([*candidates, *([active] if active is not None else [])])
+    texts = []
+    for armature in meant:
+        if armature.library is not None:
+            texts.append(f"'{armature.name}' is linked from another file; made a new armature")
+            continue
+        found = _count(wanted, armature)
+        share = f"only {found}" if found else "none"
+        are = "is" if found == 1 else "are"
+        texts.append(f"{share} of its {len(wanted)} bones {are} in '{armature.name}'; made a new armature")
+    return texts
+
+
+def bone_names(armature: bpy.types.Object) -> set[str]:
+    """Return the names of an armature's bones, in Blender and in their file."""
+    return {names.file_name(bone) for bone in armature.data.bones} | {bone.name for bone in armature.data.bones}
+
+
+def active_armature(context: bpy.types.Context) -> bpy.types.Object | None:
+    """Return the active object if it is an armature, else the armature that deforms it."""
+    active = context.view_layer.objects.active
+    if active is None or active.type == "ARMATURE":
+        return active
+    owners = [modifier.object for modifier in active.modifiers if modifier.type == "ARMATURE"]
+    return next((thing for thing in [*owners, active.parent] if thing is not None and thing.type == "ARMATURE"), None)
+
+
+def _names(skeleton: Skeleton, keyed: Collection[int] | None) -> list[set[str]]:
+    """Return the names that each joint that is needed may have."""
+    needed = range(len(skeleton.joints)) if keyed is None else keyed
+    return [{skeleton.joints[number].name, *skeleton.joints[number].aliases} for number in needed]
+
+
+def _count(wanted: Sequence[set[str]], armature: bpy.types.Object) -> int:
+    """Return the number of joints of which an armature has a bone."""
+    there = bone_names(armature)
+    return sum(not there.isdisjoint(names_of) for names_of in wanted)
+
+
+def _best(
+    skeleton: Skeleton, candidates: Iterable[bpy.types.Object], keyed: Collection[int] | None
+) -> bpy.types.Object | None:
+    """Return the armature with most of the joints; ties are decided by equal bind pose, equal name and age."""
+    wanted = _names(skeleton, keyed)
+    ranked = []
+    for age, candidate in enumerate(candidates):
+        if candidate.library is not None:
+            continue
+        share = _count(wanted, candidate) / max(1, len(wanted))
+        if share >= _ENOUGH:
+            alike = len(candidate.data.bones) == len(skeleton.joints) and skeleton.has_bind
+            same = alike and not match(candidate, skeleton, lambda _text: None).differs
+            ranked.append((share, same, names.file_name(candidate) == skeleton.name, -age, candidate))
+    return max(ranked, key=lambda entry: entry[:4])[4] if ranked else None
+
+
+def alike(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
+    """Return the first armature that has all joints of a skeleton, with the same parents and rest transforms."""
+    heads = hierarchy.world_matrices(bind_matrices(skeleton), parents_of(skeleton))[:, :3, 3]
+    for candidate in candidates:
+        if candidate.library is not None or not skeleton.joints:
+            continue
+        there = read_skeleton(candidate)
+        found = _find(there, skeleton)
+        if min(found) < 0:
+            continue
+        parents = [found[parent] if parent >= 0 else -1 for parent in parents_of(skeleton)]
+        if [there.parents[number] for number in found] != parents:
+            continue
+        apart: Array = np.linalg.norm(there.rest[found, :3, 3] - heads, axis=1)
+        if apart.max() <= _SAME_PLACE and not _differs(there, skeleton, found):
+            return candidate
+    return None
+
+
+class MatchedBones(BoneMap):
+    """The joints of a skeleton as bones of an existing armature."""
+
+    differs: bool = False
+    """Whether the bind poses of skeleton and armature differ."""
+
+
+def match(
+    armature: bpy.types.Object,
+    skeleton: Skeleton,
+    warn: Callable[[str], None],
+    keyed: Collection[int] | None = None,
+) -> MatchedBones:
+    """Find the bone of each joint of a skeleton by its name in the file, its name in Blender, or an alias.
+
+    Frames are local to a joint's parent, so they define a pose only together with a bind pose: that of the armature,
+    or, if none of its bones was imported, that of the skeleton.
+
+    Parameters
+    ----------
+    warn:
+        Called with warnings about missing bones, bones with other parents, and a different bind pose.
+    keyed:
+        Joints that have keys, see :func:`keyed_joints`; warnings concern only these, and the bind pose does not matter.
+        None: all joints are needed.
+
+    Raises
+    ------
+    MeshferryError
+        The armature has none of the bones.
+    """
+    there = read_skeleton(armature)
+    found = _find(there, skeleton)
+    needed = range(len(found)) if keyed is None else sorted(keyed)
+    missing = [skeleton.joints[joint].name for joint in needed if found[joint] < 0]
+    if missing and len(missing) == len(needed):
+        raise MeshferryError(
+            f"'{armature.name}' has none of the bones of '{skeleton.name}'; select the armature that has them, or let "
+            "the file get its own"
+        )
+    if missing:
+        warn(f"Not in '{armature.name}': {named(missing)} of '{skeleton.name}'")
+    hang = [
+        joint
+        for joint in needed
+        if found[joint] >= 0
+        and _parent_there(there, found, joint, keyed) != _parent_bone(skeleton, found, joint, keyed)
+    ]
+    if hang:
+        warn(
+            f"Under other parents in '{armature.name}' than in '{skeleton.name}': "
+            f"{named([skeleton.joints[joint].name for joint in hang])}; they may move otherwise"
+        )
+    matched = MatchedBones(
+        armature,
+        [there.bones[number] if number >= 0 else None for number in found],
+        lambda: _space(there, skeleton, found, hang),
+        extent(there.rest),
+    )
+    same_parent = [-1 if joint in hang else number for joint, number in enumerate(found)]
+    matched.differs = keyed is None and _differs(there, skeleton, same_parent)
+    if matched.differs:
+        warn(
+            f"The bind pose of '{skeleton.name}' is not that of '{armature.name}'; its bones go where the "
+            "animation puts them"
+        )
+    return matched
+
+
+def _parent_there(there: ReadSkeleton, found: list[int], joint: int, keyed: Collection[int] | None) -> int:
+    """Return the parent of a joint's bone, or -1; for keys, the nearest ancestor that is the bone of a joint."""
+    above = there.parents[found[joint]]
+    while keyed is not None and above >= 0 and above not in found:
+        above = there.parents[above]
+    return above
+
+
+def _parent_bone(skeleton: Skeleton, found: list[int], joint: int, keyed: Collection[int] | None) -> int:
+    """Return the bone of a joint's parent, or -1; for keys, of the nearest ancestor that has a bone."""
+    above = skeleton.joints[joint].parent
+    while keyed is not None and above >= 0 and found[above] < 0:
+        above = skeleton.joints[above].parent
+    return found[above] if above >= 0 else -1
+
+
+def named(bones: list[str]) -> str:
+    """Return the number of bones and the first names, for messages."""
+    names_of = ", ".join(f"'{name}'" for name in bones[:_NAMED])
+    if len(bones) == 1:
+        return f"bone {names_of}"
+    return f"{len(bones)} bones ({names_of}{', …' if len(bones) > _NAMED else ''})"
+
+
+def _find(there: ReadSkeleton, skeleton: Skeleton) -> list[int]:
+    """Return the index of each joint's bone, or -1. Joints with the same name are assigned to bones in order."""
+    waiting: dict[str, list[int]] = {}
+    for number, joint in enumerate(there.skeleton.joints):
+        waiting.setdefault(joint.name, []).append(number)
+    found = [waiting[joint.name].pop(0) if waiting.get(joint.name) else -1 for joint in skeleton.joints]
+    # Joints without a match may have the name that a bone has in Blender.
+    taken = set(found)
+    by_name = {name: number for number, name in enumerate(there.bones) if number not in taken}
+    found = [by_name.pop(joint.name, -1) if at < 0 else at for at, joint in zip(found, skeleton.joints, strict=True)]
+    return [
+        next((by_name.pop(alias) for alias in joint.aliases if alias in by_name), -1) if at < 0 else at
+        for at, joint in zip(found, skeleton.joints, strict=True)
+    ]
+
+
+def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list[int]) -> joint_poses.PoseSpace:
+    """Return the matrices that convert joint poses to bone poses; joints in ``hang`` have other parents there."""
+    places = np.maximum(np.asarray(found, np.intp), 0)
+    if not there.bones or not found:
+        none = np.tile(np.eye(4), (len(found), 1, 1))
+        return joint_poses.PoseSpace(none, none)
+    was_imported = any(there.thing.data.bones[name].meshferry.order >= 0 for name in there.bones)
+    own = joint_poses.PoseSpace.of(bind_matrices(skeleton), parents_of(skeleton), there.rest[places])
+    if skeleton.has_bind and not was_imported:
+        return own
+    whole = joint_poses.PoseSpace.of(there.local, there.parents, there.rest)
+    space = joint_poses.PoseSpace(whole.left[places], whole.right[places])
+    for joint in hang:
+        # Its frames are relative to its original parent. Use that parent's bind pose, so that the bone moves about
+        # its own location.
+        if skeleton.has_bind and np.allclose(own.right[joint], space.right[joint], rtol=_SAME_BIND, atol=_SAME_BIND):
+            space.left[joint] = own.left[joint]
+    return space
+
+
+def _differs(there: ReadSkeleton, skeleton: Skeleton, found: list[int]) -> bool:
+    """Return whether the bind poses of common joints differ."""
+    both = np.flatnonzero(np.asarray(found) >= 0)
+    if not skeleton.has_bind or not len(both):
+        return False
+    one, other = bind_matrices(skeleton)[both], there.local[np.asarray(found)[both]]
+    size = np.maximum(1.0, np.abs(one).max(axis=(1, 2)))
+    apart: Array = np.abs(one - other).max(axis=(1, 2))
+    return bool((apart > _SAME_BIND * size).any())

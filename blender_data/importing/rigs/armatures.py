@@ -1,0 +1,322 @@
+"""Skeletons -> armatures. Blender's bones have a length and no rest scale; joints have a scale and no length.
+
+An edit bone gets the location and rotation of its joint's bind world matrix. The exact bind transforms are stored in
+``bone.meshferry``, so that the export can restore them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import bpy
+import numpy as np
+from mathutils import Matrix, Vector
+
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.scene import Joint, Skeleton
+from ....io_formats.geometry import hierarchy
+from ... import import_choices, names
+from ...properties import store_fields
+from ...rigging import joint_poses
+from ...rigging.joint_poses import Array
+from ..selection import Selection
+from . import drawn_bones
+
+_STICKS_FROM = 100
+"""Number of bones from which an armature is drawn as sticks, since so many octahedra would hide the model."""
+
+_SHARE_OF_PARENT = 0.5
+_SHARE_OF_SIZE = 0.1
+_LEAST_SHARE = 1e-3
+_LEAST_LENGTH = 1e-4
+"""Minimum length of bones in metres. Up to 4.5 Blender deletes bones without length on leaving edit mode."""
+_FAR_SHARE = 1e-4
+"""Minimum length of bones relative to their distance from the origin; below, single precision loses their direction."""
+
+
+_MOST = 1e15
+"""Limit of the entries of a joint's world matrix, since Blender squares lengths in single precision."""
+
+
+@dataclass
+class BoneMap:
+    """Mapping of the joints of a skeleton to the bones of an armature."""
+
+    armature: bpy.types.Object
+    bones: list[str | None]
+    """Names of the bones, None for joints that the armature lacks."""
+    pose_space: Callable[[], joint_poses.PoseSpace]
+    """Function that computes :attr:`space` on first use, since only animations need it."""
+    size: float
+    """Extent of the bone positions, in metres."""
+
+    @functools.cached_property
+    def space(self) -> joint_poses.PoseSpace:
+        """Conversion of joint poses to bone poses."""
+        return self.pose_space()
+
+
+def bind_matrices(skeleton: Skeleton) -> Array:
+    """Return the local bind matrices of all joints, (J, 4, 4) float64."""
+    joints = skeleton.joints
+    if not joints:
+        return np.zeros((0, 4, 4))
+    return joint_poses.matrices(
+        [joint.translation for joint in joints], [joint.rotation for joint in joints], [joint.scale for joint in joints]
+    )
+
+
+def parents_of(skeleton: Skeleton) -> list[int]:
+    """Return the index of each joint's parent, -1 for roots."""
+    return [joint.parent for joint in skeleton.joints]
+
+
+def build(
+    context: bpy.types.Context,
+    label: str,
+    skeleton: Skeleton,
+    size: float,
+    *,
+    to_children: bool,
+    keep: Callable[[bpy.types.ID], Any],
+) -> BoneMap:
+    """Make an armature object, linked to no collection yet.
+
+    Parameters
+    ----------
+    label:
+        Name of the object: that of the skeleton, unless its mesh has the same name.
+    size:
+        Size of the meshes that the skeleton deforms, in metres; bone lengths depend on it if all joints are at one
+        position.
+    to_children:
+        Let bones point to their children instead of along the Y axis of their joints.
+    keep:
+        Called with each new data block, so that it is removed if the import fails.
+
+    Raises
+    ------
+    MeshferryError
+        A joint's world matrix has NaN, infinite or extreme values.
+    """
+    data: bpy.types.Armature = keep(bpy.data.armatures.new(names.fit(label)))
+    made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(label), data))
+    names.remember(made, skeleton.name or label)
+    import_choices.write(made, skeleton.choices)
+    made.rotation_mode = "QUATERNION"
+    made.show_in_front = True
+    store_fields(made.meshferry, skeleton)
+    if len(skeleton.joints) >= _STICKS_FROM:
+        data.display_type = "STICK"
+    bind, parents = bind_matrices(skeleton), parents_of(skeleton)
+    world = hierarchy.world_matrices(bind, parents)
+    _require_finite(skeleton, world)
+    given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
+    with edit_mode(context, made):
+        given = _edit_bones(
+            data, given, skeleton.joints, parents, joint_poses.rest_matrix(world), size, to_children=to_children
+        )
+    drawn_bones.sort(data, skeleton.joints, given)
+    rest = _remember(data, skeleton.joints, given, world)
+    return BoneMap(made, list(given), lambda: joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
+
+
+def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -> bpy.types.Object:
+    """Add an armature object to the active collection at the 3D cursor; select only it and make it active.
+
+    Parameters
+    ----------
+    skeleton:
+        In Blender's space; the armature is not scaled or rotated.
+    name:
+        Name of the object.
+
+    Raises
+    ------
+    MeshferryError
+        A joint has extreme coordinates. After any exception, no data block remains.
+    """
+    made: list[bpy.types.ID] = []
+
+    def keep(block: Any) -> Any:
+        made.append(block)
+        return block
+
+    layer = context.view_layer
+    try:
+        thing = build(context, name, replace(skeleton, name=""), 0.0, to_children=False, keep=keep).armature
+        thing.location = context.scene.cursor.location
+        context.collection.objects.link(thing)
+        # ``layer.objects`` has newly linked objects only after an update, and none of excluded collections.
+        layer.update()
+        if thing.name not in layer.objects:
+            context.scene.collection.objects.link(thing)
+            layer.update()
+    except BaseException:
+        bpy.data.batch_remove(made)
+        raise
+    for other in tuple(layer.objects.selected):
+        other.select_set(False, view_layer=layer)
+    thing.select_set(True, view_layer=layer)
+    layer.objects.active = thing
+    return thing
+
+
+def extent(rest: Array) -> float:
+    """Return the largest side of the bounding box of bone positions; 0 for fewer than two."""
+    return float(np.ptp(rest[:, :3, 3], axis=0).max()) if len(rest) else 0.0
+
+
+def _require_finite(skeleton: Skeleton, world: Array) -> None:
+    absurd = np.flatnonzero(~(np.abs(world).reshape(-1, 16).max(axis=1, initial=0.0) < _MOST))
+    if len(absurd):
+        raise MeshferryError(
+            f"Bone '{skeleton.joints[absurd[0]].name}' of '{skeleton.name}' has coordinates or a scale too large to use"
+        )
+
+
+@contextlib.contextmanager
+def edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[None]:
+    """Put an object into edit mode, also one in no collection; afterwards restore mode, selection and active object."""
+    before = Selection(context)
+    # Link it to the scene's own collection, which cannot be hidden or excluded.
+    home = context.scene.collection
+    is_there = home in thing.users_collection  # objects of libraries may have the same name
+    if not is_there:
+        home.objects.link(thing)
+    try:
+        before.give_way_to(thing)
+        bpy.ops.object.mode_set(mode="EDIT")
+        yield
+    finally:
+        if thing.mode != "OBJECT":
+            bpy.ops.object.mode_set(mode="OBJECT")
+        if not is_there:
+            home.objects.unlink(thing)
+        before.restore()
+
+
+def connected(thing: bpy.types.Object, bones: Iterable[str]) -> list[str]:
+    """Return those of the named bones that are connected to their parents, and so ignore locations."""
+    return [name for name in bones if thing.data.bones[name].use_connect]
+
+
+def has_editable_bones(thing: bpy.types.Object) -> bool:
+    """Return whether the bones of an armature can be edited; those of a library cannot, even if overridden."""
+    return thing.data.library is None and thing.data.override_library is None
+
+
+def connect(context: bpy.types.Context, thing: bpy.types.Object, bones: Collection[str], *, is_connected: bool) -> None:
+    """Connect bones to their parents, or disconnect them."""
+    with edit_mode(context, thing):
+        for name in bones:
+            thing.data.edit_bones[name].use_connect = is_connected
+
+
+def _edit_bones(
+    data: bpy.types.Armature,
+    wanted: Sequence[str],
+    joints: Sequence[Joint],
+    parents: list[int],
+    rest: Array,
+    size: float,
+    *,
+    to_children: bool,
+) -> list[str]:
+    """Make the edit bones; return their names."""
+    tails = _tails(parents, rest, size, to_children=to_children)
+    drawn = drawn_bones.vectors(joints, parents)
+    bones = []
+    for joint, name in enumerate(wanted):
+        bone = data.edit_bones.new(name)
+        bones.append(bone)
+        vector = drawn[joint]
+        if vector is not None:
+            drawn_bones.draw(bone, rest[joint, :3, 3], vector)
+            continue
+        along = Vector(tails[joint] - rest[joint, :3, 3])
+        bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, along.length, 0.0)
+        bone.matrix = Matrix(rest[joint].tolist())
+        if to_children and along.normalized().dot(Vector(rest[joint, :3, 1])) < 1 - 1e-6:
+            bone.tail = bone.head + along
+            _keep_roll(bone, rest[joint])
+    for bone, parent in zip(bones, parents, strict=True):
+        if parent >= 0:
+            bone.parent = bones[parent]
+    drawn_bones.connect(bones, parents, rest[:, :3, 3], drawn)
+    return [bone.name for bone in bones]
+
+
+def _keep_roll(bone: bpy.types.EditBone, rest: Array) -> None:
+    """Rotate a bone about its own axis so that its Z axis is as near as possible to that of the joint."""
+    axis = Vector(rest[:3, 2])
+    if abs(axis.dot(bone.vector.normalized())) > 0.99:
+        axis = Vector(rest[:3, 0])
+    bone.align_roll(axis)
+
+
+def _tails(parents: list[int], rest: Array, size: float, *, to_children: bool) -> Array:
+    """Return the tail positions of bones, (J, 3)."""
+    heads = rest[:, :3, 3]
+    size = extent(rest) or size or 1.0
+    children: list[list[int]] = [[] for _ in parents]
+    for joint, parent in enumerate(parents):
+        if parent >= 0:
+            children[parent].append(joint)
+    lengths = np.zeros(len(parents))
+    tails = heads.copy()
+    for joint in hierarchy.parents_first(parents):
+        parent, head = parents[joint], heads[joint]
+        away = np.array([float(np.linalg.norm(heads[child] - head)) for child in children[joint]])
+        least = max(_LEAST_SHARE * size, _FAR_SHARE * float(np.abs(head).max()), _LEAST_LENGTH)
+        reachable = away[away > least]
+        if len(reachable):
+            lengths[joint] = reachable.min()
+        elif parent >= 0:
+            lengths[joint] = lengths[parent] * (1.0 if len(away) else _SHARE_OF_PARENT)
+        else:
+            lengths[joint] = _SHARE_OF_SIZE * size
+        lengths[joint] = max(lengths[joint], least)
+        tails[joint] = head + rest[joint, :3, 1] * lengths[joint]
+        if to_children:
+            direction = _direction(head, heads[children[joint]], None if parent < 0 else heads[parent], least)
+            if direction is not None:
+                reach = float(np.linalg.norm(direction)) if len(reachable) else 0.0
+                tails[joint] = head + (direction if reach else direction / np.linalg.norm(direction) * lengths[joint])
+    return tails
+
+
+def _direction(head: Array, children: Array, above: Array | None, least: float) -> Array | None:
+    """Return a bone's direction: to the centre of its children or away from its parent; None for the joint's Y axis."""
+    if len(children):
+        middle: Array = children.mean(axis=0) - head
+        return middle if np.linalg.norm(middle) > least else None
+    if above is None or np.linalg.norm(head - above) <= least:
+        return None
+    onwards: Array = head - above
+    return onwards
+
+
+def _remember(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str], world: Array) -> Array:
+    """Store each joint on its bone; return Blender's rest matrices, (J, 4, 4) float64."""
+    rest = np.zeros((len(joints), 4, 4))
+    for place, (joint, name) in enumerate(zip(joints, given, strict=True)):
+        bone = data.bones[name]
+        kept = bone.meshferry
+        names.remember(bone, joint.name)
+        if joint.automatic_weights is not None:
+            bone.use_deform = joint.automatic_weights
+        kept.order = place
+        kept.joint_name = names.readable(joint.name)
+        kept.bind_location = joint.translation
+        kept.bind_rotation = joint.rotation
+        kept.bind_scale = joint.scale
+        rest[place] = np.array(bone.matrix_local, np.float64)
+        kept.rest_matrix = rest[place].reshape(-1)
+        kept.bind_matrix = world[place].reshape(-1)
+        kept.parent_order = joint.parent
+    return rest

@@ -1,0 +1,66 @@
+"""Skeletons of a scene -> new armatures, or the bones of existing ones."""
+
+from __future__ import annotations
+
+import bpy
+
+from ....io_formats.core.scene import Skeleton
+from ...rigging import deform_bones
+from ..import_context import ImportContext
+from . import armature_matching, armatures, helper_bones
+from .armatures import BoneMap
+
+
+def build_skeletons(job: ImportContext) -> None:
+    """Create the armatures, or find the bones of the given one."""
+    for number, skeleton in enumerate(job.scene.skeletons):
+        if job.options.armature == "NONE":
+            job.bones.append(None)
+        elif (there := _find_armature(job, skeleton)) is not None:
+            keyed = armature_matching.keyed_joints(job.scene, number)
+            job.bones.append(armature_matching.match(there, skeleton, job.warn_once, keyed))
+            if there == job.request.armature:
+                job.played.refer(skeleton)
+        elif skeleton.joints:
+            bones = _build_armature(job, number, skeleton)
+            job.bones.append(bones)
+            job.armatures.append(bones.armature)
+        else:
+            job.bones.append(None)
+
+
+def switch_on_weighted(job: ImportContext) -> None:
+    """Switch Deform on for bones with weights, if it says which bones take part in automatic weights.
+
+    Blender's poses would not move the mesh with the other bones.
+    """
+    for number, (skeleton, found) in enumerate(zip(job.scene.skeletons, job.bones, strict=True)):
+        if found is None or all(joint.automatic_weights is None for joint in skeleton.joints):
+            continue
+        weighted = helper_bones.weighted_joints([node for node in job.scene.nodes if node.skeleton == number])
+        bones = [found.bones[joint] for joint in sorted(weighted)]
+        deform_bones.switch_on(found.armature, [name for name in bones if name is not None])
+
+
+def _find_armature(job: ImportContext, skeleton: Skeleton) -> bpy.types.Object | None:
+    """Return the existing armature for a skeleton, or None to create one.
+
+    The given armature was chosen for the first skeleton. Further skeletons of bound meshes, in a file of several
+    models, share an armature only if it has all their joints at the same locations.
+    """
+    given = job.request.armature
+    if job.options.armature != "AUTO" or not armature_matching.is_bound(job.scene):
+        return given
+    return armature_matching.alike(skeleton, [*([] if given is None else [given]), *job.armatures])
+
+
+def _build_armature(job: ImportContext, number: int, skeleton: Skeleton) -> BoneMap:
+    name = skeleton.name or job.scene.name
+    return armatures.build(
+        job.request.context,
+        f"{name} Armature" if any(node.name == name for node in job.scene.nodes) else name,
+        skeleton,
+        helper_bones.size_of([node for node in job.scene.nodes if node.skeleton == number]),
+        to_children=job.options.bone_direction == "CHILDREN",
+        keep=job.keep,
+    )

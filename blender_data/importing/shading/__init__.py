@@ -1,0 +1,1 @@
+"""Materials of a scene to shader nodes and images."""

@@ -1,0 +1,237 @@
+"""Materials by name: existing ones, ones linked from a library, and new ones with distinct colours."""
+
+from __future__ import annotations
+
+import colorsys
+import itertools
+import math
+import re
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bpy
+
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.scene import Material
+from ....io_formats.core.shading import Channel, Factor, ImageMap, Opacity, Shading, Texture, Tint
+from ....io_formats.disk.special_files import special_kind
+from ... import names
+from . import shaders
+from .project_images import ProjectImages
+from .shaders import MeshLayers
+from .textures import TextureLoader
+
+_WHITE = 0.999
+_DARK = 1e-3
+_BRIGHTEST = 1e6
+_NO_LAYERS = MeshLayers()
+
+_COLORS = {
+    "black": (0.03, 0.03, 0.03),
+    "white": (0.8, 0.8, 0.78),
+    "grey": (0.35, 0.35, 0.35),
+    "gray": (0.35, 0.35, 0.35),
+    "darkbrown": (0.09, 0.045, 0.02),
+    "lightbrown": (0.42, 0.25, 0.12),
+    "brown": (0.22, 0.11, 0.05),
+    "darkred": (0.25, 0.02, 0.02),
+    "red": (0.55, 0.05, 0.04),
+    "orange": (0.7, 0.25, 0.04),
+    "yellow": (0.75, 0.55, 0.08),
+    "green": (0.12, 0.35, 0.08),
+    "mossy": (0.16, 0.22, 0.06),
+    "indigo": (0.1, 0.08, 0.35),
+    "blue": (0.06, 0.15, 0.55),
+}
+_SUBSTANCES = {
+    "thatched": (0.5, 0.36, 0.12),
+    "roof": (0.3, 0.1, 0.06),
+    "wood": (0.28, 0.15, 0.07),
+    "planks": (0.28, 0.15, 0.07),
+    "metal": (0.3, 0.31, 0.33),
+    "plaster": (0.6, 0.55, 0.45),
+    "paper": (0.7, 0.65, 0.52),
+    "water": (0.05, 0.2, 0.4),
+    "dirt": (0.2, 0.12, 0.06),
+}
+
+
+def steady_color(name: str) -> tuple[float, float, float]:
+    """Return a fixed linear colour for a name: that of a colour or substance in it, or else a hash of its letters."""
+    words = [word.lower() for word in re.findall("[A-Z]?[a-z]+", name)]
+    pairs = [one + other for one, other in itertools.pairwise(words)]
+    for known in (_COLORS, _SUBSTANCES):
+        for word in (*pairs, *words):
+            if word in known:
+                return known[word]
+    seed = zlib.crc32(name.encode("utf-8"))
+    hue, saturation, value = seed % 360 / 360, 0.35 + seed // 360 % 30 / 100, 0.45 + seed // 10800 % 30 / 100
+    red, green, blue = colorsys.hsv_to_rgb(hue, saturation, value)
+    return (red**2.2, green**2.2, blue**2.2)
+
+
+class MaterialFinder:
+    """Find or create the materials of one import; ``made`` are the created data blocks.
+
+    Parameters
+    ----------
+    given:
+        Properties of materials in the file; existing materials are not changed.
+    folder:
+        Folder of the file, in which textures are searched.
+    warn:
+        Called with warnings about missing or damaged textures.
+    link_textures:
+        Whether images of a project's textures refer to files, see :class:`ProjectImages`.
+    keep_file:
+        Called with each file that is written, so that it is removed if the import fails.
+    multiply_occlusion:
+        Whether ambient occlusion darkens the base colour.
+    cull_backfaces:
+        Whether the backs of faces with a one-sided material are hidden.
+    """
+
+    def __init__(
+        self,
+        *,
+        use_existing: bool,
+        library: str,
+        given: Iterable[Material] = (),
+        folder: Path | None = None,
+        warn: Callable[[str], None] = lambda _text: None,
+        link_textures: bool = False,
+        keep_file: Callable[[Path], None] = lambda _path: None,
+        multiply_occlusion: bool = False,
+        cull_backfaces: bool = True,
+    ) -> None:
+        self.use_existing = use_existing
+        self.library = bpy.path.abspath(library) if library else ""
+        self.made: list[Any] = []
+        self._known: dict[str, bpy.types.Material] = {}
+        self._by_identity: dict[str, bpy.types.Material] | None = None
+        """Materials that were there before, by identity."""
+        self._given = {material.name: material for material in given}
+        self._project_images = ProjectImages(is_linked=link_textures, keep=self.keep, keep_file=keep_file, warn=warn)
+        self._textures = TextureLoader(folder, self.keep, warn, self._project_images)
+        self._multiply_occlusion = multiply_occlusion
+        self._cull_backfaces = cull_backfaces
+
+    def keep(self, block: Any) -> Any:
+        """Register a data block as created by this import."""
+        self.made.append(block)
+        return block
+
+    def report_textures(self) -> None:
+        """Warn about the textures that could not be read."""
+        self._project_images.report()
+
+    def link_from_library(self, wanted: Iterable[str]) -> None:
+        """Link the materials that the library has under these names.
+
+        Raises
+        ------
+        MeshferryError
+            The library is not a readable .blend file.
+        """
+        if not self.library:
+            return
+        missing = {name for name in wanted if not (self.use_existing and self._existing(name))}
+        if kind := special_kind(self.library):
+            raise MeshferryError(f"Material library '{Path(self.library).name}' is a {kind}, not a .blend file")
+        libraries = set(bpy.data.libraries)
+        try:
+            with bpy.data.libraries.load(self.library, link=True) as (source, target):
+                target.materials = [name for name in source.materials if name in missing]
+        except OSError as problem:
+            raise MeshferryError(f"Material library '{Path(self.library).name}' cannot be opened: {problem}") from None
+        finally:
+            self.made += [library for library in bpy.data.libraries if library not in libraries]
+        for material in target.materials:
+            if material is not None:
+                self._known[material.name] = material
+
+    def _existing(self, name: str) -> bpy.types.Material | None:
+        """Return the material of this .blend for a name in the file.
+
+        A material with the identity of the file's comes first; materials of other identities are not used.
+        """
+        given = self._given.get(name)
+        identity = given.identity if given is not None else ""
+        if identity and self._by_identity is None:
+            self._by_identity = {m.meshferry.identity: m for m in reversed(bpy.data.materials)}
+        same = (self._by_identity or {}).get(identity) if identity else None
+        if same is not None:
+            return same
+        found = bpy.data.materials.get(names.fit(name))
+        if found is not None and names.file_name(found) != name:
+            found = None
+        named = (m for m in bpy.data.materials if m.meshferry.source_name == name and names.file_name(m) == name)
+        candidates = itertools.chain([found] if found is not None else [], named)
+        return next((m for m in candidates if not identity or m.meshferry.identity in ("", identity)), None)
+
+    def find(self, name: str, layers: MeshLayers = _NO_LAYERS) -> bpy.types.Material | None:
+        """Return the material with that name, created if necessary; None for an empty name.
+
+        ``layers`` are those of the first mesh with the material, by whose names a new material refers to them.
+        """
+        if not name:
+            return None
+        if name not in self._known:
+            found = self._existing(name) if self.use_existing else None
+            self._known[name] = found or self._new(name, layers)
+        return self._known[name]
+
+    def _new(self, name: str, layers: MeshLayers) -> bpy.types.Material:
+        self.made.append(bpy.data.materials.new(names.fit(name)))
+        material = self.made[-1]
+        names.remember(material, name)
+        self.fill(material, self._given.get(name) or Material(name, (*steady_color(name), 1.0)), layers)
+        return material
+
+    def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers) -> None:
+        """Give a material the nodes and properties of the file's, in place of those that it has."""
+        shading = given.shading
+        if shading is None:
+            shading = _plain_shading(given, has_vertex_color=bool(layers.color))
+
+        def image_of(texture: Texture, is_color: bool) -> bpy.types.Image | None:
+            return self._textures.image(given.name, texture, is_color=is_color)
+
+        if not self._cull_backfaces:
+            shading = replace(shading, is_two_sided=True)
+        shaders.show(material, shading, layers, image_of, multiply_occlusion=self._multiply_occlusion)
+        material.meshferry.identity = given.identity
+        material.meshferry.file_properties.clear()
+        for label, value in given.properties.items():
+            stored = material.meshferry.file_properties.add()
+            stored.name, stored.value = label, names.readable(value)
+
+
+def _plain_shading(given: Material, *, has_vertex_color: bool) -> Shading:
+    """Return the shading of a material of which only colour, image and emission are known.
+
+    Colour attributes are multiplied onto the colour, as game shaders do. The emitted colour is the base colour; the
+    file's emission is the mean of that colour times the strength.
+    """
+    red, green, blue, alpha = _within_one(given.color)
+    image = ImageMap(given.texture, is_color=True) if given.texture is not None else None
+    base = Tint((red, green, blue), image, has_vertex_color)
+    mean = (red + green + blue) / 3
+    is_dark = mean <= _DARK
+    return Shading(
+        base_color=base,
+        roughness=Factor(0.8),
+        emission=(Tint() if is_dark and base == Tint(base.value) else base) if given.emission > 0 else None,
+        emission_strength=min(given.emission, _BRIGHTEST) / (1.0 if is_dark else mean),
+        opacity=Opacity.DITHERED,
+        alpha=Factor(1.0, image, Channel.ALPHA) if alpha >= _WHITE else Factor(alpha),
+    )
+
+
+def _within_one(color: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return a colour clamped to 0..1, with NaN replaced by 0."""
+    red, green, blue, alpha = (0.0 if math.isnan(part) else min(max(part, 0.0), 1.0) for part in color)
+    return (red, green, blue, alpha)

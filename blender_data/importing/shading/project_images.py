@@ -1,0 +1,156 @@
+"""Textures of a project -> images: packed into the .blend file, or linked to image files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path, PurePath
+from typing import Any
+
+import bpy
+
+from ....io_formats import api
+from ....io_formats.core.errors import FormatError, MeshferryError
+from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.shading import Texture
+from ....io_formats.disk.file_names import file_name
+from ....io_formats.images.kinds import image_kind
+from ... import names
+
+_NUMBERS = "Non-Color"
+"""Colour space of images whose values are not colours."""
+_FOLDER = "textures"
+"""Folder beside the .blend file for image files that the project does not have as such."""
+_MOST_NAMES = 5
+
+
+class ProjectImages:
+    """Make the images of one import; each file becomes one image for colours and one for plain numbers.
+
+    An image of an earlier import is used again while its file is unchanged.
+
+    Parameters
+    ----------
+    is_linked:
+        Whether images refer to image files. Files that the project does not have are written beside the .blend file.
+    keep:
+        Called with each new image, so that it is removed if the import fails.
+    keep_file:
+        Called with each new file or folder, for the same reason.
+    warn:
+        Called with warnings, possibly several times with the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_linked: bool,
+        keep: Callable[[Any], Any],
+        keep_file: Callable[[Path], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._keep = keep
+        self._keep_file = keep_file
+        self._warn = warn
+        self._is_linked = is_linked
+        self._folder = Path(bpy.data.filepath).parent / _FOLDER if bpy.data.filepath else None
+        self._known: dict[tuple[str, bool], bpy.types.Image | None] | None = None
+        self._unreadable: dict[str, str] = {}
+
+    def image(self, texture: Texture, *, is_color: bool) -> bpy.types.Image | None:
+        """Return the image of a texture, or None if its files cannot be read, which :meth:`report` then says."""
+        if self._known is None:
+            self._known = _existing_images()
+        key = (texture.source, is_color)
+        if key not in self._known:
+            try:
+                self._known[key] = self._make(texture, is_color=is_color)
+            except FormatError as problem:
+                self._known[key] = None
+                self._unreadable[texture.name] = problem.message
+        return self._known[key]
+
+    def report(self) -> None:
+        """Warn once about the textures that could not be read."""
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self._unreadable.items():
+            reasons.setdefault(reason, []).append(name)
+        for reason, found in reasons.items():
+            self._warn(f"{counted(len(found), 'texture')} left out: {reason}: {listed(found, _MOST_NAMES)}")
+        self._unreadable.clear()
+
+    def _make(self, texture: Texture, *, is_color: bool) -> bpy.types.Image:
+        label = PurePath(texture.name).stem if texture.name.lower().endswith(".texture") else texture.name
+        if self._is_linked and texture.path and _is_image(Path(texture.path)):
+            image = self._keep(bpy.data.images.load(texture.path))
+        else:
+            image = self._from_content(label, texture.path, texture.read() if texture.read is not None else b"")
+        image.name = names.fit(label)
+        if not is_color:
+            image.colorspace_settings.name = _NUMBERS
+        image.alpha_mode = "CHANNEL_PACKED"
+        image.meshferry.source_path = names.readable(texture.source)
+        image.meshferry.source_state = _state_of(texture.source)
+        return image
+
+    def _from_content(self, label: str, path: str, content: bytes) -> bpy.types.Image:
+        """Return an image of a file's content: packed, or written beside the .blend file."""
+        name = label if path else f"{PurePath(label).stem}.dds"
+        if self._is_linked and self._folder is not None:
+            return self._keep(bpy.data.images.load(str(self._written(self._folder, name, content))))
+        if self._is_linked:
+            self._warn("Textures are packed, because the .blend file has no folder before it is saved")
+        image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
+        image.source = "FILE"
+        image.filepath_raw = path or f"//{_FOLDER}/{name}"
+        image.pack(data=content, data_len=len(content))
+        return image
+
+    def _written(self, folder: Path, name: str, content: bytes) -> Path:
+        """Return the file with this content in a folder; files of another content are not replaced."""
+        for number in range(1, 1000):
+            stem, suffix = file_name(PurePath(name).stem), PurePath(name).suffix
+            path = folder / (f"{stem}{suffix}" if number == 1 else f"{stem}_{number}{suffix}")
+            try:
+                if not path.exists():
+                    if not folder.is_dir():
+                        folder.mkdir()
+                        self._keep_file(folder)
+                    api.replace_file(path, content)
+                    self._keep_file(path)
+                    return path
+                if path.stat().st_size == len(content) and path.read_bytes() == content:
+                    return path
+            except (OSError, MeshferryError) as problem:
+                raise FormatError(f"'{folder}' cannot be written ({problem})") from None
+        raise FormatError(f"'{folder}' has too many files of this name")
+
+
+def _existing_images() -> dict[tuple[str, bool], bpy.types.Image | None]:
+    """Return the images of earlier imports whose files are unchanged."""
+    found: dict[tuple[str, bool], bpy.types.Image | None] = {}
+    states: dict[str, str] = {}
+    for image in bpy.data.images:
+        source = image.meshferry.source_path
+        if not source or image.library is not None or image.is_dirty:
+            continue
+        state = states.setdefault(source, _state_of(source))
+        if state and state == image.meshferry.source_state:
+            found[source, image.colorspace_settings.name != _NUMBERS] = image
+    return found
+
+
+def _state_of(path: str) -> str:
+    """Return size and modification time of a file, or an empty string if it is gone."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return ""
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+def _is_image(path: Path) -> bool:
+    """Return whether Blender can open a file as an image."""
+    try:
+        return bool(image_kind(path.read_bytes()))
+    except OSError:
+        return False

@@ -1,0 +1,329 @@
+"""Neutral shading -> shader nodes: a Principled BSDF with the images and the few nodes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import bpy
+
+from ....io_formats.core.shading import (
+    Channel,
+    Extension,
+    Factor,
+    ImageMap,
+    Mapping,
+    NormalMap,
+    Opacity,
+    Projection,
+    Shading,
+    Texture,
+    Tint,
+)
+from ... import compat
+from .node_layout import arrange
+
+ImageOf = Callable[[Texture, bool], bpy.types.Image | None]
+"""Function that returns the image of a texture, given whether it has sRGB-encoded colours; None if there is none."""
+
+_WHITE = 0.999
+_EXTENSIONS = {Extension.REPEAT: "REPEAT", Extension.EXTEND: "EXTEND", Extension.CLIP: "CLIP"}
+_DEPTHS_WITH_ALPHA = (32, 128)
+"""Bits per pixel of images with an alpha channel. ``channels`` is 4 for byte images without alpha, too."""
+_SEPARATED = {Channel.RED: "Red", Channel.GREEN: "Green", Channel.BLUE: "Blue"}
+_OBJECT_SPACE = {Projection.BOX_OBJECT, Projection.TOP_OBJECT}
+_BOXES = {Projection.BOX_OBJECT, Projection.BOX_WORLD}
+
+
+@dataclass(frozen=True)
+class MeshLayers:
+    """Names of the layers of the mesh for which a material is made."""
+
+    color: str = ""
+    """The first colour attribute, or empty."""
+    uvs: tuple[str, ...] = ()
+
+
+def layers_of(mesh: bpy.types.Mesh) -> MeshLayers:
+    """Return the names of the layers of a mesh."""
+    color = mesh.color_attributes[0].name if len(mesh.color_attributes) else ""
+    return MeshLayers(color, tuple(layer.name for layer in mesh.uv_layers))
+
+
+def show(
+    material: bpy.types.Material,
+    shading: Shading,
+    layers: MeshLayers,
+    image_of: ImageOf,
+    *,
+    multiply_occlusion: bool = False,
+) -> None:
+    """Give a material the nodes and settings for a shading, in place of those that it has.
+
+    Channels whose image is missing have their value alone. Ambient occlusion is only multiplied onto the base colour if
+    ``multiply_occlusion`` is set; otherwise its node stays unconnected, since Blender computes occlusion itself.
+    """
+    compat.enable_nodes(material)
+    material.node_tree.nodes.clear()
+    builder = _Builder(material.node_tree, layers, image_of)
+    builder.build(shading, multiply_occlusion=multiply_occlusion)
+    red, green, blue = (min(max(part, 0.0), 1.0) for part in shading.base_color.value)
+    alpha = 1.0 if shading.opacity is Opacity.OPAQUE else min(max(shading.alpha.value, 0.0), 1.0)
+    material.diffuse_color = (red, green, blue, alpha)
+    material.metallic = shading.metallic.value
+    material.roughness = shading.roughness.value
+    is_blended = shading.opacity in (Opacity.BLEND, Opacity.ADD)
+    material.surface_render_method = "BLENDED" if is_blended else "DITHERED"
+    material.use_backface_culling = not shading.is_two_sided
+
+
+@dataclass
+class _Builder:
+    """The nodes of one material; each image, mapping and separation of channels has one node."""
+
+    tree: bpy.types.NodeTree
+    layers: MeshLayers
+    image_of: ImageOf
+    images: dict[ImageMap, bpy.types.Node | None] = field(default_factory=dict)
+    vectors: dict[Mapping, bpy.types.NodeSocket | None] = field(default_factory=dict)
+    separated: dict[bpy.types.Node, bpy.types.Node] = field(default_factory=dict)
+    tints: dict[Tint, bpy.types.NodeSocket | None] = field(default_factory=dict)
+
+    def build(self, shading: Shading, *, multiply_occlusion: bool) -> None:
+        """Add all nodes, from the output to the coordinates."""
+        output = self._node("ShaderNodeOutputMaterial")
+        shader = self._node("ShaderNodeBsdfPrincipled")
+        if shading.opacity is Opacity.ADD:
+            self._add_to_background(shader, output, shading)
+        else:
+            self._link(shader.outputs["BSDF"], output.inputs["Surface"])
+            self._set_alpha(shader.inputs["Alpha"], shading)
+        color = self._tint(shading.base_color)
+        if shading.occlusion is not None:
+            occlusion = self._factor(shading.occlusion, "Ambient Occlusion", is_kept=True)
+            if multiply_occlusion and occlusion is not None:
+                color = self._multiplied(color, shading.base_color.value, occlusion, "Ambient Occlusion")
+        self._set(shader.inputs["Base Color"], (*shading.base_color.value, 1.0), color)
+        for name, factor in (
+            ("Metallic", shading.metallic),
+            ("Roughness", shading.roughness),
+            ("Specular IOR Level", shading.specular),
+        ):
+            self._set(shader.inputs[name], _constant(factor), self._factor(factor, name))
+        tint = shading.specular_tint
+        self._set(shader.inputs["Specular Tint"], (*tint.value, 1.0), self._tint(tint))
+        if shading.emission is not None:
+            emitted = self._tint(shading.emission)
+            self._set(shader.inputs["Emission Color"], (*shading.emission.value, 1.0), emitted)
+            shader.inputs["Emission Strength"].default_value = shading.emission_strength
+        if shading.normal is not None:
+            self._set(shader.inputs["Normal"], None, self._normal(shading.normal))
+        arrange(self.tree, output)
+
+    # -- nodes ----------------------------------------------------------------------------------
+
+    def _node(self, kind: str, label: str = "", **settings: Any) -> Any:
+        node = self.tree.nodes.new(kind)
+        if label:
+            node.name = node.label = label
+        for name, value in settings.items():
+            setattr(node, name, value)
+        return node
+
+    def _link(self, source: bpy.types.NodeSocket, target: bpy.types.NodeSocket) -> None:
+        self.tree.links.new(source, target)
+
+    def _set(self, target: Any, value: Any, source: bpy.types.NodeSocket | None) -> None:
+        """Set the value of a socket and link it to ``source``, if there is one."""
+        if value is not None and not _is_set(target, value):  # setting takes 40 µs
+            target.default_value = value
+        if source is not None:
+            self._link(source, target)
+
+    def _math(self, operation: str, label: str, first: Any, *values: float, clamp: bool = False) -> Any:
+        node = self._node("ShaderNodeMath", label, operation=operation, use_clamp=clamp)
+        return self._with_inputs(node, first, values).outputs["Value"]
+
+    def _vector_math(self, operation: str, label: str, first: Any, *values: Any) -> Any:
+        node = self._node("ShaderNodeVectorMath", label, operation=operation)
+        made = self._with_inputs(node, first, values)
+        return made.outputs["Value" if operation == "DOT_PRODUCT" else "Vector"]
+
+    def _with_inputs(self, node: Any, first: Any, values: tuple[Any, ...]) -> Any:
+        """Give a mathematical node its inputs, each a socket or a value."""
+        for target, value in zip(node.inputs, (first, *values), strict=False):
+            if isinstance(value, bpy.types.NodeSocket):
+                self._link(value, target)
+            else:
+                target.default_value = value
+        return node
+
+    def _multiplied(self, first: Any, value: tuple[float, ...], second: Any, label: str) -> bpy.types.NodeSocket:
+        """Multiply two colours. Each is a socket or, if that is None, ``value``."""
+        mix = self._node("ShaderNodeMix", label, data_type="RGBA", blend_type="MULTIPLY")
+        sockets = {socket.identifier: socket for socket in mix.inputs}
+        sockets["Factor_Float"].default_value = 1.0
+        for name, source in (("A_Color", first), ("B_Color", second)):
+            self._set(sockets[name], (*value[:3], 1.0), source)
+        return next(socket for socket in mix.outputs if socket.identifier == "Result_Color")
+
+    # -- images ---------------------------------------------------------------------------------
+
+    def _image(self, wanted: ImageMap) -> Any:
+        """Return the node of an image, or None if the image is missing."""
+        if wanted not in self.images:
+            image = self.image_of(wanted.texture, wanted.is_color)
+            self.images[wanted] = None if image is None else self._new_image(wanted, image)
+        return self.images[wanted]
+
+    def _new_image(self, wanted: ImageMap, image: bpy.types.Image) -> Any:
+        node = self._node("ShaderNodeTexImage", image=image, extension=_EXTENSIONS[wanted.extension])
+        if wanted.mapping.projection in _BOXES:
+            node.projection, node.projection_blend = "BOX", wanted.mapping.blend
+        vector = self._vector(wanted.mapping)
+        if vector is not None:
+            self._link(vector, node.inputs["Vector"])
+        return node
+
+    def _vector(self, mapping: Mapping) -> bpy.types.NodeSocket | None:
+        """Return the coordinates of an image, or None for the first UV map without changes."""
+        mapping = replace(mapping, blend=0.0)
+        if mapping not in self.vectors:
+            self.vectors[mapping] = self._new_vector(mapping)
+        return self.vectors[mapping]
+
+    def _new_vector(self, mapping: Mapping) -> bpy.types.NodeSocket | None:
+        horizontal, vertical = mapping.scale
+        is_moved = mapping.scale != (1.0, 1.0) or mapping.offset != (0.0, 0.0)
+        if is_moved:
+            source = self._vector(replace(mapping, scale=(1.0, 1.0), offset=(0.0, 0.0)))
+            source = source or self._uv_map(0).outputs["UV"]
+            node = self._node("ShaderNodeMapping")
+            self._link(source, node.inputs["Vector"])
+            # Of a box, x and y are horizontal and z is vertical.
+            scale = (horizontal, horizontal, vertical) if mapping.projection in _BOXES else (horizontal, vertical, 1.0)
+            node.inputs["Scale"].default_value = scale
+            node.inputs["Location"].default_value = (*mapping.offset, 0.0)
+            return node.outputs["Vector"]
+        if mapping.projection is Projection.UV:
+            return self._uv_map(mapping.uv_layer).outputs["UV"] if mapping.uv_layer else None
+        if mapping.projection in _OBJECT_SPACE:
+            return self._node("ShaderNodeTexCoord").outputs["Object"]
+        return self._node("ShaderNodeNewGeometry").outputs["Position"]
+
+    def _uv_map(self, layer: int) -> Any:
+        return self._node("ShaderNodeUVMap", uv_map=self._uv_name(layer))
+
+    def _uv_name(self, layer: int) -> str:
+        """Return the name of a UV map of the mesh; empty for its active one if it has too few."""
+        return self.layers.uvs[layer] if layer < len(self.layers.uvs) else ""
+
+    def _channel(self, image: ImageMap, channel: Channel) -> bpy.types.NodeSocket | None:
+        """Return a channel of an image; None if the image is missing, or has no alpha."""
+        node = self._image(image)
+        if node is None:
+            return None
+        if channel is Channel.ALPHA:
+            return node.outputs["Alpha"] if node.image.depth in _DEPTHS_WITH_ALPHA else None
+        if node not in self.separated:
+            self.separated[node] = self._node("ShaderNodeSeparateColor")
+            self._link(node.outputs["Color"], self.separated[node].inputs["Color"])
+        return self.separated[node].outputs[_SEPARATED[channel]]
+
+    # -- inputs of the shader -------------------------------------------------------------------
+
+    def _factor(self, factor: Factor, label: str, *, is_kept: bool = False) -> bpy.types.NodeSocket | None:
+        """Return the socket of a factor, or None if it is constant. Images times 0 are left out unless ``is_kept``."""
+        if factor.image is None or (factor.value == 0.0 and not is_kept):
+            return None
+        found = self._channel(factor.image, factor.channel)
+        if found is None:
+            return None
+        if factor.value != 1.0:
+            found = self._math("MULTIPLY", label, found, factor.value)
+        if factor.is_inverted:
+            found = self._math("SUBTRACT", f"{label}, Inverted", 1.0, found)
+        return found
+
+    def _tint(self, tint: Tint) -> bpy.types.NodeSocket | None:
+        """Return the socket of a colour, or None if it is constant."""
+        if tint not in self.tints:
+            self.tints[tint] = self._new_tint(tint)
+        return self.tints[tint]
+
+    def _new_tint(self, tint: Tint) -> bpy.types.NodeSocket | None:
+        node = self._image(tint.image) if tint.image is not None else None
+        found = node.outputs["Color"] if node is not None else None
+        if tint.uses_vertex_color and self.layers.color:
+            attribute = self._node("ShaderNodeVertexColor", layer_name=self.layers.color)
+            color = attribute.outputs["Color"]
+            found = color if found is None else self._multiplied(found, tint.value, color, "Vertex Colour")
+        if found is None or (min(tint.value) >= _WHITE and max(tint.value) <= 2.0 - _WHITE):
+            return found
+        return self._multiplied(found, tint.value, None, "Colour")
+
+    def _add_to_background(self, shader: Any, output: Any, shading: Shading) -> None:
+        """Add the shader to what is behind it: background + alpha * shader."""
+        transparent = self._node("ShaderNodeBsdfTransparent")
+        added = self._node("ShaderNodeAddShader")
+        self._link(transparent.outputs["BSDF"], added.inputs[0])
+        self._link(shader.outputs["BSDF"], added.inputs[1])
+        mix = self._node("ShaderNodeMixShader", "Opacity")
+        self._set_alpha(mix.inputs["Fac" if "Fac" in mix.inputs else "Factor"], shading)
+        self._link(transparent.outputs["BSDF"], mix.inputs[1])
+        self._link(added.outputs["Shader"], mix.inputs[2])
+        self._link(mix.outputs["Shader"], output.inputs["Surface"])
+
+    def _set_alpha(self, target: Any, shading: Shading) -> None:
+        if shading.opacity is Opacity.OPAQUE:
+            return
+        found = self._factor(shading.alpha, "Opacity")
+        if found is None:
+            alpha = _constant(shading.alpha) ** shading.alpha_power
+            if shading.opacity is Opacity.CLIP:
+                alpha = float(alpha >= shading.alpha_threshold)
+            self._set(target, alpha, None)
+            return
+        if shading.alpha_power != 1.0:
+            found = self._math("POWER", "Opacity, Exponent", found, shading.alpha_power)
+        if shading.opacity is Opacity.CLIP:
+            found = self._math("GREATER_THAN", "Alpha Test", found, shading.alpha_threshold)
+        self._link(found, target)
+
+    def _normal(self, normal: NormalMap) -> bpy.types.NodeSocket | None:
+        node = self._image(normal.image)
+        if node is None:
+            return None
+        color = node.outputs["Color"]
+        made = self._node("ShaderNodeNormalMap", space="OBJECT" if normal.is_object_space else "TANGENT")
+        if not normal.is_object_space:
+            made.uv_map = self._uv_name(normal.image.mapping.uv_layer)
+        made.inputs["Strength"].default_value = normal.strength
+        if not normal.has_blue:
+            color = self._with_computed_blue(color, is_green_down=normal.is_green_down)
+        elif normal.is_green_down and not compat.set_green_down(made):
+            color = self._vector_math("MULTIPLY_ADD", "Green Up", color, (1.0, -1.0, 1.0), (0.0, 1.0, 0.0))
+        self._link(color, made.inputs["Color"])
+        return made.outputs["Normal"]
+
+    def _with_computed_blue(self, color: Any, *, is_green_down: bool) -> Any:
+        """Return a normal map with the third component from the others: z = sqrt(1 - x² - y²)."""
+        sign = -1.0 if is_green_down else 1.0
+        flat = self._vector_math("MULTIPLY_ADD", "X and Y", color, (2.0, 2.0 * sign, 0.0), (-1.0, -sign, 0.0))
+        length = self._vector_math("DOT_PRODUCT", "X² + Y²", flat, flat)
+        square = self._math("SUBTRACT", "Z²", 1.0, length, clamp=True)
+        z = self._math("SQRT", "Z", square)
+        up = self._node("ShaderNodeCombineXYZ")
+        self._link(z, up.inputs["Z"])
+        whole = self._vector_math("ADD", "X, Y and Z", flat, up.outputs["Vector"])
+        return self._vector_math("MULTIPLY_ADD", "As a Colour", whole, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+
+
+def _is_set(socket: Any, value: Any) -> bool:
+    now = socket.default_value
+    return bool(tuple(now) == value if isinstance(value, tuple) else now == value)
+
+
+def _constant(factor: Factor) -> float:
+    return 1.0 - factor.value if factor.is_inverted else factor.value

@@ -1,0 +1,1 @@
+"""Data of meshes that import and export share: surfaces, weights, normals, values of the file."""

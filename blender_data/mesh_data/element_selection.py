@@ -1,0 +1,110 @@
+"""Select elements of a mesh or an armature in edit and pose mode, by their indices in the exported data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from .. import compat
+from ..exporting.reading.mesh_reading import Triangulation
+
+_Flags = npt.NDArray[np.bool_]
+
+
+def is_as_read(context: bpy.types.Context, thing: bpy.types.Object, *, most: int, triangles: bool) -> bool:
+    """Return whether exported indices of points (or triangles), up to ``most``, are valid in the object's own mesh.
+
+    They are if no modifier adds or removes elements. The object must not be in edit mode.
+    """
+    if thing.type != "MESH":
+        return False
+    data = thing.data
+    evaluated = thing.evaluated_get(context.evaluated_depsgraph_get()).data
+    for name in ("vertices", "polygons", "loops"):
+        if len(getattr(evaluated, name)) != len(getattr(data, name)):
+            return False
+    count = len(Triangulation.of(data).corner_point) // 3 if triangles else len(data.vertices)
+    return most < count
+
+
+def select_points(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
+    """Select only these vertices of a mesh object, for edit mode with vertex selection; reveal them if hidden."""
+    data = thing.data
+    chosen = np.zeros(len(data.vertices), np.bool_)
+    chosen[np.asarray(numbers, np.intp)] = True
+    _select(data, chosen)
+
+
+def select_triangles(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
+    """Select only the faces of a mesh object that contain these triangles, for edit mode with face selection."""
+    data = thing.data
+    triangles = np.asarray(numbers, np.intp)
+    polygon = Triangulation.of(data).polygon
+    faces = np.zeros(len(data.polygons), np.bool_)
+    faces[triangles if polygon is None else polygon[triangles]] = True
+    corners = np.repeat(faces, _loop_totals(data))
+    points = np.zeros(len(data.vertices), np.bool_)
+    points[_values(data.loops, "vertex_index")[corners]] = True
+    edges = np.zeros(len(data.edges), np.bool_)
+    edges[_values(data.loops, "edge_index")[corners]] = True
+    _select(data, points, edges, faces)
+
+
+def _select(data: bpy.types.Mesh, points: _Flags, edges: _Flags | None = None, faces: _Flags | None = None) -> None:
+    """Set the selection and reveal it. Edges and faces that are not given are selected if all their vertices are."""
+    if edges is None:
+        edges = points[_values(data.edges, "vertices", 2).reshape(-1, 2)].all(axis=1)
+    if faces is None:
+        of_corners = points[_values(data.loops, "vertex_index")]
+        outside = np.zeros(len(data.polygons), np.intp)
+        np.add.at(outside, np.repeat(np.arange(len(data.polygons)), _loop_totals(data)), ~of_corners)
+        faces = outside == 0
+    parts: tuple[tuple[Any, _Flags], ...] = ((data.vertices, points), (data.edges, edges), (data.polygons, faces))
+    hidden = any(bool((_flags(part, "hide") & chosen).any()) for part, chosen in parts)
+    for part, chosen in parts:
+        part.foreach_set("select", chosen)
+        if hidden:
+            part.foreach_set("hide", np.zeros(len(part), np.bool_))
+    data.update()
+
+
+def _loop_totals(data: bpy.types.Mesh) -> npt.NDArray[np.int32]:
+    return _values(data.polygons, "loop_total")
+
+
+def _values(part: Any, name: str, width: int = 1) -> npt.NDArray[np.int32]:
+    values = np.empty(len(part) * width, np.int32)
+    part.foreach_get(name, values)
+    return values
+
+
+def _flags(part: Any, name: str) -> _Flags:
+    values = np.empty(len(part), np.bool_)
+    part.foreach_get(name, values)
+    return values
+
+
+def select_bones(thing: bpy.types.Object, names: Sequence[str]) -> list[str]:
+    """Select only these bones of an armature object and make the first one active; return the existing ones.
+
+    Hidden bones and bone collections are revealed.
+    """
+    bones = thing.data.bones
+    found = [name for name in names if name in bones]
+    for bone in thing.pose.bones:
+        compat.select_bone(bone, chosen=bone.name in found)
+    for name in found:
+        compat.show_bone(thing.pose.bones[name])
+        collections = bones[name].collections
+        if len(collections) and not any(collection.is_visible_effectively for collection in collections):
+            shown = collections[0]
+            while shown is not None:
+                shown.is_visible = True
+                shown = shown.parent
+    if found:
+        bones.active = bones[found[0]]
+    return found

@@ -1,0 +1,183 @@
+"""Edits of imported meshes, armatures and actions since their import, found by checksums of what the import made."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.core.scene import AnyArray, FloatArray, IntArray
+from .. import compat
+from ..exporting.object_selection import armature_of
+from . import vertex_weights
+
+_ATTRIBUTES = {
+    "FLOAT": ("value", 1, np.float32),
+    "INT": ("value", 1, np.int32),
+    "INT8": ("value", 1, np.int32),
+    "BOOLEAN": ("value", 1, bool),
+    "FLOAT_VECTOR": ("vector", 3, np.float32),
+    "FLOAT2": ("vector", 2, np.float32),
+    "FLOAT_COLOR": ("color", 4, np.float32),
+    "INT32_2D": ("value", 2, np.int32),
+}
+"""Property, number of components and type of the values of an attribute, by its data type."""
+
+_LABELS = {"position": "vertices", ".corner_vert": "faces", "material_index": "material assignment"}
+
+_MOVED = 1e-5
+"""Change of an entry of a bone's rest matrix above which the bone counts as edited; relative to the largest entry if
+that is above 1.
+"""
+
+
+def store_fingerprint(made: bpy.types.Object) -> None:
+    """Store checksums of the mesh that an import made, beside those that are already stored."""
+    if isinstance(made.data, bpy.types.Mesh):
+        _store(made.data, dict(_checksums(made.data, json.loads(made.data.meshferry.fingerprint or "{}"))))
+
+
+def store_values(mesh: bpy.types.Mesh, attribute: str, values: AnyArray, *, is_uv: bool = False) -> None:
+    """Store the checksum of an attribute as it was set, since all values read again would be the peak of the memory."""
+    if values.any() or attribute == "position":
+        _store(mesh, {_attribute_label(attribute, is_uv): zlib.crc32(values)})
+
+
+def store_weights(mesh: bpy.types.Mesh, group_names: Sequence[str], groups: IntArray, weights: FloatArray) -> None:
+    """Store checksums of the weights (P, k) of a new mesh, since reading them from Blender takes long."""
+    vertex = np.repeat(np.arange(len(weights)), weights.shape[1])
+    used = np.fmax(weights, np.float32(0))
+    sums = _group_sums(len(group_names), vertex, groups.reshape(-1), used.reshape(-1))
+    _store(mesh, {_group_label(name): sums[at] for at, name in enumerate(group_names)})
+
+
+def store_colors(mesh: bpy.types.Mesh, attribute: str, values: AnyArray) -> None:
+    """Store the checksum of byte colours, since reading them from Blender takes an eighth of an import."""
+    if values.any():
+        _store(mesh, {f"attribute '{attribute}'": zlib.crc32(np.ascontiguousarray(values))})
+
+
+def _store(mesh: bpy.types.Mesh, checksums: Mapping[str, float]) -> None:
+    kept = mesh.meshferry
+    kept.fingerprint = json.dumps({**checksums, **json.loads(kept.fingerprint or "{}")})
+
+
+def edits_of(item: bpy.types.Object) -> list[str] | None:
+    """Return the edited parts of the data of an imported object, such as "UV map 'UVMap'"; None if they are unknown."""
+    data = item.data
+    if isinstance(data, bpy.types.Armature):
+        return [f"bone '{bone.name}'" for bone in data.bones if bone.meshferry.joint_name and _is_bone_edited(bone)]
+    if not isinstance(data, bpy.types.Mesh):
+        return []
+    if not data.meshferry.fingerprint:
+        return None
+    old = json.loads(data.meshferry.fingerprint)
+    new = {**dict(_checksums(data)), **dict(_color_checksums(data)), **_weight_checksums(item, old)}
+    found = [label for label in dict.fromkeys([*old, *new]) if old.get(label) != new.get(label)]
+    if len(data.materials) != len(json.loads(data.meshferry.slot_names or "[]")):
+        found.append("material slots")
+    return found
+
+
+def key_checksum(points: npt.NDArray[np.float32]) -> float:
+    """Return a sum for the keys of an f-curve, (n, 2), that differs if a key is moved in time or value."""
+    if len(points) == 1:  # most curves of large skeletons
+        frame, value = points[0].tolist()
+        return float((frame + 0.5) * value)
+    keys = points.astype(np.float64)
+    return float((keys[:, 0] + 0.5) @ keys[:, 1])
+
+
+def edited_actions(item: bpy.types.Object) -> list[bpy.types.Action]:
+    """Return the imported actions of an object and its shape keys with keys that are not those of the file."""
+    keys = getattr(item.data, "shape_keys", None)
+    actions = [holder.action for owner in (item, keys) if owner is not None for holder in compat.action_holders(owner)]
+    return [action for action in dict.fromkeys(actions) if action.meshferry.fingerprint and _is_action_edited(action)]
+
+
+def _is_action_edited(action: bpy.types.Action) -> bool:
+    total = 0.0
+    for curve in compat.action_curves(action, None):
+        points = np.empty(2 * len(curve.keyframe_points), np.float32)
+        curve.keyframe_points.foreach_get("co", points)
+        total += key_checksum(points.reshape(-1, 2))
+    return not math.isclose(total, float(action.meshferry.fingerprint), rel_tol=1e-9, abs_tol=1e-6)
+
+
+def _is_bone_edited(bone: bpy.types.Bone) -> bool:
+    now = np.array(bone.matrix_local).reshape(-1)
+    return bool(np.abs(now - np.array(bone.meshferry.rest_matrix)).max() > _MOVED * max(1.0, np.abs(now).max()))
+
+
+def _checksums(mesh: bpy.types.Mesh, known: Container[str] = ()) -> Iterator[tuple[str, float]]:
+    """Yield the checksum of each attribute and shape key by its label, without those whose label is ``known``.
+
+    Attributes that are zero everywhere count as absent, since Blender adds and removes them at will.
+    """
+    for attribute in mesh.attributes:
+        name, kind = attribute.name, attribute.data_type
+        if kind not in _ATTRIBUTES or (name.startswith(".") and name not in _LABELS) or name == "custom_normal":
+            continue  # custom normals follow from other edits
+        label = _attribute_label(name, kind == "FLOAT2" and attribute.domain == "CORNER")
+        if label in known:
+            continue
+        field, width, dtype = _ATTRIBUTES[kind]
+        values: Any = np.empty(len(attribute.data) * width, dtype)
+        attribute.data.foreach_get(field, values)
+        if values.any() or name == "position":
+            yield label, zlib.crc32(values)
+    keys = list(mesh.shape_keys.key_blocks) if mesh.shape_keys is not None else []
+    shapes = (np.empty(len(key.points) * 3, np.float32) for key in keys)
+    for key, points in zip(keys, shapes, strict=True):
+        key.points.foreach_get("co", points)
+        if key == keys[0]:
+            basis = points
+        else:
+            yield f"shape key '{key.name}'", float(np.abs(points - basis).sum(dtype=np.float64))
+
+
+def _attribute_label(name: str, is_uv: bool) -> str:
+    return _LABELS.get(name, f"UV map '{name}'" if is_uv else f"attribute '{name}'")
+
+
+def _color_checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, int]]:
+    for attribute in mesh.color_attributes:
+        if attribute.data_type == "BYTE_COLOR":
+            values = np.empty(len(attribute.data) * 4, np.float32)
+            attribute.data.foreach_get("color_srgb", values)
+            if values.any():
+                yield f"attribute '{attribute.name}'", zlib.crc32(np.rint(values * 255).astype(np.uint8))
+
+
+def _weight_checksums(item: bpy.types.Object, old: Container[str]) -> dict[str, float]:
+    """Return the checksum of each vertex group by its label; groups of renamed bones have the old label."""
+    groups = item.vertex_groups
+    if not len(groups):
+        return {}
+    counts, group, weight = vertex_weights.read(item.data)
+    vertex = np.repeat(np.arange(len(counts)), counts)
+    used = (weight > 0) & (group < len(groups))
+    sums = _group_sums(len(groups), vertex[used], group[used], weight[used])
+    rig = armature_of(item)
+    found = {}
+    for name, number in zip(groups.keys(), sums, strict=True):
+        bone = rig.data.bones.get(name) if rig is not None else None
+        joint = bone.meshferry.joint_name if bone is not None and _group_label(name) not in old else ""
+        found[_group_label(joint or name)] = number
+    return found
+
+
+def _group_sums(count: int, vertex: Any, group: IntArray, weight: FloatArray) -> list[float]:
+    """Return a sum for each vertex group that differs if a weight is changed or moved to another vertex."""
+    sums: list[float] = np.bincount(group, weight * (vertex + 1.0), count).tolist()
+    return [float(f"{number:.9g}") for number in sums]
+
+
+def _group_label(name: str) -> str:
+    return f"vertex group '{name}'"

@@ -1,0 +1,103 @@
+"""Quantised values of a file <-> attributes of the mesh, so that unchanged values are written exactly.
+
+Directions with a few bits for each axis are not of unit length, but Blender's normals are, so the stored integers
+cannot be computed from them; nor can those of UVs with more steps than floats. The writer of the format checks whether
+an attribute still matches the mesh.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import bpy
+import numpy as np
+
+from ...io_formats.core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
+
+ATTRIBUTES = {"normal": "file_normal", "tangent": "file_tangent", "uv": "file_uv"}
+"""Attribute for the quantised values of each layer: all values in one integer, the first in its lowest bits."""
+
+_TYPES = {"normal": "u1", "tangent": "u1", "uv": "<u2"}
+
+COLOR_ATTRIBUTE = "file_color"
+"""Attribute with the sRGB-encoded red, green and blue of a file whose colours are not multiples of 1/255.
+
+Blender's colours are linear; decoding is not exactly reversible in single precision.
+"""
+
+_BYTES = 4
+
+
+def write(built: bpy.types.Mesh, mesh: Mesh) -> None:
+    """Store the quantised values of a mesh's normals, tangents and first UVs as attributes, if it has any."""
+    layers = {"normal": mesh.normal, "tangent": mesh.tangent, "uv": mesh.uvs[0] if mesh.uvs else None}
+    for kind, layer in layers.items():
+        if layer is None or layer.stored is None or len(layer.stored) != len(layer.values) or not len(layer.stored):
+            continue
+        packed = np.zeros((len(layer.stored), _BYTES), np.uint8)
+        stored = np.ascontiguousarray(layer.stored, _TYPES[kind]).view(np.uint8)
+        packed[:, : stored.shape[1]] = stored
+        numbers = packed.view("<i4").reshape(-1)
+        on_corners = layer.index is not None or layer.per_corner
+        attribute = built.attributes.new(ATTRIBUTES[kind], "INT", "CORNER" if on_corners else "POINT")
+        attribute.data.foreach_set("value", numbers if layer.index is None else numbers[layer.index])
+
+
+def write_colors(built: bpy.types.Mesh, mesh: Mesh) -> None:
+    """Store the sRGB-encoded values of the first colour layer as an attribute, if it has any."""
+    layer = mesh.colors[0] if mesh.colors else None
+    if layer is None or layer.stored is None or layer.stored.dtype != np.float32:
+        return
+    if len(layer.stored) != len(layer.values) or not len(layer.stored):
+        return
+    values = layer.stored if layer.index is None else layer.stored[layer.index]
+    on_corners = layer.index is not None or layer.per_corner
+    attribute = built.attributes.new(COLOR_ATTRIBUTE, "FLOAT_VECTOR", "CORNER" if on_corners else "POINT")
+    attribute.data.foreach_set("vector", np.ascontiguousarray(values).reshape(-1))
+
+
+def colors_of(data: bpy.types.Mesh, color: bpy.types.Attribute) -> FloatArray | None:
+    """Return the sRGB-encoded values that a mesh stores for a float colour attribute, (N, 3) in its domain, or None."""
+    attribute = data.attributes.get(COLOR_ATTRIBUTE)
+    if attribute is None or attribute.data_type != "FLOAT_VECTOR" or attribute.domain != color.domain:
+        return None
+    values = np.empty(3 * len(attribute.data), np.float32)
+    attribute.data.foreach_get("vector", values)
+    return values.reshape(-1, 3)
+
+
+def with_stored(
+    layer: Layer | None, kind: str, data: bpy.types.Mesh, corner_point: IntArray, loops: IntArray | None
+) -> Layer | None:
+    """Return a layer with its stored quantised values, if the mesh has them.
+
+    Parameters
+    ----------
+    kind:
+        One of ``ATTRIBUTES``.
+    corner_point, loops:
+        (C,) the point and the loop of each corner of the triangles; None for loops if they equal the corners.
+    """
+    attribute = data.attributes.get(ATTRIBUTES[kind])
+    if layer is None or attribute is None or attribute.data_type != "INT" or not len(layer.values):
+        return layer
+    if attribute.domain not in {"POINT", "CORNER"}:
+        return layer
+    numbers = np.empty(len(attribute.data), np.int32)
+    attribute.data.foreach_get("value", numbers)
+    rows = numbers.astype("<i4", copy=False).view(_TYPES[kind]).reshape(len(numbers), -1)
+    stored = rows[:, : layer.values.shape[1]].astype(rows.dtype.newbyteorder("="), copy=False)
+    on_points = attribute.domain == "POINT"
+    if layer.index is None and not layer.per_corner:
+        return replace(layer, stored=np.ascontiguousarray(stored)) if on_points else layer
+    at_corners = stored[corner_point] if on_points else stored if loops is None else stored[loops]
+    return replace(layer, stored=_in_order(layer, at_corners))
+
+
+def _in_order(layer: Layer, at_corners: AnyArray) -> AnyArray:
+    """Arrange the quantised values of the corners, (C, k), in the order of a layer's values."""
+    if layer.index is None:
+        return np.ascontiguousarray(at_corners)
+    stored = np.zeros((len(layer.values), at_corners.shape[1]), at_corners.dtype)
+    stored[layer.index] = at_corners
+    return stored

@@ -1,0 +1,151 @@
+"""Surfaces of a file <-> the list on the object; each belongs to a material slot."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import bpy
+
+from ...io_formats.core.scene import Surface
+from .. import names
+from ..properties import store_fields, stored_fields
+
+_UV_NAMES = ("UV0", "UV1")
+
+
+def uv_place(name: str, position: int) -> int:
+    """Return the file's index of a UV layer: according to its name, or else its position in the list."""
+    return _UV_NAMES.index(name) if name in _UV_NAMES else position
+
+
+def write(
+    thing: bpy.types.Object, surfaces: Sequence[Surface], uv_names: Sequence[str], key_names: Mapping[str, str]
+) -> None:
+    """Fill an object's list of surfaces from those of its mesh, one for each material slot.
+
+    Parameters
+    ----------
+    uv_names:
+        Names of the mesh's UV layers, for storing which of them each surface uses.
+    key_names:
+        The name that each shape key has in Blender.
+    """
+    listed = thing.meshferry.surfaces
+    for place, surface in enumerate(surfaces):
+        entry = listed.add()
+        entry.name = names.readable(surface.name)
+        material = thing.material_slots[place].material if place < len(thing.material_slots) else None
+        entry.material = material
+        entry.given_name = material.name if material else ""
+        # The levels of detail of a file share its surfaces, so the file's index can differ from the slot.
+        store_fields(entry, replace(surface, order=place) if surface.order is None else surface)
+        for position, held in enumerate(surface.uvs or ()):
+            number = uv_place(uv_names[position], position)
+            if number < len(_UV_NAMES):
+                setattr(entry, f"has_uv{number}", held)
+        for key, source_name in (surface.shape_keys or {}).items():
+            shape = entry.shapes.add()
+            shape.name = key_names.get(key, key)
+            shape.source_name = names.readable(source_name)
+
+
+@dataclass(frozen=True)
+class WrittenSurface:
+    """A surface of an object, as an export writes it."""
+
+    name: str
+    """Name in the file; if empty, that of the object."""
+    entry: bpy.types.PropertyGroup | None
+    """Its settings in the object's list, or None for the defaults."""
+    has_own_name: bool
+    """Whether the name comes from the settings, not from the material or the object."""
+
+
+def written(thing: bpy.types.Object) -> list[WrittenSurface]:
+    """Return a surface for each material slot of an object, or one for a mesh without slots.
+
+    Panel, checks and exports all take the names from here.
+    """
+    slots = thing.material_slots
+    if slots:
+        return [_written(entry, slot.material) for entry, slot in zip(matched(thing), slots, strict=True)]
+    if (only := slotless(thing)) is not None:
+        return [WrittenSurface(only.name, only, has_own_name=True)]
+    has_faces = len(getattr(thing.data, "polygons", ())) > 0
+    return [WrittenSurface(names.file_name(thing), None, has_own_name=False)] if has_faces else []
+
+
+def unused(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
+    """Return the settings in an object's list that belong to no material slot and so are not exported."""
+    only = slotless(thing)
+    used = {entry.as_pointer() for entry in (only, *matched(thing)) if entry is not None}
+    return [entry for entry in thing.meshferry.surfaces if entry.as_pointer() not in used]
+
+
+def slotless(thing: bpy.types.Object) -> bpy.types.PropertyGroup | None:
+    """Return the settings of an object without slots: its only settings, if they never had a material."""
+    stored = thing.meshferry.surfaces
+    if len(thing.material_slots) or len(stored) != 1 or stored[0].material is not None or stored[0].given_name:
+        return None
+    return stored[0]
+
+
+def matched(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup | None]:
+    """Return for each material slot its settings in the object's list, or None.
+
+    Settings belong to a material, so slots can be moved. Slots with the same material get theirs in order. A slot whose
+    material was replaced keeps the settings at its index, unless another slot has them.
+    """
+    stored = thing.meshferry.surfaces
+    slots = [slot.material for slot in thing.material_slots]
+    waiting: dict[bpy.types.Material | None, deque[int]] = {}
+    for at in sorted(range(len(stored)), key=lambda at: _rank(stored[at].order)):
+        waiting.setdefault(stored[at].material, deque()).append(at)
+    places = [found.popleft() if (found := waiting.get(material)) else None for material in slots]
+    left = {at for found in waiting.values() for at in found}
+    places = [slot if place is None and slot in left else place for slot, place in enumerate(places)]
+    return [None if place is None else stored[place] for place in places]
+
+
+def _rank(order: int) -> float:
+    return order if order >= 0 else float("inf")
+
+
+def _written(entry: bpy.types.PropertyGroup | None, material: bpy.types.Material | None) -> WrittenSurface:
+    """Return the surface to export for a slot. It has the name in the settings while their material is unchanged."""
+    if entry is not None:
+        is_same = material is not None and entry.material == material and entry.given_name == material.name
+        if material is None or (is_same and (entry.name or entry.order >= 0)):
+            return WrittenSurface(entry.name, entry, has_own_name=True)
+    return WrittenSurface(names.file_name(material) if material else "", entry, has_own_name=False)
+
+
+def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[str]) -> list[Surface]:
+    """Return the surfaces that :func:`written` lists, with their settings.
+
+    Parameters
+    ----------
+    uv_names:
+        Names of the mesh's UV layers, in the order of ``Mesh.uvs``.
+    key_names:
+        Names of the mesh's shape keys. An imported surface lists the keys of its file; the caller adds others that move
+        its points.
+    """
+    return [_surface(surface, uv_names, key_names) for surface in written(thing)]
+
+
+def _surface(surface: WrittenSurface, uv_names: Sequence[str], key_names: Sequence[str]) -> Surface:
+    entry = surface.entry
+    if entry is None:
+        return Surface(surface.name)
+    held = (entry.has_uv0, entry.has_uv1)
+    places = [uv_place(name, position) for position, name in enumerate(uv_names)]
+    shapes = {shape.name: shape.source_name for shape in entry.shapes if shape.name in key_names}
+    return Surface(
+        surface.name,
+        uvs=tuple(held[place] if place < len(held) else True for place in places),
+        shape_keys=shapes if entry.order >= 0 or shapes else None,
+        **stored_fields(entry, Surface),
+    )

@@ -1,0 +1,1 @@
+"""Bones, weights and binding of meshes to armatures."""

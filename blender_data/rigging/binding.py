@@ -1,0 +1,132 @@
+"""Bind meshes to an armature: weights for all meshes first, then parents and modifiers, so that a failure changes none.
+
+Coarser levels of detail take their weights from the same surface as the finest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Matrix
+
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.geometry.connectivity import labels, places
+from ..exporting.object_selection import armature_modifiers
+from . import heat_weights, joint_weights
+from .joint_weights import JointWeights, Weights
+from .weighted_surfaces import WeightedSurface, surface_of, world_points
+
+Bindings = dict[bpy.types.Object, JointWeights]
+
+RIGID_SIZE = 0.05
+"""Diagonal in metres of loose parts that do not bend, such as buttons."""
+
+
+def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Object) -> None:
+    """Raise an error for an object that cannot be bound to an armature."""
+    chosen = list(items)
+    for item in chosen:
+        problem = ""
+        if not item.is_editable or not item.data.is_editable:
+            problem = "it is linked from another file"
+        elif item.data.users - item.data.use_fake_user > 1:
+            problem = "its mesh is shared with other objects; make it a single user first"
+        elif not len(item.data.polygons):
+            problem = "it has no faces"
+        elif not np.isfinite(world_points(item)).all():
+            problem = "it has vertices that are NaN or infinite; delete or correct them"
+        elif item in _ancestors(armature):
+            problem = f"'{armature.name}' is its child"
+        if problem:
+            raise MeshferryError(f"{item.name}: {problem}")
+
+
+def automatic(
+    context: bpy.types.Context,
+    models: Sequence[Sequence[bpy.types.Object]],
+    armature: bpy.types.Object,
+    bones: Sequence[str],
+    most: int,
+) -> Bindings:
+    """Return automatic weights for the named bones of an armature object, at most ``most`` for each vertex.
+
+    ``models`` holds for each model its finest mesh object, followed by coarser ones.
+    """
+    surface = heat_weights.heat_weights(context, surface_of(model[0] for model in models), armature, bones)
+    return nearest((item for model in models for item in model), surface, most)
+
+
+def nearest(items: Iterable[bpy.types.Object], surface: WeightedSurface, most: int) -> Bindings:
+    """Return for mesh objects the weights of the nearest points of a surface; small loose parts do not bend."""
+    found: Bindings = {}
+    for item in items:
+        points = world_points(item)
+        values = _unbent(item, points, surface.weights_at(points))
+        found[item] = JointWeights(list(surface.joints), joint_weights.limited(values, most))
+    return found
+
+
+def apply(
+    bindings: Mapping[bpy.types.Object, JointWeights], armature: bpy.types.Object, joints: Collection[str]
+) -> int:
+    """Write the weights and bind the objects; return how many were bound to another armature before."""
+    changed = 0
+    for item, weights in bindings.items():
+        joint_weights.write(item, weights, joints)
+        changed += attach(item, armature)
+    return changed
+
+
+def attach(item: bpy.types.Object, armature: bpy.types.Object) -> bool:
+    """Let an armature deform an object and carry it; return whether another armature deformed it before.
+
+    The object keeps its transform in the world. An existing armature modifier is used.
+    """
+    if item.parent != armature or item.parent_type not in {"OBJECT", "ARMATURE"}:
+        above = Matrix()
+        if item.parent is not None:
+            above = item.matrix_world @ item.matrix_basis.inverted_safe()
+        item.parent, item.parent_type = armature, "OBJECT"
+        item.matrix_parent_inverse = armature.matrix_world.inverted_safe() @ above
+    if item.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
+        return False
+    modifiers = armature_modifiers(item) or [one for one in item.modifiers if one.type == "ARMATURE"]
+    modifier = next((one for one in modifiers if one.object == armature), modifiers[0] if modifiers else None)
+    if modifier is None:
+        modifier = item.modifiers.new(armature.name, "ARMATURE")
+    was_other = modifier.object not in {armature, None}
+    modifier.object = armature
+    modifier.show_viewport = modifier.use_vertex_groups = True  # otherwise the weights have no effect
+    return was_other
+
+
+def _ancestors(item: bpy.types.Object) -> list[bpy.types.Object]:
+    found = []
+    above = item.parent
+    while above is not None:
+        found.append(above)
+        above = above.parent
+    return found
+
+
+def _unbent(item: bpy.types.Object, points: npt.NDArray[np.float64], values: Weights) -> Weights:
+    """Give all points of a small loose part the mean of their weights."""
+    edges = np.empty(2 * len(item.data.edges), np.int32)
+    item.data.edges.foreach_get("vertices", edges)
+    place = places(points)
+    pairs = place[edges].reshape(-1, 2)
+    _names, part = np.unique(labels(len(points), pairs[:, 0], pairs[:, 1])[place], return_inverse=True)
+    part = part.reshape(-1)
+    count = np.bincount(part)
+    low, high = np.full((len(count), 3), np.inf), np.full((len(count), 3), -np.inf)
+    np.minimum.at(low, part, points)
+    np.maximum.at(high, part, points)
+    small = np.linalg.norm(high - low, axis=1) < RIGID_SIZE
+    total = np.zeros((len(count), values.shape[1]))
+    np.add.at(total, part, values)
+    mean = (total / count[:, None]).astype(np.float32)
+    found: Weights = np.where(small[part][:, None], mean[part], values)
+    return found

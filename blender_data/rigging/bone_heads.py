@@ -1,0 +1,88 @@
+"""Move the heads of an armature's bones in its rest pose; bones that depend on them go along."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Matrix, Vector
+
+from ..importing.rigs.armatures import edit_mode
+
+_TOUCHING = 1e-5
+"""Largest distance in metres between a bone's head and the end of its parent for which they are connected."""
+_LEAST_LENGTH = 1e-4
+"""Minimum length of bones in metres. Up to 4.5 Blender deletes bones without length on leaving edit mode."""
+
+
+def move_heads(
+    context: bpy.types.Context, armature: bpy.types.Object, heads: Mapping[str, npt.NDArray[np.float64]]
+) -> None:
+    """Move bones of an armature object to new heads, (3,) in its space; other bones move with their parents.
+
+    Bones keep their direction, length and roll, but a bone connected to a child ends at the child's head. Objects
+    whose parent is a bone stay where they are, and so do meshes that the armature deforms.
+    """
+    stand_in = bpy.data.objects.new(armature.name, armature.data)
+    try:
+        with _unmoved_children(context, armature), edit_mode(context, stand_in):
+            _move(armature.data, heads)
+    finally:
+        bpy.data.objects.remove(stand_in)
+
+
+def _move(data: bpy.types.Armature, heads: Mapping[str, npt.NDArray[np.float64]]) -> None:
+    bones = sorted(data.edit_bones, key=lambda bone: len(bone.parent_recursive))
+    connected = [bone for bone in bones if bone.parent is not None and bone.use_connect]
+    before = {bone.name: (bone.head.copy(), bone.tail.copy(), bone.roll) for bone in bones}
+    mirrors, data.use_mirror_x = data.use_mirror_x, False
+    for bone in bones:
+        bone.use_connect = False
+    moved: dict[str, Vector] = {}
+    for bone in bones:
+        head, tail, roll = before[bone.name]
+        wanted = heads.get(bone.name)
+        above = moved[bone.parent.name] if bone.parent is not None else Vector((0.0, 0.0, 0.0))
+        moved[bone.name] = by = above if wanted is None else Vector(wanted.tolist()) - head
+        bone.head, bone.tail, bone.roll = head + by, tail + by, roll
+    for bone in reversed(connected):  # the first child of a parent decides
+        if (bone.head - bone.parent.head).length > _LEAST_LENGTH:
+            bone.parent.tail = bone.head
+    for bone in connected:
+        bone.use_connect = (bone.head - bone.parent.tail).length < _TOUCHING
+    data.use_mirror_x = mirrors
+
+
+@contextlib.contextmanager
+def _unmoved_children(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator[None]:
+    """Keep the place of objects whose parent is a bone of an object with the armature.
+
+    Their parent inverse changes, since Blender does not evaluate the world matrices of objects in excluded collections
+    and other scenes, and since their own transform may be animated.
+    """
+    children = [
+        item
+        for item in bpy.data.objects
+        if item.parent is not None
+        and item.parent.data == armature.data
+        and item.parent_type == "BONE"
+        and item.parent_bone in armature.data.bones
+    ]
+    before = [_bone_matrix(context, item) @ item.matrix_parent_inverse for item in children]
+    yield
+    context.view_layer.update()
+    for item, matrix in zip(children, before, strict=True):
+        item.matrix_parent_inverse = _bone_matrix(context, item).inverted_safe() @ matrix
+
+
+def _bone_matrix(context: bpy.types.Context, item: bpy.types.Object) -> Matrix:
+    """Return the matrix, in the space of its armature, that a bone gives to its child."""
+    bone = item.parent.data.bones[item.parent_bone]
+    pose = item.parent.pose.bones.get(bone.name)
+    is_evaluated = pose is not None and context.view_layer.objects.get(item.parent.name) == item.parent
+    if bone.use_relative_parent:
+        return pose.matrix_channel.copy() if is_evaluated else Matrix()
+    return (pose.matrix if is_evaluated else bone.matrix_local) @ Matrix.Translation((0.0, bone.length, 0.0))

@@ -1,0 +1,230 @@
+"""Automatic weights: Blender's heat weights on a copy of the surface that they can solve.
+
+Blender's heat weights leave out parts from which the mesh itself hides every bone, such as the outer side of doubled
+cloth and buttons, and one such part can make the solution of all others fail. The operator succeeds all the same.
+Hidden parts are therefore removed from the copy; they take the weights of the nearest surface afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from operator import itemgetter
+
+import bmesh
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils.bvhtree import BVHTree
+
+from ...io_formats.geometry.connectivity import labels
+from .joint_weights import Weights, read
+from .weighted_surfaces import Points, Triangles, WeightedSurface
+
+_SEAM = 5e-4
+"""Largest distance in metres of points that are welded: seams between pieces of cloth."""
+_COVER = 0.03
+"""Depth in metres below which a surface hides another one: layers of cloth, not an arm before the body."""
+_MOSTLY = 0.75
+"""Share of hidden triangles from which a loose part is left out."""
+_CLEAR = 3e-4
+"""Distance in metres of the start of a ray from its own surface."""
+_MOST_PARTS = 50
+"""Largest number of loose parts that are solved alone."""
+_BLOCK = 1 << 14
+
+
+def heat_weights(
+    context: bpy.types.Context, surface: WeightedSurface, armature: bpy.types.Object, names: Sequence[str]
+) -> WeightedSurface:
+    """Return the surface with heat weights for the named bones of an armature object.
+
+    Parts that are hidden or cannot be solved are left out. If none remains, all points have the nearest bones.
+    """
+    bones = [armature.data.bones[name] for name in names]
+    place = np.array(armature.matrix_world, np.float64)
+    lines = np.array([(*bone.head_local, *bone.tail_local) for bone in bones], np.float64).reshape(-1, 2, 3)
+    lines = lines @ place[:3, :3].T + place[:3, 3]
+    joints = tuple(names)
+    whole = _welded(surface)
+    visible = _visible(whole, lines)
+    with _temporary_armature(context, armature, joints) as deforming:
+        weights = _solved(context, visible, deforming, joints)
+        for part in _unsolved_parts(visible, weights):
+            alone = WeightedSurface(visible.points, visible.triangles[part])
+            corners = np.unique(alone.triangles)
+            weights[corners] = _solved(context, alone, deforming, joints)[corners]
+    missing = ~(weights > 0).any(axis=1)
+    found = WeightedSurface(visible.points, visible.triangles, joints, weights).without(missing)
+    if len(found.triangles):
+        return found
+    return WeightedSurface(surface.points, surface.triangles, joints, nearest_bones(surface.points, lines))
+
+
+def nearest_bones(points: Points, lines: npt.NDArray[np.float64]) -> Weights:
+    """Return weights that fall off with the fourth power of the distance from each bone, (P, B)."""
+    found = [1.0 / np.maximum(distance, 1e-3) ** 4 for distance, _target in _distances(points, lines)]
+    weights = np.concatenate([np.empty((0, len(lines))), *found])
+    shares: Weights = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+    return shares
+
+
+def _distances(points: Points, lines: npt.NDArray[np.float64]) -> Iterator[tuple[Points, Points]]:
+    """Yield for each block of points the distances to all bones, (n, B), and the nearest points of them, (n, B, 3)."""
+    start, along = lines[:, 0], lines[:, 1] - lines[:, 0]
+    length = np.maximum((along * along).sum(axis=1), 1e-12)
+    for first in range(0, len(points), _BLOCK):
+        to = points[first : first + _BLOCK, None] - start
+        share = np.clip((to * along).sum(axis=2) / length, 0.0, 1.0)
+        target = start + share[..., None] * along
+        yield np.linalg.norm(points[first : first + _BLOCK, None] - target, axis=2), target
+
+
+def _welded(surface: WeightedSurface) -> WeightedSurface:
+    """Return the surface with seams welded and triangles without area removed, which no solution exists for."""
+    mesh = _new_mesh(surface)
+    made = bmesh.new()
+    try:
+        made.from_mesh(mesh)
+        bmesh.ops.remove_doubles(made, verts=made.verts[:], dist=_SEAM)
+        bmesh.ops.dissolve_degenerate(made, edges=made.edges[:], dist=_SEAM)
+        bmesh.ops.triangulate(made, faces=made.faces[:])
+        made.to_mesh(mesh)
+        points = np.empty(3 * len(mesh.vertices), np.float32)
+        mesh.vertices.foreach_get("co", points)
+        corners = np.empty(len(mesh.loops), np.int32)
+        mesh.loops.foreach_get("vertex_index", corners)
+    finally:
+        made.free()
+        bpy.data.meshes.remove(mesh)
+    return WeightedSurface(points.reshape(-1, 3).astype(np.float64), corners.reshape(-1, 3))
+
+
+def _visible(surface: WeightedSurface, lines: npt.NDArray[np.float64]) -> WeightedSurface:
+    """Return the surface without hidden triangles, all others facing away from the nearest bone.
+
+    A triangle is hidden if another layer closely below it is nearer to the bones. Parts that are mostly hidden are left
+    out completely, since the rest would get other weights than the layer below. Blender prefers bones behind the
+    normals, which the inner side of doubled cloth has the wrong way round.
+    """
+    inwards, depth = _ways_in(surface.points, lines)
+    a, b, c = (surface.points[surface.triangles[:, corner]] for corner in range(3))
+    normal = np.cross(b - a, c - a)
+    faces_in = (normal * inwards[surface.triangles].sum(axis=1)).sum(axis=1) > 0
+    below = np.zeros_like(surface.points)
+    np.add.at(below, surface.triangles, np.where(faces_in, 1.0, -1.0)[:, None, None] * normal[:, None])
+    below /= np.maximum(np.linalg.norm(below, axis=1, keepdims=True), 1e-12)
+    tree = BVHTree.FromPolygons(surface.points.tolist(), surface.triangles.tolist())
+    reach = np.clip(depth - _CLEAR, 0.0, _COVER)
+    hidden = _hits(tree, surface.points, inwards, reach) | _hits(tree, surface.points, below, reach)
+    is_hidden: npt.NDArray[np.bool_] = hidden[surface.triangles].all(axis=1)
+    part = _parts(surface)
+    share = np.bincount(part, is_hidden) / np.maximum(np.bincount(part), 1)
+    is_hidden |= share[part] > _MOSTLY
+    triangles = np.where(faces_in[:, None], surface.triangles[:, ::-1], surface.triangles)
+    return WeightedSurface(surface.points, triangles[~is_hidden])
+
+
+def _ways_in(points: Points, lines: npt.NDArray[np.float64]) -> tuple[Points, Points]:
+    """Return the directions from points to the nearest bones, (P, 3), and their distances, (P,)."""
+    ways, depths = [np.empty((0, 3))], [np.empty(0)]
+    for number, (distance, target) in enumerate(_distances(points, lines)):
+        here = np.arange(len(distance))
+        nearest = distance.argmin(axis=1)
+        depths.append(distance[here, nearest])
+        way = target[here, nearest] - points[number * _BLOCK : number * _BLOCK + len(here)]
+        ways.append(way / np.maximum(depths[-1], 1e-9)[:, None])
+    return np.concatenate(ways), np.concatenate(depths)
+
+
+def _hits(tree: BVHTree, points: Points, ways: Points, reach: Points) -> npt.NDArray[np.bool_]:
+    """Return for which points a ray of limited length hits the surface, (P,)."""
+    found = map(tree.ray_cast, (points + _CLEAR * ways).tolist(), ways.tolist(), reach.tolist())
+    distance = np.array(list(map(itemgetter(3), found)), np.float64)  # None becomes NaN
+    hit: npt.NDArray[np.bool_] = np.isfinite(distance)
+    return hit
+
+
+def _parts(surface: WeightedSurface) -> npt.NDArray[np.intp]:
+    """Return for each triangle the number of its loose part."""
+    triangles = surface.triangles
+    part = labels(len(surface.points), np.repeat(triangles[:, 0], 2), triangles[:, 1:].reshape(-1))
+    return part[triangles[:, 0]]
+
+
+def _unsolved_parts(surface: WeightedSurface, weights: Weights) -> list[npt.NDArray[np.bool_]]:
+    """Return the loose parts with points without weights as flags of triangles, the largest first."""
+    missing: npt.NDArray[np.bool_] = ~(weights > 0).any(axis=1)
+    part = _parts(surface)
+    number, count = np.unique(part[missing[surface.triangles].all(axis=1)], return_counts=True)
+    ordered = number[np.argsort(-count, kind="stable")][:_MOST_PARTS]
+    return [part == one for one in ordered.tolist()]
+
+
+def _solved(
+    context: bpy.types.Context, surface: WeightedSurface, armature: bpy.types.Object, joints: Sequence[str]
+) -> Weights:
+    """Return Blender's heat weights of a surface, (P, J); rows of zeros for points without a solution."""
+    weights = np.zeros((len(surface.points), len(joints)), np.float32)
+    points, corners = np.unique(surface.triangles, return_inverse=True)
+    if not len(points):
+        return weights
+    part = WeightedSurface(surface.points[points], corners.reshape(-1, 3).astype(np.int32))
+    with _temporary_object(context, part) as item:
+        things = [item, armature]
+        with (
+            context.temp_override(
+                active_object=armature, object=armature, selected_objects=things, selected_editable_objects=things
+            ),
+            suppress(RuntimeError),  # there is no solution for some bone, which the weights show
+        ):
+            bpy.ops.object.parent_set(type="ARMATURE_AUTO")
+        found = read(item, set(joints)).for_joints(joints)
+    found[~np.isfinite(found)] = 0.0
+    weights[points] = found
+    return weights
+
+
+@contextmanager
+def _temporary_armature(
+    context: bpy.types.Context, armature: bpy.types.Object, names: Collection[str]
+) -> Iterator[bpy.types.Object]:
+    """Yield a copy of an armature object without parent, of which only the named bones deform."""
+    item = bpy.data.objects.new(armature.name, armature.data.copy())
+    context.scene.collection.objects.link(item)
+    try:
+        item.matrix_world = armature.matrix_world
+        for bone in item.data.bones:
+            bone.use_deform = bone.name in names
+        yield item
+    finally:
+        data = item.data
+        bpy.data.objects.remove(item)
+        bpy.data.armatures.remove(data)
+
+
+@contextmanager
+def _temporary_object(context: bpy.types.Context, surface: WeightedSurface) -> Iterator[bpy.types.Object]:
+    mesh = _new_mesh(surface)
+    item = bpy.data.objects.new(mesh.name, mesh)
+    # The scene's own collection cannot be hidden or excluded.
+    context.scene.collection.objects.link(item)
+    try:
+        context.view_layer.update()
+        yield item
+    finally:
+        bpy.data.objects.remove(item)
+        bpy.data.meshes.remove(mesh)
+
+
+def _new_mesh(surface: WeightedSurface) -> bpy.types.Mesh:
+    mesh = bpy.data.meshes.new("Heat Weights")
+    triangles: Triangles = np.ascontiguousarray(surface.triangles, np.int32)
+    mesh.vertices.add(len(surface.points))
+    mesh.attributes["position"].data.foreach_set("vector", surface.points.astype(np.float32).ravel())
+    mesh.loops.add(triangles.size)
+    mesh.loops.foreach_set("vertex_index", triangles.ravel())
+    mesh.polygons.add(len(triangles))
+    mesh.polygons.foreach_set("loop_start", np.arange(0, triangles.size, 3, dtype=np.int32))
+    mesh.update(calc_edges=True)
+    return mesh

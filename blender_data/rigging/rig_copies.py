@@ -1,0 +1,210 @@
+"""Copies of rigged meshes for another armature: vertex groups merged by name, vertices moved with their bones."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
+from typing import Any
+
+import bpy
+import numpy as np
+from mathutils import Matrix
+
+from .. import names
+from ..exporting.object_selection import armature_modifiers, armature_of
+from . import joint_weights
+from .joint_poses import Array
+
+
+def bound_meshes(context: bpy.types.Context, armature: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the mesh objects of the scene that an armature deforms or that are parented to one of its bones."""
+    return [
+        item
+        for item in context.scene.objects
+        if item.type == "MESH" and (armature_of(item) == armature or _bone_of(item, armature))
+    ]
+
+
+def rest_matrix(item: bpy.types.Object, armature: bpy.types.Object) -> Array:
+    """Return the world matrix of a bound object while its armature is in the rest pose, (4, 4)."""
+    world = np.array(item.matrix_world, np.float64)
+    if not (bone := _bone_of(item, armature)):
+        return world
+    posed, rest = (np.array(armature.matrix_world @ one, np.float64) for one in _bone_matrices(armature, bone))
+    at_rest: Array = rest @ np.linalg.pinv(posed) @ world
+    return at_rest
+
+
+def copy_bound(
+    item: bpy.types.Object,
+    armature: bpy.types.Object,
+    target: bpy.types.Object,
+    groups: Mapping[str, str],
+    prefix: str,
+    keep: Callable[[bpy.types.ID], Any],
+) -> bpy.types.Object:
+    """Copy a bound mesh object and bind the copy to another armature, with the groups of merged bones.
+
+    The copy stays where the object is in the rest pose of its armature.
+
+    Parameters
+    ----------
+    groups:
+        Name of the new vertex group for each bone.
+    prefix:
+        Beginning of the copy's name, so that suffixes keep their meaning.
+    keep:
+        Called with each new data block, so that it is removed after a failure.
+    """
+    bone = _bone_of(item, armature)
+    copy: bpy.types.Object = keep(item.copy())
+    copy.data = keep(item.data.copy())
+    copy.name = names.fit(prefix + item.name)
+    copy.data.name = names.fit(prefix + item.data.name)
+    copy.animation_data_clear()
+    copy.constraints.clear()
+    if bone:
+        for group in list(copy.vertex_groups):
+            copy.vertex_groups.remove(group)
+        copy.vertex_groups.new(name=bone).add(range(len(copy.data.vertices)), 1.0, "REPLACE")
+    merge_groups(copy, groups)
+    for modifier in copy.modifiers:
+        if modifier.type != "ARMATURE" and (name := getattr(modifier, "vertex_group", "")) in groups:
+            modifier.vertex_group = groups[name]
+    found = armature_modifiers(copy)
+    for modifier in found:
+        if modifier.object == armature:
+            modifier.object = target
+    if not found:
+        copy.modifiers.new("Armature", "ARMATURE").object = target
+        copy.modifiers.move(len(copy.modifiers) - 1, 0)
+    copy.delta_location, copy.delta_rotation_euler, copy.delta_scale = (0, 0, 0), (0, 0, 0), (1, 1, 1)
+    copy.delta_rotation_quaternion = (1, 0, 0, 0)
+    copy.parent, copy.parent_type, copy.parent_bone = target, "OBJECT", ""
+    world = rest_matrix(item, armature)
+    local = np.linalg.inv(np.array(target.matrix_world, np.float64)) @ world
+    # With the parent inverse, the copy keeps its own location, rotation and scale, and shear of parents.
+    basis = np.array(copy.matrix_basis, np.float64)
+    copy.matrix_parent_inverse = Matrix((local @ np.linalg.pinv(basis)).tolist())
+    return copy
+
+
+def merge_groups(item: bpy.types.Object, groups: Mapping[str, str]) -> None:
+    """Rename the vertex groups of a mesh object; add the weights of groups that get the same name."""
+    merged: dict[str, list[bpy.types.VertexGroup]] = {}
+    for group in item.vertex_groups:
+        name = groups.get(group.name, group.name)
+        if group.name in groups or name in groups.values():
+            merged.setdefault(name, []).append(group)
+    weights = joint_weights.read(item, {group.name for parts in merged.values() if len(parts) > 1 for group in parts})
+    for number, (first, *others) in enumerate(merged.values()):
+        if others:
+            sums = weights.for_joints([group.name for group in (first, *others)]).sum(axis=1)
+            vertices = np.flatnonzero(sums > 0)
+            values = sums[vertices].tolist()
+            deque(map(first.add, vertices[:, None].tolist(), values, repeat("REPLACE")), maxlen=0)
+        first.name = f"\x7f{number}"  # a name that no group has, until all are free
+    removed = [group.name for _first, *others in merged.values() for group in others]
+    final = [(first.name, name) for name, (first, *_others) in merged.items()]
+    for name in removed:
+        item.vertex_groups.remove(item.vertex_groups[name])
+    for before, name in final:
+        item.vertex_groups[before].name = name
+
+
+def deform(item: bpy.types.Object, matrices: Mapping[str, Array], default: Array) -> None:
+    """Move the vertices and shape keys of a mesh object by the weighted transforms of its vertex groups.
+
+    Then its own transform is cleared, so that its vertices are in the space of its parent.
+
+    Parameters
+    ----------
+    matrices:
+        (4, 4) transform in the space of the parent for each vertex group that takes part.
+    default:
+        Transform of vertices without weights in these groups.
+    """
+    data = item.data
+    local = np.array(item.matrix_parent_inverse, np.float64) @ np.array(item.matrix_basis, np.float64)
+    blended = _blended(item, matrices, default) @ local
+    places = [data.vertices] + ([key.data for key in data.shape_keys.key_blocks] if data.shape_keys else [])
+    for points in places:
+        values = np.empty(len(points) * 3, np.float32)
+        points.foreach_get("co", values)
+        moved = np.einsum("vij,vj->vi", blended[:, :3, :3], values.reshape(-1, 3)) + blended[:, :3, 3]
+        points.foreach_set("co", np.ascontiguousarray(moved, np.float32).reshape(-1))
+    _turn_free_normals(data, blended[:, :3, :3])
+    if np.linalg.det(local[:3, :3]) < 0:
+        data.flip_normals()
+    item.matrix_parent_inverse = Matrix()
+    item.matrix_basis = Matrix()
+    data.update()
+
+
+def relate_copies(copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
+    """Let copies refer to copies where their originals refer to each other, as levels of detail do."""
+    for copy in copies.values():
+        kept = copy.meshferry
+        for known in kept.bl_rna.properties:
+            if known.type == "POINTER" and (other := copies.get(getattr(kept, known.identifier))) is not None:
+                setattr(kept, known.identifier, other)
+
+
+def link_beside(context: bpy.types.Context, copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
+    """Link copies to the collections of their originals; copies of hidden objects are hidden."""
+    for item, copy in copies.items():
+        homes = [collection for collection in item.users_collection if collection.is_editable]
+        for collection in homes or [context.scene.collection]:
+            collection.objects.link(copy)
+    context.view_layer.update()
+    hide(context, [copy for item, copy in copies.items() if item.hide_get(view_layer=context.view_layer)])
+
+
+def hide(context: bpy.types.Context, items: Iterable[bpy.types.Object]) -> None:
+    """Hide objects in the view layer, if it has them."""
+    there = set(context.view_layer.objects)
+    for item in items:
+        if item in there:
+            item.hide_set(True)
+
+
+def _blended(item: bpy.types.Object, matrices: Mapping[str, Array], default: Array) -> Array:
+    """Return the weighted transform of each vertex, (V, 4, 4)."""
+    weights = joint_weights.read(item, matrices)
+    of_groups = np.array([matrices[name] for name in weights.joints]).reshape(-1, 16)
+    total = weights.values.sum(axis=1, dtype=np.float64)[:, None]
+    sums = weights.values.astype(np.float64) @ of_groups
+    found = np.where(total > 0, sums / np.where(total > 0, total, 1), default.reshape(16))
+    matrix_of_vertex: Array = found.reshape(-1, 4, 4)
+    return matrix_of_vertex
+
+
+def _turn_free_normals(data: bpy.types.Mesh, linear: Array) -> None:
+    """Rotate custom normals that are stored as vectors with their vertices."""
+    normals = data.attributes.get("custom_normal")
+    if normals is None or normals.data_type != "FLOAT_VECTOR" or normals.domain not in {"POINT", "CORNER"}:
+        return
+    values = np.empty(len(normals.data) * 3, np.float32)
+    normals.data.foreach_get("vector", values)
+    vertex = np.arange(len(data.vertices), dtype=np.int32)
+    if normals.domain == "CORNER":
+        vertex = np.empty(len(data.loops), np.int32)
+        data.loops.foreach_get("vertex_index", vertex)
+    # The cofactors of a matrix turn normals, as its inverse transpose does.
+    x, y, z = np.moveaxis(linear, 2, 0)
+    cofactors = np.stack((np.cross(y, z), np.cross(z, x), np.cross(x, y)), axis=2)
+    turned = np.einsum("vij,vj->vi", cofactors[vertex], values.reshape(-1, 3))
+    turned /= np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-12)
+    normals.data.foreach_set("vector", turned.astype(np.float32).reshape(-1))
+
+
+def _bone_of(item: bpy.types.Object, armature: bpy.types.Object) -> str:
+    """Return the bone of an armature that an object is parented to, or an empty string."""
+    is_bone = item.parent == armature and item.parent_type == "BONE" and item.parent_bone in armature.data.bones
+    return item.parent_bone if is_bone and not armature_modifiers(item) else ""
+
+
+def _bone_matrices(armature: bpy.types.Object, bone: str) -> tuple[Matrix, Matrix]:
+    """Return the posed matrix and the rest matrix of a bone in the space of its armature."""
+    return armature.pose.bones[bone].matrix, armature.data.bones[bone].matrix_local

@@ -1,0 +1,1 @@
+"""The avatar: its skeleton, its space, and rigs bound to it."""

@@ -1,0 +1,256 @@
+"""Transforms that move a model from the joints of another rig to those of the standard avatar.
+
+All positions and matrices are in the avatar's space as Blender shows it: it faces -Y with its left at +X. Matrices are
+for column vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import MeshferryError
+from ...core.messages import listed
+from . import avatar_space, skeleton_table
+
+Array = npt.NDArray[np.float64]
+
+_UP: Array = np.array((0.0, 0.0, 1.0))
+_SPINE = ("mHead", "mNeck", "mChest", "mTorso")
+_MAIN_CHILDREN = frozenset({"mTorso", "mChest", "mNeck", "mHead", "mHandMiddle1Left", "mHandMiddle1Right"})
+"""Joints to which a parent with several children points."""
+_UPRIGHT = ("Torso",)
+"""Groups whose joints have different positions inside the body in each rig: rotating the body by them would tilt it."""
+_LEVEL = ("mCollar", "mFoot", "mToe")
+"""Beginnings of the names of joints that only get a size: collar bones start at the breastbone in other rigs, and soles
+stay level."""
+_LEAST_SINE = 0.2
+"""Below this, a joint and its child are beside rather than above each other; stretching along the body is undefined."""
+
+_MOST_DEGREES = 10.0
+"""Angle between a limb and that of the avatar from which animations look wrong."""
+
+
+def avatar_matrix(heads: Mapping[str, Array], origin: Array) -> Array:
+    """Return the world matrix of the avatar that a rig is to become, (4, 4), without scale.
+
+    Left is the direction of the left joints from the right ones; up is the axis of the world nearest to the spine.
+
+    Parameters
+    ----------
+    heads:
+        World position of each mapped joint.
+    origin:
+        World position of the rig's origin.
+
+    Raises
+    ------
+    MeshferryError
+        Joints are missing that define the directions.
+    """
+    left = skeleton_table.left_of(heads)
+    top = next((name for name in _SPINE if name in heads), None)
+    if left is None or top is None or skeleton_table.ROOT not in heads:
+        raise MeshferryError(
+            "The bone table must name the bones of mPelvis, of the spine or head, and of joints on both sides"
+        )
+    spine = heads[top] - heads[skeleton_table.ROOT]
+    axis = int(np.abs(spine).argmax())
+    up = np.identity(3)[axis] * np.sign(spine[axis])
+    left = left - up * (left @ up)
+    if np.linalg.norm(left) < 1e-6 or not np.isfinite(left).all():
+        raise MeshferryError("The left and right bones of the armature are above each other, so its front is unknown")
+    left /= np.linalg.norm(left)
+    matrix = np.identity(4)
+    matrix[:3, :3] = np.column_stack((left, np.cross(up, left), up))
+    matrix[:3, 3] = origin
+    return matrix
+
+
+def standard_heads() -> dict[str, Array]:
+    """Return the position of each joint of the standard avatar, (3,)."""
+    turn = avatar_space.TO_BLENDER[:3, :3]
+    return {name: turn @ matrix[:3, 3] for name, matrix in skeleton_table.rest_matrices().items()}
+
+
+def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the transform, (4, 4), of the vertices of each mapped joint that fits them to the standard avatar.
+
+    Limbs rotate and stretch from joint to joint, the spine only shifts and stretches, and all else has the common size.
+    Joints of the face and collision volumes move with the joint above, since their positions do not follow the surface.
+
+    ``heads`` are the positions of the mapped joints; the root must be among them.
+    """
+    wanted = standard_heads()
+    driving = [name for name in skeleton_table.table() if name in heads and _drives(name)]
+    children: dict[str, list[str]] = {name: [] for name in driving}
+    above = {name: _nearest(name, children) for name in driving}
+    for name in driving:
+        if above[name] in children:
+            children[above[name]].append(name)
+    size = _size(heads, wanted, children)
+    turns: dict[str, Array] = {}
+    found: dict[str, Array] = {}
+    for name in driving:
+        child = _main_child(children[name])
+        turns[name], found[name] = _fit(name, child, heads, wanted, size, turns.get(above[name], np.identity(3)))
+    root = found[skeleton_table.ROOT]
+    return {name: found.get(name, found.get(_nearest(name, found), root)) for name in heads}
+
+
+def aims(heads: Mapping[str, Array]) -> dict[str, str]:
+    """Return the joint that each mapped joint of the body points to; joints without one are left out."""
+    driving = [name for name in skeleton_table.table() if name in heads and _drives(name)]
+    children: dict[str, list[str]] = {name: [] for name in driving}
+    for name in driving:
+        if above := _nearest(name, children):
+            children[above].append(name)
+    found = {name: _main_child(below) for name, below in children.items()}
+    return {name: child for name, child in found.items() if child}
+
+
+def rest_turns(heads: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the rotation of each mapped joint from the avatar's rest pose to that of the rig, (3, 3).
+
+    Limbs and fingers turn until they point where those of the rig do. The spine is upright and soles are level in both,
+    so they do not turn. ``heads`` are the positions of the mapped joints.
+    """
+    wanted, pointed = standard_heads(), aims(heads)
+    turns: dict[str, Array] = {}
+    for name in (name for name in skeleton_table.table() if name in heads):
+        if skeleton_table.table()[name].group in _UPRIGHT or name.startswith((*_LEVEL, "mAnkle")):
+            turns[name] = np.identity(3)
+            continue
+        turn = turns.get(_nearest(name, turns), np.identity(3))
+        if child := pointed.get(name):
+            turn = _swing(turn @ (wanted[child] - wanted[name]), heads[child] - heads[name]) @ turn
+        turns[name] = turn
+    return turns
+
+
+def leg_ratio(heads: Mapping[str, Array]) -> float:
+    """Return the length of the avatar's legs relative to those of a rig; 1 if the rig has none."""
+    wanted = standard_heads()
+    sums = [0.0, 0.0]
+    for side in ("Left", "Right"):
+        for name, child in pairwise((f"mHip{side}", f"mKnee{side}", f"mAnkle{side}")):
+            if name in heads and child in heads:
+                for number, places in enumerate((wanted, heads)):
+                    sums[number] += float(np.linalg.norm(places[child] - places[name]))
+    return sums[0] / sums[1] if sums[1] > 0 else 1.0
+
+
+def swings(before: Array, after: Array) -> Array:
+    """Return the shortest rotations of directions (F, 3) onto others, (F, 3, 3); the identity for opposite ones."""
+    before, after = (
+        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12) for vectors in (before, after)
+    )
+    x, y, z = np.cross(before, after).T
+    cosine = (before * after).sum(axis=1)
+    zero = np.zeros_like(x)
+    skew = np.array(((zero, -z, y), (z, zero, -x), (-y, x, zero))).transpose(2, 0, 1)
+    share = np.where(cosine > -1 + 1e-6, 1 / np.maximum(1 + cosine, 1e-6), 0.0)[:, None, None]
+    found: Array = np.identity(3) + skew + skew @ skew * share
+    return np.where((cosine > -1 + 1e-6)[:, None, None], found, np.identity(3))
+
+
+def rest_angles(heads: Mapping[str, Array]) -> dict[str, float]:
+    """Return the angle in degrees between each mapped arm or leg joint and that of the standard avatar."""
+    wanted = standard_heads()
+    found = {}
+    for side in ("Left", "Right"):
+        for limb in (("mShoulder", "mElbow", "mWrist"), ("mHip", "mKnee", "mAnkle")):
+            names = [f"{part}{side}" for part in limb]
+            for name, child in pairwise(names):
+                if name in heads and child in heads:
+                    along, rest = heads[child] - heads[name], wanted[child] - wanted[name]
+                    cosine = along @ rest / max(float(np.linalg.norm(along) * np.linalg.norm(rest)), 1e-12)
+                    found[name] = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+    return found
+
+
+def pose_text(heads: Mapping[str, Array]) -> str:
+    """Return a warning about limbs whose rest pose differs from the avatar's, or an empty text."""
+    turned = {joint: angle for joint, angle in rest_angles(heads).items() if angle > _MOST_DEGREES}
+    if not turned:
+        return ""
+    return (
+        f"The rest pose differs from the avatar's by up to {max(turned.values()):.0f}° at {listed(list(turned))}, and "
+        "animations will be off by as much: apply a T-pose as the rest pose first, or use Fit to Avatar"
+    )
+
+
+def _drives(name: str) -> bool:
+    """Return whether a joint positions the vertices that are weighted to it."""
+    return skeleton_table.table()[name].is_bone and "mHead" not in skeleton_table.ancestors(name)[1:]
+
+
+def _nearest(name: str, among: Mapping[str, object]) -> str:
+    """Return the nearest ancestor of a joint among some joints, or an empty string."""
+    return next((one for one in skeleton_table.ancestors(name)[1:] if one in among), "")
+
+
+def _main_child(children: list[str]) -> str:
+    """Return the child that a joint points to, or an empty string if none is preferred."""
+    preferred = [name for name in children if name in _MAIN_CHILDREN]
+    return (preferred or (children if len(children) == 1 else [""]))[0]
+
+
+def _size(heads: Mapping[str, Array], wanted: Mapping[str, Array], children: Mapping[str, list[str]]) -> float:
+    """Return the size of the avatar relative to the rig: the ratio of the lengths of all limbs."""
+    pairs = [(name, child) for name, below in children.items() for child in below]
+    limbs = [pair for pair in pairs if skeleton_table.table()[pair[0]].group in {"Arms", "Legs"}] or pairs
+    before = sum(float(np.linalg.norm(heads[child] - heads[name])) for name, child in limbs)
+    after = sum(float(np.linalg.norm(wanted[child] - wanted[name])) for name, child in limbs)
+    if before <= 0 or after <= 0:
+        raise MeshferryError("All mapped bones of the armature are at one position")
+    return after / before
+
+
+def _fit(
+    name: str, child: str, heads: Mapping[str, Array], wanted: Mapping[str, Array], size: float, turn: Array
+) -> tuple[Array, Array]:
+    """Return the rotation, (3, 3), and the transform, (4, 4), of one joint; ``turn`` is the rotation of its parent."""
+    start, end = heads[name], wanted[name]
+    hips = ("mHipLeft", "mHipRight")
+    if name == skeleton_table.ROOT and all(hip in heads for hip in hips):
+        # The root is anywhere between back and belly in other rigs; the hip joints are well-defined.
+        start, end = (np.mean([places[hip] for hip in hips], axis=0) for places in (heads, wanted))
+    is_level = name.startswith(_LEVEL)
+    if is_level and name.startswith("mCollar") and child:
+        start, end = heads[child], wanted[child]
+    is_upright = skeleton_table.table()[name].group in _UPRIGHT
+    if is_level or is_upright:
+        turn = np.identity(3)
+    linear = size * turn
+    if child and not is_level:
+        before, after = heads[child] - start, wanted[child] - end
+        length = float(np.linalg.norm(before))
+        if length > 0 and not is_upright:
+            turn = _swing(turn @ before, after) @ turn
+            linear = size * turn
+        axis = _UP if is_upright else before / max(length, 1e-12)
+        if axis @ before > _LEAST_SINE * length:
+            linear = linear + np.outer(after - linear @ before, axis) / (axis @ before)
+    matrix = np.identity(4)
+    matrix[:3, :3] = linear
+    matrix[:3, 3] = end - linear @ start
+    return turn, matrix
+
+
+def _swing(before: Array, after: Array) -> Array:
+    """Return the shortest rotation of one direction onto another, (3, 3)."""
+    before, after = (vector / max(float(np.linalg.norm(vector)), 1e-12) for vector in (before, after))
+    x, y, z = np.cross(before, after)
+    cosine = float(before @ after)
+    if cosine < -1 + 1e-9:  # opposite: half a turn about any axis across
+        across = np.cross(before, np.identity(3)[int(np.abs(before).argmin())])
+        across /= np.linalg.norm(across)
+        half: Array = 2 * np.outer(across, across) - np.identity(3)
+        return half
+    skew = np.array(((0, -z, y), (z, 0, -x), (-y, x, 0)))
+    rotation: Array = np.identity(3) + skew + skew @ skew / (1 + cosine)
+    return rotation

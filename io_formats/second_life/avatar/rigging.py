@@ -1,0 +1,281 @@
+"""A scene's skeleton -> the binding of a file (formats page, sections 4.3 to 4.5).
+
+Only the heads of bones are used: the bones of the avatar have no rotation at rest, so direction and roll of Blender's
+bones must be ignored. Collision volumes and attachment points get rotation and scale of the avatar table. The facing
+direction of the avatar is derived from its left and right joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import ExportError
+from ...core.messages import Warn, unheard
+from ...core.scene import Joint, Skeleton, Skin
+from ...geometry import hierarchy
+from ...geometry.transforms import matrix_of_transform
+from ..models.faces import FaceArrays
+from ..options import JOINT_POSITIONS, LOCK_SCALE
+from . import avatar_space, skeleton_table
+from .joint_positions import JointPositions, position_of_unknown, report
+from .skeleton_table import MOST_JOINTS
+
+Matrix = npt.NDArray[np.float64]
+
+MOST_INDICES = 255
+"""Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""
+_STRAIGHT = 1e-4
+"""Tolerance for elements of a 3 × 3 matrix up to which an imported joint has the axes of the avatar's."""
+_QUARTER = np.radians(1.0)
+"""Tolerance for snapping a rig to multiples of 90°, in radians."""
+
+
+@dataclass
+class Rig:
+    """The binding of a file to n joints; matrices for column vectors, in avatar space."""
+
+    joint_names: list[str]
+    """In the order of the weights' indices. Known names are spelt as in the table (with ``_`` for spaces)."""
+    rest: Matrix
+    """(n, 4, 4) float64: for bones, translations to their heads."""
+    inverse_bind: Matrix
+    """(n, 4, 4) float64: inverse of ``rest``."""
+    index: npt.NDArray[np.int32]
+    """(J,) index in ``joint_names`` of each joint of the scene's skeleton; -1 for unused joints."""
+    joint_positions: Matrix | None = None
+    """(n, 3) positions of the joints relative to their parents in the table, in metres; None for the avatar's own."""
+    offsets: dict[str, float] = field(default_factory=dict)
+    """Distances of the joints that ``joint_positions`` moves from their standard positions, in metres."""
+    pelvis_offset: float = 0.0
+    lock_scale: bool = False
+    bind_shape: Matrix | None = None
+    """(4, 4) the imported matrix; None to use the placement of the unit cube."""
+    given_alternative: Matrix | None = None
+    """(n, 4, 4) the imported ``alt_inverse_bind``, or None to compute it."""
+
+    @property
+    def alt_inverse_bind(self) -> Matrix | None:
+        """(n, 4, 4): the inverse bind matrices with joint positions as translations; None without joint positions."""
+        if self.given_alternative is not None:
+            return self.given_alternative
+        if self.joint_positions is None:
+            return None
+        matrices = self.inverse_bind.copy()
+        matrices[:, :3, 3] = self.joint_positions
+        return matrices
+
+    @property
+    def unknown(self) -> list[str]:
+        """Joint names that the viewer does not know."""
+        return [name for name in self.joint_names if skeleton_table.canonical(name) is None]
+
+
+def world_matrices(skeleton: Skeleton) -> Matrix:
+    """Return the rest matrix of every joint in the space of the skeleton, (J, 4, 4) float64."""
+    joints = skeleton.joints
+    local = [matrix_of_transform(joint.translation, joint.rotation, joint.scale) for joint in joints]
+    return hierarchy.world_matrices(np.array(local).reshape(-1, 4, 4), [joint.parent for joint in joints])
+
+
+def facing(skeleton: Skeleton) -> Matrix:
+    """Return the rotation about Z, (4, 4), from a skeleton's space to the avatar's, in which it faces +X.
+
+    Its left joints are rotated to +Y. Rotations within 1° of a multiple of 90° are snapped to it, so that values stay
+    exact. A skeleton without a pair of joints is assumed to face -Y, as avatars do in Blender.
+    """
+    worlds = world_matrices(skeleton)
+    heads: dict[str, Matrix] = {}
+    for joint, world in zip(skeleton.joints, worlds, strict=True):
+        known = skeleton_table.canonical(joint.name)
+        if known is not None:
+            heads.setdefault(known, world[:3, 3])
+    left = skeleton_table.left_of(heads)
+    if left is None or np.hypot(left[0], left[1]) < 0.1 * np.linalg.norm(left):
+        return avatar_space.TO_AVATAR.copy()
+    angle = np.pi / 2 - np.arctan2(left[1], left[0])
+    quarters = round(angle / (np.pi / 2))
+    if abs(angle - quarters * np.pi / 2) <= _QUARTER:
+        cosine, sine = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarters % 4]
+    else:
+        cosine, sine = float(np.cos(angle)), float(np.sin(angle))
+    turn = np.identity(4)
+    turn[:2, :2] = ((cosine, -sine), (sine, cosine))
+    return turn
+
+
+def used_joints(faces: Iterable[FaceArrays], joint_count: int, name: str = "") -> tuple[list[int], int]:
+    """Return the joints with weights, in order, and the number of vertices without weights.
+
+    Raises
+    ------
+    ExportError
+        A weight refers to a joint that the skeleton does not have.
+    """
+    used = np.zeros(joint_count, bool)
+    unweighted = 0
+    for face in faces:
+        if face.joint_indices is None or face.joint_weights is None:
+            unweighted += len(face.positions)
+            continue
+        named = face.joint_indices[face.joint_weights > 0]
+        if len(named) and not 0 <= named.min() <= named.max() < joint_count:
+            raise ExportError(
+                f"{name}: vertices are weighted to bones that its armature does not have; remove those vertex groups"
+            )
+        used[named] = True
+        unweighted += int(np.count_nonzero(~(face.joint_weights > 0).any(axis=1)))
+    return np.flatnonzero(used).tolist(), unweighted
+
+
+def rig_of(
+    skeleton: Skeleton,
+    used: Sequence[int],
+    turn: Matrix,
+    options: Mapping[str, Any],
+    *,
+    skin: Skin | None = None,
+    warn: Warn = unheard,
+) -> Rig:
+    """Return the binding to the used joints.
+
+    Parameters
+    ----------
+    skeleton:
+        In the space of the mesh's points before ``turn``, the result of :func:`facing` for it.
+    used:
+        Indices of joints, from :func:`used_joints`. If empty, the first known joint is used.
+    options:
+        ``joint_positions`` and ``use_lock_scale`` of ``options.EXPORT_OPTIONS``.
+    skin:
+        The imported binding of the mesh, whose pelvis offset is kept.
+    warn:
+        Called with a warning about joints that the file moves, without the object's name.
+
+    Raises
+    ------
+    ExportError
+        More joints than weights can refer to.
+    """
+    heads = (turn @ world_matrices(skeleton))[:, :3, 3]
+    known = [skeleton_table.canonical(joint.name) for joint in skeleton.joints]
+    place_of = {name: head for name, head in zip(reversed(known), reversed(heads), strict=True) if name is not None}
+    chosen = list(used) or [next((number for number, name in enumerate(known) if name is not None), 0)]
+    places = JointPositions(place_of, skin, turn)
+    choice = JOINT_POSITIONS.text(options)
+    above = {joint for number in chosen if known[number] for joint in skeleton_table.ancestors(known[number] or "")}
+    moved = [] if choice == "NEVER" else places.moved(above)
+    writes = choice == "ALWAYS" or (choice == "AUTO" and (bool(moved) or places.keeps_stored()))
+    if choice == "AUTO":
+        chosen = _with_moved(chosen, known, moved)
+    offsets = {name: places.offset(name) for name in moved}
+    if offsets and choice == "AUTO":
+        report(offsets, warn)
+    index, first = _index_by_name([_written(joint) for joint in skeleton.joints], chosen)
+    if len(first) > MOST_INDICES:
+        raise ExportError(
+            f"The mesh is bound to {len(first)} joints; at most {MOST_JOINTS} are possible, so limit its vertex groups"
+        )
+    rest = np.array([_rest(known[number], heads[number], places) for number in first.values()]).reshape(-1, 4, 4)
+    positions = [_position(known[number], heads[number], places, choice) for number in first.values()]
+    return Rig(
+        list(first),
+        rest,
+        np.asarray(np.linalg.inv(rest), np.float64),
+        index,
+        joint_positions=np.array(positions).reshape(-1, 3) if writes else None,
+        offsets=offsets if writes else {},
+        pelvis_offset=float((skin.pelvis_offset if skin else None) or 0.0),
+        lock_scale=writes and bool(LOCK_SCALE.flag(options) or (skin and skin.lock_scale)),
+    )
+
+
+def _with_moved(chosen: list[int], known: Sequence[str | None], moved: Sequence[str]) -> list[int]:
+    """Return the chosen joints and the moved ones, since the file stores positions of listed joints alone.
+
+    The moved ones are left out if the sum exceeds the maximum number of joints.
+    """
+    listed = {known[number] for number in chosen}
+    more = [known.index(name) for name in moved if name not in listed]
+    return sorted({*chosen, *more}) if len(chosen) + len(more) <= MOST_JOINTS else chosen
+
+
+def _index_by_name(names: Sequence[str], chosen: Sequence[int]) -> tuple[npt.NDArray[np.int32], dict[str, int]]:
+    """Return the index in the file of each joint (-1 if it is not chosen), and the first joint by each name.
+
+    Joints of equal names share an index.
+    """
+    index = np.full(len(names), -1, np.int32)
+    first: dict[str, int] = {}
+    places: dict[str, int] = {}
+    for number in chosen:
+        name = names[number]
+        first.setdefault(name, number)
+        index[number] = places.setdefault(name, len(places))
+    return index, first
+
+
+def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig | None:
+    """Return the imported binding of a mesh unchanged, or None if the mesh uses joints that are not in it."""
+    place: dict[str, int] = {}
+    for number, name in enumerate(skin.joint_names):
+        place.setdefault(name, number)
+        known = skeleton_table.canonical(name)
+        if known is not None:
+            place.setdefault(known, number)
+    index = np.array(
+        [place.get(joint.name, place.get(skeleton_table.canonical(joint.name) or "", -1)) for joint in skeleton.joints],
+        np.int32,
+    )
+    if any(index[number] < 0 for number in used):
+        return None
+    inverse_bind = avatar_space.to_avatar(skin.inverse_bind)
+    positions = skin.joint_positions
+    alternative = skin.alt_inverse_bind
+    return Rig(
+        list(skin.joint_names),
+        np.asarray(np.linalg.pinv(inverse_bind), np.float64),
+        inverse_bind,
+        index,
+        joint_positions=None if positions is None else positions @ avatar_space.TO_AVATAR[:3, :3].T,
+        pelvis_offset=float(skin.pelvis_offset or 0.0),
+        lock_scale=skin.lock_scale,
+        bind_shape=avatar_space.to_avatar(skin.bind_shape),
+        given_alternative=None if alternative is None else avatar_space.to_avatar(np.asarray(alternative, np.float64)),
+    )
+
+
+def _written(joint: Joint) -> str:
+    """Return the name under which a joint is written."""
+    known = skeleton_table.canonical(joint.name)
+    return joint.name if known is None else known.replace(" ", "_")
+
+
+def _rest(known: str | None, head: Matrix, places: JointPositions) -> Matrix:
+    """Return a joint's rest matrix: rotation and scale of the table (none for bones), and the position of its head.
+
+    A joint that a file binds with other axes keeps them, so that a pose deforms the mesh as with that file.
+    """
+    rest = np.identity(4)
+    if known is None:
+        rest[:3, 3] = head
+        return rest
+    if not skeleton_table.table()[known].is_bone:
+        rest[:3, :3] = skeleton_table.rest_matrices()[known][:3, :3]
+    imported = places.imported_rest(known)
+    if imported is not None and np.abs(imported[:3, :3] - rest[:3, :3]).max() > _STRAIGHT:
+        return imported
+    rest[:3, 3] = head
+    return rest
+
+
+def _position(known: str | None, head: Matrix, places: JointPositions, choice: str) -> Matrix:
+    """Return a joint's position relative to its parent, as written to a file."""
+    if known is None:
+        return position_of_unknown(head, places.heads)
+    keeps = places.is_unmoved(known) and known in places.stored
+    return places.relative(known) if choice == "ALWAYS" and not keeps else places.written(known)

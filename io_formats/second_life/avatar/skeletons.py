@@ -1,0 +1,228 @@
+"""The avatar's skeleton, from the table or the binding of a file -> ``Skeleton`` (formats page, sections 4 and 7).
+
+In Blender's space the avatar faces -Y with its left at +X. Bones have neither rotation nor scale; collision volumes and
+attachment points have those of the table or of the file.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.scene import Joint, Skeleton
+from ...geometry.quaternions import matrices_to_quaternions
+from . import automatic_weights, avatar_space, skeleton_table
+from .skeleton_table import TableJoint
+
+Matrix = npt.NDArray[np.float64]
+
+COLLISION_GROUP = "Collision Volumes"
+ATTACHMENT_GROUP = "Attachment Points"
+UNKNOWN_GROUP = "Unknown"
+NAME = "Avatar"
+
+_TOUCHING = 1e-6
+"""Largest distance in metres between the end of a bone and the head of the next for which they are connected."""
+
+
+@dataclass
+class BoundJoint:
+    """A joint listed by a file."""
+
+    name: str
+    rest: Matrix
+    """(4, 4) rest transform in avatar space, computed from the bind matrices of the file."""
+
+
+def avatar_skeleton(
+    *,
+    with_collision_volumes: bool = True,
+    with_attachments: bool = False,
+    weighted: str = automatic_weights.BODY,
+) -> Skeleton:
+    """Return the standard avatar: 133 bones, 26 collision volumes, and on request 47 attachment points.
+
+    Joints follow their parents; positions are exactly those of the table. ``weighted`` is the key of a choice of
+    :mod:`.automatic_weights`.
+    """
+    kinds = {"bone"}
+    if with_collision_volumes:
+        kinds.add("collision_volume")
+    if with_attachments:
+        kinds.add("attachment")
+    names = [name for name, joint in skeleton_table.table().items() if joint.kind in kinds]
+    return skeleton_of(NAME, names, {}, weighted=weighted)
+
+
+def bound_skeleton(
+    name: str, bound: Sequence[BoundJoint], *, whole_avatar: bool, rest_of_file: bool
+) -> tuple[Skeleton, list[int]]:
+    """Return the skeleton of a rigged mesh, and the index in it of each of the file's joints.
+
+    Parameters
+    ----------
+    bound:
+        The joints listed by the file, in its order. Unknown joints become children of the root, as in the viewer.
+    whole_avatar:
+        Include all bones; otherwise those listed by the file and their ancestors. Collision volumes and attachment
+        points are only included if they are listed.
+    rest_of_file:
+        Joints rest where the file binds them, and others follow their parents; otherwise known joints rest where the
+        standard avatar has them.
+    """
+    table = skeleton_table.table()
+    listed: dict[str, BoundJoint] = {}
+    unknown: dict[str, BoundJoint] = {}
+    for joint in bound:
+        known = skeleton_table.canonical(joint.name)
+        (unknown if known is None else listed).setdefault(known or joint.name, joint)
+    wanted = set(listed)
+    for known in listed:
+        wanted.update(above for above in skeleton_table.ancestors(known) if table[above].is_bone)
+    if whole_avatar:
+        wanted.update(known for known, joint in table.items() if joint.is_bone)
+    names = [known for known in table if known in wanted]
+    skeleton = skeleton_of(
+        name,
+        names,
+        {known: joint.rest for known, joint in listed.items()} if rest_of_file else {},
+        {known: joint.name for known, joint in listed.items()},
+    )
+    place = {known: number for number, known in enumerate(names)}
+    root = place.get(skeleton_table.ROOT, -1)
+    above = _world_of(skeleton.joints[root]) if root >= 0 else np.identity(4)
+    for joint in unknown.values():
+        head = avatar_space.TO_BLENDER[:3, :3] @ joint.rest[:3, 3] - above[:3, 3]
+        place[joint.name] = len(skeleton.joints)
+        skeleton.joints.append(Joint(joint.name, root, _three(head), group=UNKNOWN_GROUP, automatic_weights=False))
+    return skeleton, [place[skeleton_table.canonical(joint.name) or joint.name] for joint in bound]
+
+
+def skeleton_of(
+    name: str,
+    names: Sequence[str],
+    rests: Mapping[str, Matrix],
+    given_names: Mapping[str, str] | None = None,
+    *,
+    weighted: str = automatic_weights.BODY,
+) -> Skeleton:
+    """Return a skeleton of joints of the table, parents first.
+
+    Parameters
+    ----------
+    names:
+        Names in the table, in its order; a joint whose parent is not included is a root.
+    rests:
+        (4, 4) rest matrices in avatar space of joints that differ from the table; others keep their position relative
+        to their parent.
+    given_names:
+        Names of joints that differ from the table.
+    weighted:
+        Joints that take part in automatic weights: the key of a choice of :mod:`.automatic_weights`.
+    """
+    table = skeleton_table.table()
+    worlds = rest_worlds(rests)
+    place = {known: number for number, known in enumerate(names)}
+    joints = []
+    for known in names:
+        joint = table[known]
+        parent = place.get(joint.parent, -1)
+        above = worlds[joint.parent] if parent >= 0 else np.identity(4)
+        local = worlds[known].copy()
+        local[:3, 3] -= above[:3, 3]  # subtraction suffices: ancestors have neither rotation nor scale
+        if known not in rests and parent >= 0:
+            local[:3, 3] = joint.position
+        rotation, scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+        if not joint.is_bone:
+            rotation, scale = _rotation_and_scale(avatar_space.to_blender(local))
+        joints.append(
+            Joint(
+                (given_names or {}).get(known, known),
+                parent,
+                _three(avatar_space.TO_BLENDER[:3, :3] @ local[:3, 3]),
+                rotation,
+                scale,
+                tail=_three(avatar_space.TO_BLENDER[:3, :3] @ _end(joint, worlds, place)),
+                group=_group(joint),
+                automatic_weights=automatic_weights.is_chosen(joint, weighted),
+                aliases=skeleton_table.aliases()[known],
+            )
+        )
+    return Skeleton(name, joints)
+
+
+def rest_worlds(rests: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """Return the rest matrix of every joint of the table in avatar space, (4, 4).
+
+    ``rests`` are those of joints that differ; for bones only the position is used. Other joints keep their position
+    relative to their parent.
+    """
+    worlds: dict[str, Matrix] = {}
+    origin = np.identity(4)
+    for known, joint in skeleton_table.table().items():
+        given = rests.get(known)
+        if given is None:
+            world = worlds.get(joint.parent, origin) @ joint.local
+        elif joint.is_bone:
+            world = np.identity(4)
+            world[:3, 3] = given[:3, 3]
+        else:
+            world = given
+        worlds[known] = world
+    return worlds
+
+
+def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, int]) -> Matrix:
+    """Return the end of a joint relative to its head: the head of the connected joint, or else that of the table."""
+    for name in _connected(joint.name) if joint.is_bone else ():
+        if name in place:
+            between: Matrix = worlds[name][:3, 3] - worlds[joint.name][:3, 3]
+            return between
+    return np.array(joint.end)
+
+
+@functools.cache
+def _connected(parent: str) -> tuple[str, ...]:
+    """Return the child bones, in the table, that start where this bone ends."""
+    table = skeleton_table.table()
+    return tuple(
+        name
+        for name, child in table.items()
+        if child.parent == parent
+        and child.is_bone
+        and child.is_connected
+        and max(abs(a - b) for a, b in zip(child.position, table[parent].end, strict=True)) <= _TOUCHING
+    )
+
+
+def _group(joint: TableJoint) -> str:
+    if joint.is_bone:
+        return joint.group
+    return COLLISION_GROUP if joint.is_collision_volume else ATTACHMENT_GROUP
+
+
+def _world_of(joint: Joint) -> Matrix:
+    """Return a matrix with the translation of a root joint."""
+    world = np.identity(4)
+    world[:3, 3] = joint.translation
+    return world
+
+
+def _rotation_and_scale(
+    matrix: Matrix,
+) -> tuple[tuple[float, float, float, float], tuple[float, float, float]]:
+    """Return rotation (w, x, y, z) and scale of a (4, 4) matrix without shear."""
+    linear = matrix[:3, :3]
+    scale = np.linalg.norm(linear, axis=0)
+    w, x, y, z = matrices_to_quaternions((linear / np.where(scale > 0, scale, 1))[None])[0].tolist()
+    return (w, x, y, z), _three(scale)
+
+
+def _three(values: npt.ArrayLike) -> tuple[float, float, float]:
+    # + 0.0 turns -0.0 into 0.0
+    x, y, z = (np.asarray(values, np.float64) + 0.0).tolist()
+    return (x, y, z)

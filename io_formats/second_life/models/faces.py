@@ -1,0 +1,260 @@
+"""Split a mesh into faces, one for each material slot, with separate vertices (formats page, sections 3 and 4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import ExportError
+from ...core.messages import Warn, counted, unheard
+from ...core.scene import AnyArray, FloatArray, IntArray, Mesh, Surface
+from ...geometry.normals import face_normals, unit, vertex_normals
+from ...geometry.submeshes import pool, runs
+from ...geometry.vertices import Split, drop_repeated_corners, layer_keys, split
+
+MOST_FACES = 8
+"""Most faces of a mesh."""
+MOST_VERTICES = 65_500
+"""Most vertices of a face (section 12)."""
+MOST_INFLUENCES = 4
+NORMAL_TOLERANCE = 5e-4
+"""Default tolerance of normals: corners of a point whose normals differ by no more are one vertex."""
+
+OFF_ONE = 5 / 65535
+"""Tolerance for sums of four weights: files truncate each to 1/65535, so sums this close to 1 stay unchanged."""
+
+Places = npt.NDArray[np.intp]
+
+
+@dataclass
+class FaceArrays:
+    """One face: V vertices, T triangles, in the axes and units of the mesh."""
+
+    slot: int
+    """Index of the material slot."""
+    part: int
+    """0; or 1, 2 … for the further faces of a slot with more vertices than one face may have."""
+    material: str
+    """Name of the slot's material; may be empty."""
+    positions: FloatArray
+    """(V, 3) float32."""
+    normals: FloatArray
+    """(V, 3) float32, of unit length."""
+    uvs: FloatArray | None
+    """(V, 2) float32, v upwards; None if the slot has no UVs."""
+    triangles: IntArray
+    """(T, 3) int32 into the V vertices, counter-clockwise, with three different corners."""
+    points: IntArray
+    """(V,) int32: the point in ``Mesh.points`` of each vertex."""
+    joint_indices: IntArray | None = None
+    """(V, 4) int32 into the joints of the scene's skeleton, the strongest first; None if the mesh has no weights."""
+    joint_weights: FloatArray | None = None
+    """(V, 4) float32, unused entries 0; each row sums to 1 within ``OFF_ONE``, or to 0 without weights."""
+    surface: Surface | None = None
+    uv_steps: AnyArray | None = None
+    """(V, 2) uint16: the imported file's quantised UVs, if ``uvs`` do not determine them."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self.triangles)
+
+
+def empty_face(slot: int, part: int, material: str) -> FaceArrays:
+    """Return a face without triangles."""
+    return FaceArrays(
+        slot,
+        part,
+        material,
+        np.empty((0, 3), np.float32),
+        np.empty((0, 3), np.float32),
+        None,
+        np.empty((0, 3), np.int32),
+        np.empty(0, np.int32),
+    )
+
+
+def faces_of(
+    mesh: Mesh, *, tolerance: float = NORMAL_TOLERANCE, name: str = "", warn: Warn = unheard
+) -> list[FaceArrays]:
+    """Return the faces of a mesh, one for each slot in order, including slots without triangles.
+
+    If every point of the mesh has one normal and one UV, vertices keep their order, even if some are equal. Otherwise
+    points are split along seams, and vertices are sorted by their first use. Points without triangles are dropped.
+
+    Parameters
+    ----------
+    tolerance:
+        Largest difference of the normals of one vertex's corners.
+    name:
+        Name of the object, for errors.
+    warn:
+        Called with each warning, without the object's name.
+
+    Raises
+    ------
+    ExportError
+        NaN or infinite points or UVs.
+    """
+    mesh = replace(mesh, tangent=None, uvs=mesh.uvs[:1], colors=[], custom=[], shape_keys=[])
+    mesh, dropped = drop_repeated_corners(mesh)
+    if dropped:
+        warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
+    _refuse_nonfinite(mesh, name)
+    found = split(mesh.corner_point, len(mesh.points), layer_keys(mesh, tolerance))
+    vertices = _Vertices(mesh, found, warn)
+    names = mesh.materials or [""]
+    slot = np.clip(mesh.material_index, 0, len(names) - 1)
+    faces: list[FaceArrays] = []
+    for number, material in enumerate(names):
+        chosen = np.flatnonzero(slot == number) if len(names) > 1 else np.arange(len(slot))
+        surface = mesh.surfaces[number] if number < len(mesh.surfaces) else None
+        parts = list(runs(found.corner_vertex.reshape(-1, 3)[chosen], MOST_VERTICES))
+        if len(parts) > 1:
+            owner = f"material '{material}'" if material else f"material slot {number + 1}"
+            warn(f"{owner} has more than {MOST_VERTICES:,} vertices; split into {len(parts)} faces")
+        for part, triangles in enumerate(parts):
+            corners = found.corner_vertex.reshape(-1, 3)[chosen[triangles]]
+            faces.append(vertices.face(number, part, material, surface, corners))
+    return faces
+
+
+def _refuse_nonfinite(mesh: Mesh, name: str) -> None:
+    """Raise ExportError for NaN and infinite values that would be written (section 12)."""
+    owner = f"{name}: " if name else ""
+    finite = np.isfinite(mesh.points)
+    broken = 0 if finite.all() else int(np.count_nonzero(~finite[mesh.corner_point].all(axis=1)))
+    if broken:
+        raise ExportError(
+            f"{owner}{counted(broken, 'corner has', 'corners have')} NaN or infinite coordinates; "
+            "delete or correct these vertices"
+        )
+    if mesh.uvs and not np.isfinite(mesh.uvs[0].values).all():
+        broken = int(np.count_nonzero(~np.isfinite(mesh.uvs[0].values).all(axis=1)))
+        if broken:
+            raise ExportError(
+                f"{owner}{counted(broken, 'UV is', 'UVs are')} NaN or infinite in '{mesh.uvs[0].name}'; "
+                "unwrap these faces anew"
+            )
+
+
+class _Vertices:
+    """Points, normals, UVs and weights of all vertices of a mesh; ``face`` extracts those of one face."""
+
+    def __init__(self, mesh: Mesh, found: Split, warn: Warn) -> None:
+        self.mesh = mesh
+        corner = found.vertex_corner
+        self.point: IntArray = mesh.corner_point[corner]
+        used = np.zeros(len(mesh.points), bool)
+        used[self.point] = True
+        self.is_split = len(corner) > int(np.count_nonzero(used))
+        self.normals = self._normals(corner, warn)
+        uvs = mesh.uvs[0].on_vertices(corner, self.point) if mesh.uvs else None
+        self.uvs = None if uvs is None else uvs.values.astype(np.float32, copy=False)
+        self.uv_steps = None if uvs is None else uvs.stored
+        self.weights = strongest(mesh.joint_indices, mesh.joint_weights, warn)
+
+    def _normals(self, corner: Places, warn: Warn) -> FloatArray:
+        """Return unit normals of all vertices; undefined ones are computed from the triangles."""
+        mesh = self.mesh
+        if mesh.normal is None:
+            return vertex_normals(mesh.points, mesh.corner_point)[self.point]
+        normals = mesh.normal.at_vertices(corner, self.point).astype(np.float32, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared = np.einsum("ij,ij->i", normals, normals)
+            broken = ~((squared > 1e-12) & (squared < 1e30))
+        if broken.any():
+            normals = normals.copy()
+            triangles = mesh.corner_point.reshape(-1, 3)[corner[broken] // 3].reshape(-1)
+            of_triangles = unit(np.nan_to_num(face_normals(mesh.points, triangles)))
+            of_triangles[~of_triangles.any(axis=1)] = (0, 0, 1)
+            normals[broken] = of_triangles
+            number = counted(int(np.count_nonzero(broken)), "normal has", "normals have")
+            warn(f"{number} no direction; computed from the triangles")
+        return unit(normals)
+
+    def face(self, slot: int, part: int, material: str, surface: Surface | None, corners: IntArray) -> FaceArrays:
+        """Return the face of the given triangles, (T, 3) into the mesh's vertices."""
+        mesh = self.mesh
+        used = pool(np.ascontiguousarray(corners).reshape(-1))
+        chosen, index = np.arange(len(self.point))[used.chosen], used.index
+        if self.is_split:
+            chosen, index = _by_first_use(chosen, index)
+        points = self.point[chosen]
+        holds_uvs = self.uvs is not None and (surface is None or not surface.uvs or surface.uvs[0])
+        face = FaceArrays(
+            slot,
+            part,
+            material,
+            np.ascontiguousarray(mesh.points[points], np.float32),
+            self.normals[chosen],
+            self.uvs[chosen] if self.uvs is not None and holds_uvs else None,
+            index.reshape(-1, 3),
+            points,
+            surface=surface,
+            uv_steps=None if self.uv_steps is None else self.uv_steps[chosen],
+        )
+        if self.weights is not None:
+            face.joint_indices, face.joint_weights = self.weights[0][points], self.weights[1][points]
+        return face
+
+
+def _by_first_use(chosen: Places, index: IntArray) -> tuple[Places, IntArray]:
+    """Sort vertices by the first triangle that uses them, so that neighbours in the list are neighbours in the mesh.
+
+    This improves the use of processor caches and the compression by zlib.
+    """
+    first = np.empty(len(chosen), np.intp)
+    first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return chosen[order], rank[index]
+
+
+def strongest(
+    indices: IntArray | None, weights: FloatArray | None, warn: Warn = unheard
+) -> tuple[IntArray, FloatArray] | None:
+    """Return the four strongest weights of each point, the strongest first, with the sum 1, or None without weights.
+
+    Parameters
+    ----------
+    indices, weights:
+        (P, k) int32 and float32.
+    warn:
+        Called with warnings about points with more weights or invalid weights.
+
+    Returns
+    -------
+    (P, 4) int32 and (P, 4) float32; entries without weight refer to joint 0.
+    """
+    if indices is None or weights is None:
+        return None
+    usable = (weights >= 0) & (weights < 1e9)
+    if not usable.all():
+        number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
+        warn(f"{number} that are negative, NaN or infinite; left out")
+        weights = np.where(usable, weights, np.float32(0))
+    if weights.shape[1] < MOST_INFLUENCES:
+        missing = ((0, 0), (0, MOST_INFLUENCES - weights.shape[1]))
+        indices, weights = np.pad(indices, missing), np.pad(weights, missing)
+    over = int(np.count_nonzero((weights > 0).sum(axis=1) > MOST_INFLUENCES))
+    if over:
+        warn(
+            f"{counted(over, 'vertex has', 'vertices have')} more than {MOST_INFLUENCES} weights; the strongest are "
+            "kept"
+        )
+    if np.any(weights[:, :-1] < weights[:, 1:]):
+        order = np.argsort(-weights, axis=1, kind="stable")[:, :MOST_INFLUENCES]
+        indices, weights = np.take_along_axis(indices, order, axis=1), np.take_along_axis(weights, order, axis=1)
+    indices, weights = indices[:, :MOST_INFLUENCES], weights[:, :MOST_INFLUENCES]
+    total = weights.sum(axis=1, dtype=np.float64)
+    off = (np.abs(total - 1) > OFF_ONE) & (total > 0)
+    if off.any():
+        weights = weights.copy()
+        weights[off] = weights[off] / total[off, None]
+    return (
+        np.where(weights > 0, indices, 0).astype(np.int32),
+        np.ascontiguousarray(weights, np.float32),
+    )

@@ -1,0 +1,213 @@
+"""The placement of a model: the box that its unit cube fills, and its world transform (formats page, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import ExportError
+from ...core.messages import Warn, unheard
+from ...core.scene import FloatArray, Mesh, Node
+from ...geometry.axes import Basis
+from ...geometry.transforms import matrix_of_transform
+from ...passes.flatten import moved
+from .models import LEVEL_LABELS, Model
+
+Matrix = npt.NDArray[np.float64]
+
+FLAT = 1e-5
+"""Extent in metres below which an axis counts as flat and gets the size 1 metre."""
+_INSIDE = 1e-6
+"""Tolerance for points outside the box due to rounding, as a share of the box."""
+_WORTH_SAYING = 1e-3
+"""Share of the highest level's box by which other levels and shapes may exceed the box without a warning."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The box of a model in the space of its points, and the transform of its unit cube."""
+
+    centre: Matrix
+    """(3,) float64."""
+    size: Matrix
+    """(3,) float64, all above 0."""
+    transform: Matrix
+    """(4, 4) float64 for column vectors, from the unit cube (±0.5) to the world in metres. For a rigged model, to the
+    avatar's space (Z up, X forward): its bind shape matrix, without rotation."""
+
+    def normalised(self, points: npt.NDArray[np.floating]) -> FloatArray:
+        """Return points (n, 3) normalised to the unit cube, ±0.5, float32."""
+        return ((points - self.centre) / self.size).astype(np.float32)
+
+    def normals(self, normals: npt.NDArray[np.floating]) -> FloatArray:
+        """Return unit normals (n, 3) in the space of the unit cube, float32."""
+        turned = normals * self.size
+        length = np.linalg.norm(turned, axis=1, keepdims=True)
+        unit: FloatArray = (turned / np.where(length > 0, length, 1)).astype(np.float32)
+        return unit
+
+    @property
+    def metres(self) -> Matrix:
+        """(3,): the size of the object."""
+        lengths: Matrix = np.linalg.norm(self.transform[:3, :3], axis=0)
+        return lengths
+
+    @property
+    def position(self) -> Matrix:
+        """(3,): the centre of the box."""
+        place: Matrix = self.transform[:3, 3]
+        return place
+
+    @property
+    def rotation(self) -> Matrix:
+        """(3, 3): the rotation of the object."""
+        turn: Matrix = self.transform[:3, :3] / self.metres
+        return turn
+
+
+def matrix_of(node: Node) -> Matrix:
+    """Return a node's (4, 4) transform, for column vectors."""
+    return matrix_of_transform(node.translation, node.rotation, node.scale)
+
+
+def nodes_of(model: Model) -> Iterator[Node]:
+    """Yield a model's nodes: levels from the finest, physics, hulls, base hull."""
+    yield from (node for node in (*model.levels, model.physics, *model.hulls, model.base_hull) if node is not None)
+
+
+def settled(model: Model, turn: Matrix | None = None) -> Model:
+    """Return a model whose transform a file can hold; the rest of the transform is applied to the points.
+
+    Parameters
+    ----------
+    turn:
+        (4, 4): for a rigged model, from the space of its skeleton to the avatar's. The whole transform is applied to
+        the points, which are then in metres in avatar space. None for a static model: only mirroring scales are
+        applied, since files cannot store them.
+
+    Raises
+    ------
+    ExportError
+        A scale is 0, or a value is NaN or infinite.
+    """
+    finest = model.finest
+    world = matrix_of(finest)
+    if not np.isfinite(world).all() or min(abs(factor) for factor in finest.scale) < 1e-9:
+        raise ExportError(
+            f"{model.name}: its scale is 0, or its location is NaN or infinite; give it a size along each axis"
+        )
+    if turn is not None:
+        change = turn @ world
+        return _changed(
+            model, change, translation=(0.0, 0.0, 0.0), rotation=(1.0, 0.0, 0.0, 0.0), scale=(1.0, 1.0, 1.0)
+        )
+    signs = np.sign(finest.scale)
+    if (signs > 0).all():
+        return model
+    x, y, z = (abs(factor) for factor in finest.scale)
+    return _changed(
+        model, np.diag((*signs, 1.0)), translation=finest.translation, rotation=finest.rotation, scale=(x, y, z)
+    )
+
+
+def _changed(model: Model, change: Matrix, **transform: tuple[float, ...]) -> Model:
+    """Return a model with ``change`` applied to its points and the given transform for its nodes."""
+
+    def change_node(node: Node | None) -> Node | None:
+        if node is None or node.mesh is None:
+            return node
+        return replace(node, mesh=_moved(node.mesh, change), **transform)  # type: ignore[arg-type]
+
+    hulls = [change_node(node) for node in model.hulls]
+    return replace(
+        model,
+        levels=[change_node(node) for node in model.levels],
+        physics=change_node(model.physics),
+        hulls=[node for node in hulls if node is not None],
+        base_hull=change_node(model.base_hull),
+    )
+
+
+def _moved(mesh: Mesh, change: Matrix) -> Mesh:
+    """Apply a transform to a mesh; if it only permutes axes, the values stay exact."""
+    linear = change[:3, :3]
+    order = np.abs(linear).argmax(axis=1)
+    signs = np.sign(linear[range(3), order])
+    swap = np.zeros((3, 3))
+    swap[range(3), order] = signs
+    if not np.array_equal(swap, linear) or change[:3, 3].any() or np.linalg.det(swap) <= 0:
+        return moved(mesh, change)
+    basis = Basis((int(order[0]), int(order[1]), int(order[2])), (int(signs[0]), int(signs[1]), int(signs[2])))
+    return replace(
+        mesh,
+        points=basis.vectors(mesh.points),
+        normal=mesh.normal and replace(mesh.normal, values=basis.vectors(mesh.normal.values)),
+        tangent=None,
+        shape_keys=[],
+    )
+
+
+def is_as_imported(model: Model) -> bool:
+    """Return whether a model's points are still in the unit cube of the imported file."""
+    return any(surface.position_domain is not None for surface in model.mesh.surfaces)
+
+
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")
+def placement_of(model: Model, *, as_imported: bool = False, warn: Warn = unheard) -> Placement:
+    """Return the placement of a model's unit cube: the box of its highest level, enlarged if other parts exceed it.
+
+    Parameters
+    ----------
+    model:
+        As returned by :func:`settled`.
+    as_imported:
+        Whether the points of an imported model are already in the unit cube.
+    warn:
+        Called with a warning about parts that exceed the box, without the model's name.
+    """
+    world = matrix_of(model.finest)
+    if as_imported and is_as_imported(model):
+        return Placement(np.zeros(3), np.ones(3), world)
+    least, most = box = _box(model.mesh)
+    for node in nodes_of(model):
+        if node is model.finest or node.mesh is None or not len(node.mesh.points):
+            continue
+        low, high = _box(node.mesh)
+        out = np.maximum(least - low, high - most)
+        extent = most - least
+        if np.any(out > _INSIDE * extent.max()):
+            if np.any(out > _WORTH_SAYING * extent.max()):
+                warn(
+                    f"its {_part_name(model, node)} sticks out of the highest level by "
+                    f"{float((out * model.finest.scale).max()):.3g} m; the box that all share was enlarged"
+                )
+            box = np.stack((np.minimum(box[0], low), np.maximum(box[1], high)))
+    scale = np.abs(model.finest.scale)
+    extent = (box[1] - box[0]).astype(np.float64)
+    size = np.where(extent * scale < FLAT, 1 / scale, extent)
+    centre = (box[0] + box[1]) / 2
+    unit = np.diag((*size, 1.0))
+    unit[:3, 3] = centre
+    return Placement(centre, size, world @ unit)
+
+
+def _part_name(model: Model, node: Node) -> str:
+    for label, level in zip(LEVEL_LABELS, model.levels, strict=True):
+        if node is level:
+            return f"{label.lower()} level"
+    return "physics mesh" if node is model.physics else f"hull '{node.name}'"
+
+
+def _box(mesh: Mesh) -> Matrix:
+    """Return the bounds (2, 3) of the points used by triangles, or of all points without triangles."""
+    points = mesh.points
+    if len(mesh.corner_point):
+        used = np.zeros(len(points), bool)
+        used[mesh.corner_point] = True
+        points = points[used]
+    if not len(points):
+        return np.zeros((2, 3))
+    return np.stack((points.min(axis=0), points.max(axis=0))).astype(np.float64)

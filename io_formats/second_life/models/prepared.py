@@ -1,0 +1,282 @@
+"""A model prepared for any file format: its placement, faces of each level, and rig (formats page, 3 to 6, 12).
+
+The formats differ only in how they encode these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import ExportError
+from ...core.messages import Warn, counted
+from ...core.options import resolve
+from ...core.scene import Mesh, Node, Scene, Skeleton, Surface
+from ..avatar import avatar_space
+from ..avatar.rigging import Rig, facing, rig_as_imported, rig_of, used_joints
+from ..options import EXPORT_OPTIONS, MANY_MATERIALS
+from .faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of
+from .models import Model
+from .placement import Matrix, Placement, is_as_imported, nodes_of, placement_of, settled
+
+_IMPORTED_TOLERANCE = 0.02
+"""Normals that passed through Blender's tangent space differ by about this much at corners of one vertex."""
+
+FaceKey = tuple[int, int]
+"""Key of a face in all levels: its material slot in the highest level, and :attr:`.FaceArrays.part`."""
+
+
+@dataclass
+class Prepared:
+    """A model that is ready to be written."""
+
+    model: Model
+    """Static: without mirroring. Rigged: in avatar space, X forward, without transform. With ``as_imported``: points as
+    in the file, with the imported transform."""
+    placement: Placement
+    levels: list[list[FaceArrays] | None]
+    """Four levels with one entry for each face of the model, possibly empty; None for a missing level."""
+    physics: list[FaceArrays] | None
+    rig: Rig | None
+    as_imported: bool
+    """Whether the model is written as imported, without generated parts."""
+    unweighted: int = 0
+    """Number of vertices without weights."""
+    submodels: list[list[int]] = field(default_factory=list)
+    """Numbers of the faces of each part of the model; several parts only for models with more than 8 faces."""
+
+    @property
+    def materials(self) -> list[str]:
+        """Name of the material of each face; may be empty."""
+        return [face.material for face in self.levels[0] or []]
+
+    def filled_levels(self) -> list[list[FaceArrays]]:
+        """Return four levels; missing ones repeat the next finer one."""
+        filled: list[list[FaceArrays]] = []
+        for level in self.levels:
+            filled.append(level if level is not None else filled[-1])
+        return filled
+
+
+def prepare(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> Prepared:
+    """Prepare a model for writing; ``scene.warnings`` reports what is left out or repaired.
+
+    Parameters
+    ----------
+    model:
+        A model of the scene, from :func:`.models.models_of`.
+    scene:
+        If ``as_imported`` is set, imported models are written unchanged.
+    options:
+        Values of ``options.EXPORT_OPTIONS``; other options are ignored.
+
+    Raises
+    ------
+    ExportError
+        Data that no file can hold; the message names the object and says what to do.
+    """
+    return _Preparation(model, scene, options).result
+
+
+class _Preparation:
+    def __init__(self, model: Model, scene: Scene, options: Mapping[str, Any] | None) -> None:
+        self.name = model.name
+        self.scene = scene
+        self.options = known_options(options)
+        self.tolerance = scene.tolerance
+        skeleton = model.skeleton if model.mesh.joint_weights is not None else None
+        is_rigged = skeleton is not None
+        self.as_imported = scene.as_imported and _keeps(model, is_rigged)
+        if self.as_imported:
+            self.tolerance = max(self.tolerance, _IMPORTED_TOLERANCE)
+        turn = None if skeleton is None else facing(skeleton)
+        if not self.as_imported:
+            model = settled(model, turn)
+        elif is_rigged:
+            model = _turned_back(model)
+        keys, levels, physics = self.faces(model)
+        rig, unweighted = None, 0
+        if skeleton is not None and turn is not None:
+            held = [face for level in levels if level for face in level.values()]
+            rig, unweighted = self.rig(model, skeleton, held, turn)
+        placement = placement_of(model, as_imported=self.as_imported, warn=self.warn)
+        if self.as_imported and is_rigged:
+            placement = replace(placement, transform=avatar_space.to_avatar(placement.transform))
+        self.result = Prepared(
+            model,
+            placement,
+            [None if level is None else [_face(level, key, levels[0]) for key in keys] for level in levels],
+            None if physics is None else [_face(physics, key, levels[0]) for key in keys],
+            rig,
+            self.as_imported,
+            unweighted,
+        )
+        self.result.submodels = self.submodels(self.result.materials)
+
+    def warn(self, text: str) -> None:
+        self.scene.warnings.append(f"{self.name}: {text}")
+
+    def warn_of(self, node: Node) -> Warn:
+        return lambda text: self.scene.warnings.append(f"{node.name}: {text}")
+
+    # -- faces ----------------------------------------------------------------------------------
+
+    def faces(
+        self, model: Model
+    ) -> tuple[list[FaceKey], list[dict[FaceKey, FaceArrays] | None], dict[FaceKey, FaceArrays] | None]:
+        """Return the keys of all faces, and the faces by key of each level and of the physics mesh."""
+        slots = model.mesh.materials or [""]
+        levels = [
+            None if node is None or node.mesh is None else self.level(node, node.mesh, model.finest, slots)
+            for node in model.levels
+        ]
+        if not self.as_imported and not any(len(face.triangles) for face in (levels[0] or {}).values()):
+            raise ExportError(f"{self.name}: it has no triangles; a model needs some in its highest level")
+        physics = None
+        if model.physics is not None and model.physics.mesh is not None:
+            physics = self.level(model.physics, model.physics.mesh, model.finest, slots, is_physics=True)
+        held = [level for level in (*levels, physics) if level is not None]
+        keys = sorted({key for level in held for key in level})
+        if not self.as_imported:
+            keys = [key for key in keys if any(key in level and not level[key].is_empty for level in held)]
+        return keys, levels, physics
+
+    def level(
+        self, node: Node, mesh: Mesh, finest: Node, slots: Sequence[str], *, is_physics: bool = False
+    ) -> dict[FaceKey, FaceArrays]:
+        if node is not finest:
+            mesh = self.with_slots(node, mesh, finest, slots, is_physics=is_physics)
+        found = faces_of(mesh, tolerance=self.tolerance, name=node.name, warn=self.warn_of(node))
+        return {(face.slot, face.part): face for face in found}
+
+    def with_slots(self, node: Node, mesh: Mesh, finest: Node, slots: Sequence[str], *, is_physics: bool) -> Mesh:
+        """Return a mesh with the slots of the highest level, matched by name.
+
+        Physics triangles of other materials are assigned to the first face, since they are not shown.
+
+        Raises
+        ------
+        ExportError
+            A level uses a material that the highest level lacks.
+        """
+        own = mesh.materials or [""]
+        if list(own) == list(slots):
+            return mesh
+        place = {key: number for number, key in enumerate(_by_occurrence(slots))}
+        counts = np.bincount(mesh.material_index, minlength=len(own))
+        to = np.zeros(len(own), np.int32)
+        surfaces = [Surface(name, uvs=(True,) * len(mesh.uvs)) for name in slots]
+        for number, key in enumerate(_by_occurrence(own)):
+            found = place.get(key)
+            if found is None and number < len(slots) and (self.as_imported or not slots[number]):
+                found = number
+            if found is None and counts[number] and not is_physics and own[number]:
+                raise ExportError(
+                    f"{node.name}: its material '{own[number]}' is not on '{finest.name}'; levels of detail use the "
+                    "materials of the highest level, give it one of those"
+                )
+            to[number] = found or 0
+            if found is not None and number < len(mesh.surfaces):
+                surfaces[found] = mesh.surfaces[number]
+        return replace(mesh, material_index=to[mesh.material_index], materials=list(slots), surfaces=surfaces)
+
+    # -- rig ------------------------------------------------------------------------------------
+
+    def rig(self, model: Model, skeleton: Skeleton, faces: Sequence[FaceArrays], turn: Matrix) -> tuple[Rig, int]:
+        """Return the binding, and the number of vertices without weights."""
+        used, unweighted = used_joints(faces, len(skeleton.joints), self.name)
+        skin = model.finest.skin
+        if self.as_imported and skin is not None:
+            rig = rig_as_imported(skeleton, skin, used)
+            if rig is not None:
+                return rig, unweighted
+            self.warn("it uses bones that its file does not list; its binding was computed again")
+        rig = rig_of(skeleton, used, turn, self.options, skin=skin, warn=self.warn)
+        if unweighted and not self.as_imported:
+            number = counted(unweighted, "vertex has", "vertices have")
+            self.warn(f"{number} no weights; '{rig.joint_names[0]}' moves them")
+        return rig, unweighted
+
+    # -- parts ----------------------------------------------------------------------------------
+
+    def submodels(self, materials: Sequence[str]) -> list[list[int]]:
+        """Return the faces of each part: like the viewer, sort them by material names and divide them into groups of 8.
+
+        Raises
+        ------
+        ExportError
+            There are more than 8 faces, and the option rejects that.
+        """
+        faces = list(range(len(materials)))
+        if len(faces) <= MOST_FACES or self.as_imported:
+            return [faces]
+        if MANY_MATERIALS.text(self.options) == "REFUSE":
+            raise ExportError(
+                f"{self.name}: it has {len(faces)} faces (materials), at most {MOST_FACES} are possible; use fewer "
+                "materials, or let the export split it"
+            )
+        faces.sort(key=lambda number: materials[number].casefold())
+        return [faces[start : start + MOST_FACES] for start in range(0, len(faces), MOST_FACES)]
+
+
+def known_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the value of every option shared by all formats."""
+    known = {option.name for option in EXPORT_OPTIONS}
+    return resolve(EXPORT_OPTIONS, {name: value for name, value in (options or {}).items() if name in known})
+
+
+def submodel_count(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> int:
+    """Return the number of parts of a model; fast if this follows from the numbers of corners."""
+    corners: dict[tuple[str, int], int] = {}
+    for node in nodes_of(model):
+        if node.mesh is None or not node.mesh.triangle_count:
+            continue
+        slots = _by_occurrence(node.mesh.materials or [""])
+        for slot, count in zip(
+            slots, np.bincount(node.mesh.material_index, minlength=len(slots)).tolist(), strict=False
+        ):
+            corners[slot] = max(corners.get(slot, 0), 3 * count)
+    # Upper bound of the face count: a face never has more vertices than corners.
+    if sum(1 + count // (MOST_VERTICES - 2) for count in corners.values()) <= MOST_FACES:
+        return 1
+    return len(prepare(model, replace(scene, warnings=[]), options).submodels)
+
+
+def _keeps(model: Model, is_rigged: bool) -> bool:
+    """Return whether a model is unchanged since its import."""
+    finest = model.finest
+    return is_as_imported(model) and min(finest.scale) > 0 and (not is_rigged or finest.skin is not None)
+
+
+def _turned_back(model: Model) -> Model:
+    """Convert an imported model to the axes of its file."""
+    return replace(
+        model,
+        levels=[None if node is None else avatar_space.turned_node(node, back=True) for node in model.levels],
+        physics=None if model.physics is None else avatar_space.turned_node(model.physics, back=True),
+        hulls=[avatar_space.turned_node(node, back=True) for node in model.hulls],
+        base_hull=None if model.base_hull is None else avatar_space.turned_node(model.base_hull, back=True),
+    )
+
+
+def _by_occurrence(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return a key for each slot: its name, and its number among slots of that name."""
+    seen: dict[str, int] = {}
+    keys = []
+    for name in names:
+        seen[name] = seen.get(name, -1) + 1
+        keys.append((name, seen[name]))
+    return keys
+
+
+def _face(level: Mapping[FaceKey, FaceArrays], key: FaceKey, finest: Mapping[FaceKey, FaceArrays] | None) -> FaceArrays:
+    """Return a level's face, or an empty face if the level lacks it."""
+    found = level.get(key)
+    if found is not None:
+        return found
+    slot, part = key
+    model = (finest or {}).get(key) or (finest or {}).get((slot, 0))
+    return empty_face(slot, part, model.material if model is not None else "")

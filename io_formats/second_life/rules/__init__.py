@@ -1,0 +1,1 @@
+"""Rules of uploader and simulator for models."""

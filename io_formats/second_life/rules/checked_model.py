@@ -1,0 +1,64 @@
+"""A model whose parts have names in findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.findings import Elements, Finding, Fix, Severity
+from ...core.scene import Mesh, Node
+from ..models.models import LEVEL_LABELS, Model
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """A model to check, and findings about its finest level or another node."""
+
+    model: Model
+    sizes: Mapping[str, int]
+    stored: bool
+
+    def error(self, text: str, node: Node | None = None, **members: Flags) -> Finding:
+        """Return an error; ``triangles`` or ``vertices`` of the node are its elements."""
+        return Finding(Severity.ERROR, self.item(node), text, _elements(node, members))
+
+    def warning(self, text: str, node: Node | None = None, *, fix: Fix | None = None, **members: Flags) -> Finding:
+        """Return a warning with elements like :meth:`error`, and a fix of the node."""
+        names = ((node or self.model.finest).name,) if fix else ()
+        return Finding(Severity.WARNING, self.item(node), text, _elements(node, members), fix, names)
+
+    def item(self, node: Node | None = None) -> str:
+        """Return the name of the object concerned, or for a part without an object, the part and its model."""
+        name = self.model.name
+        if node is None or node is self.model.finest:
+            return f"Object '{name}'" if name else ""
+        if name and node.name and node.name != name and not node.generated_from:
+            return f"Object '{node.name}'"
+        part = self.part(node)
+        return f"Object '{name}', {part}" if name else part[:1].upper() + part[1:]
+
+    def part(self, node: Node) -> str:
+        """Return what a node is in the model: ``high level``, ``physics mesh`` or ``hull``, for example."""
+        for label, level in zip(LEVEL_LABELS, self.model.levels, strict=True):
+            if level is node:
+                return f"{label.lower()} level"
+        return "physics mesh" if node is self.model.physics else "hull"
+
+    def level_nodes(self, *, made: bool = True) -> Iterator[tuple[int, Node, Mesh]]:
+        """Yield the existing levels, the finest first; with ``made``, also those that an export generates."""
+        for number, node in enumerate(self.model.levels):
+            if node is not None and node.mesh is not None and (made or not node.generated_from):
+                yield number, node, node.mesh
+
+
+def _elements(node: Node | None, members: Mapping[str, Flags]) -> Elements | None:
+    """Return triangles or vertices of a node as elements, if it is an object in Blender."""
+    for kind, marked in members.items():
+        if node is not None and not node.generated_from:
+            return Elements(kind, node.name, tuple(np.flatnonzero(marked).tolist()))
+    return None

@@ -1,0 +1,1 @@
+"""Names of materials, from the game's files."""

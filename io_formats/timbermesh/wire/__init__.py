@@ -1,0 +1,1 @@
+"""Container and protobuf messages."""

@@ -1,0 +1,113 @@
+"""Base of the export operators of animations: one file for each clip of armatures, with a list of actions."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import bpy
+from bpy.props import CollectionProperty, EnumProperty, IntProperty
+
+from ...blender_data.exporting import exporter
+from ...blender_data.exporting.clips.joint_sampling import actions_of_armatures, clips_by_armature
+from ...blender_data.exporting.export_options import CLIPS, HIDDEN
+from ...blender_data.exporting.object_selection import armature_of, label_of, select_armatures
+from ...blender_data.names import file_name as name_of
+from ...io_formats.core.errors import ExportError, MeshferryError
+from ...io_formats.core.messages import counted
+from ...io_formats.core.scene import Scene
+from ..option_properties import section_body, to_export_options
+from ..translations import rpt_
+from . import clip_choice
+from .export_dialog import OBJECT_SCOPES
+from .export_files import ExportFiles, joint_count
+
+ANIMATION_SCOPES = [
+    ("ACTIVE", "Active Armature", "The active armature, or the one that moves the active object"),
+    *(scope[:3] for scope in OBJECT_SCOPES if scope[0] != "AUTO"),
+]
+
+
+class ExportClips(ExportFiles):
+    """Mixin of export operators that write a file for each clip of armatures."""
+
+    scope: EnumProperty(
+        name="Export", description="Whose animation is exported", items=ANIMATION_SCOPES, default="ACTIVE"
+    )
+    listed_actions: CollectionProperty(type=bpy.types.OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
+    active_listed_action: IntProperty(options={"HIDDEN", "SKIP_SAVE"})
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Open the file browser with the list of actions."""
+        result: set[str] = super().invoke(context, event)
+        clip_choice.fill(self, self.actions(context))
+        return result
+
+    def check(self, context: Any) -> bool:
+        """Update the list of actions for the exported objects, and the file name as in the base class."""
+        clip_choice.fill(self, self.actions(context))
+        changed: bool = super().check(context)
+        return changed
+
+    def actions(self, context: Any) -> list[Any]:
+        """Return the actions that *Every Action* could export, including those whose export is switched off."""
+        try:
+            return actions_of_armatures(self.armatures(context, self.shown_source(context)))
+        except MeshferryError:
+            return []
+
+    def armatures(self, context: Any, source: Any) -> list[Any]:
+        """Return the armatures of an ``exporter.Source``."""
+        return list(select_armatures(context, source, use_hidden=bool(getattr(self, HIDDEN.name))).objects)
+
+    def draw_files(self, context: Any) -> None:
+        """Draw the names of the files, and the list of actions to export."""
+        super().draw_files(context)
+        if getattr(self, CLIPS.name) != "ACTIONS" or not self.listed_actions:
+            return
+        body = section_body(self.layout, f"{self.panel_prefix}_export_actions", "Actions")
+        if body is not None:
+            clip_choice.draw_actions_list(body, self)
+
+    def source(self, context: Any, path: str) -> tuple[Any, str]:
+        """Return the source of the animation and its name."""
+        if self.scope != "ACTIVE" or self.collection:
+            return super().source(context, path)
+        armature = rig_of(context.object)
+        if armature is None:
+            raise ExportError(rpt_("The active object has no armature; choose one, or export the selected objects"))
+        return exporter.Source("OBJECTS", objects=(armature,)), name_of(armature)
+
+    def scope_text(self, context: Any, source: Any) -> str:
+        """Return a description of the exported animations and their armatures."""
+        clips = rpt_(counted(len(self.names(context, source)), "animation"))
+        return rpt_("{} of {}").format(clips, rpt_(label_of(source)))
+
+    def names(self, context: Any, source: Any) -> list[str]:
+        """Return the names of the clips, with the name of the armature if several armatures have clips of one name."""
+        armatures = self.armatures(context, source)
+        clips_of = clips_by_armature(context.scene, armatures, to_export_options(self.values()))
+        found = [(clip.name, item) for item, clips in zip(armatures, clips_of, strict=True) for clip in clips]
+        if not found:
+            raise ExportError(rpt_("There is no animation to export; give the armature an action"))
+        times = Counter(name for name, _ in found)
+        return [name if times[name] == 1 else f"{name}_{name_of(item)}" for name, item in found]
+
+    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
+        """Return the parts of the summary text, such as "3 objects"."""
+        written = tuple(written)
+        return (
+            counted(sum(len(scene.clips) for scene in written), "animation"),
+            counted(sum(clip.frame_count for scene in written for clip in scene.clips), "frame"),
+            counted(joint_count(written), "bone"),
+        )
+
+
+def rig_of(item: Any) -> Any | None:
+    """Return an armature itself, or the one that deforms an object."""
+    return item if item is None or item.type == "ARMATURE" else armature_of(item)
+
+
+def active_action(context: Any) -> Any | None:
+    """Return the active action of the armature of the active object."""
+    rig = rig_of(context.object)
+    return rig.animation_data.action if rig is not None and rig.animation_data is not None else None

@@ -1,0 +1,302 @@
+"""File > Export > Re-export: to the file that the active object last went to or came from, with the same options."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty
+
+from ...blender_data import file_records
+from ...blender_data.exporting import exporter
+from ...blender_data.exporting.clips.clip_sources import clip_name
+from ...blender_data.file_records import FileRecord, SessionFile
+from ...blender_data.steps import Steps, scaled, without_bpy
+from ...io_formats.api import load, replace_file, scene_name, write_outputs
+from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
+from ...io_formats.core.option_rules import EMBED_ANIMATION
+from ...io_formats.core.options import resolve
+from ...io_formats.core.output_file import OutputFile
+from ...io_formats.disk.file_sets import obsolete_files
+from ...io_formats.passes.compare_scenes import differences
+from ...io_formats.registry import Format
+from ..format_operators import EXPORTERS
+from ..menus import MenuEntry, registration
+from ..preferences import is_format_used
+from ..progress import DIALOG_WIDTH, LongWork
+from ..reporting import Messages, conclude
+from ..sidebar import draw_wrapped, homes_of
+from ..translations import iface_, rpt_
+from .clips_of_files import clip_files_of, clips_left_out, file_clips_of
+from .clips_of_files import note as note_of_clips
+from .clips_of_files import question as question_of_clips
+from .export_base import encode_steps, file_steps, without_needless_clips
+
+BACKUP = ".bak"
+"""Suffix of the backup of the replaced file."""
+
+
+class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
+    """Export again to the file of the active object."""
+
+    bl_idname = "export_scene.meshferry_again"
+    bl_label = "Re-export"
+    bl_description = (
+        "Export to the file that the active object last went to or came from, with the same options. The file that is "
+        f"replaced is kept beside it as {BACKUP}"
+    )
+
+    is_confirmed: BoolProperty(
+        name="Replacing Confirmed",
+        description="Scripts: also write to a path that is stored in the .blend file, but was neither read nor chosen "
+        "since the file was opened",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    use_other_animations: BoolProperty(
+        name="Include Animations of Other Files",
+        description="Also write animations that were imported from other files and that the file does not hold",
+        options={"SKIP_SAVE"},
+    )
+
+    confirm_text = "Replace"
+    has_others = False
+    """Whether there are animations of other files, for which the dialog has a checkbox."""
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require an active object or collection with a file record."""
+        if found_file(context) is None:
+            cls.poll_message_set("The active object neither came from a file nor was exported to one")
+            return False
+        return True
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Start without a file browser."""
+        found = found_file(context)
+        if found is not None:
+            self.has_others = bool(others_of(context, *found))
+            self.confirm_text = "Replace" if found[0].path.exists() else "Export"
+        return self.execute(context)
+
+    def question(self, context: Any) -> str:
+        """Return a question before a file is replaced for the first time, and about animations of other files."""
+        found = found_file(context)
+        if found is None:
+            return ""
+        record = found[0]
+        others = others_of(context, *found)
+        session = file_records.session_file(record.path) or SessionFile()
+        is_asked_again = not {clip_name(action) for action in others} <= session.left_out
+        texts = [question_of_path(record), question_of_clips(others, record) if is_asked_again else ""]
+        return "\n".join(text for text in texts if text)
+
+    def draw(self, context: Any) -> None:
+        """Draw the question, and the choice that it is about."""
+        column = self.layout.column(align=True)
+        for text in self.asked.splitlines():
+            draw_wrapped(column, context, text, "QUESTION", width=DIALOG_WIDTH)
+            column.separator()
+        if self.has_others:
+            column.prop(self, "use_other_animations")
+
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Write the file, and report its differences from the previous version."""
+        messages = Messages()
+        changes: list[str] = []
+        found = found_file(context)
+        if found is None:
+            self.report({"ERROR"}, rpt_("The active object neither came from a file nor was exported to one"))
+            return {"CANCELLED"}
+        record, owners, source = found
+        path = record.path
+        target = EXPORTERS[record.format].format
+        encoded = None
+        with messages.attempt(str(path)):
+            refuse_changed(record)
+            if not (self.asked or self.is_confirmed):
+                refuse_unknown(record)
+            values = yield from scaled(without_bpy("Reading", values_of, record), 0.0, 0.1)
+            others = clips_left_out(context, record, source, lambda _record: values)
+            own = None if self.use_other_animations or not others else file_clips_of(context, record, source)
+            name = source.collection.name if source.collection is not None else scene_name(path)
+            files = yield from scaled(file_steps(context, source, name, target, values, own), 0.1, 0.7)
+            if len(files.parts) != 1:
+                text = rpt_("{} files would be written; choose File > Export")
+                raise ExportError(text.format(len(files.parts)))
+            encoding = encode_steps(files.parts[0], path, target, values, given=record.given)
+            encoded = yield from scaled(encoding, 0.7, 0.9)
+            comparing = without_bpy("Comparing", changes_of, path, target, encoded.outputs)
+            changes = yield from scaled(comparing, 0.9, 1.0)
+        if encoded is not None:
+            with messages.outcome(str(path)) as name:
+                refuse_changed(record)  # check again: the file may have been changed meanwhile
+                keep_old_files(path, encoded.outputs)
+                messages.warn(
+                    name, dict.fromkeys([*files.losses, *encoded.warnings, *write_outputs(path, encoded.outputs)])
+                )
+                record = replace(record, digest=file_records.digest_of(path))
+                if own is None:
+                    record = replace(record, clip_files=clip_files_of(context, source, values))
+                    if others:
+                        record = replace(record, options=values)  # the next re-export includes them, too
+                file_records.write(owners, record, is_confirmed=True)
+                names = frozenset(clip_name(action) for action in others)
+                file_records.session_files()[str(path)].left_out |= names
+            messages.notes = [*files.notes, *encoded.notes, *(note_of_clips(others, record) if own is not None else [])]
+        usage = encoded.usage if encoded is not None and messages.done else ""
+        return conclude(self, messages, [*changes, usage], "Exported")
+
+
+def question_of_path(record: FileRecord) -> str:
+    """Return a question about a file that the user did not agree to write since the .blend file was opened."""
+    session = file_records.session_file(record.path)
+    if session is not None and (session.is_confirmed or not record.path.exists()):
+        return ""
+    label = EXPORTERS[record.format].format.label
+    stored = rpt_("The path is stored in this .blend file.") + " " if session is None else ""
+    if not record.path.exists():
+        return stored + rpt_("Write {} ({})? There is no such file yet.").format(record.path, label)
+    text = rpt_("Replace {} ({})? The old file is kept as {}. You are asked once for each file.")
+    return stored + text.format(record.path, label, record.path.name + BACKUP)
+
+
+def refuse_unknown(record: FileRecord) -> None:
+    """Raise ExportError for a path that was neither read nor chosen since the .blend file was opened.
+
+    Raises
+    ------
+    ExportError
+        The path is only stored in the .blend file, which may come from another user.
+    """
+    if file_records.session_file(record.path) is None:
+        text = rpt_(
+            "The path is stored in the .blend file, and was neither read nor chosen since; choose File > Export, or "
+            "set is_confirmed in a script"
+        )
+        raise ExportError(text)
+
+
+def others_of(context: Any, record: FileRecord, _owners: Any, source: exporter.Source) -> list[Any]:
+    """Return the actions from other files that stay out of a file unless the user asks."""
+    try:
+        return clips_left_out(context, record, source, values_of)
+    except MeshferryError:
+        return []  # the export reports it
+
+
+def found_file(context: Any) -> tuple[FileRecord, list[Any], exporter.Source] | None:
+    """Return the record of the active object or its collection, the data blocks with that record, and the source."""
+    item = context.object
+    if item is not None:
+        record = file_records.read(item)
+        if record is not None and record.format in EXPORTERS:
+            others = [other for other in context.scene.objects if other.meshferry.file.path == str(record.path)]
+            objects = [other for other in others if file_records.read(other) is not None]
+            return record, objects, exporter.Source("OBJECTS", objects=tuple(objects))
+    for collection in homes_of(item) if item is not None else [context.collection]:
+        record = file_records.read(collection)
+        if record is not None and record.format in EXPORTERS:
+            return record, [collection], exporter.Source("COLLECTION", collection)
+    return None
+
+
+def shown_file(context: Any) -> FileRecord | None:
+    """Return the record of the file in menu and sidebar; None if the preferences hide its format."""
+    found = found_file(context)
+    if found is None or not is_format_used(found[0].format):
+        return None
+    return found[0]
+
+
+def values_of(record: FileRecord) -> dict[str, Any]:
+    """Return the options of the last export to a file. After an import, return the defaults of the export dialog."""
+    cls = EXPORTERS[record.format]
+    if record.options is not None:
+        return dict(record.options)
+    values: dict[str, Any] = resolve(cls.option_table, headless=False)
+    return without_needless_clips({**values, **values_in_file(record.path, cls.format)})
+
+
+def values_in_file(path: Path, target: Format) -> dict[str, Any]:
+    """Return the options that keep the version of an existing file, and whether it contains animations."""
+    try:
+        loaded = load(path)
+    except (FormatError, OSError):
+        return {}
+    facts = loaded.format.facts(loaded.document)
+    version = str(facts["version"]).upper()
+    found: dict[str, Any] = {
+        option.name: version
+        for option in target.export_options
+        if version in {choice.key for choice in option.choices or ()}
+    }
+    if facts["clips"] and any(option.name == EMBED_ANIMATION for option in target.export_options):
+        found[EMBED_ANIMATION] = True
+    return found
+
+
+def refuse_changed(record: FileRecord) -> None:
+    """Raise ExportError if the file was changed since it was last read or written.
+
+    Raises
+    ------
+    ExportError
+        The file was changed, or its folder does not exist.
+    """
+    if not record.path.parent.is_dir():
+        raise ExportError(rpt_("The folder '{}' does not exist").format(record.path.parent))
+    if not file_records.is_unchanged(record):
+        text = rpt_("The file was changed since Blender last read or wrote it; choose File > Export to replace it")
+        raise ExportError(text)
+
+
+def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> list[str]:
+    """Return the differences between the new and the old file as phrases for the summary."""
+    if not path.exists():
+        return ["new file"]
+    if not target.is_read:
+        return ["replaced"]  # files of this format cannot be read for comparing
+    try:
+        old = load(path)
+        new = target.read(outputs[-1].data)
+        stem = scene_name(path)
+        return differences(old.format.to_scene(old.document, stem), target.to_scene(new, stem)) or ["nothing changed"]
+    except FormatError:
+        return ["replaced"]
+
+
+def keep_old_files(path: Path, outputs: Sequence[OutputFile]) -> None:
+    """Copy each file that will be replaced or removed to a file with ``.bak`` after its name.
+
+    Raises
+    ------
+    ExportError
+        A copy cannot be written.
+    """
+    companions = [path.with_name(output.name) for output in outputs[:-1] if output.copy_of is None]
+    for place in (path, *companions, *obsolete_files(path, outputs)[0]):
+        if place.is_file():
+            replace_file(place.with_name(place.name + BACKUP), place.read_bytes())
+
+
+def draw_button(layout: Any, context: Any) -> bool:
+    """Draw the button or menu entry with the name of the file; return whether there is a file."""
+    record = shown_file(context)
+    if record is None:
+        return False
+    text = iface_("Re-export to {}").format(record.path.name)
+    layout.operator(EXPORT_SCENE_OT_meshferry_again.bl_idname, text=text, icon="FILE_REFRESH", translate=False)
+    return True
+
+
+def draw_export_entry(self: Any, context: Any) -> None:
+    """Draw the entry at the top of File > Export."""
+    if draw_button(self.layout, context):
+        self.layout.separator()
+
+
+CLASSES = (EXPORT_SCENE_OT_meshferry_again,)
+ENTRIES = (MenuEntry("TOPBAR_MT_file_export", draw_export_entry, is_first=True),)
+
+register, unregister = registration(CLASSES, ENTRIES)

@@ -1,0 +1,292 @@
+"""Base of the export operators: reading of the scene, encoding, writing and summary."""
+
+import filecmp
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bpy
+
+from ...blender_data import file_records
+from ...blender_data.animation.file_clips import FileClips
+from ...blender_data.exporting import exporter
+from ...blender_data.exporting.export_options import CLIPS
+from ...blender_data.exporting.object_selection import candidates_of
+from ...blender_data.file_records import FileRecord, digest_of
+from ...blender_data.names import file_name as name_of
+from ...blender_data.steps import Steps, finish, scaled, without_bpy
+from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, split, write_outputs
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.findings import warning
+from ...io_formats.core.messages import counted
+from ...io_formats.core.option_rules import embeds_animation
+from ...io_formats.core.output_file import OutputFile
+from ...io_formats.core.scene import Scene
+from ...io_formats.disk.file_sets import obsolete_files
+from ...io_formats.registry import Format
+from ..findings.finding_list import keep_findings
+from ..option_properties import option_values, to_export_options, values_for
+from ..reporting import Messages, conclude
+from ..translations import rpt_
+from .clips_of_files import clip_files_of
+from .export_dialog import ExportDialog
+from .export_refusal import show_refusal
+from .file_names import with_extension
+
+
+class ExportScene(ExportDialog):
+    """Mixin of export operators. :mod:`..format_operators` derives an operator for each format."""
+
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Write the file, or the files; the checks of the format run before any is written.
+
+        All files are encoded before the first is written, so that cancelling leaves no file behind. A failed file does
+        not stop the others.
+        """
+        messages = Messages()
+        given = bpy.path.abspath(self.filepath)
+        values, given_options = self.values(), self.given()
+        files = SceneFiles([], [], [], [])
+        with messages.attempt(given, self.name_to_write(given)):
+            path = Path(self.target_path(given))
+            source, name = self.source(context, str(path))
+            self.refuse_too_large(context, source)
+            files = yield from scaled(file_steps(context, source, name, self.format, values), 0.0, 0.8)
+        paths = self.paths(path, files.parts) if files.parts else []
+        several = len(paths) > 1
+        if several:
+            messages.warnings.update((text, []) for text in files.losses)
+        ready: list[tuple[Path, Scene, EncodedFile]] = []
+        for number, (scene, path) in enumerate(zip(files.parts, paths, strict=True)):
+            with messages.attempt(str(path)) as name:
+                if several:
+                    refuse_existing(path, use_replace=bool(getattr(self, "use_replace", False)))
+                encoding = encode_steps(
+                    scene, path, self.format, values, given=given_options, use_replace=self.may_replace()
+                )
+                start, end = (0.8 + 0.2 * done / len(paths) for done in (number, number + 1))
+                ready.append((path, scene, (yield from scaled(encoding, start, end, name))))
+        written: list[Scene] = []
+        places: list[tuple[Path, Scene]] = []
+        notes: list[str] = []
+        usages: list[str] = []
+        replaced = 0
+        for path, scene, encoded in ready:
+            with messages.outcome(str(path)) as name:
+                existed = several and os.path.exists(path)
+                said = [*encoded.warnings, *write_outputs(path, encoded.outputs)]
+                messages.warn(name, dict.fromkeys(said if several else files.losses + said))
+                notes += encoded.notes
+                usages.append(encoded.usage)
+                written.append(scene)
+                replaced += existed
+                places.append((path, scene))
+        if places:
+            self.remember(context, source, places, values)
+        messages.notes = [*files.notes, *notes] if written else []
+        phrases = (
+            *self.summary_parts(written),
+            counted(replaced, "file replaced", "files replaced") if replaced else "",
+            *usages,
+        )
+        is_listed = False
+        if messages.findings:
+            unchecked = [warning("", text) for text in (*files.losses, *messages.warnings)]
+            found = {str(finding): finding for finding in (*unchecked, *files.findings, *messages.findings)}
+            keep_findings(context, self.format, self.findings_subject(context), found.values())
+            is_listed = show_refusal(self)
+        return conclude(self, messages, phrases, "Exported", is_listed=is_listed)
+
+    def refuse_too_large(self, context: Any, source: Any) -> None:
+        """Check, before objects are read, whether the format can hold any of them; formats override this.
+
+        Raises
+        ------
+        ExportError
+            All objects are too large for the format.
+        """
+
+    def findings_subject(self, context: Any) -> str:
+        """Return the name under which the sidebar shows the findings of a refused export."""
+        return context.object.name if context.object is not None else ""
+
+    def paths(self, path: Path, scenes: Sequence[Scene]) -> list[Path]:
+        """Return a path for each scene: the chosen path for a single one, otherwise its name in the same folder."""
+        if len(scenes) == 1:
+            return [path]
+        return [path.with_name(name + self.filename_ext) for name in file_names(scenes)]
+
+    def may_replace(self) -> bool:
+        """Return whether existing companion files of a new file may be replaced."""
+        return True
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the options as the export uses them."""
+        return without_needless_clips(option_values(self, self.option_table))
+
+    def remember(
+        self, context: Any, source: exporter.Source, written: Sequence[tuple[Path, Scene]], values: dict[str, Any]
+    ) -> None:
+        """Store the file record on the exported objects or collection, for the next export to the file."""
+        objects = source.objects or candidates_of(context, source)
+        clip_files = clip_files_of(context, source, values)
+        for path, scene in written:
+            record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()), clip_files)
+            if len(written) == 1 and source.collection is not None:
+                file_records.clear(objects)
+                file_records.write([source.collection], record, is_confirmed=True)
+                continue
+            names = {node.name for node in scene.nodes}
+            owners = [item for item in objects if len(written) == 1 or name_of(item) in names]
+            file_records.write(owners, record, is_confirmed=True)
+
+    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
+        """Return the parts of the summary text, such as "3 objects"."""
+        written = tuple(written)
+        return (
+            counted(sum(len(scene.nodes) for scene in written), "node"),
+            counted(sum(scene.triangle_count for scene in written), "triangle"),
+        )
+
+    def name_to_write(self, given: str) -> str:
+        """Return the name of the file with its extension, or an empty string if there is no name."""
+        if not Path(given).name or os.path.isdir(given):  # unlike isdir, Path.is_dir raises for invalid names
+            return ""
+        return Path(with_extension(given, self.format, self.filename_ext)).name
+
+    def target_path(self, given: str) -> str:
+        """Return the path to write, with the extension, which scripts may leave out.
+
+        Raises
+        ------
+        ExportError
+            There is no name, or the extension was added and a file of the resulting name exists.
+        """
+        if not self.name_to_write(given):
+            raise ExportError(rpt_("No file name given"))
+        path = with_extension(given, self.format, self.filename_ext)
+        if path != given and os.path.exists(path):
+            text = rpt_("'{}' exists already; give the name with its extension to replace it")
+            raise ExportError(text.format(Path(path).name))
+        return path
+
+
+def without_needless_clips(values: dict[str, Any]) -> dict[str, Any]:
+    """Set the option for clips to none if the file embeds no animation, so that none is sampled."""
+    return values if embeds_animation(values) else {**values, CLIPS.name: "NONE"}
+
+
+def read_files(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> SceneFiles:
+    """Read objects from Blender as a scene for each file that they become.
+
+    Parameters
+    ----------
+    source:
+        An ``exporter.Source``.
+    name:
+        Name of the scene in the file.
+    values:
+        Values of options; those not given take their defaults.
+
+    Raises
+    ------
+    MeshferryError
+        There is nothing to write.
+    """
+    return finish(file_steps(context, source, name, target, values))
+
+
+def file_steps(
+    context: Any,
+    source: Any,
+    name: str,
+    target: Format,
+    values: Mapping[str, Any],
+    file_clips: FileClips | None = None,
+) -> Steps[SceneFiles]:
+    """Do the same as :func:`read_files` in steps; ``file_clips`` restricts the animations to those of a file."""
+    request = _request(context, source, name, target, values)
+    scene = yield from exporter.export_steps(replace(request, file_clips=file_clips))
+    return split(scene, target, values_for(target.export_options, values))
+
+
+def read_blender_scene(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Scene:
+    """Read a scene from Blender, limited to the data a format can hold; see :func:`read_files`."""
+    return exporter.export_scene(_request(context, source, name, target, values))
+
+
+def _request(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> exporter.ExportRequest:
+    return exporter.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
+
+
+def encode_steps(
+    scene: Scene,
+    path: Path,
+    target: Format,
+    values: Mapping[str, Any],
+    *,
+    given: Collection[str] = (),
+    use_replace: bool = True,
+) -> Steps[EncodedFile]:
+    """Encode one scene as a file or a set of files that is ready to be written.
+
+    Parameters
+    ----------
+    given:
+        Names of the options that override the values stored on import.
+    use_replace:
+        Whether a new set may replace existing companion files. Ignored if the chosen file exists, since the user
+        then agreed to replace the whole set.
+
+    Raises
+    ------
+    MeshferryError
+        The format cannot hold the scene, or files would be replaced without permission.
+    """
+    options = values_for(target.export_options, values)
+    encoded = yield from without_bpy("Encoding", encode_part, scene, target, options, given=given, path=path)
+    if not use_replace and not os.path.exists(path):
+        refuse_others(path, encoded.outputs)
+    return encoded
+
+
+def refuse_others(path: Path, outputs: Sequence[OutputFile]) -> None:
+    """Raise ExportError if a set would change or remove existing files. The last file is not checked.
+
+    Raises
+    ------
+    ExportError
+        A companion file exists with other content, or a file of an earlier export does not belong to the set.
+    """
+    there = [output.name for output in outputs[:-1] if would_change(path.with_name(output.name), output)]
+    there += [place.name for place in obsolete_files(path, outputs)[0]]
+    if there:
+        more = rpt_(" and {} more").format(len(there) - 1) if len(there) > 1 else ""
+        text = rpt_("'{}'{} exists already; choose Replace Files to write over it, or another name")
+        raise ExportError(text.format(there[0], more))
+
+
+def would_change(place: Path, output: OutputFile) -> bool:
+    """Return whether writing a file would change an existing one."""
+    try:
+        if not place.exists():
+            return False
+        if output.copy_of is not None:
+            return not filecmp.cmp(output.copy_of, place, shallow=False)
+        return place.read_bytes() != output.data
+    except OSError:
+        return True
+
+
+def refuse_existing(path: Path, *, use_replace: bool) -> None:
+    """Raise an error if a file exists and must not be replaced.
+
+    Raises
+    ------
+    ExportError
+        The file exists, and *Replace Files* is off.
+    """
+    if not use_replace and os.path.exists(path):
+        raise ExportError(rpt_("'{}' exists already; choose Replace Files to write over it").format(path.name))

@@ -1,0 +1,257 @@
+"""Dialog of the export operators: choice of the objects, suggested file name, options."""
+
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, StringProperty
+from bpy_extras.io_utils import ExportHelper
+
+from ...blender_data import import_choices
+from ...blender_data.compat import BLEND_RELATIVE_PATHS
+from ...blender_data.exporting import exporter
+from ...blender_data.exporting.export_options import HIDDEN
+from ...blender_data.exporting.object_selection import automatic_source, has_surface, select, source_objects
+from ...blender_data.names import file_name as name_of
+from ...io_formats.core.errors import ExportError, MeshferryError
+from ...io_formats.core.import_choices import imported_texts
+from ...io_formats.core.messages import counted, listed
+from ...io_formats.core.options import Option
+from ...io_formats.core.shared_options import IMPORT_CHOICES
+from ...io_formats.registry import Format
+from ..option_properties import SECTIONS, draw_options
+from ..progress import DIALOG_WIDTH, LongWork
+from ..sidebar import draw_wrapped
+from ..translations import rpt_
+from .file_names import file_name, name_in_file, with_extension
+
+_AUTOMATIC = (
+    "AUTO",
+    "Automatic",
+    (
+        "The selected meshes; if only armatures or empties are selected, the meshes below them; if nothing is "
+        "selected, the active collection"
+    ),
+    "NONE",
+)
+_COLLECTION = ("COLLECTION", "Active Collection", "The active collection with the collections inside it", "NONE")
+_SELECTION = ("SELECTION", "Selected Objects", "The selected objects", "NONE")
+_SCENE = ("SCENE", "Scene", "Everything in the scene", "NONE")
+SCOPES = [(*_AUTOMATIC, 3), (*_COLLECTION, 0), (*_SELECTION, 1), (*_SCENE, 2)]
+"""Items of a scope property. Their numbers are stored in .blend files; the automatic scope was added later."""
+OBJECT_SCOPES = [(*_AUTOMATIC, 3), (*_SELECTION, 0), (*_COLLECTION, 1), (*_SCENE, 2)]
+"""Scopes of formats that write one object to each file; the selection comes before the collection."""
+
+
+class ExportDialog(LongWork, ExportHelper):
+    """The dialog of export operators: choice of the objects, suggested file name, options."""
+
+    bl_options = {"PRESET"}
+
+    format: Format
+    option_table: tuple[Option, ...] = ()
+    """The general options that apply to the format, and its own options."""
+    section_order = SECTIONS
+    entry_text = ""
+    """Text of the entry in File > Export."""
+    panel_prefix = ""
+    """Name of the format in the names of its panels."""
+    name_suffix = ""
+    """Suffix between the name of a collection and the extension, by convention of the format."""
+
+    filepath: StringProperty(
+        name="File Path",
+        description="File to write",
+        maxlen=1024,
+        subtype="FILE_PATH",
+        options={"SKIP_PRESET"} | BLEND_RELATIVE_PATHS,
+    )
+    collection: StringProperty(
+        name="Source Collection",
+        description="Export this collection, whatever is selected",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    scope: EnumProperty(name="Export", description="What is written to the file", items=SCOPES, default="AUTO")
+    suggested_name: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+    given_options: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+    """Names of the options that the caller set, stored before the dialog opens, since presets set options, too."""
+    is_again: BoolProperty(options={"HIDDEN", "SKIP_SAVE"})
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Open the file browser; suggest a name taken from the exported objects."""
+        self.given_options = ",".join(self.given())
+        if not self.properties.is_property_set("filepath"):
+            self.suggested_name = self.suggest_name(context)
+            self.filepath = str(self.suggest_folder(context) / self.suggested_name)
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def check(self, context: Any) -> bool:
+        """Keep the file's extension, and name the file after the exported objects until the user types a name."""
+        before = self.filepath
+        path = Path(before)
+        if self.suggested_name and path.name == self.suggested_name:
+            self.suggested_name = self.suggest_name(context)
+            self.filepath = str(path.with_name(self.suggested_name))
+        elif path.name:
+            self.filepath = with_extension(before, self.format, self.filename_ext)
+        return self.filepath != before
+
+    def draw(self, context: Any) -> None:
+        """Draw the scope (in the file browser only), the files to write and the options in sections."""
+        layout = self.layout
+        if self.asked:
+            draw_wrapped(layout.column(align=True), context, self.asked, "QUESTION", width=DIALOG_WIDTH)
+            return
+        if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
+            if not self.collection:
+                column = layout.column()
+                column.use_property_split = True
+                column.use_property_decorate = False
+                column.prop(self, "scope")
+            self.draw_scope(context)
+        self.draw_files(context)
+        imported = self.imported_texts(context)
+        prefix = f"{self.panel_prefix}_export"
+        draw_options(layout, self, self.option_table, prefix, self.section_order, imported=imported)
+
+    def draw_scope(self, context: Any) -> None:
+        """Draw a description of the exported objects. Draw nothing on errors; `draw_files` shows them."""
+        try:
+            source = self.shown_source(context)
+            text = rpt_("Exports: {}").format(self.scope_text(context, source))
+        except MeshferryError:
+            return
+        draw_wrapped(
+            self.layout.column(align=True), context, text, "OUTLINER_COLLECTION" if source.collection else "EXPORT"
+        )
+
+    def scope_text(self, context: Any, source: Any) -> str:
+        """Return a description of the exported objects.
+
+        Raises
+        ------
+        MeshferryError
+            There is nothing to export.
+        """
+        return scope_text(source, self.mesh_count(context, source))
+
+    def mesh_count(self, context: Any, source: Any) -> int:
+        """Return the number of meshes that are exported, without coarser levels of detail."""
+        can = self.format.capabilities
+        use_hidden = bool(getattr(self, HIDDEN.name))
+        chosen = set(select(context, source, use_hidden=use_hidden, with_empties=can.node_hierarchy).objects)
+        return sum(has_surface(item) and item.meshferry.lod_of not in chosen for item in chosen)
+
+    def chosen_source(self, context: Any) -> Any:
+        """Return the source of the export, or the whole scene if nothing can be exported."""
+        try:
+            return self.source(context, "")[0]
+        except MeshferryError:
+            return exporter.Source("SCENE")
+
+    def shown_source(self, context: Any) -> Any:
+        """Return the source that the dialog shows. In the *Exporters* panel of a collection, this is the collection.
+
+        Raises
+        ------
+        ExportError
+            There is nothing to export.
+        """
+        if context.space_data is not None and context.space_data.type == "PROPERTIES":
+            return exporter.Source("COLLECTION", context.collection)
+        return self.source(context, "")[0]
+
+    def imported_texts(self, context: Any) -> dict[str, str]:
+        """Return a text for each option whose value some exported objects store from their import; see `draw_options`.
+
+        The text is empty if other exported objects use the value in the dialog.
+        """
+        if IMPORT_CHOICES not in self.option_table:
+            return {}
+        try:
+            objects = source_objects(context, self.shown_source(context))
+        except MeshferryError:
+            return {}
+        given = self.given()
+        remembered = [option for option in self.option_table if option.is_remembered and option.name not in given]
+        texts = imported_texts(remembered, [import_choices.read(item) for item in objects])
+        return texts if getattr(self, IMPORT_CHOICES.name) else dict.fromkeys(texts, "")
+
+    def draw_files(self, context: Any) -> None:
+        """Draw information about the files to write. The default, for a single file, draws nothing."""
+
+    def given(self) -> list[str]:
+        """Return the names of the options that override the values stored on import."""
+        if self.properties.is_property_set("given_options"):
+            return [name for name in self.given_options.split(",") if name]
+        return [
+            option.name
+            for option in self.option_table
+            if option.is_remembered and self.properties.is_property_set(option.name)
+        ]
+
+    def source(self, context: Any, path: str) -> tuple[Any, str]:
+        """Return what to export and what to call it in the file."""
+        if self.collection:
+            chosen = named_collection(context, self.collection)
+            return exporter.Source("COLLECTION", chosen), chosen.name
+        source = exporter.Source("SELECTION" if self.scope == "SELECTION" else "SCENE")
+        if self.scope == "AUTO":
+            source = automatic_source(context, with_tree=self.format.capabilities.node_hierarchy)
+        elif self.scope == "COLLECTION" and context.collection != context.scene.collection:
+            source = exporter.Source("COLLECTION", context.collection)
+        if source.collection is not None:
+            return source, source.collection.name
+        stem = Path(path).name.removesuffix(self.filename_ext)
+        return source, stem.removesuffix(self.name_suffix) or stem
+
+    def suggest_name(self, context: Any) -> str:
+        """Suggest the name of the collection, of the only object or of the .blend file as the file name."""
+        root = context.scene.collection
+        name = self.collection
+        if not name:
+            source = self.chosen_source(context)
+            name = (source.collection or root).name
+            if source.kind in {"SELECTION", "OBJECTS"} and context.object is not None:
+                return file_name(name_of(context.object), self.format, self.name_suffix, self.filename_ext)
+        if name == root.name:
+            name = Path(context.blend_data.filepath).stem or "Untitled"
+        elif name in context.blend_data.collections:
+            name = name_in_file(context.blend_data.collections[name])
+        return file_name(name, self.format, self.name_suffix, self.filename_ext)
+
+    def suggest_folder(self, context: Any) -> Path:
+        """Return the folder of the last export, of the .blend file, or of the file that the collection came from."""
+        collection = context.blend_data.collections.get(self.collection) or context.collection
+        for known in (self.filepath, context.blend_data.filepath, bpy.path.abspath(collection.meshferry.source_path)):
+            if known:
+                return Path(known).parent
+        return Path()
+
+
+def scope_text(source: Any, count: int) -> str:
+    """Return a description of the source of an export, with its number of meshes."""
+    meshes = rpt_(counted(count, "mesh", "meshes"))
+    if source.collection is not None:
+        return rpt_("collection '{}' ({})").format(source.collection.name, meshes)
+    if source.roots:
+        return rpt_("{} below {}").format(meshes, listed([item.name for item in source.roots], most=3))
+    if source.kind == "SCENE":
+        return rpt_("the scene ({})").format(meshes)
+    return rpt_(counted(count, "selected mesh", "selected meshes"))
+
+
+def named_collection(context: Any, name: str) -> Any:
+    """Return the collection of that name, which may be the scene's own.
+
+    Raises
+    ------
+    ExportError
+        There is no such collection.
+    """
+    root = context.scene.collection
+    found = root if name == root.name else context.blend_data.collections.get(name)
+    if found is None:
+        raise ExportError(rpt_("There is no collection '{}'").format(name))
+    return found

@@ -1,0 +1,188 @@
+"""Base of the export operators that write several files: list their names and protect existing files."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bpy.props import BoolProperty, EnumProperty, StringProperty
+
+from ...blender_data.exporting.export_options import HIDDEN, INSTANCES
+from ...blender_data.exporting.object_selection import MESHABLE, select
+from ...blender_data.names import file_name as name_of
+from ...blender_data.steps import Steps
+from ...io_formats.core.errors import ExportError, MeshferryError
+from ...io_formats.core.messages import counted
+from ...io_formats.core.scene import Scene
+from ...io_formats.core.shared_options import MESH_FILES
+from ...io_formats.disk.file_names import distinct_file_names
+from ..option_properties import section_body
+from ..sidebar import draw_wrapped
+from ..translations import iface_, rpt_
+from .export_base import ExportScene
+from .export_dialog import OBJECT_SCOPES
+from .file_names import file_name, with_extension
+
+MOST_NAMES = 20
+"""Largest number of file names listed; for more, only their number is shown."""
+
+
+class ExportFiles(ExportScene):
+    """Mixin of export operators that write a file for each object, clip and so on.
+
+    A single file is written to the chosen path; several are written to the chosen folder, named after their scenes. A
+    subclass returns these names from :meth:`names`.
+    """
+
+    use_replace: BoolProperty(
+        name="Replace Files",
+        description="Where several files are written, write over those that are there already (marked in red); "
+        "otherwise they stay as they are, with a warning",
+        default=False,
+    )
+
+    unused_name: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+    """File name while the file browser shows a note in its place; empty while it shows the name."""
+
+    def check(self, context: Any) -> bool:
+        """Update the file name, or the note in its place; Blender calls this also when it opens the file browser."""
+        before = self.filepath
+        self.restore_name()
+        super().check(context)
+        self.hide_name(context)
+        return bool(self.filepath != before)
+
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Write the files."""
+        self.restore_name()
+        return super().steps(context)
+
+    def hide_name(self, context: Any) -> None:
+        """Put a note in place of the file name if several files get their names from what they hold.
+
+        Blender cannot grey out the field of its file browser. Text that is typed there is replaced by the note.
+        """
+        try:
+            count = len(self.names(context, self.source(context, "")[0]))
+        except MeshferryError:
+            return
+        if count > 1:
+            path = Path(self.filepath)
+            self.unused_name = path.name
+            note = rpt_("({} files, named as listed)").format(count)
+            self.filepath = str(path.with_name(note + self.filename_ext))
+
+    def restore_name(self) -> None:
+        """Put back the file name, with the present extension."""
+        if not self.unused_name:
+            return
+        name = with_extension(self.unused_name, self.format, self.filename_ext)
+        if self.suggested_name == self.unused_name:
+            self.suggested_name = name
+        self.filepath, self.unused_name = str(Path(self.filepath).with_name(name)), ""
+
+    def names(self, context: Any, source: Any) -> list[str]:
+        """Return the names of the scenes that become files of an ``exporter.Source``.
+
+        Raises
+        ------
+        ExportError
+            There is nothing to export.
+        """
+        raise NotImplementedError
+
+    def suggest_name(self, context: Any) -> str:
+        """Suggest a file name: that of the only scene to write, otherwise that of the active object or collection."""
+        if self.collection:
+            return super().suggest_name(context)
+        try:
+            names = self.names(context, self.source(context, "")[0])
+        except MeshferryError:
+            names = []
+        if len(names) == 1:
+            return file_name(names[0], self.format, extension=self.filename_ext)
+        return super().suggest_name(context)
+
+    def draw_files(self, context: Any) -> None:
+        """Draw the names of the files if there are several, or the error that prevents the export."""
+        try:
+            names = self.names(context, self.shown_source(context))
+        except MeshferryError as problem:
+            draw_wrapped(self.layout.column(align=True), context, iface_(str(problem)), "ERROR")
+            return
+        if len(names) < 2:
+            return
+        title = iface_(counted(len(names), "File", "Files in This Folder"))
+        body = section_body(self.layout, f"{self.panel_prefix}_export_files", title)
+        if body is not None:
+            files = [name + self.filename_ext for name in distinct_file_names(names)]
+            draw_file_names(body, context, files)
+            body.prop(self, "use_replace")
+
+
+class ExportObjects(ExportFiles):
+    """Mixin of export operators that write a file for each object, or one with all objects joined."""
+
+    scope: EnumProperty(name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="AUTO")
+
+    def names(self, context: Any, source: Any) -> list[str]:
+        """Return the names of the objects that become files; coarser levels of detail are in the file of the finest."""
+        return object_names(self, context, source)
+
+    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
+        """Return the parts of the summary text, such as "3 objects"."""
+        written = tuple(written)
+        bones = joint_count(written)
+        clips = sum(len(scene.clips) for scene in written)
+        return (
+            counted(sum(len(scene.nodes) for scene in written), "object"),
+            counted(sum(scene.triangle_count for scene in written), "triangle"),
+            counted(bones, "bone") if bones else "",
+            counted(clips, "animation") if clips else "",
+        )
+
+
+def joint_count(scenes: Iterable[Scene]) -> int:
+    """Return the number of joints of all skeletons; a skeleton in several files counts once."""
+    different = {id(skeleton): skeleton for scene in scenes for skeleton in scene.skeletons}
+    return sum(len(skeleton.joints) for skeleton in different.values())
+
+
+def object_names(owner: Any, context: Any, source: Any) -> list[str]:
+    """Return the names of the objects that become files of an export; only one if objects are joined.
+
+    Coarser levels of detail are in the file of the finest.
+
+    Raises
+    ------
+    ExportError
+        There is no mesh.
+    """
+    chosen = select(context, source, use_hidden=bool(getattr(owner, HIDDEN.name)), with_empties=False).objects
+    shown = [item for item in chosen if item.type in MESHABLE or getattr(owner, INSTANCES.name)]
+    exported = set(shown)
+    finest = [item for item in shown if item.meshferry.lod_of not in exported]
+    if not finest:
+        raise ExportError(rpt_("There is no mesh to export"))
+    if getattr(owner, MESH_FILES.name) == "JOINED":
+        finest = [context.object if context.object in finest else finest[0]]
+    return [name_of(item) for item in finest]
+
+
+def draw_file_names(layout: Any, context: Any, names: list[str]) -> None:
+    """List the names of the files to write, existing ones in red."""
+    column = layout.column(align=True)
+    column.scale_y = 0.8
+    folder = browsed_folder(context)
+    for name in names[:MOST_NAMES]:
+        row = column.row()
+        row.alert = folder is not None and (folder / name).exists()
+        row.label(text=name, icon="FILE_REFRESH" if row.alert else "FILE", translate=False)
+    if len(names) > MOST_NAMES:
+        column.label(text=iface_("and {} more").format(len(names) - MOST_NAMES), translate=False)
+
+
+def browsed_folder(context: Any) -> Path | None:
+    """Return the current folder of the file browser, or None, for marking names of existing files."""
+    parameters = getattr(context.space_data, "params", None)
+    folder = getattr(parameters, "directory", b"")
+    return Path(folder.decode(errors="replace")) if folder else None

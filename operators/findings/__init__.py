@@ -1,0 +1,1 @@
+"""Checks, and what the user can do with their findings."""

@@ -1,0 +1,183 @@
+"""Fix the cause of a finding: safe changes that Undo reverts."""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import bpy
+import numpy as np
+from bpy.props import IntProperty
+
+from ...blender_data.exporting.models.model_objects import named_levels
+from ...blender_data.exporting.object_selection import armature_of
+from ...blender_data.mesh_data import vertex_weights
+from ...blender_data.names import file_name
+from ...blender_data.node_marks import MARK, set_own_node
+from ...blender_data.rigging import deform_bones
+from ...io_formats.core.findings import Fix
+from ...io_formats.registry import Format, by_name
+from ..importing.import_base import leave_edit_mode
+from ..object_tools.object_scale import apply_scale, scale_refusal
+from ..reporting import report
+from ..translations import classes_factory, rpt_
+
+DESCRIPTIONS = {
+    Fix.STRIP_SUFFIX: "Remove the number suffix of the material name, or use the existing material of that name",
+    Fix.RENAME_MATERIAL: "Give the material the suggested name, or use the existing material of that name",
+    Fix.LIMIT_WEIGHTS: "Keep only the strongest weights of each vertex, as many as a file can hold",
+    Fix.ADD_UV_MAP: "Add a UV map in which each face fills the texture; unwrap it afterwards if needed",
+    Fix.MARK_NODE: "Put # before the names of the objects",
+    Fix.APPLY_SCALE: "Apply the scale to the mesh",
+}
+
+
+class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
+    """Fix the cause of a finding."""
+
+    bl_idname = "object.meshferry_finding_fix"
+    bl_label = "Fix Finding"
+    bl_options = {"INTERNAL", "UNDO"}
+
+    index: IntProperty(name="Finding", description="Number of the finding in the list; -1: all", min=-1, default=-1)
+
+    @classmethod
+    def description(cls, context: Any, properties: Any) -> str:
+        """Return the tooltip of the button."""
+        findings = context.window_manager.meshferry_check.findings
+        if not 0 <= properties.index < len(findings):
+            return rpt_("Fix all findings that have this button")
+        fix = findings[properties.index].fix
+        return rpt_(DESCRIPTIONS[Fix(fix)]) if fix else ""
+
+    def execute(self, context: Any) -> set[str]:
+        """Change the objects or materials and remove the fixed findings from the list."""
+        check = context.window_manager.meshferry_check
+        chosen = range(len(check.findings)) if self.index == -1 else [self.index]
+        leave_edit_mode(context)
+        fixed: list[str] = []
+        skipped: list[str] = []
+        done: list[int] = []
+        for index in chosen:
+            if index >= len(check.findings) or not check.findings[index].fix:
+                continue
+            changed, refused = fix_finding(context, by_name(check.format), check.findings[index])
+            fixed += changed
+            skipped += refused
+            done += [] if refused or not changed else [index]
+        for index in reversed(done):
+            check.findings.remove(index)
+        for text in skipped:
+            report(self, "WARNING", text)
+        if not fixed:
+            if not skipped:
+                report(self, "INFO", rpt_("The objects are no longer in the scene"))
+            return {"CANCELLED"}
+        report(self, "INFO", rpt_("Fixed: {}").format(", ".join(dict.fromkeys(fixed))))
+        return {"FINISHED"}
+
+
+def names_of(finding: Any) -> list[str]:
+    """Return the names of the objects or materials of a stored finding."""
+    names: list[str] = json.loads(finding.names) if finding.names else []
+    return names
+
+
+def refusals(context: Any, fix: Fix, names: Collection[str]) -> list[str]:
+    """Return why a fix is not safe for each object or material with these names; empty texts where it is safe."""
+    return [refusal(fix, block) for block in blocks_of(context, fix, names)]
+
+
+def blocks_of(context: Any, fix: Fix, names: Collection[str]) -> list[Any]:
+    """Return the objects or materials with these names in the file."""
+    if fix in _OF_MATERIALS:
+        return [material for material in context.blend_data.materials if file_name(material) in names]
+    items = context.view_layer.objects
+    found = [item for item in items if file_name(item) in names or item.name in names]
+    if found:
+        return found
+    levels = named_levels(items, with_made=False)
+    return [levels[name] for name in names if name in levels]
+
+
+def fix_finding(context: Any, target: Format, finding: Any) -> tuple[list[str], list[str]]:
+    """Fix the cause of a finding; return the names of changed blocks and the reasons why others were not changed."""
+    fix = Fix(finding.fix)
+    changed: list[str] = []
+    refused: list[str] = []
+    for block in blocks_of(context, fix, set(names_of(finding))):
+        name = block.name
+        problem = refusal(fix, block)
+        if not problem and fix in _OF_MATERIALS:
+            rename_material(block, finding.new_name)
+        elif not problem:
+            problem = _FIXES[fix](target, block)
+        if problem:
+            refused.append(f"'{name}': {problem}")
+        else:
+            changed.append(f"'{name}'")
+    return changed, refused
+
+
+def refusal(fix: Fix, block: Any) -> str:
+    """Return why a fix would not be safe, or an empty string."""
+    if not block.is_editable or (fix in _OF_MESHES and not (block.data and block.data.is_editable)):
+        return rpt_("linked from another file")
+    if fix in _OF_MESHES and block.type != "MESH":
+        return rpt_("not a mesh")
+    return scale_refusal(block) if fix is Fix.APPLY_SCALE else ""
+
+
+def rename_material(material: Any, name: str) -> None:
+    """Rename a material, or replace it by an existing material with the new name."""
+    taken = bpy.data.materials.get(name)
+    if taken is not None and taken is not material:
+        material.user_remap(taken)
+    else:
+        material.name = name
+
+
+def _limit_weights(target: Format, item: Any) -> str:
+    """Remove the weakest bone weights of vertices that have more than a file can hold."""
+    most = target.capabilities.influences
+    armature = armature_of(item)
+    bones = deform_bones.exported(armature, target.capabilities) if armature is not None else set()
+    deforms = np.array([group.name in bones for group in item.vertex_groups], bool)
+    counts, groups, weights = vertex_weights.read(item.data)
+    vertex = np.repeat(np.arange(len(counts)), counts)
+    used = np.flatnonzero((groups < len(deforms)) & (weights > 0))
+    used = used[deforms[groups[used]]]
+    order = used[np.lexsort((-weights[used], vertex[used]))]
+    rank = np.arange(len(order)) - np.searchsorted(vertex[order], vertex[order])
+    weakest = order[rank >= most]
+    for group in np.unique(groups[weakest]).tolist():
+        item.vertex_groups[group].remove(vertex[weakest[groups[weakest] == group]].tolist())
+    return ""
+
+
+def _add_uv_map(_target: Format, item: Any) -> str:
+    return "" if item.data.uv_layers.new() is not None else rpt_("no UV map could be added")
+
+
+def _mark_node(_target: Format, item: Any) -> str:
+    if not item.name.startswith(MARK):
+        set_own_node(item, True)
+    return ""
+
+
+def _apply_scale(_target: Format, item: Any) -> str:
+    apply_scale(item)
+    return ""
+
+
+_FIXES: Mapping[Fix, Callable[[Format, Any], str]] = {
+    Fix.LIMIT_WEIGHTS: _limit_weights,
+    Fix.ADD_UV_MAP: _add_uv_map,
+    Fix.MARK_NODE: _mark_node,
+    Fix.APPLY_SCALE: _apply_scale,
+}
+_OF_MATERIALS = {Fix.STRIP_SUFFIX, Fix.RENAME_MATERIAL}
+_OF_MESHES = {Fix.LIMIT_WEIGHTS, Fix.ADD_UV_MAP, Fix.APPLY_SCALE}
+
+CLASSES = (OBJECT_OT_meshferry_finding_fix,)
+
+register, unregister = classes_factory(CLASSES)

@@ -1,0 +1,331 @@
+"""Base of the import operators: several files, options and progress. An invalid file does not stop the others."""
+
+import math
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, CollectionProperty, StringProperty
+from bpy_extras.io_utils import ImportHelper
+
+from ...blender_data import file_records, import_choices
+from ...blender_data.compat import BLEND_RELATIVE_PATHS
+from ...blender_data.file_records import FileRecord, digest_of
+from ...blender_data.importing import importer
+from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
+from ...blender_data.importing.placing import side_by_side
+from ...blender_data.importing.rigs import armature_matching
+from ...blender_data.importing.selection import Selection
+from ...blender_data.steps import Steps, scaled
+from ...io_formats.api import format_of
+from ...io_formats.binary.gc_pause import without_collection
+from ...io_formats.core.import_choices import differs_from_choices
+from ...io_formats.core.messages import counted
+from ...io_formats.core.options import Option
+from ...io_formats.registry import Format
+from ..option_properties import draw_options, import_table, option_values, preferred_import_values, values_for
+from ..progress import LongWork
+from ..reporting import Messages, conclude
+from .session_projects import reading_steps
+from .view_framing import frame_imported
+
+UNIT = 20
+"""Pixels of a unit of the user interface at a resolution scale of 1."""
+
+OTHER_ROWS = 6.5
+"""Height of a dialog without its sections: title, presets, *Side by Side*, buttons; see ``draw_options``."""
+
+
+class ImportFiles(LongWork, ImportHelper):
+    """Mixin of import operators. The format of a file is recognised by its content, whatever the operator.
+
+    :mod:`..format_operators` derives an operator for each family of formats.
+    """
+
+    bl_options = {"UNDO", "PRESET"}
+
+    option_table: tuple[Option, ...] = ()
+    """Options in the dialog. Files of another family's format are imported with the defaults of its own options."""
+    panel_prefix = ""
+    """Name of the format in the names of its panels."""
+    entry_text = ""
+    """Text of the entry in File > Import."""
+    other_importers: Mapping[str, tuple[Format, ...]] = {}
+    """Formats of other families, by importer, that share an extension with this operator's file handlers."""
+    shown_options: tuple[Option, ...] = ()
+    """Those of ``option_table`` that concern the dropped files; empty for all."""
+    places_models: bool = True
+    """Whether a dropped file may have a model, which *Side by Side* places."""
+    closed_sections: tuple[str, ...] = ()
+    """Sections of the dialog that are folded at first, so that it fits small screens."""
+
+    filepath: StringProperty(
+        name="File Path",
+        description="File to import",
+        maxlen=1024,
+        subtype="FILE_PATH",
+        options={"HIDDEN", "SKIP_PRESET"} | BLEND_RELATIVE_PATHS,
+    )
+    directory: StringProperty(
+        name="Folder",
+        description="Folder of the files to import",
+        subtype="DIR_PATH",
+        options={"HIDDEN", "SKIP_SAVE"} | BLEND_RELATIVE_PATHS,
+    )
+    files: CollectionProperty(
+        name="Files",
+        description="Names of the files to import",
+        type=bpy.types.OperatorFileListElement,
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    use_side_by_side: BoolProperty(
+        name="Side by Side",
+        description="Place the models of several files next to each other along X, by their delta locations. "
+        "Formats that store where objects stand export them so",
+        default=False,
+    )
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """For dropped files, open a dialog with the options, otherwise the file browser.
+
+        Dropped files of other families are passed to their operator, which has their options.
+        """
+        paths = self.paths()
+        for name, formats in self.other_importers.items():
+            if are_all_of(paths, formats):
+                folder, files = str(Path(paths[0]).parent), [{"name": Path(path).name} for path in paths]
+                getattr(bpy.ops.import_scene, name)("INVOKE_DEFAULT", filepath=paths[0], directory=folder, files=files)
+                return {"CANCELLED"}
+        self.shown_options = options_of(paths, self.option_table)
+        self.places_models = any(may_hold_meshes(path) for path in paths)
+        return self.invoke_popup(context)
+
+    def draw(self, context: Any) -> None:
+        """Draw the options in sections; for a single dropped file, without options that concern several files."""
+        is_browser = context.space_data is not None and context.space_data.type == "FILE_BROWSER"
+        if is_browser or (len(self.files) > 1 and self.places_models):
+            column = self.layout.column()
+            column.use_property_split = True
+            column.prop(self, "use_side_by_side")
+        table = self.option_table if is_browser else self.shown_options or self.option_table
+        height = math.inf if is_browser else dialog_height(context) - OTHER_ROWS
+        draw_options(
+            self.layout, self, table, f"{self.panel_prefix}_import", closed=self.closed_sections, height=height
+        )
+
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Import every chosen file into a collection of its own."""
+        paths = self.paths()
+        if not paths:
+            self.report({"ERROR"}, "No file was chosen")
+            return {"CANCELLED"}
+        before = Selection(context)
+        leave_edit_mode(context)
+        try:
+            messages, results = yield from import_steps(context, paths, option_values(self, self.option_table))
+        except GeneratorExit:
+            before.restore()
+            raise
+        if self.use_side_by_side:
+            context.view_layer.update()  # computes the bounding boxes of new objects
+            side_by_side.place([result.objects for result in results])
+        objects = [item for result in results for item in result.objects]
+        # Select meshes first: from a mesh its armature can be found, but not the reverse.
+        select_only(context, sorted(objects, key=lambda item: item.type == "ARMATURE"))
+        if results:
+            make_active(context, results[0].collection)
+        frame_imported(context, objects)
+        if before.mode == "POSE" and context.view_layer.objects.active == before.active:
+            bpy.ops.object.mode_set(mode="POSE")
+        return conclude(self, messages, summary_parts(results), "Imported")
+
+    def paths(self) -> list[str]:
+        """Return the absolute paths of the chosen files, in the order they were chosen, each once."""
+        names = [element.name for element in self.files if element.name]
+        if not names:
+            single = bpy.path.abspath(self.filepath)
+            return [single] if Path(single).name and not Path(single).is_dir() else []
+        folder = bpy.path.abspath(self.directory) or str(Path(bpy.path.abspath(self.filepath)).parent)
+        return list(dict.fromkeys(str(Path(folder) / name) for name in names))
+
+
+class ImportAnyName(ImportFiles):
+    """Mixin of importers of formats without fixed extensions, with the option *Show All Files*.
+
+    A subclass sets ``usual_names``, which becomes the default of its ``filter_glob``.
+    """
+
+    usual_names = ""
+    """Patterns of the file names that are listed without that option."""
+
+    use_all_files: BoolProperty(
+        name="Show All Files",
+        description="List files of any name, with or without an extension; what a file is, its content decides",
+        default=False,
+        options={"SKIP_PRESET"},
+    )
+
+    def check(self, context: Any) -> bool:
+        """Apply the *Show All Files* option to the filter of the file browser."""
+        parameters = getattr(context.space_data, "params", None)
+        wanted = "" if self.use_all_files else self.usual_names
+        if parameters is None or parameters.filter_glob == wanted:
+            return False
+        parameters.filter_glob = wanted
+        parameters.use_filter = not self.use_all_files
+        return True
+
+    def draw(self, context: Any) -> None:
+        """Draw *Show All Files*, if there is a file browser, and the options in sections."""
+        if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
+            column = self.layout.column()
+            column.use_property_split = True
+            column.prop(self, "use_all_files")
+        super().draw(context)
+
+
+def dialog_height(context: Any) -> float:
+    """Return the height of the window between its bars, in units of the user interface; see ``draw_options``."""
+    if context.window is None:
+        return math.inf
+    # Like the scale, areas are in real pixels; on some screens the window's own size is not.
+    areas = context.window.screen.areas
+    pixels = max(area.y + area.height for area in areas) - min(area.y for area in areas)
+    return float(pixels) / (UNIT * (context.preferences.system.ui_scale or 1.0))
+
+
+def options_of(paths: Iterable[str], table: tuple[Option, ...]) -> tuple[Option, ...]:
+    """Return the options of a table that concern the formats of files; all if there is a file of unknown format."""
+    found = [format_of(path) for path in paths]
+    known = {kind.name: kind for kind in found if kind is not None}
+    if not known or None in found:
+        return table
+    names = {option.name for option in import_table(*known.values())}
+    return tuple(option for option in table if option.name in names)
+
+
+def are_all_of(paths: Iterable[str], formats: Container[Format | None]) -> bool:
+    """Return whether there are files and the content of each has one of these formats (None: an unknown format)."""
+    found = [format_of(path) for path in paths]
+    return bool(found) and all(known in formats for known in found)
+
+
+def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) -> Steps[tuple[Messages, list[Any]]]:
+    """Import files one after the other; return the messages and the results of those that succeeded.
+
+    Files with meshes come first, so that animations find the armatures of the same run. Cancelling removes the data of
+    all files.
+    """
+    paths = sorted(paths, key=lambda path: not may_hold_meshes(path))
+    general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
+    options = {**preferred_import_values(), **options}
+    messages = Messages()
+    results: list[Any] = []
+    armatures: list[Any] = []
+    try:
+        for number, path in enumerate(paths):
+            with messages.outcome(path) as name, without_collection():
+                importing = import_file(context, path, options, general, armatures)
+                result = yield from scaled(importing, number / len(paths), (number + 1) / len(paths), name)
+                results.append(result)
+                if result.actions:  # another rate would change the speed of these
+                    general = replace(general, use_file_frame_rate=False)
+                armatures += [item for item in result.armatures if item not in armatures]
+                messages.warn(name, dict.fromkeys(result.warnings))
+    except GeneratorExit:
+        for result in reversed(results):
+            result.undo()
+        raise
+    return messages, results
+
+
+def import_file(
+    context: Any,
+    path: str,
+    options: dict[str, Any],
+    general: ImportOptions,
+    armatures: list[Any],
+    armature: Any = None,
+) -> Steps[Any]:
+    """Import one file; return its result. Without ``armature``, ``armatures`` are those that it may be bound to."""
+    scene = yield from scaled(reading_steps(path, options), 0.0, 0.3)
+    armature = armature or armature_matching.choose_for_scene(context, scene, armatures, general.armature)
+    choices = import_choices.read(armature) if armature is not None else ()
+    if differs_from_choices(scene, choices):
+        scene = yield from scaled(reading_steps(path, options, choices=choices), 0.0, 0.3)
+    if armature is None:
+        scene.warnings += armature_matching.mismatches(context, scene, armatures, general.armature)
+    request = importer.ImportRequest(context, scene, general, path, armature, options)
+    result = yield from scaled(importer.import_steps(request), 0.3, 1.0)
+    try:
+        if result.objects:
+            record = FileRecord(Path(path).absolute(), scene.format, digest_of(Path(path)))
+            file_records.write([result.collection], record)
+    except BaseException:
+        result.undo()
+        raise
+    return result
+
+
+def may_hold_meshes(path: str) -> bool:
+    """Return whether a file may contain meshes. Unrecognised files count, since their import reports the error."""
+    found = format_of(path)
+    return found is None or found.capabilities.meshes
+
+
+def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
+    """Return the phrases of an import summary. Armatures are counted by their bones."""
+    results = tuple(results)
+    others = sum(item.type != "ARMATURE" for result in results for item in result.objects)
+    triangles = sum(result.triangles for result in results)
+    with_armature = [result for result in results if result.armatures]
+    bones = sum(result.bones for result in with_armature)
+    actions = sum(result.actions for result in with_armature)
+    counts_meshes = bool(others) or not with_armature
+    return (
+        counted(others, "object") if counts_meshes else "",
+        counted(triangles, "triangle") if counts_meshes else "",
+        counted(bones, "bone") if bones else "",
+        counted(actions, "action") if actions else "",
+    )
+
+
+def leave_edit_mode(context: Any) -> None:
+    """Switch to object mode. Changes in edit mode are applied."""
+    if context.mode != "OBJECT" and bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
+        bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def enter_pose_mode() -> None:
+    """Switch the active armature to pose mode, unless it is linked from another file and cannot be posed."""
+    if bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
+        bpy.ops.object.mode_set(mode="POSE")
+
+
+def select_only(context: Any, objects: Iterable[Any]) -> None:
+    """Select only these objects and make the first of them active; if none is visible, keep the selection."""
+    layer = context.view_layer
+    # ``layer.objects`` has newly linked objects only after an update. Names are not unique among linked objects.
+    layer.update()
+    known = set(layer.objects)
+    there = [item for item in objects if item in known and item.visible_get(view_layer=layer)]
+    if not there:
+        return
+    for item in tuple(layer.objects.selected):
+        item.select_set(False, view_layer=layer)
+    for item in there:
+        item.select_set(True, view_layer=layer)
+    layer.objects.active = there[0]
+
+
+def make_active(context: Any, collection: Any) -> None:
+    """Make a collection of the scene the active one, for new objects and for the next export."""
+    waiting = [context.view_layer.layer_collection]
+    while waiting:
+        layer = waiting.pop()
+        if layer.collection == collection:
+            context.view_layer.active_layer_collection = layer
+            return
+        waiting.extend(layer.children)

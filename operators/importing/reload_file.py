@@ -1,0 +1,363 @@
+"""Reload from File: replace the data of an imported collection, or the imported actions of an armature."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import StringProperty
+
+from ...blender_data import file_records, import_choices, import_marks
+from ...blender_data.animation.file_clips import same_path
+from ...blender_data.compat import BLEND_RELATIVE_PATHS, action_holders
+from ...blender_data.exporting.object_selection import armature_of
+from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
+from ...blender_data.importing.selection import Selection
+from ...blender_data.mesh_data.mesh_edits import edited_actions, edits_of
+from ...blender_data.reloading.matching import objects_of, pair
+from ...blender_data.reloading.reload import replace_data
+from ...blender_data.steps import Steps, scaled
+from ...io_formats.api import format_of
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.import_choices import adopt_choices
+from ...io_formats.core.messages import counted, listed
+from ...io_formats.core.options import resolve
+from ...io_formats.registry import FORMATS
+from ..exporting import export_again
+from ..last_report import draw_report
+from ..menus import MenuEntry, registration
+from ..option_properties import import_table, values_for
+from ..preferences import is_format_used
+from ..progress import DIALOG_WIDTH, LongWork
+from ..reporting import Messages, conclude
+from ..sidebar import Sidebar, draw_wrapped, import_homes_of, origins_of
+from ..translations import iface_, rpt_
+from .import_base import import_file, leave_edit_mode, summary_parts
+
+MOST_OBJECTS, MOST_EDITS = 8, 6
+"""Numbers of objects, and of edits of each, that the confirmation dialog lists."""
+
+
+@dataclass
+class Source:
+    """What can be reloaded: a collection with the file that it was imported from, or the actions of an armature."""
+
+    path: str
+    collection: Any
+    armature: Any = None
+
+    def objects(self) -> list[Any]:
+        """Return the imported objects of the collection, or the armature."""
+        return [self.armature] if self.collection is None else objects_of(self.collection)
+
+
+class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
+    """Replace imported data by the current content of its file."""
+
+    bl_idname = "import_scene.meshferry_reload"
+    bl_label = "Reload from File"
+    bl_description = (
+        "Replace meshes, bones and animations of the active object's collection by the current content of the file "
+        "that it was imported from. Objects keep names, placement, modifiers, constraints and materials"
+    )
+    bl_options = {"UNDO"}
+
+    confirm_text = "Reload"
+
+    filepath: StringProperty(
+        name="File Path",
+        description="File to read in place of the one that was imported; empty: the same file",
+        maxlen=1024,
+        subtype="FILE_PATH",
+        options={"HIDDEN", "SKIP_SAVE"} | BLEND_RELATIVE_PATHS,
+    )
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require an imported collection, or an armature with imported actions."""
+        if find_source(context) is None:
+            cls.poll_message_set("Neither the active object nor its collection came from a file that can be reloaded")
+            return False
+        return True
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Start without a file browser, unless the file was moved."""
+        source = find_source(context)
+        if source is not None and not self.filepath and not Path(source.path).exists():
+            self.filepath = source.path
+            context.window_manager.fileselect_add(self)
+            return {"RUNNING_MODAL"}
+        return self.execute(context)
+
+    def question(self, context: Any) -> str:
+        """Return the edits that would be replaced, a line for each object; an empty string without any."""
+        source = find_source(context)
+        lines = replaced_edits(source.objects()) if source is not None else []
+        if source is None or not lines:
+            return ""
+        more = len(lines) - MOST_OBJECTS
+        lines = [rpt_(line) for line in lines[:MOST_OBJECTS]]
+        if more > 0:
+            lines.append(rpt_("and {} more").format(more))
+        title = rpt_("The content of {} replaces these edits:").format(Path(self._path(source)).name)
+        return "\n".join([title, *lines])
+
+    def draw(self, context: Any) -> None:
+        """Draw the edits that would be replaced."""
+        column = self.layout.column(align=True)
+        for number, line in enumerate(self.asked.splitlines()):
+            draw_wrapped(column, context, line, "BLANK1" if number else "QUESTION", width=DIALOG_WIDTH)
+
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Import the file again, then transfer the new data to the old objects."""
+        messages = Messages()
+        parts: tuple[str, ...] = ()
+        source = find_source(context)
+        if source is None:
+            self.report(
+                {"ERROR"}, rpt_("Neither the active object nor its collection came from a file that can be reloaded")
+            )
+            return {"CANCELLED"}
+        before = Selection(context)
+        leave_edit_mode(context)
+        try:
+            path = self._path(source)
+            with messages.outcome(path) as name:
+                edits = [] if self.asked else replaced_edits(source.objects())
+                reloading = Reload(context, source, path)
+                parts = yield from reloading.steps()
+                messages.warn(name, dict.fromkeys(reloading.warnings))
+                messages.notes = [f"Edits replaced by the file: {edit}" for edit in edits]
+        finally:
+            before.restore()
+        return conclude(self, messages, parts, "Reloaded")
+
+    def _path(self, source: Source) -> str:
+        return bpy.path.abspath(self.filepath) if self.filepath else source.path
+
+
+class Reload:
+    """One reload: new imports beside the old objects, then the replacement."""
+
+    def __init__(self, context: Any, source: Source, path: str) -> None:
+        self.context = context
+        self.source = source
+        self.path = path
+        self.warnings: list[str] = []
+        self.results: list[Any] = []
+        self.pairs: dict[Any, Any] = {}
+        self.stand_ins: list[Any] = []
+
+    def steps(self) -> Steps[tuple[str, ...]]:
+        """Import and replace; return the phrases of the summary. An error or Esc leaves everything as it was."""
+        source = self.source
+        try:
+            if source.collection is not None:
+                yield from scaled(self._import_collection(), 0.0, 0.5)
+            else:
+                self._stand_in_for(source.armature)
+            yield from scaled(self._import_actions(), 0.5, 1.0)
+        except BaseException:
+            for result in reversed(self.results):
+                result.undo()
+            bpy.data.batch_remove(self.stand_ins)
+            raise
+        parts = summary_parts(self.results)
+        paths = {self.path: source.path}
+        report = replace_data(self.context, source.collection, self.pairs, self.results, paths)
+        if report.missing:
+            self.warnings.append(f"Not in the file any more, but kept: {listed(report.missing, 5)}")
+        if report.linked:
+            self.warnings.append(f"Not changed, since their data is linked: {listed(report.linked, 5)}")
+        if report.added:
+            return (*parts, f"{counted(len(report.added), 'addition', 'additions')} ({listed(report.added, 5)})")
+        return parts
+
+    def _import_collection(self) -> Steps[None]:
+        """Import the file of the collection, with new armatures in place of those that it had made."""
+        collection, objects = self.source.collection, self.source.objects()
+        found = refuse_other_format(self.path, collection)
+        options = import_marks.stored_options(collection) or options_of_objects(found, objects)
+        bound = [armature for item in objects if (armature := armature_of(item)) is not None]
+        others = [armature for armature in bound if armature not in objects]
+        stand_in = self._stand_in_for(others[0]) if others else None
+        result = yield from self._import(self.path, options, stand_in)
+        self.pairs.update(pair(objects, result.objects))
+        record = file_records.read(collection)
+        if record is not None and same_path(str(record.path), self.source.path):
+            new = file_records.read(result.collection)
+            record = replace(record, path=new.path, digest=new.digest)
+            file_records.write([collection], record)
+
+    def _import_actions(self) -> Steps[None]:
+        """Import the files of further actions of the armatures."""
+        armatures = [(new, old) for new, old in self.pairs.items() if old.type == "ARMATURE"]
+        for new, old in armatures:
+            for path, action in action_files(old).items():
+                if self.source.collection is not None and same_path(path, self.source.path):
+                    continue
+                used = self.path if same_path(path, self.source.path) else path
+                if not Path(used).exists():
+                    self.warnings.append(f"'{action.name}' was not reloaded: {path} does not exist")
+                    continue
+                yield from self._import(used, import_marks.stored_options(action), new)
+
+    def _import(self, path: str, options: dict[str, Any], armature: Any) -> Steps[Any]:
+        general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
+        mode = general.armature if armature is not None or general.armature == "NONE" else "NEW"
+        general = replace(general, armature=mode, use_file_frame_rate=False)
+        result = yield from import_file(self.context, path, options, general, [], armature)
+        self.results.append(result)
+        self.warnings += result.warnings
+        return result
+
+    def _stand_in_for(self, armature: Any) -> Any:
+        """Return a copy of an armature object without animation, which the import may change."""
+        stand_in = armature.copy()
+        stand_in.animation_data_clear()
+        self.stand_ins.append(stand_in)
+        self.pairs[stand_in] = armature
+        return stand_in
+
+
+def find_source(context: Any) -> Source | None:
+    """Return what to reload for the collection in the properties editor, or for the active object."""
+    item = context.object
+    space = getattr(context, "space_data", None)
+    if space is not None and space.type == "PROPERTIES" and space.context == "COLLECTION":
+        homes = [context.collection]
+    else:
+        homes = import_homes_of(item) if item is not None else [context.collection]
+    for collection in homes:
+        if collection is not None and collection.is_editable and is_imported(collection):
+            path = bpy.path.abspath(collection.meshferry.source_path)
+            return Source(path, collection)
+    if item is not None and item.type == "ARMATURE" and item.is_editable:
+        files = action_files(item)
+        if files:
+            return Source(next(iter(files)), None, item)
+    return None
+
+
+def is_imported(collection: Any) -> bool:
+    """Return whether a collection was imported from one file; those that place models of other files do not count."""
+    kept = collection.meshferry
+    return bool(kept.source_path) and not any(
+        known.capabilities.placement for known in FORMATS if known.name == kept.file_format
+    )
+
+
+def action_files(armature: Any) -> dict[str, Any]:
+    """Return the files of the imported actions that an armature uses, each with one action."""
+    actions = [holder.action for holder in action_holders(armature)]
+    return {action.meshferry.source_path: action for action in actions if action.meshferry.source_path}
+
+
+def refuse_other_format(path: str, collection: Any) -> Any:
+    """Return the format of a file.
+
+    Raises
+    ------
+    MeshferryError
+        The file does not exist, or is of another format than the one that the collection was imported from.
+    """
+    if not Path(path).exists():
+        raise MeshferryError("The file does not exist; choose Reload from File in a window to select where it is now")
+    found = format_of(path)
+    before = next((known for known in FORMATS if known.name == collection.meshferry.file_format), None)
+    if found is not None and before is not None and found != before:
+        raise MeshferryError(f"The file is a {found.label} now, but was a {before.label}; choose File > Import")
+    return found or before
+
+
+def options_of_objects(found: Any, objects: Iterable[Any]) -> dict[str, Any]:
+    """Return the options of an import of version 0.2, which stored only some of them on the objects."""
+    values: dict[str, Any] = resolve(import_table(found), headless=False)
+    return {**values, **adopt_choices(found.import_options, {}, import_choices.read(*objects))}
+
+
+def replaced_edits(objects: Iterable[Any]) -> list[str]:
+    """Return a text for each object with edits that a reload replaces; edits of shared data once."""
+    texts: list[str] = []
+    listed_data: set[Any] = set()
+    for item in objects:
+        if item.mode == "EDIT":
+            item.update_from_editmode()
+        actions = [action for action in edited_actions(item) if action not in listed_data]
+        edits = edits_of(item) if item.data is not None and item.data not in listed_data else []
+        listed_data.update((item.data, *actions))
+        if edits is None:
+            texts.append(f"'{item.name}': imported by an older version, so edits are not known")
+        edits = [*(edits or ()), *(f"action '{action.name}'" for action in actions)]
+        if edits:
+            more = f", and {len(edits) - MOST_EDITS} more" if len(edits) > MOST_EDITS else ""
+            texts.append(f"'{item.name}': {', '.join(edits[:MOST_EDITS])}{more}")
+    return texts
+
+
+class COLLECTION_PT_meshferry_file(bpy.types.Panel):
+    """Panel in the properties of a collection with the file that it was imported from."""
+
+    bl_label = "Imported File"
+    bl_space_type = "PROPERTIES"
+    bl_region_type = "WINDOW"
+    bl_context = "collection"
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require a collection that was imported."""
+        return context.collection is not None and is_imported(context.collection)
+
+    def draw(self, context: Any) -> None:
+        """Draw the path and the button."""
+        self.layout.prop(context.collection.meshferry, "source_path", text="")
+        self.layout.operator(IMPORT_SCENE_OT_meshferry_reload.bl_idname, icon="FILE_REFRESH")
+
+
+class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
+    """Panel with the file that the active object was imported from, the one of its last export, and the last report."""
+
+    bl_label = "File"
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require an imported object or collection, or a file, whose format the preferences do not hide."""
+        is_imported = any(is_format_used(name) for name in origins_of(context))
+        return is_imported or shown_source(context) is not None or export_again.shown_file(context) is not None
+
+    def draw(self, context: Any) -> None:
+        """Draw the buttons and the report."""
+        draw_button(self.layout, context)
+        export_again.draw_button(self.layout, context)
+        draw_report(self.layout, context)
+
+
+def shown_source(context: Any) -> Source | None:
+    """Return what can be reloaded; None if the preferences hide its format."""
+    source = find_source(context)
+    if source is None or source.collection is None or is_format_used(source.collection.meshferry.file_format):
+        return source
+    return None
+
+
+def draw_button(layout: Any, context: Any) -> bool:
+    """Draw the button or menu entry with the name of the file; return whether there is a file."""
+    source = shown_source(context)
+    if source is None:
+        return False
+    text = iface_("Reload from {}").format(Path(source.path).name)
+    layout.operator(IMPORT_SCENE_OT_meshferry_reload.bl_idname, text=text, icon="FILE_REFRESH", translate=False)
+    return True
+
+
+def draw_import_entry(self: Any, context: Any) -> None:
+    """Draw the entry at the top of File > Import."""
+    if draw_button(self.layout, context):
+        self.layout.separator()
+
+
+CLASSES = (IMPORT_SCENE_OT_meshferry_reload, MESHFERRY_PT_file, COLLECTION_PT_meshferry_file)
+ENTRIES = (MenuEntry("TOPBAR_MT_file_import", draw_import_entry, is_first=True),)
+
+register, unregister = registration(CLASSES, ENTRIES)

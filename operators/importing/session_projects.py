@@ -1,0 +1,67 @@
+"""The projects of target programs that are open in this session of Blender."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from ...blender_data.steps import Step, Steps
+from ...io_formats.api import read_scene
+from ...io_formats.core.projects import Projects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...io_formats.core.scene import ImportChoice, Scene
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ReadingCancelledError(Exception):
+    """The user cancelled the import that the thread reads for."""
+
+
+@functools.cache
+def session_projects() -> Projects:
+    """Return the open projects; changed ones are read again."""
+    return Projects()
+
+
+def project_steps(
+    label: str, function: Callable[Concatenate[Projects, P], T], *args: P.args, **kwargs: P.kwargs
+) -> Steps[T]:
+    """Call a function with the open projects in a thread; return its result. Cancelling ends the thread."""
+    cancelled = Event()
+    done = [0.0]
+
+    def check(fraction: float) -> None:
+        done[0] = fraction
+        if cancelled.is_set():
+            raise ReadingCancelledError
+
+    def call() -> T:
+        projects = session_projects()
+        with projects.watched_by(check):
+            return function(projects, *args, **kwargs)
+
+    try:
+        future = yield Step(label, 0.0, job=call, progress=lambda: done[0])
+        return call() if future is None else future.result()
+    except GeneratorExit:
+        cancelled.set()
+        raise
+
+
+def reading_steps(
+    path: str | Path, options: Mapping[str, Any], *, choices: Iterable[ImportChoice] = ()
+) -> Steps[Scene]:
+    """Read a file and what completes it in its project; return the scene."""
+
+    def read(projects: Projects) -> Scene:
+        return read_scene(path, options, choices=tuple(choices), projects=projects)
+
+    return (yield from project_steps("Reading", read))

@@ -1,0 +1,59 @@
+"""Apply the scale of mesh objects where this changes nothing but their mesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ..translations import rpt_
+
+_EVEN = 1e-3
+"""Share of the largest factor by which the factors of an even scale may differ."""
+
+
+def is_even(scale: Any) -> bool:
+    """Return whether a scale is positive and the same along all axes."""
+    factors = np.array(scale, np.float64)
+    return bool((factors > 0).all() and np.ptp(factors) <= _EVEN * factors.max())
+
+
+def scale_refusal(item: Any) -> str:
+    """Return why applying the scale of a mesh object would change more than its mesh, or an empty string."""
+    if item.data.users - item.data.use_fake_user > 1:
+        return rpt_("its mesh is shared with other objects; make it a single user first")
+    keys = item.data.shape_keys
+    if item.animation_data is not None or (keys is not None and keys.animation_data is not None):
+        return rpt_("it is animated; apply the scale by hand")
+    if item.children or len(item.constraints) or not _is_free(item):
+        return rpt_("it has a parent, children or constraints; apply the scale by hand")
+    if any(modifier.type != "ARMATURE" for modifier in item.modifiers):
+        return rpt_("its modifiers depend on the scale; apply the scale by hand")
+    return ""
+
+
+def _is_free(item: Any) -> bool:
+    """Return whether an object has no parent, or an armature that does not scale it unevenly."""
+    if item.parent is None:
+        return True
+    if item.parent.type != "ARMATURE" or item.parent_type not in {"OBJECT", "ARMATURE"}:
+        return False
+    above = item.parent.matrix_world @ item.matrix_parent_inverse
+    return is_even(above.to_scale()) and above.determinant() > 0
+
+
+def apply_scale(item: Any) -> None:
+    """Apply the scale and keep the faces' outside; Blender before 5 flips those of mirrored objects."""
+    scale = np.array(item.scale)
+    data = item.data
+    before = _first_normal(data) * np.sign(scale)
+    context = {"object": item, "active_object": item, "selected_objects": [item], "selected_editable_objects": [item]}
+    with bpy.context.temp_override(**context):
+        bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+    if scale.prod() < 0 and float(before @ _first_normal(data)) < 0:
+        data.flip_normals()
+
+
+def _first_normal(data: Any) -> Any:
+    return np.array(data.polygons[0].normal) if len(data.polygons) else np.zeros(3)

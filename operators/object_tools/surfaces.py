@@ -1,0 +1,172 @@
+"""Synchronise the list of an object's surfaces with its material slots."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+
+from ...blender_data.mesh_data.surfaces import matched, slotless, written
+from ...blender_data.names import file_name
+from ...io_formats.core.messages import counted
+from ..translations import classes_factory, rpt_
+
+NEW_SURFACE = "surface"
+"""Name of a surface without material."""
+
+
+class _MeshOperator:
+    """Mixin for operators that need an active, editable mesh object."""
+
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require an editable mesh object."""
+        item = context.object
+        if item is None or item.type != "MESH":
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        if not item.is_editable or not item.data.is_editable:
+            cls.poll_message_set("The object is linked from another file")
+            return False
+        return True
+
+
+class OBJECT_OT_meshferry_surfaces_match(_MeshOperator, bpy.types.Operator):
+    """Create one surface for each slot."""
+
+    bl_idname = "object.meshferry_surfaces_match"
+    bl_label = "Match Material Slots"
+    bl_description = (
+        "Give each material slot its own settings, under the exported name: existing ones are kept, missing "
+        "ones are added, those without a slot are removed"
+    )
+
+    def execute(self, context: Any) -> set[str]:
+        """Add, rename, remove and sort surfaces."""
+        changes = match_slots(context.object)
+        parts = [
+            rpt_(counted(changes.added, "surface added", "surfaces added")) if changes.added else "",
+            rpt_(counted(changes.renamed, "surface renamed", "surfaces renamed")) if changes.renamed else "",
+            rpt_(counted(changes.removed, "surface removed", "surfaces removed")) if changes.removed else "",
+        ]
+        text = ", ".join(part for part in parts if part) or rpt_("Every material slot has its surface")
+        self.report({"INFO"}, text)
+        return {"FINISHED"}
+
+
+class OBJECT_OT_meshferry_surface_add(_MeshOperator, bpy.types.Operator):
+    """Add settings for a surface."""
+
+    bl_idname = "object.meshferry_surface_add"
+    bl_label = "Add Surface"
+    bl_description = (
+        "Add settings for the active material slot, or else for the first slot without settings, or else for a new slot"
+    )
+
+    def execute(self, context: Any) -> set[str]:
+        """Add the settings and activate their slot."""
+        item = context.object
+        entries = matched(item)
+        free = [slot for slot, entry in enumerate(entries) if entry is None]
+        slot = item.active_material_index if item.active_material_index in free else next(iter(free), len(entries))
+        if slot == len(entries):
+            item.data.materials.append(None)
+        add_surface(item, slot)
+        item.active_material_index = slot
+        return {"FINISHED"}
+
+
+class OBJECT_OT_meshferry_surface_remove(_MeshOperator, bpy.types.Operator):
+    """Remove the settings of a surface."""
+
+    bl_idname = "object.meshferry_surface_remove"
+    bl_label = "Remove Surface"
+    bl_description = (
+        "Remove the settings of this surface. Its material slot stays, and is exported as a surface named after "
+        "its material"
+    )
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require settings of the active slot."""
+        return super().poll(context) and active_entry(context.object) is not None
+
+    def execute(self, context: Any) -> set[str]:
+        """Remove the settings of the active slot."""
+        stored = context.object.meshferry.surfaces
+        stored.remove(index_in(stored, active_entry(context.object)))
+        return {"FINISHED"}
+
+
+def active_entry(item: Any) -> Any | None:
+    """Return the settings of the active material slot, or those of an object without slots."""
+    listed = written(item)
+    active = item.active_material_index if len(item.material_slots) else 0
+    return listed[active].entry if active < len(listed) else None
+
+
+def index_in(stored: Any, entry: Any) -> int:
+    """Return the index of an entry of a collection property."""
+    return [other.as_pointer() for other in stored].index(entry.as_pointer())
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Numbers of settings that :func:`match_slots` changed."""
+
+    added: int
+    renamed: int
+    removed: int
+
+
+def match_slots(item: Any) -> Changes:
+    """Make the list of an object's settings have one entry for each material slot, in order and named as exported."""
+    stored = item.meshferry.surfaces
+    before = len(stored)
+    if not len(item.material_slots) and slotless(item) is not None:
+        return Changes(0, 0, 0)
+    wanted = []
+    renamed = 0
+    for surface, slot in zip(written(item), item.material_slots, strict=False):
+        wanted.append(None if surface.entry is None else index_in(stored, surface.entry))
+        if surface.entry is not None:
+            renamed += surface.entry.name != surface.name
+            assign(surface.entry, surface.name, slot.material)
+    added = wanted.count(None)
+    for slot, index in enumerate(wanted):
+        if index is None:
+            add_surface(item, slot)
+            wanted[slot] = len(stored) - 1
+    places = list(range(len(stored)))  # index of each entry before sorting
+    for slot, index in enumerate(wanted):
+        now = places.index(index)
+        stored.move(now, slot)
+        places.insert(slot, places.pop(now))
+    for index in reversed(range(len(wanted), len(stored))):
+        stored.remove(index)
+    return Changes(added, renamed, before + added - len(stored))
+
+
+def add_surface(item: Any, slot: int) -> Any:
+    """Add a surface with default settings for a material slot, named after its material."""
+    material = item.material_slots[slot].material
+    entry = item.meshferry.surfaces.add()
+    assign(entry, file_name(material) if material is not None else NEW_SURFACE, material)
+    return entry
+
+
+def assign(entry: Any, name: str, material: Any) -> None:
+    """Assign settings to a material; exports use ``name`` until the material is renamed."""
+    entry.name = name
+    entry.material = material
+    entry.given_name = material.name if material is not None else ""
+
+
+CLASSES = (
+    OBJECT_OT_meshferry_surfaces_match,
+    OBJECT_OT_meshferry_surface_add,
+    OBJECT_OT_meshferry_surface_remove,
+)
+
+register, unregister = classes_factory(CLASSES)
