@@ -60,6 +60,11 @@ def session_file(path: Path) -> SessionFile | None:
     return session_files().get(str(path))
 
 
+def digest_of_content(content: bytes) -> str:
+    """Return the SHA-256 of the content of a file, as :func:`digest_of` does for the file."""
+    return hashlib.sha256(content).hexdigest()
+
+
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file's content, an empty string if it cannot be read."""
     try:

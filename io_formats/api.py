@@ -42,6 +42,7 @@ __all__ = [
     "read_scene",
     "replace_file",
     "scene_name",
+    "scene_of",
     "split",
     "writable_name",
     "write_outputs",
@@ -60,6 +61,7 @@ class LoadedFile:
     format: Format
     document: Any
     data: bytes
+    """The content; its owner may empty it to free the memory."""
 
 
 def format_of(path: str | Path) -> Format | None:
@@ -110,16 +112,27 @@ def read_scene(
     of the project that the file is in complete the scene.
     """
     loaded = load(path, data=data, inflated_limit=inflated_limit)
-    found, document = loaded.format, loaded.document
-    del loaded, data  # free the file's bytes: memory use peaks later, when Blender's mesh is built
+    loaded.data = data = b""  # free the file's bytes: memory use peaks later, when Blender's mesh is built
+    return scene_of(loaded, options, choices=choices, projects=projects)
+
+
+def scene_of(
+    loaded: LoadedFile,
+    options: Mapping[str, Any] | None = None,
+    *,
+    choices: Iterable[ImportChoice] = (),
+    projects: Projects | None = None,
+) -> Scene:
+    """Map the document of a file to a scene as :func:`read_scene` does; this can be repeated with other choices."""
+    path, found, document = loaded.path, loaded.format, loaded.document
     try:
         known = {option.name for option in found.import_options}
         given = {name: value for name, value in (options or {}).items() if name in known}
         given = adopt_choices(found.import_options, given, choices)
-        scene = found.to_scene(document, writable_name(Path(path)), given)
+        scene = found.to_scene(document, writable_name(path), given)
         store_choices(scene, found.import_options, resolve(found.import_options, given))
         if projects is not None:
-            found.link(document, scene, Path(path), projects, given)
+            found.link(document, scene, path, projects, given)
         return scene
     except FormatError as problem:
         raise problem.in_file(str(path)) from None

@@ -17,7 +17,7 @@ from ..exporting.export_files import ExportObjects
 from ..exporting.file_names import with_extension
 from ..findings.checks import CheckObject
 from ..hooks import Hooks
-from ..importing.import_base import ImportAnyName, are_all_of
+from ..importing.import_base import ImportAnyName
 from ..option_properties import export_table, values_for
 from ..sidebar import Sidebar
 from ..translations import CONTEXT
@@ -37,7 +37,7 @@ class ImportMeshSerializer(ImportAnyName):
 
     def invoke(self, context: Any, event: Any) -> set[str]:
         """Fail immediately for files that are not models, as most files with these extensions are not."""
-        if are_all_of(self.paths(), (None,)):
+        if not any(self.known_formats()):
             return self.execute(context)
         return ImportAnyName.invoke(self, context, event)
 

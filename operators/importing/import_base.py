@@ -1,7 +1,7 @@
 """Base of the import operators: several files, options and progress. An invalid file does not stop the others."""
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,23 @@ from bpy_extras.io_utils import ImportHelper
 
 from ...blender_data import file_records, import_choices
 from ...blender_data.compat import BLEND_RELATIVE_PATHS
-from ...blender_data.file_records import FileRecord, digest_of
+from ...blender_data.file_records import FileRecord
 from ...blender_data.importing import importer
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ...blender_data.importing.placing import side_by_side
 from ...blender_data.importing.rigs import armature_matching
 from ...blender_data.importing.selection import Selection
 from ...blender_data.steps import Steps, scaled
-from ...io_formats.api import format_of
+from ...io_formats.api import format_of, scene_of
 from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.import_choices import differs_from_choices
 from ...io_formats.core.messages import counted
 from ...io_formats.core.options import Option
-from ...io_formats.registry import Format
+from ...io_formats.registry import FORMATS, Format
 from ..option_properties import draw_options, import_table, option_values, preferred_import_values, values_for
 from ..progress import LongWork
 from ..reporting import Messages, conclude
-from .session_projects import reading_steps
+from .session_projects import project_steps, reading_steps
 from .view_framing import frame_imported
 
 UNIT = 20
@@ -54,6 +54,11 @@ class ImportFiles(LongWork, ImportHelper):
     """Text of the entry in File > Import."""
     other_importers: Mapping[str, tuple[Format, ...]] = {}
     """Formats of other families, by importer, that share an extension with this operator's file handlers."""
+    file_formats: StringProperty(
+        name="Formats",
+        description="Names of the formats of the files, one on each line; empty if the files have not been opened yet",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
     shown_options: tuple[Option, ...] = ()
     """Those of ``option_table`` that concern the dropped files; empty for all."""
     places_models: bool = True
@@ -92,15 +97,24 @@ class ImportFiles(LongWork, ImportHelper):
 
         Dropped files of other families are passed to their operator, which has their options.
         """
-        paths = self.paths()
+        paths, known = self.paths(), self.known_formats()
         for name, formats in self.other_importers.items():
-            if are_all_of(paths, formats):
+            if known and all(kind in formats for kind in known):
                 folder, files = str(Path(paths[0]).parent), [{"name": Path(path).name} for path in paths]
-                getattr(bpy.ops.import_scene, name)("INVOKE_DEFAULT", filepath=paths[0], directory=folder, files=files)
+                dropped = {"directory": folder, "files": files, "file_formats": self.file_formats}
+                getattr(bpy.ops.import_scene, name)("INVOKE_DEFAULT", filepath=paths[0], **dropped)
                 return {"CANCELLED"}
-        self.shown_options = options_of(paths, self.option_table)
-        self.places_models = any(may_hold_meshes(path) for path in paths)
+        self.shown_options = options_of(known, self.option_table)
+        self.places_models = any(map(may_hold_meshes, known))
         return self.invoke_popup(context)
+
+    def known_formats(self) -> list[Format | None]:
+        """Return the formats of the chosen files by their content, None for unknown ones; open each file only once."""
+        if not self.file_formats:
+            found = [format_of(path) for path in self.paths()]
+            self.file_formats = "\n".join(known.name if known is not None else "?" for known in found)
+        by_name = {known.name: known for known in FORMATS}
+        return [by_name.get(name) for name in self.file_formats.splitlines()]
 
     def draw(self, context: Any) -> None:
         """Draw the options in sections; for a single dropped file, without options that concern several files."""
@@ -124,6 +138,11 @@ class ImportFiles(LongWork, ImportHelper):
         before = Selection(context)
         leave_edit_mode(context)
         try:
+            if len(paths) > 1:  # those with meshes first, so that animations find the armatures of the same run
+                ordered = sorted(
+                    zip(paths, self.known_formats(), strict=True), key=lambda one: not may_hold_meshes(one[1])
+                )
+                paths = [path for path, _known in ordered]
             messages, results = yield from import_steps(context, paths, option_values(self, self.option_table))
         except GeneratorExit:
             before.restore()
@@ -196,9 +215,8 @@ def dialog_height(context: Any) -> float:
     return float(pixels) / (UNIT * (context.preferences.system.ui_scale or 1.0))
 
 
-def options_of(paths: Iterable[str], table: tuple[Option, ...]) -> tuple[Option, ...]:
-    """Return the options of a table that concern the formats of files; all if there is a file of unknown format."""
-    found = [format_of(path) for path in paths]
+def options_of(found: Sequence[Format | None], table: tuple[Option, ...]) -> tuple[Option, ...]:
+    """Return the options of a table that concern these formats; all if there is an unknown format."""
     known = {kind.name: kind for kind in found if kind is not None}
     if not known or None in found:
         return table
@@ -206,19 +224,11 @@ def options_of(paths: Iterable[str], table: tuple[Option, ...]) -> tuple[Option,
     return tuple(option for option in table if option.name in names)
 
 
-def are_all_of(paths: Iterable[str], formats: Container[Format | None]) -> bool:
-    """Return whether there are files and the content of each has one of these formats (None: an unknown format)."""
-    found = [format_of(path) for path in paths]
-    return bool(found) and all(known in formats for known in found)
-
-
-def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) -> Steps[tuple[Messages, list[Any]]]:
+def import_steps(context: Any, paths: Sequence[str], options: dict[str, Any]) -> Steps[tuple[Messages, list[Any]]]:
     """Import files one after the other; return the messages and the results of those that succeeded.
 
-    Files with meshes come first, so that animations find the armatures of the same run. Cancelling removes the data of
-    all files.
+    Cancelling removes the data of all files.
     """
-    paths = sorted(paths, key=lambda path: not may_hold_meshes(path))
     general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
     options = {**preferred_import_values(), **options}
     messages = Messages()
@@ -250,18 +260,22 @@ def import_file(
     armature: Any = None,
 ) -> Steps[Any]:
     """Import one file; return its result. Without ``armature``, ``armatures`` are those that it may be bound to."""
-    scene = yield from scaled(reading_steps(path, options), 0.0, 0.3)
+    loaded, digest, scene = yield from scaled(reading_steps(path, options), 0.0, 0.3)
     armature = armature or armature_matching.choose_for_scene(context, scene, armatures, general.armature)
     choices = import_choices.read(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):
-        scene = yield from scaled(reading_steps(path, options, choices=choices), 0.0, 0.3)
+        mapping = project_steps(
+            "Reading", lambda projects: scene_of(loaded, options, choices=choices, projects=projects)
+        )
+        scene = yield from scaled(mapping, 0.0, 0.3)
+    del loaded  # memory use peaks later, when Blender's mesh is built
     if armature is None:
         scene.warnings += armature_matching.mismatches(context, scene, armatures, general.armature)
     request = importer.ImportRequest(context, scene, general, path, armature, options)
     result = yield from scaled(importer.import_steps(request), 0.3, 1.0)
     try:
         if result.objects:
-            record = FileRecord(Path(path).absolute(), scene.format, digest_of(Path(path)))
+            record = FileRecord(Path(path).absolute(), scene.format, digest)
             file_records.write([result.collection], record)
     except BaseException:
         result.undo()
@@ -269,9 +283,8 @@ def import_file(
     return result
 
 
-def may_hold_meshes(path: str) -> bool:
+def may_hold_meshes(found: Format | None) -> bool:
     """Return whether a file may contain meshes. Unrecognised files count, since their import reports the error."""
-    found = format_of(path)
     return found is None or found.capabilities.meshes
 
 

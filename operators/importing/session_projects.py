@@ -8,14 +8,13 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from ...blender_data.file_records import digest_of_content
 from ...blender_data.steps import Step, Steps
-from ...io_formats.api import read_scene
+from ...io_formats.api import LoadedFile, load, scene_of
 from ...io_formats.core.projects import Projects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...io_formats.core.scene import ImportChoice, Scene
+    from ...io_formats.core.scene import Scene
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,12 +55,16 @@ def project_steps(
         raise
 
 
-def reading_steps(
-    path: str | Path, options: Mapping[str, Any], *, choices: Iterable[ImportChoice] = ()
-) -> Steps[Scene]:
-    """Read a file and what completes it in its project; return the scene."""
+def reading_steps(path: str | Path, options: Mapping[str, Any]) -> Steps[tuple[LoadedFile, str, Scene]]:
+    """Read a file and what completes it in its project.
 
-    def read(projects: Projects) -> Scene:
-        return read_scene(path, options, choices=tuple(choices), projects=projects)
+    Return the file without its content, the digest of the content, and the scene.
+    """
+
+    def read(projects: Projects) -> tuple[LoadedFile, str, Scene]:
+        loaded = load(path)
+        digest = digest_of_content(loaded.data)
+        loaded.data = b""
+        return loaded, digest, scene_of(loaded, options, projects=projects)
 
     return (yield from project_steps("Reading", read))

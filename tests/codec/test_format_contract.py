@@ -25,6 +25,7 @@ from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.format import COUNTS
 from meshferry.io_formats.core.scene import Scene
+from meshferry.io_formats.passes.compare_scenes import differences
 from meshferry.io_formats.registry import HEAD_SIZE, Format
 from meshferry.io_formats.timbermesh import writer
 from meshfuzz import tokens, unigine_seeds
@@ -169,6 +170,16 @@ def test_through_a_scene(name: str, file: str) -> None:
         assert registry.by_content(output.data[:HEAD_SIZE], len(output.data)) is found
         again.append(found.to_scene(found.read(output.data), "again"))
     assert amounts(again) == before
+
+
+@every_file
+def test_a_document_can_be_mapped_again(name: str, file: str) -> None:
+    found, data = opened(name, file)
+    document = found.read(data)
+    first = found.to_scene(document, "contract")
+    kept = found.to_scene(found.read(data), "contract")
+    assert not differences(first, found.to_scene(document, "contract"))
+    assert not differences(kept, first)
 
 
 @every_file

@@ -1,8 +1,13 @@
 """Import of files as an artist or a script asks for it."""
 
+import sys
+from pathlib import Path
+from unittest.mock import MagicMock
+
 import pytest
 
 pytestmark = pytest.mark.needs_bpy
+ROOT = Path(__file__).parents[2]
 
 
 def _listed(*paths):
@@ -45,6 +50,28 @@ def test_a_bad_file_does_not_stop_the_rest(clean_blender, make_file, broken_file
     result = bpy.ops.import_scene.timbermesh(directory=str(one.parent), files=_listed(one, broken_file, two))
     assert result == {"FINISHED"}
     assert {"one", "two"} == {collection.name for collection in bpy.data.collections}
+
+
+def test_a_file_is_opened_once_for_its_head_and_once_for_its_content(clean_blender, make_file, tmp_path):
+    """Also if other importers share its extension, and if it is read with the choices of an armature."""
+    from meshferry.io_formats.registry import FAMILIES
+    from meshferry.operators.importing.import_base import ImportFiles
+
+    bpy = clean_blender
+    rigged = ROOT / "examples" / "lamp.mesh"
+    bpy.ops.import_scene.unigine(filepath=str(rigged), use_turn=True)
+    path = tmp_path / "nod.anim"
+    path.write_bytes((ROOT / "examples" / "lamp_nod.anim").read_bytes())
+    opened = []
+    sys.addaudithook(lambda event, values: event == "open" and values[0] == str(path) and opened.append(event))
+    owner = MagicMock(files=[], file_formats="", option_table=(), other_importers={"unigine": FAMILIES[0].formats})
+    owner.paths.return_value = [str(path)]
+    owner.known_formats = lambda: ImportFiles.known_formats(owner)
+    ImportFiles.invoke(owner, bpy.context, None)
+    assert ImportFiles.known_formats(owner)[0].name == "unigine_animation"
+    assert len(opened) == 1
+    bpy.ops.import_scene.unigine(filepath=str(path), file_formats=owner.file_formats)
+    assert len(opened) == 2
 
 
 def test_only_bad_files_are_an_error_with_the_cause(clean_blender, broken_file):

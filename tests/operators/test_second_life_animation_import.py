@@ -392,19 +392,19 @@ def test_pose_mode_stays(clean_blender: Any, tmp_path: Path) -> None:
     assert clean_blender.context.mode == "POSE"
 
 
-def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any, tmp_path: Path) -> None:
+def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any) -> None:
     from bpy.types import IMPORT_SCENE_OT_second_life as operator
+    from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION as KIND
     from meshferry.operators.importing.import_base import options_of
 
-    (tmp_path / "unknown").write_bytes(b"?")
-    path = bent(tmp_path / "wave.anim", b"mHead")
-    shown = [option.name for option in options_of([str(path)], operator.option_table)]
+    shown = [option.name for option in options_of([KIND], operator.option_table)]
     assert shown == ["armature", "use_joint_animation", "frame_start", "use_file_frame_rate"]
-    assert options_of([str(path), str(tmp_path / "unknown")], operator.option_table) == operator.option_table
+    assert options_of([KIND, None], operator.option_table) == operator.option_table
 
 
 @pytest.mark.parametrize("has_model", [False, True])
 def test_side_by_side_is_for_models(clean_blender: Any, tmp_path: Path, has_model: bool) -> None:
+    from meshferry.io_formats.api import format_of
     from meshferry.operators.importing.import_base import ImportFiles
 
     paths = [str(bent(tmp_path / f"{name}.anim", b"mHead")) for name in ("one", "two")]
@@ -412,6 +412,7 @@ def test_side_by_side_is_for_models(clean_blender: Any, tmp_path: Path, has_mode
         paths.append(str(Path(__file__).parents[2] / "examples" / "windmill.timbermesh"))
     owner = MagicMock(files=paths, other_importers={}, option_table=(), shown_options=(), closed_sections=())
     owner.paths.return_value = paths
+    owner.known_formats.return_value = [format_of(path) for path in paths]
     ImportFiles.invoke(owner, clean_blender.context, None)
     ImportFiles.draw(owner, clean_blender.context)
     drawn = [call.args[1] for call in owner.layout.column.return_value.prop.call_args_list]
