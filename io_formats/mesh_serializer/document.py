@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from ..core.scene import AnyArray
+if TYPE_CHECKING:
+    from ..core.scene import AnyArray
 
 
 class Variant(StrEnum):

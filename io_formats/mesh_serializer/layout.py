@@ -9,8 +9,6 @@ import math
 import struct
 from dataclasses import dataclass
 
-import numpy as np
-
 from .document import MOST, NORMALS, POSITIONS, TANGENTS, UVS, WEIGHTS
 
 HEADER = struct.Struct("<HHB")
@@ -202,8 +200,8 @@ def _submeshes_fit(head: bytes, size: int, header: Header) -> bool:
         at = start + TRIANGLE * int.from_bytes(head[at:start], "little")
         if at > size:
             return False
-        indices = np.frombuffer(head[start : min(at, start + (len(head) - start) // 2 * 2)], "<u2")
-        if len(indices) and int(indices.max()) >= header.vertices:
+        count = (min(at, len(head)) - start) // 2
+        if count and max(struct.unpack_from(f"<{count}H", head, start)) >= header.vertices:
             return False
     return at == size
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .llsd_binary import as_reals, singles
+from .llsd_arrays import as_reals, singles
 
 Reals = npt.NDArray[np.float64]
 

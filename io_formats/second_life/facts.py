@@ -12,7 +12,7 @@ from .mesh.physics_block import hulls_of
 from .mesh.reader import BLOCK_LABELS
 from .mesh.skin_block import SkinBlock, skin_of
 from .mesh.writer import block_sizes
-from .models.models import LEVELS
+from .models.levels import LEVELS
 
 Size = tuple[float, float, float]
 

@@ -15,7 +15,8 @@ from .facts import DecodedAsset, decode
 from .mesh.document import Asset
 from .mesh.lod_block import Face
 from .mesh.physics_block import hulls_of
-from .models.models import LEVELS, models_of
+from .models.levels import LEVELS
+from .models.models import models_of
 
 CONVEX, HULLS, TRIANGLES = "CONVEX", "HULLS", "TRIANGLES"
 """Kinds of physics shapes: the base hull, hulls of the model's own, triangles."""

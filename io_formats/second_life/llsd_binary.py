@@ -15,9 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ..core.errors import ExportError, FormatError
 
 DEEPEST = 96
@@ -263,7 +260,7 @@ def write(value: Any) -> bytes:
 
 
 def _write(value: Any, parts: list[bytes], depth: int) -> None:
-    if isinstance(value, np.generic):
+    if hasattr(value, "item"):  # a NumPy number; recognising files needs this module, but not NumPy
         value = value.item()
     if value is None or isinstance(value, bool):
         parts.append({None: b"!", True: b"1", False: b"0"}[value])
@@ -318,13 +315,6 @@ def sorted_map(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: values[key] for key in sorted(values, key=encoded)}
 
 
-def singles(values: npt.ArrayLike) -> list[Any]:
-    """Round numbers to single precision, as the viewer does, and return them as Python floats."""
-    with np.errstate(over="ignore"):
-        widened: list[Any] = np.asarray(values, np.float32).astype(np.float64).tolist()
-    return widened
-
-
 def as_real(value: Any) -> float | None:
     """Return an integer or real as float, as the viewer does, or None for any other value."""
     return float(value) if isinstance(value, int | float) else None
@@ -335,16 +325,6 @@ def as_integer(value: Any) -> int | None:
     if isinstance(value, float) and not abs(value) < 2**31:  # NaN, or outside the range of integers
         return None
     return int(value) if isinstance(value, int | float) else None
-
-
-def as_reals(value: Any, count: int) -> npt.NDArray[np.float64] | None:
-    """Return an array of ``count`` numbers, (count,) float64, or None for any other value. Numbers may be NaN."""
-    if not isinstance(value, list) or len(value) != count:
-        return None
-    numbers = [as_real(number) for number in value]
-    if any(number is None for number in numbers):
-        return None
-    return np.array(numbers, np.float64)
 
 
 def as_bytes(value: Any) -> bytes | None:

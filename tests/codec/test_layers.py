@@ -183,3 +183,19 @@ def test_without_protobuf_only_its_format_fails() -> None:
     assert found["sniffed"] == "timbermesh"
     assert found["status"] == 0
     assert "Timbermesh (.timbermesh, .meshy)" in found["out"]
+
+
+RECOGNISE = """
+import json, sys
+from meshferry.io_formats import registry
+registry.by_content(b"sn10", 4)
+try:
+    registry.by_content(b"{" + b"\\0" * 64, 65)
+except ValueError:
+    print(json.dumps({"is_loaded": "numpy" in sys.modules}))
+"""
+
+
+def test_files_are_recognised_without_numpy() -> None:
+    """A batch recognises thousands of files before its first task; NumPy would double the start of its driver."""
+    assert run_python(RECOGNISE) == {"is_loaded": False}

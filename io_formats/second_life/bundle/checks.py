@@ -8,7 +8,8 @@ from ...core.findings import Finding, error, warning
 from ...core.messages import listed
 from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
-from ..models.models import LEVELS, models_of
+from ..models.levels import LEVELS
+from ..models.models import models_of
 from ..rules.rules import check_models
 from ..rules.rules import check_native_scene as check_scene
 from . import scene_mapping

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..llsd_binary import as_integer, as_reals, encoded, singles, sorted_map
+from ..llsd_arrays import as_reals, singles
+from ..llsd_binary import as_integer, encoded, sorted_map
 from .document import INSTANCES, VERSION, Bundle
 
 _MOST = 512

@@ -18,7 +18,8 @@ from ..avatar.rigging import Rig
 from ..avatar.skins import rows_of
 from ..models import hull_points
 from ..models.faces import FaceArrays
-from ..models.models import LEVELS, Model, SubmodelId
+from ..models.levels import LEVELS
+from ..models.models import Model, SubmodelId
 from ..models.placement import Matrix, Placement
 from ..models.prepared import Prepared
 from . import lod_block, physics_block, skin_block

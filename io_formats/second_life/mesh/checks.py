@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ...core.findings import Finding, error, warning
 from ..llsd_binary import as_integer
 from ..models.faces import MOST_FACES
-from ..models.models import LEVEL_LABELS, LEVELS, models_of
+from ..models.levels import LEVEL_LABELS, LEVELS
+from ..models.models import models_of
 from ..rules.rules import check_models
 from ..rules.rules import check_native_scene as check_scene
 from . import scene_mapping

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..models.models import LEVELS
+from ..models.levels import LEVELS
 
 BLOCKS = ("skin", "physics_convex", *reversed(LEVELS), "physics_mesh")
 """Blocks in the order in which the viewer writes them."""

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ..domains import NonFiniteRangeError, domain_map, domain_of
-from ..llsd_binary import as_bytes, as_reals, singles, sorted_map
+from ..llsd_arrays import as_reals, singles
+from ..llsd_binary import as_bytes, sorted_map
 from .weights import decode as decode_weights
 from .weights import encode as encode_weights
 

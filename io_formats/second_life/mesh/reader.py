@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.errors import FormatError
-from ..models.models import LEVELS
+from ..models.levels import LEVELS
 from .container import Inflater, Parts, inflater, take_apart
 from .document import Asset
 

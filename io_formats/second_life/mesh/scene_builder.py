@@ -27,7 +27,8 @@ from ..avatar.skeletons import bound_skeleton
 from ..avatar.skins import Binding, binding_of
 from ..llsd_binary import as_integer
 from ..models.faces import OFF_ONE
-from ..models.models import LEVEL_LABELS, LEVELS, SubmodelId
+from ..models.levels import LEVEL_LABELS, LEVELS
+from ..models.models import SubmodelId
 from ..models.placement import Matrix
 from ..options import IMPORT_OPTIONS, JOINTS, REST, SIZE
 from ..rules.degenerates import degenerate_triangles

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.messages import listed
-from ..llsd_binary import as_real, as_reals, singles, sorted_map
+from ..llsd_arrays import as_reals, singles
+from ..llsd_binary import as_real, sorted_map
 
 Reals = npt.NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import struct
 
 from ...core.recognition import Match, NearMiss
 from ..llsd_binary import first_pairs
-from ..models.models import LEVELS
+from ..models.levels import LEVELS
 
 PREFIX = b"<? LLSD/Binary ?>"
 

@@ -6,11 +6,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from ...core.scene import Mesh, Node, PassThrough, Role, Scene, Skeleton
-
-LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
-"""Names of the levels of detail, the finest (``lod`` 0) first."""
-
-LEVEL_LABELS = ("High", "Medium", "Low", "Lowest")
+from .levels import LEVELS
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from ...core.scene import FloatArray, Mesh, Node
 from ...geometry.axes import Basis
 from ...geometry.transforms import matrix_of_transform
 from ...passes.flatten import moved
-from .models import LEVEL_LABELS, Model
+from .levels import LEVEL_LABELS
+from .models import Model
 
 Matrix = npt.NDArray[np.float64]
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from ...core.findings import Elements, Finding, Fix, Severity
 from ...core.scene import Mesh, Node
-from ..models.models import LEVEL_LABELS, Model
+from ..models.levels import LEVEL_LABELS
+from ..models.models import Model
 
 Flags = npt.NDArray[np.bool_]
 

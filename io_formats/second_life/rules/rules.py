@@ -13,7 +13,8 @@ from ...core.messages import counted, listed
 from ...core.scene import Layer, Mesh, Node, Role, Scene
 from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES, MOST_VERTICES
-from ..models.models import LEVEL_LABELS, LEVELS, Model, models_of
+from ..models.levels import LEVEL_LABELS, LEVELS
+from ..models.models import Model, models_of
 from ..models.placement import is_as_imported, nodes_of, placement_of
 from .bone_rules import BoneRules
 from .checked_model import CheckedModel, Flags

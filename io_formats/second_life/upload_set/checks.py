@@ -12,7 +12,8 @@ from ...core.messages import counted, listed
 from ...core.scene import Mesh, Scene
 from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES
-from ..models.models import LEVEL_LABELS, Model, models_of
+from ..models.levels import LEVEL_LABELS
+from ..models.models import Model, models_of
 from ..models.placement import is_as_imported, placement_of
 from ..rules import rules
 from ..rules.degenerates import degenerate_triangles

@@ -19,7 +19,8 @@ from ..avatar.joint_positions import ADVISED, millimetres
 from ..avatar.rigging import Rig
 from ..models.equal_models import first_equal
 from ..models.faces import MOST_FACES, strongest
-from ..models.models import LEVEL_LABELS, Model, models_of
+from ..models.levels import LEVEL_LABELS
+from ..models.models import Model, models_of
 from ..models.placement import matrix_of, settled
 from ..options import JOINT_POSITIONS, MANY_MATERIALS
 from . import names

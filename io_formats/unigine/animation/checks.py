@@ -10,7 +10,8 @@ from ...core.findings import Finding, error, warning
 from ...core.messages import counted, listed
 from ..bones import Bone
 from ..frames import DeltaFrames
-from .document import SKELETON_VERSIONS, AnimationFile
+from .document import AnimationFile
+from .versions import SKELETON_VERSIONS
 
 
 def check(document: AnimationFile) -> list[Finding]:

@@ -10,11 +10,6 @@ from ...core.scene import FloatArray
 from ..bones import Bone
 from ..frames import DeltaFrames, FlaggedFrames
 
-VERSIONS = ("an10", "an11", "an12", "an13")
-WRITTEN_VERSIONS = ("an10", "an11", "an13")
-SKELETON_VERSIONS = ("an12", "an13")
-"""Versions that refer to a skeleton and store their frame rate, but no bind transforms."""
-
 
 @dataclass
 class AnimationFile:

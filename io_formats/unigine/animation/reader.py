@@ -8,7 +8,8 @@ from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
 from .. import bones, compact_integers, frames, strings
 from . import writer
-from .document import VERSIONS, AnimationFile
+from .document import AnimationFile
+from .versions import VERSIONS
 
 _SYNC_MARKERS = 12
 """Bytes in an13 between root motion and the second magic number: zero in all files, probably counts of sync markers."""

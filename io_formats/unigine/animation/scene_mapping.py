@@ -17,8 +17,9 @@ from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
 from ..mesh.options import ANIMATION_RATE, TURN
 from ..skeletons import IDENTITY, from_skeleton, to_skeleton
 from ..turning import turned
-from .document import SKELETON_VERSIONS, AnimationFile
+from .document import AnimationFile
 from .options import EXPORT_OPTIONS, IMPORT_OPTIONS, VERSION
+from .versions import SKELETON_VERSIONS
 
 DEFAULT_RATE = 30
 """Frames per second in all files that state a rate, and the engine's default sampling rate."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.recognition import Match, NearMiss
 from ..versions import unsupported_version
-from .document import VERSIONS
+from .versions import VERSIONS
 
 _KINDS = {b"an": "animation"}
 _MAGICS = tuple(version.encode("ascii") for version in VERSIONS)

@@ -6,7 +6,8 @@ import numpy as np
 
 from ...core.errors import ExportError
 from .. import bones, compact_integers, frames, strings
-from .document import WRITTEN_VERSIONS, AnimationFile
+from .document import AnimationFile
+from .versions import WRITTEN_VERSIONS
 
 _SYNC_MARKERS = bytes(12)
 

@@ -14,8 +14,9 @@ from .. import collision, compact_integers, strings
 from ..bones import read_table, read_transforms
 from . import surface_arrays
 from .array_checks import Tally
-from .document import SKINNED_VERSIONS, MeshFile, Surface, Target
+from .document import MeshFile, Surface, Target
 from .stream_reader import MOST_SURFACES, MOST_TARGETS
+from .versions import SKINNED_VERSIONS
 
 SEPARATE_SKELETON_VERSION = "sk10"
 SINGLE_TARGET_VERSION = "ms15"

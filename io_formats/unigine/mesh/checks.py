@@ -8,9 +8,10 @@ from ...core.findings import Finding, error, warning
 from ...core.messages import counted, listed
 from ..animation.checks import check_bones
 from . import array_checks
-from .document import BLOCK_VERSIONS, MeshFile, Surface
+from .document import MeshFile, Surface
 from .reader import soup_name
 from .refusals import MOST_SURFACES
+from .versions import BLOCK_VERSIONS
 
 MOST_SURFACE_BONES = 128
 """Most bones for one surface, in SDKs before 2.20."""

@@ -6,15 +6,8 @@ import numpy as np
 
 from ...core.errors import ExportError
 from . import array_checks, surface_arrays
-from .document import (
-    ANIMATED_VERSIONS,
-    SKINNED_VERSIONS,
-    SOUP_VERSION,
-    WRITTEN_VERSIONS,
-    MeshFile,
-    Surface,
-    Weights,
-)
+from .document import MeshFile, Surface, Weights
+from .versions import ANIMATED_VERSIONS, SKINNED_VERSIONS, SOUP_VERSION, WRITTEN_VERSIONS
 
 SINGLE_TARGET_VERSION = "ms15"
 

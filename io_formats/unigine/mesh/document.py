@@ -14,16 +14,6 @@ from ...core.scene import AnyArray, FloatArray
 from ..bones import Bone
 from ..frames import DeltaFrames
 
-SOUP_VERSION = "mr02"
-STREAM_VERSIONS = ("ms10", "ms11", "ms12", "ms13")
-BLOCK_VERSIONS = ("ms14", "ms15", "sk10")
-READ_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, *BLOCK_VERSIONS)
-WRITTEN_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, "ms14", "ms15")
-ANIMATED_VERSIONS = ("ms10", "ms11", "ms12")
-"""Versions that can hold animations."""
-LIGHTMAP_VERSIONS = ("ms12", "ms13", "ms14", "ms15")
-SKINNED_VERSIONS = (*STREAM_VERSIONS, "ms14", "sk10")
-
 DEFAULT_LIGHTMAP = (1, 3)
 """UV channel and resolution code (0 to 7: 32 to 4096) of a new surface."""
 

@@ -22,6 +22,7 @@ from .options import EMBED_ANIMATION, EXPORT_OPTIONS, TURN, VERSION
 from .refusals import refuse
 from .scene_builder import UV_NAMES
 from .triangle_vertices import TriangleVertices
+from .versions import LIGHTMAP_VERSIONS, SOUP_VERSION
 
 _SOUP_NAME = 127
 """Maximum length of a surface name in mr02, in bytes without the terminating zero."""
@@ -51,7 +52,7 @@ class MeshBuilder:
         self.document = doc.MeshFile(self.version)
         self.held_keys: set[str] = set()
         self.vertices = TriangleVertices(self.mesh, scene.tolerance)
-        if self.version == doc.SOUP_VERSION:
+        if self.version == SOUP_VERSION:
             self.soup()
         else:
             self.surfaces()
@@ -159,7 +160,7 @@ class MeshBuilder:
             yield f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle; left out"
         settings = [(surface.lightmap_channel, surface.lightmap_resolution) for surface in stored]
         lost = sum(setting != doc.DEFAULT_LIGHTMAP for setting in settings)
-        if lost and self.version not in doc.LIGHTMAP_VERSIONS:
+        if lost and self.version not in LIGHTMAP_VERSIONS:
             number = counted(lost, "surface", "surfaces")
             yield f"{self.version} holds no lightmap settings; left out those of {number}"
 

@@ -8,7 +8,8 @@ from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
 from ..bones import oddities
 from . import array_checks, block_reader, stream_reader
-from .document import BLOCK_VERSIONS, READ_VERSIONS, SOUP_VERSION, MeshFile, SoupSurface
+from .document import MeshFile, SoupSurface
+from .versions import BLOCK_VERSIONS, READ_VERSIONS, SOUP_VERSION
 
 _SOUP_NAME = 128
 _SOUP_VERTEX = 8

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.errors import ExportError
 from ...core.scene import Mesh, Node, Scene
-from . import document as doc
+from .versions import ANIMATED_VERSIONS, SKINNED_VERSIONS
 
 MOST_SURFACES = 32767
 _FARTHEST = 1e18
@@ -26,7 +26,7 @@ def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) 
         Bones, weights or shape keys in a version for static meshes; embedded animations in a version without them; NaN
         or infinite coordinates; more surfaces than the engine allows; names that are too long.
     """
-    if version not in doc.SKINNED_VERSIONS:
+    if version not in SKINNED_VERSIONS:
         held = [
             what
             for what, is_there in (
@@ -40,7 +40,7 @@ def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) 
                 f"'{node.name}' has {' and '.join(held)}, which {version} cannot hold; choose ms14 or ms13, "
                 f"or remove {'it' if held == ['an armature'] else 'them'}"
             )
-    if embeds and scene.clips and version not in doc.ANIMATED_VERSIONS:
+    if embeds and scene.clips and version not in ANIMATED_VERSIONS:
         raise ExportError(
             f"{version} holds no animations; choose ms12 or write the animations as .anim files "
             "(turn Animations Inside off)"

@@ -20,6 +20,7 @@ from ..turning import turned
 from . import document as doc
 from .options import ANIMATION_RATE, IMPORT_OPTIONS, SEPARATE_LODS, SURFACE_NAME, TURN
 from .reader import soup_name
+from .versions import SOUP_VERSION
 
 UV_NAMES = ("UV0", "UV1")
 COLOR_NAME = "Color"
@@ -38,7 +39,7 @@ class SceneBuilder:
         chosen = resolve(IMPORT_OPTIONS, options)
         self.document = document
         self.scene = sc.Scene(name, warnings=[w for w in document.warnings if w != document.tangent_warning])
-        mesh = _soup_mesh(document.soup, self.warn) if document.version == doc.SOUP_VERSION else self.mesh()
+        mesh = _soup_mesh(document.soup, self.warn) if document.version == SOUP_VERSION else self.mesh()
         node = sc.Node(name, mesh=mesh)
         if SURFACE_NAME.flag(chosen) and mesh.surfaces:
             node.name = lod.without_level(mesh.surfaces[0].name) or name

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...core.recognition import Match, NearMiss
 from ..versions import unsupported_version
-from .document import READ_VERSIONS as VERSIONS
+from .versions import READ_VERSIONS
 
 _KINDS = {b"mr": "mesh", b"ms": "mesh", b"sk": "skinned mesh"}
-_MAGICS = tuple(version.encode("ascii") for version in VERSIONS)
+_MAGICS = tuple(version.encode("ascii") for version in READ_VERSIONS)
 
 
 def sniff(head: bytes, size: int) -> Match:

@@ -10,7 +10,8 @@ from ..bones import read_table, read_transforms
 from ..frames import read_embedded_frames
 from . import surface_arrays
 from .array_checks import Tally
-from .document import ANIMATED_VERSIONS, EmbeddedAnimation, MeshFile, Surface, Target
+from .document import EmbeddedAnimation, MeshFile, Surface, Target
+from .versions import ANIMATED_VERSIONS
 
 MOST_SURFACES = 32768
 MOST_TARGETS = 32768

@@ -11,7 +11,8 @@ from ...core.errors import FormatError
 from ...core.scene import AnyArray, FloatArray
 from .. import compact_integers
 from . import array_checks
-from .document import DEFAULT_LIGHTMAP, LIGHTMAP_VERSIONS, Surface, Weights
+from .document import DEFAULT_LIGHTMAP, Surface, Weights
+from .versions import LIGHTMAP_VERSIONS
 
 MOST_WEIGHTS = 4
 _WEIGHT_SIZES = np.zeros(256, np.intp)

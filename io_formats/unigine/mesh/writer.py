@@ -13,16 +13,8 @@ from .. import collision, compact_integers, strings
 from ..bones import encode_table, encode_transforms
 from ..frames import write_embedded_frames
 from . import consistency, surface_arrays
-from .document import (
-    ANIMATED_VERSIONS,
-    BLOCK_VERSIONS,
-    LIGHTMAP_VERSIONS,
-    SKINNED_VERSIONS,
-    SOUP_VERSION,
-    MeshFile,
-    Surface,
-    Target,
-)
+from .document import MeshFile, Surface, Target
+from .versions import ANIMATED_VERSIONS, BLOCK_VERSIONS, LIGHTMAP_VERSIONS, SKINNED_VERSIONS, SOUP_VERSION
 
 SHORT_TANGENT_VERSION = "ms10"
 SINGLE_TARGET_VERSION = "ms15"

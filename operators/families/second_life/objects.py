@@ -12,7 +12,7 @@ import bpy
 from ....blender_data.exporting.models.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....io_formats.registry import SECOND_LIFE_MESH
-from ....io_formats.second_life.models.models import LEVEL_LABELS
+from ....io_formats.second_life.models.levels import LEVEL_LABELS
 from ...sidebar import concerns, homes_of
 from ...translations import rpt_
 

@@ -17,7 +17,7 @@ from ....blender_data.exporting.models.missing_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.exporting.reading.material_slots import used_materials
 from ....io_formats.registry import SECOND_LIFE_UPLOAD
-from ....io_formats.second_life.models.models import LEVEL_LABELS
+from ....io_formats.second_life.models.levels import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.face_numbers import faces_of_slots
 from ...exporting.clip_export import rig_of
 from ...findings.finding_list import draw_findings

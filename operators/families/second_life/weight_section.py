@@ -6,7 +6,7 @@ from typing import Any
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....io_formats.second_life import costs, figures
 from ....io_formats.second_life.avatar.skeleton_table import MOST_JOINTS
-from ....io_formats.second_life.models.models import LEVEL_LABELS
+from ....io_formats.second_life.models.levels import LEVEL_LABELS
 from ...translations import CONTEXT, iface_
 from .exporters import object_counts
 from .objects import subject_of

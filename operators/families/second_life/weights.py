@@ -18,7 +18,7 @@ from ....io_formats.core.errors import MeshferryError
 from ....io_formats.passes import lod_names
 from ....io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from ....io_formats.second_life import costs, figures
-from ....io_formats.second_life.models.models import LEVELS
+from ....io_formats.second_life.models.levels import LEVELS
 from ...exporting.export_base import read_files
 from ...option_properties import to_export_options, values_for
 from ...reporting import Messages, conclude

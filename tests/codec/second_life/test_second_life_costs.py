@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from meshferry.io_formats.second_life import costs
-from meshferry.io_formats.second_life.models.models import LEVELS
+from meshferry.io_formats.second_life.models.levels import LEVELS
 
 
 def test_every_sample_costs_what_is_expected(samples: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.io_formats.core.errors import ExportError, FormatError
-from meshferry.io_formats.second_life import llsd_binary
+from meshferry.io_formats.second_life import llsd_arrays, llsd_binary
 from meshferry.io_formats.second_life.llsd_binary import URI, Allowance, Date, RawString
 from second_life_bytes import binary, plain
 
@@ -193,6 +193,6 @@ def test_half_characters_do_not_stop_the_writer() -> None:
 
 
 def test_reals_are_widened_from_single_precision() -> None:
-    assert llsd_binary.singles([0.1, 1.0]) == [float(np.float32(0.1)), 1.0]
+    assert llsd_arrays.singles([0.1, 1.0]) == [float(np.float32(0.1)), 1.0]
     assert llsd_binary.write(np.float64(0.5)) == b"r\x3f\xe0" + bytes(6)
     assert llsd_binary.write(np.int32(7)) == b"i\0\0\0\x07"

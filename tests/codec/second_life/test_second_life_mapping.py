@@ -16,7 +16,8 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.registry import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.mesh import scene_mapping
-from meshferry.io_formats.second_life.models.models import LEVELS, models_of
+from meshferry.io_formats.second_life.models.levels import LEVELS
+from meshferry.io_formats.second_life.models.models import models_of
 
 FOLDER = SAMPLES / "secondlife"
 FACTS: dict[str, Any] = (

@@ -14,11 +14,12 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.registry import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
+from meshferry.io_formats.unigine.mesh.versions import SOUP_VERSION, WRITTEN_VERSIONS
 from meshferry.io_formats.unigine.tangent_frames import decode
 from unigine_documents import at_corners
 
 NAMES = sorted(path.name for path in (SAMPLES / "unigine").glob("*.mesh"))
-VERSIONS = [version for version in doc.WRITTEN_VERSIONS if version != doc.SOUP_VERSION]
+VERSIONS = [version for version in WRITTEN_VERSIONS if version != SOUP_VERSION]
 STATIC = ("ms15",)
 Array = np.ndarray[Any, Any]
 
@@ -73,7 +74,7 @@ def test_facts_are_those_of_the_list(samples: Path, name: str) -> None:
         r"UV0 (\d+)", r"UV1 (\d+)", r"colours (\d+)")]  # fmt: skip
     scene = mapped(document)
     mesh = mesh_of(scene)
-    if magic != doc.SOUP_VERSION:
+    if magic != SOUP_VERSION:
         uvs = [[surface.uvs[place] for surface in mesh.surfaces if surface.uvs] for place in range(len(mesh.uvs))]
         found = {layer.name: sum(flags) for layer, flags in zip(mesh.uvs, uvs, strict=True)}
         assert [found.get("UV0", 0), found.get("UV1", 0)] == held[:2]
@@ -172,7 +173,7 @@ def test_every_version_that_can_hold_it(samples: Path, name: str) -> None:
         found = written(scene, version)
         assert found.version == version
         assert_bounds(found)
-        if document.version == doc.SOUP_VERSION:
+        if document.version == SOUP_VERSION:
             soup = np.concatenate([surface.vertices for surface in document.soup])
             corners = list(corners_of(found))
             np.testing.assert_array_equal(np.concatenate([c["position 0"] for c in corners]), soup[:, :3])
@@ -200,7 +201,7 @@ def test_every_version_that_can_hold_it(samples: Path, name: str) -> None:
 
 def test_corners_split_as_after_blender_are_the_same_corners(samples: Path, name: str) -> None:
     document = load(samples, name)
-    if document.version == doc.SOUP_VERSION:
+    if document.version == SOUP_VERSION:
         pytest.skip("it has a value a corner anyway")
     scene = mapped(document)
     scene.nodes[0].mesh = at_corners(mesh_of(scene))
@@ -223,7 +224,7 @@ def test_turned_there_and_back(samples: Path, name: str) -> None:
     np.testing.assert_array_equal(mesh_of(turned).points, mesh_of(straight).points * np.float32([-1, -1, 1]))
     plain = written(straight, version, **embed)
     back = written(turned, version, use_turn=True, **embed)
-    if version == doc.SOUP_VERSION:
+    if version == SOUP_VERSION:
         for one, other in zip(plain.soup, back.soup, strict=True):
             np.testing.assert_array_equal(one.vertices, other.vertices)
         return
@@ -249,7 +250,7 @@ def test_mr02_takes_what_it_can_hold(samples: Path, name: str) -> None:
         np.testing.assert_array_equal(rows[:, 6:], mesh.uvs[0].at_corners(mesh.corner_point))
     said = any("neither colours nor a second UV map" in text for text in scene.warnings)
     assert said == (len(mesh.uvs) > 1 or bool(mesh.colors))
-    if document.version == doc.SOUP_VERSION:
+    if document.version == SOUP_VERSION:
         for one, other in zip(document.soup, found.soup, strict=True):
             assert one.name.split(b"\0")[0] == other.name.split(b"\0")[0]
             np.testing.assert_allclose(one.vertices, other.vertices, rtol=0, atol=5e-7)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from meshferry.io_formats.registry import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import block_reader
-from meshferry.io_formats.unigine.mesh.document import BLOCK_VERSIONS, MeshFile
+from meshferry.io_formats.unigine.mesh.document import MeshFile
+from meshferry.io_formats.unigine.mesh.versions import BLOCK_VERSIONS
 from python_steps import python_steps
 
 ROW = re.compile(r"^\| (\w+\.mesh) \| (\w+) \| (\d+) \| ([^|]*) \| ([^|]*) \|", re.MULTILINE)

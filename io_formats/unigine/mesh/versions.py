@@ -1,0 +1,13 @@
+"""Versions of mesh files, by their magic numbers."""
+
+from __future__ import annotations
+
+SOUP_VERSION = "mr02"
+STREAM_VERSIONS = ("ms10", "ms11", "ms12", "ms13")
+BLOCK_VERSIONS = ("ms14", "ms15", "sk10")
+READ_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, *BLOCK_VERSIONS)
+WRITTEN_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, "ms14", "ms15")
+ANIMATED_VERSIONS = ("ms10", "ms11", "ms12")
+"""Versions that can hold animations."""
+LIGHTMAP_VERSIONS = ("ms12", "ms13", "ms14", "ms15")
+SKINNED_VERSIONS = (*STREAM_VERSIONS, "ms14", "sk10")
