@@ -13,11 +13,13 @@ import _thread
 import contextlib
 import faulthandler
 import gc
+import math
 import os
 import queue
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,6 +38,8 @@ from .worker_process import FOLDER_PREFIX
 _BEYOND_LIMIT = 60.0
 """Seconds after the time limit of a task at which the process terminates itself. This is needed if it hangs in C code
 that blocks the reading thread, and the driver has been killed."""
+_WATCHDOG_AGE = 10.0
+"""Seconds for which tasks share one start of the watchdog: a start takes 0.1 ms, as it makes a thread."""
 _Answer = Callable[[bytes], None]
 _Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes | None] | None]
 _NEW_OBJECTS = 50_000
@@ -137,13 +141,35 @@ def _serve_batch(header: dict[str, Any], session: BlendSession, inbox: _Inbox, a
         answer(messages.encode({"refused": cause(problem), "is_missing": is_missing}))
         return
     answer(_ready())
-    while (request := inbox.get()) is not None:
+    watchdog = _Watchdog(setup.time_limit)
+    while True:
+        if inbox.empty():
+            watchdog.stop()
+        if (request := inbox.get()) is None:
+            return
         _empty_log()
-        if setup.time_limit:
-            faulthandler.dump_traceback_later(setup.time_limit + _BEYOND_LIMIT, exit=True)
+        watchdog.start()
         result = converter.convert(messages.parse_task(*request))
-        faulthandler.cancel_dump_traceback_later()
         answer(messages.encode_result(result, peak_memory()))
+
+
+class _Watchdog:
+    """Terminates this process if a task exceeds its time limit by more than a minute."""
+
+    def __init__(self, time_limit: float) -> None:
+        self._time_limit = time_limit
+        self._started = -math.inf
+
+    def start(self) -> None:
+        """Start the watchdog, unless it was started shortly before."""
+        if self._time_limit and time.monotonic() - self._started > _WATCHDOG_AGE:
+            self._started = time.monotonic()
+            faulthandler.dump_traceback_later(self._time_limit + _WATCHDOG_AGE + _BEYOND_LIMIT, exit=True)
+
+    def stop(self) -> None:
+        """Stop the watchdog while this process waits for a task."""
+        self._started = -math.inf
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _ready() -> bytes:
@@ -158,5 +184,6 @@ def _ready() -> bytes:
 def _empty_log() -> None:
     """Empty the log, which has the output of one task."""
     with contextlib.suppress(OSError):
-        os.lseek(2, 0, os.SEEK_SET)
-        os.ftruncate(2, 0)
+        if os.lseek(2, 0, os.SEEK_END):
+            os.lseek(2, 0, os.SEEK_SET)
+            os.ftruncate(2, 0)
