@@ -207,7 +207,7 @@ def _file_handlers(family: Family, exporters: Mapping[str, Any]) -> list[type]:
 def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks: Hooks) -> list[MenuEntry]:
     """Return the entries in File > Import, File > Export and the Outliner's menu of collections."""
 
-    def draw_collection_entry(menu: Any, context: Any) -> None:
+    def draw_collection_entry(menu: Any, context: bpy.types.Context) -> None:
         collection = collection_under_pointer(context)
         if collection is not None:
             menu.layout.operator_context = "INVOKE_DEFAULT"  # by default this menu calls ``execute``
@@ -224,7 +224,7 @@ def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks
 
 
 def _draw_operators(operators: Sequence[Any]) -> Callable[[Any, Any], None]:
-    def draw(menu: Any, _context: Any) -> None:
+    def draw(menu: Any, _context: bpy.types.Context) -> None:
         for operator in operators:
             menu.layout.operator(operator.bl_idname, text=operator.entry_text, text_ctxt=CONTEXT)
 

@@ -19,12 +19,12 @@ def family_sidebar(family: Family, exporter: Any, check: Any) -> type:
     has_skeletons = any(known.capabilities.skeletons for known in family.formats)
     types = {"MESH", "EMPTY", "ARMATURE"} if has_skeletons else {"MESH", "EMPTY"}
 
-    def poll(_cls: type, context: Any) -> bool:
+    def poll(_cls: type, context: bpy.types.Context) -> bool:
         item = context.object
         is_wanted = item is None or item.type in types or bool(origins_of(context))
         return is_wanted and concerns(context, family.name)
 
-    def draw(self: Any, context: Any) -> None:
+    def draw(self: Any, context: bpy.types.Context) -> None:
         layout = self.layout
         item = context.object
         if item is None:

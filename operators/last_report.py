@@ -31,7 +31,7 @@ def keep_report(summary: str, lines: Sequence[str], *, is_problem: bool) -> None
     kept.lines = "\n".join(lines)
 
 
-def draw_report(layout: Any, context: Any) -> None:
+def draw_report(layout: Any, context: bpy.types.Context) -> None:
     """Draw the last report in a foldable section; draw nothing if there is none."""
     kept = context.window_manager.meshferry_report
     if not kept.summary:

@@ -96,7 +96,7 @@ def property_of(option: Option) -> Any:
     return StringProperty(default=str(option.default), **about)
 
 
-def _known_libraries(_owner: Any, _context: Any, _text: str) -> list[str]:
+def _known_libraries(_owner: Any, _context: bpy.types.Context, _text: str) -> list[str]:
     return [library.filepath for library in bpy.data.libraries]
 
 
@@ -133,7 +133,7 @@ def option_values(owner: Any, table: Iterable[Option]) -> dict[str, Any]:
     return values
 
 
-def last_values(context: Any, operator: str, table: Iterable[Option]) -> dict[str, Any]:
+def last_values(context: bpy.types.Context, operator: str, table: Iterable[Option]) -> dict[str, Any]:
     """Return the values of options in the last run of an operator, or the defaults of the dialog."""
     table = tuple(table)
     last = context.window_manager.operator_properties_last(operator)

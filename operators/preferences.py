@@ -64,7 +64,7 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
         },
     }
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw a switch and a guide button for each family, the other settings and the other guides."""
         column = self.layout.column(align=True)
         column.label(text="Formats in Use", text_ctxt=CONTEXT)
@@ -140,7 +140,7 @@ def drawn_for(family: str) -> Callable[[Draw], Draw]:
 
     def decorate(draw: Draw) -> Draw:
         @functools.wraps(draw)
-        def draw_if_used(menu: Any, context: Any) -> None:
+        def draw_if_used(menu: Any, context: bpy.types.Context) -> None:
             if is_used(family):
                 draw(menu, context)
 

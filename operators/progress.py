@@ -102,11 +102,11 @@ class LongWork:
     _paused = 0.0
     """Time at the end of the last turn, on the monotonic clock."""
 
-    def steps(self, context: Any) -> Steps[set[str]]:
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Do the work in steps; return the operator's result."""
         raise NotImplementedError
 
-    def question(self, context: Any) -> str:
+    def question(self, context: bpy.types.Context) -> str:
         """Return a question to the user before the work, or an empty string."""
         return ""
 
@@ -114,9 +114,9 @@ class LongWork:
         """Return whether a user started the operator, not a script."""
         return self.is_again or self.options.is_invoke  # type: ignore[attr-defined]
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Do all the work, or, started by a user, as much as fits in ``PATIENCE`` seconds."""
-        manager = context.window_manager
+        manager: Any = context.window_manager
         is_modal = self.is_from_user() and not bpy.app.background and context.window is not None
         if is_modal and not self.asked and not self.is_again:
             self.asked = self.question(context)
@@ -142,7 +142,7 @@ class LongWork:
         self._show(context, work.step)
         return {"RUNNING_MODAL"}
 
-    def modal(self, context: Any, event: Any) -> set[str]:
+    def modal(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Continue the work at each tick; consume all events."""
         work = self._work
         if work is None:
@@ -166,7 +166,7 @@ class LongWork:
         self._end(context)
         return work.result or {"CANCELLED"}
 
-    def cancel(self, context: Any) -> None:
+    def cancel(self, context: bpy.types.Context) -> None:
         """Stop; Blender calls this when it closes the window or opens another file."""
         work = self._work
         if work is not None:
@@ -175,7 +175,7 @@ class LongWork:
             finally:
                 self._end(context)
 
-    def _show(self, context: Any, step: Step) -> None:
+    def _show(self, context: bpy.types.Context, step: Step) -> None:
         """Show phase and progress in the status bar, and the percentage at the pointer."""
         fraction = step.fraction + (step.progress() if step.progress is not None else 0.0)
         percent = int(100 * min(max(fraction, 0.0), 1.0))
@@ -183,7 +183,7 @@ class LongWork:
         context.workspace.status_text_set(iface_("{} … {} % (Esc: cancel)").format(phase, percent))
         context.window_manager.progress_update(percent)
 
-    def _end(self, context: Any) -> None:
+    def _end(self, context: bpy.types.Context) -> None:
         """Remove the display and the timer."""
         self._work = None
         context.window_manager.progress_end()

@@ -33,14 +33,14 @@ class Sidebar:
     bl_category = "Meshferry"
 
 
-def concerns(context: Any, family: str) -> bool:
+def concerns(context: bpy.types.Context, family: str) -> bool:
     """Return whether to show a family's panels: it is enabled, and the active object is not of another family."""
     names = {known.name for known in FAMILIES[family].formats}
     origins = origins_of(context)
     return is_used(family) and (not origins or bool(origins & names))
 
 
-def origins_of(context: Any) -> set[str]:
+def origins_of(context: bpy.types.Context) -> set[str]:
     """Return the names of the formats that the active object, or without one the active collection, came from.
 
     Empty for those made in Blender.
@@ -65,7 +65,7 @@ def _variant(panel: type, *, is_own: bool) -> type:
     body = {name: value for name, value in vars(panel).items() if name not in {"__dict__", "__weakref__"}}
     inherited = panel.poll if "poll" in vars(panel) else None
 
-    def poll(_cls: type, context: Any) -> bool:
+    def poll(_cls: type, context: bpy.types.Context) -> bool:
         return (not origins_of(context)) == is_own and (inherited is None or inherited(context))
 
     body["poll"] = classmethod(poll)
@@ -96,7 +96,7 @@ def import_homes_of(item: Any) -> list[Any]:
     return homes
 
 
-def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE", width: int = 0) -> None:
+def draw_wrapped(layout: Any, context: bpy.types.Context, text: str, icon: str = "NONE", width: int = 0) -> None:
     """Draw a text in as many lines as needed for the width of the region, or of a dialog in unscaled pixels."""
     preferences = context.preferences
     scale = preferences.system.ui_scale or 1.0

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...blender_data.foreign.operator_errors import operator_error
 from ...io_formats.core.errors import ExportError, FormatError
@@ -19,6 +19,9 @@ from .blend_files import BlendSession, require_readable
 from .blender_formats import BlenderFormat
 from .face_counts import stored_faces
 from .usd_rate import frames_per_second
+
+if TYPE_CHECKING:
+    import bpy
 
 _NEAR_A_RATE = 1e-2
 """Tolerance for a frame rate computed from key times, which are in single precision."""
@@ -187,7 +190,7 @@ def write_objects(
         blender_addon_export.name_data_after_objects(objects)
     blender_addon_export.forget_own_properties(objects)
     green_up.turn_green_up(objects)
-    more = _animation_arguments(context, clips, known)
+    more = _animation_arguments(context.scene, clips, known)
     if known.holds_times and clips:
         context.scene[_STATED_RATE] = _rate_of(context.scene)
     exponent = _exponent(objects) if known.has_fixed_decimals else 0
@@ -212,14 +215,14 @@ def write_objects(
         return Written(_outputs(Path(folder), chosen), notices)
 
 
-def _animation_arguments(context: Any, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:
+def _animation_arguments(scene: bpy.types.Scene, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if known.animation:
         more[known.animation] = bool(clips)  # without clips, it would add keys to constant channels
     if known.every_action:
         more[known.every_action] = len(clips) > 1
         if len(clips) == 1:
-            context.scene.name = clips[0]  # exporters name a single animation after the scene
+            scene.name = clips[0]  # exporters name a single animation after the scene
     return more
 
 

@@ -14,7 +14,14 @@ class MESHFERRY_UL_actions(bpy.types.UIList):
     """List of actions, each with the checkbox *Export as a Clip*, with Blender's search field."""
 
     def draw_item(
-        self, context: Any, layout: Any, data: Any, item: Any, icon: int, active_data: Any, active_property: str
+        self,
+        context: bpy.types.Context,
+        layout: Any,
+        data: Any,
+        item: Any,
+        icon: int,
+        active_data: Any,
+        active_property: str,
     ) -> None:
         """Draw one action."""
         action = bpy.data.actions.get(item.name)
@@ -35,7 +42,7 @@ class ACTION_OT_meshferry_choose(bpy.types.Operator):
     use_export: BoolProperty(name="Export", description="Export them", default=True)
     names: StringProperty(name="Actions", description="Names of the actions, as JSON")
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Set the switch of each action."""
         for name in json.loads(self.names or "[]"):
             action = bpy.data.actions.get(name)

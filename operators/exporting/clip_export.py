@@ -36,30 +36,30 @@ class ExportClips(ExportFiles):
     listed_actions: CollectionProperty(type=bpy.types.OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
     active_listed_action: IntProperty(options={"HIDDEN", "SKIP_SAVE"})
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the file browser with the list of actions."""
         result: set[str] = super().invoke(context, event)
         clip_choice.fill(self, self.actions(context))
         return result
 
-    def check(self, context: Any) -> bool:
+    def check(self, context: bpy.types.Context) -> bool:
         """Update the list of actions for the exported objects, and the file name as in the base class."""
         clip_choice.fill(self, self.actions(context))
         changed: bool = super().check(context)
         return changed
 
-    def actions(self, context: Any) -> list[Any]:
+    def actions(self, context: bpy.types.Context) -> list[Any]:
         """Return the actions that *Every Action* could export, including those whose export is switched off."""
         try:
             return actions_of_armatures(self.armatures(context, self.shown_source(context)))
         except MeshferryError:
             return []
 
-    def armatures(self, context: Any, source: Any) -> list[Any]:
+    def armatures(self, context: bpy.types.Context, source: Any) -> list[Any]:
         """Return the armatures of an ``exporter.Source``."""
         return list(select_armatures(context, source, use_hidden=bool(getattr(self, HIDDEN.name))).objects)
 
-    def draw_files(self, context: Any) -> None:
+    def draw_files(self, context: bpy.types.Context) -> None:
         """Draw the names of the files, and the list of actions to export."""
         super().draw_files(context)
         if getattr(self, CLIPS.name) != "ACTIONS" or not self.listed_actions:
@@ -68,7 +68,7 @@ class ExportClips(ExportFiles):
         if body is not None:
             clip_choice.draw_actions_list(body, self)
 
-    def source(self, context: Any, path: str) -> tuple[Any, str]:
+    def source(self, context: bpy.types.Context, path: str) -> tuple[Any, str]:
         """Return the source of the animation and its name."""
         if self.scope != "ACTIVE" or self.collection:
             return super().source(context, path)
@@ -77,12 +77,12 @@ class ExportClips(ExportFiles):
             raise ExportError(rpt_("The active object has no armature; choose one, or export the selected objects"))
         return exporter.Source("OBJECTS", objects=(armature,)), name_of(armature)
 
-    def scope_text(self, context: Any, source: Any) -> str:
+    def scope_text(self, context: bpy.types.Context, source: Any) -> str:
         """Return a description of the exported animations and their armatures."""
         clips = rpt_(counted(len(self.names(context, source)), "animation"))
         return rpt_("{} of {}").format(clips, rpt_(label_of(source)))
 
-    def names(self, context: Any, source: Any) -> list[str]:
+    def names(self, context: bpy.types.Context, source: Any) -> list[str]:
         """Return the names of the clips, with the name of the armature if several armatures have clips of one name."""
         armatures = self.armatures(context, source)
         clips_of = clips_by_armature(context.scene, armatures, to_export_options(self.values()))
@@ -107,7 +107,7 @@ def rig_of(item: Any) -> Any | None:
     return item if item is None or item.type == "ARMATURE" else armature_of(item)
 
 
-def active_action(context: Any) -> Any | None:
+def active_action(context: bpy.types.Context) -> Any | None:
     """Return the active action of the armature of the active object."""
     rig = rig_of(context.object)
     return rig.animation_data.action if rig is not None and rig.animation_data is not None else None

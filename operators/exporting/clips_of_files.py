@@ -31,7 +31,7 @@ def names_in(path: Path) -> frozenset[str]:
     return frozenset(clip["name"] for clip in loaded.format.facts(loaded.document)["clips"])
 
 
-def file_clips_of(context: Any, record: FileRecord, source: exporter.Source) -> FileClips | None:
+def file_clips_of(context: bpy.types.Context, record: FileRecord, source: exporter.Source) -> FileClips | None:
     """Return the animations that a file holds; None if that is not known.
 
     An imported file holds those that came with its objects, an exported one those that were exported to it. Names do
@@ -43,7 +43,7 @@ def file_clips_of(context: Any, record: FileRecord, source: exporter.Source) -> 
     return FileClips(frozenset({str(record.path), *(home.meshferry.source_path for home in homes)} - {""}))
 
 
-def clip_files_of(context: Any, source: exporter.Source, values: Mapping[str, Any]) -> tuple[str, ...]:
+def clip_files_of(context: bpy.types.Context, source: exporter.Source, values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the files that the animations of an export with these options were imported from."""
     found = dependencies(candidates_of(context, source))
     imported = other_actions(found, to_export_options(values), FileClips(frozenset()))
@@ -51,7 +51,10 @@ def clip_files_of(context: Any, source: exporter.Source, values: Mapping[str, An
 
 
 def clips_left_out(
-    context: Any, record: FileRecord, source: exporter.Source, values_of: Callable[[FileRecord], dict[str, Any]]
+    context: bpy.types.Context,
+    record: FileRecord,
+    source: exporter.Source,
+    values_of: Callable[[FileRecord], dict[str, Any]],
 ) -> list[Any]:
     """Return the actions from other files that an export would write into a file.
 

@@ -64,14 +64,14 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
     """Whether there are animations of other files, for which the dialog has a checkbox."""
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an active object or collection with a file record."""
         if found_file(context) is None:
             cls.poll_message_set("The active object neither came from a file nor was exported to one")
             return False
         return True
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser."""
         found = found_file(context)
         if found is not None:
@@ -79,7 +79,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
             self.confirm_text = "Replace" if found[0].path.exists() else "Export"
         return self.execute(context)
 
-    def question(self, context: Any) -> str:
+    def question(self, context: bpy.types.Context) -> str:
         """Return a question before a file is replaced for the first time, and about animations of other files."""
         found = found_file(context)
         if found is None:
@@ -91,7 +91,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         texts = [question_of_path(record), question_of_clips(others, record) if is_asked_again else ""]
         return "\n".join(text for text in texts if text)
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the question, and the choice that it is about."""
         column = self.layout.column(align=True)
         for text in self.asked.splitlines():
@@ -100,7 +100,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         if self.has_others:
             column.prop(self, "use_other_animations")
 
-    def steps(self, context: Any) -> Steps[set[str]]:
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Write the file, and report its differences from the previous version."""
         messages = Messages()
         changes: list[str] = []
@@ -177,7 +177,7 @@ def refuse_unknown(record: FileRecord) -> None:
         raise ExportError(text)
 
 
-def others_of(context: Any, record: FileRecord, _owners: Any, source: exporter.Source) -> list[Any]:
+def others_of(context: bpy.types.Context, record: FileRecord, _owners: Any, source: exporter.Source) -> list[Any]:
     """Return the actions from other files that stay out of a file unless the user asks."""
     try:
         return clips_left_out(context, record, source, values_of)
@@ -185,7 +185,7 @@ def others_of(context: Any, record: FileRecord, _owners: Any, source: exporter.S
         return []  # the export reports it
 
 
-def found_file(context: Any) -> tuple[FileRecord, list[Any], exporter.Source] | None:
+def found_file(context: bpy.types.Context) -> tuple[FileRecord, list[Any], exporter.Source] | None:
     """Return the record of the active object or its collection, the data blocks with that record, and the source."""
     item = context.object
     if item is not None:
@@ -201,7 +201,7 @@ def found_file(context: Any) -> tuple[FileRecord, list[Any], exporter.Source] | 
     return None
 
 
-def shown_file(context: Any) -> FileRecord | None:
+def shown_file(context: bpy.types.Context) -> FileRecord | None:
     """Return the record of the file in menu and sidebar; None if the preferences hide its format."""
     found = found_file(context)
     if found is None or not is_format_used(found[0].format):
@@ -280,7 +280,7 @@ def keep_old_files(path: Path, outputs: Sequence[OutputFile]) -> None:
             replace_file(place.with_name(place.name + BACKUP), place.read_bytes())
 
 
-def draw_button(layout: Any, context: Any) -> bool:
+def draw_button(layout: Any, context: bpy.types.Context) -> bool:
     """Draw the button or menu entry with the name of the file; return whether there is a file."""
     record = shown_file(context)
     if record is None:
@@ -290,7 +290,7 @@ def draw_button(layout: Any, context: Any) -> bool:
     return True
 
 
-def draw_export_entry(self: Any, context: Any) -> None:
+def draw_export_entry(self: Any, context: bpy.types.Context) -> None:
     """Draw the entry at the top of File > Export."""
     if draw_button(self.layout, context):
         self.layout.separator()

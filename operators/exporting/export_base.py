@@ -39,7 +39,7 @@ from .file_names import with_extension
 class ExportScene(ExportDialog):
     """Mixin of export operators. :mod:`..format_operators` derives an operator for each format."""
 
-    def steps(self, context: Any) -> Steps[set[str]]:
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Write the file, or the files; the checks of the format run before any is written.
 
         All files are encoded before the first is written, so that cancelling leaves no file behind. A failed file does
@@ -99,7 +99,7 @@ class ExportScene(ExportDialog):
             is_listed = show_refusal(self)
         return conclude(self, messages, phrases, "Exported", is_listed=is_listed)
 
-    def refuse_too_large(self, context: Any, source: Any) -> None:
+    def refuse_too_large(self, context: bpy.types.Context, source: Any) -> None:
         """Check, before objects are read, whether the format can hold any of them; formats override this.
 
         Raises
@@ -108,7 +108,7 @@ class ExportScene(ExportDialog):
             All objects are too large for the format.
         """
 
-    def findings_subject(self, context: Any) -> str:
+    def findings_subject(self, context: bpy.types.Context) -> str:
         """Return the name under which the sidebar shows the findings of a refused export."""
         return context.object.name if context.object is not None else ""
 
@@ -127,7 +127,11 @@ class ExportScene(ExportDialog):
         return without_needless_clips(option_values(self, self.option_table))
 
     def remember(
-        self, context: Any, source: exporter.Source, written: Sequence[tuple[Path, Scene]], values: dict[str, Any]
+        self,
+        context: bpy.types.Context,
+        source: exporter.Source,
+        written: Sequence[tuple[Path, Scene]],
+        values: dict[str, Any],
     ) -> None:
         """Store the file record on the exported objects or collection, for the next export to the file."""
         objects = source.objects or candidates_of(context, source)
@@ -178,7 +182,9 @@ def without_needless_clips(values: dict[str, Any]) -> dict[str, Any]:
     return values if embeds_animation(values) else {**values, CLIPS.name: "NONE"}
 
 
-def read_files(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> SceneFiles:
+def read_files(
+    context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
+) -> SceneFiles:
     """Read objects from Blender as a scene for each file that they become.
 
     Parameters
@@ -199,7 +205,7 @@ def read_files(context: Any, source: Any, name: str, target: Format, values: Map
 
 
 def file_steps(
-    context: Any,
+    context: bpy.types.Context,
     source: Any,
     name: str,
     target: Format,
@@ -212,12 +218,16 @@ def file_steps(
     return split(scene, target, values_for(target.export_options, values))
 
 
-def read_blender_scene(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Scene:
+def read_blender_scene(
+    context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
+) -> Scene:
     """Read a scene from Blender, limited to the data a format can hold; see :func:`read_files`."""
     return exporter.export_scene(_request(context, source, name, target, values))
 
 
-def _request(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> exporter.ExportRequest:
+def _request(
+    context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
+) -> exporter.ExportRequest:
     return exporter.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
 
 

@@ -77,7 +77,7 @@ class ExportDialog(LongWork, ExportHelper):
     """Names of the options that the caller set, stored before the dialog opens, since presets set options, too."""
     is_again: BoolProperty(options={"HIDDEN", "SKIP_SAVE"})
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the file browser; suggest a name taken from the exported objects."""
         self.given_options = ",".join(self.given())
         if not self.properties.is_property_set("filepath"):
@@ -86,7 +86,7 @@ class ExportDialog(LongWork, ExportHelper):
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
-    def check(self, context: Any) -> bool:
+    def check(self, context: bpy.types.Context) -> bool:
         """Keep the file's extension, and name the file after the exported objects until the user types a name."""
         before = self.filepath
         path = Path(before)
@@ -97,7 +97,7 @@ class ExportDialog(LongWork, ExportHelper):
             self.filepath = with_extension(before, self.format, self.filename_ext)
         return self.filepath != before
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the scope (in the file browser only), the files to write and the options in sections."""
         layout = self.layout
         if self.asked:
@@ -115,7 +115,7 @@ class ExportDialog(LongWork, ExportHelper):
         prefix = f"{self.panel_prefix}_export"
         draw_options(layout, self, self.option_table, prefix, self.section_order, imported=imported)
 
-    def draw_scope(self, context: Any) -> None:
+    def draw_scope(self, context: bpy.types.Context) -> None:
         """Draw a description of the exported objects. Draw nothing on errors; `draw_files` shows them."""
         try:
             source = self.shown_source(context)
@@ -126,7 +126,7 @@ class ExportDialog(LongWork, ExportHelper):
             self.layout.column(align=True), context, text, "OUTLINER_COLLECTION" if source.collection else "EXPORT"
         )
 
-    def scope_text(self, context: Any, source: Any) -> str:
+    def scope_text(self, context: bpy.types.Context, source: Any) -> str:
         """Return a description of the exported objects.
 
         Raises
@@ -136,21 +136,21 @@ class ExportDialog(LongWork, ExportHelper):
         """
         return scope_text(source, self.mesh_count(context, source))
 
-    def mesh_count(self, context: Any, source: Any) -> int:
+    def mesh_count(self, context: bpy.types.Context, source: Any) -> int:
         """Return the number of meshes that are exported, without coarser levels of detail."""
         can = self.format.capabilities
         use_hidden = bool(getattr(self, HIDDEN.name))
         chosen = set(select(context, source, use_hidden=use_hidden, with_empties=can.node_hierarchy).objects)
         return sum(has_surface(item) and item.meshferry.lod_of not in chosen for item in chosen)
 
-    def chosen_source(self, context: Any) -> Any:
+    def chosen_source(self, context: bpy.types.Context) -> Any:
         """Return the source of the export, or the whole scene if nothing can be exported."""
         try:
             return self.source(context, "")[0]
         except MeshferryError:
             return exporter.Source("SCENE")
 
-    def shown_source(self, context: Any) -> Any:
+    def shown_source(self, context: bpy.types.Context) -> Any:
         """Return the source that the dialog shows. In the *Exporters* panel of a collection, this is the collection.
 
         Raises
@@ -162,7 +162,7 @@ class ExportDialog(LongWork, ExportHelper):
             return exporter.Source("COLLECTION", context.collection)
         return self.source(context, "")[0]
 
-    def imported_texts(self, context: Any) -> dict[str, str]:
+    def imported_texts(self, context: bpy.types.Context) -> dict[str, str]:
         """Return a text for each option whose value some exported objects store from their import; see `draw_options`.
 
         The text is empty if other exported objects use the value in the dialog.
@@ -178,7 +178,7 @@ class ExportDialog(LongWork, ExportHelper):
         texts = imported_texts(remembered, [import_choices.read(item) for item in objects])
         return texts if getattr(self, IMPORT_CHOICES.name) else dict.fromkeys(texts, "")
 
-    def draw_files(self, context: Any) -> None:
+    def draw_files(self, context: bpy.types.Context) -> None:
         """Draw information about the files to write. The default, for a single file, draws nothing."""
 
     def given(self) -> list[str]:
@@ -191,7 +191,7 @@ class ExportDialog(LongWork, ExportHelper):
             if option.is_remembered and self.properties.is_property_set(option.name)
         ]
 
-    def source(self, context: Any, path: str) -> tuple[Any, str]:
+    def source(self, context: bpy.types.Context, path: str) -> tuple[Any, str]:
         """Return what to export and what to call it in the file."""
         if self.collection:
             chosen = named_collection(context, self.collection)
@@ -206,7 +206,7 @@ class ExportDialog(LongWork, ExportHelper):
         stem = Path(path).name.removesuffix(self.filename_ext)
         return source, stem.removesuffix(self.name_suffix) or stem
 
-    def suggest_name(self, context: Any) -> str:
+    def suggest_name(self, context: bpy.types.Context) -> str:
         """Suggest the name of the collection, of the only object or of the .blend file as the file name."""
         root = context.scene.collection
         name = self.collection
@@ -221,7 +221,7 @@ class ExportDialog(LongWork, ExportHelper):
             name = name_in_file(context.blend_data.collections[name])
         return file_name(name, self.format, self.name_suffix, self.filename_ext)
 
-    def suggest_folder(self, context: Any) -> Path:
+    def suggest_folder(self, context: bpy.types.Context) -> Path:
         """Return the folder of the last export, of the .blend file, or of the file that the collection came from."""
         collection = context.blend_data.collections.get(self.collection) or context.collection
         for known in (self.filepath, context.blend_data.filepath, bpy.path.abspath(collection.meshferry.source_path)):
@@ -242,7 +242,7 @@ def scope_text(source: Any, count: int) -> str:
     return rpt_(counted(count, "selected mesh", "selected meshes"))
 
 
-def named_collection(context: Any, name: str) -> Any:
+def named_collection(context: bpy.types.Context, name: str) -> Any:
     """Return the collection of that name, which may be the scene's own.
 
     Raises

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ...blender_data.exporting.export_options import HIDDEN, INSTANCES
@@ -43,7 +44,7 @@ class ExportFiles(ExportScene):
     unused_name: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
     """File name while the file browser shows a note in its place; empty while it shows the name."""
 
-    def check(self, context: Any) -> bool:
+    def check(self, context: bpy.types.Context) -> bool:
         """Update the file name, or the note in its place; Blender calls this also when it opens the file browser."""
         before = self.filepath
         self.restore_name()
@@ -51,12 +52,12 @@ class ExportFiles(ExportScene):
         self.hide_name(context)
         return bool(self.filepath != before)
 
-    def steps(self, context: Any) -> Steps[set[str]]:
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Write the files."""
         self.restore_name()
         return super().steps(context)
 
-    def hide_name(self, context: Any) -> None:
+    def hide_name(self, context: bpy.types.Context) -> None:
         """Put a note in place of the file name if several files get their names from what they hold.
 
         Blender cannot grey out the field of its file browser. Text that is typed there is replaced by the note.
@@ -80,7 +81,7 @@ class ExportFiles(ExportScene):
             self.suggested_name = name
         self.filepath, self.unused_name = str(Path(self.filepath).with_name(name)), ""
 
-    def names(self, context: Any, source: Any) -> list[str]:
+    def names(self, context: bpy.types.Context, source: Any) -> list[str]:
         """Return the names of the scenes that become files of an ``exporter.Source``.
 
         Raises
@@ -90,7 +91,7 @@ class ExportFiles(ExportScene):
         """
         raise NotImplementedError
 
-    def suggest_name(self, context: Any) -> str:
+    def suggest_name(self, context: bpy.types.Context) -> str:
         """Suggest a file name: that of the only scene to write, otherwise that of the active object or collection."""
         if self.collection:
             return super().suggest_name(context)
@@ -102,7 +103,7 @@ class ExportFiles(ExportScene):
             return file_name(names[0], self.format, extension=self.filename_ext)
         return super().suggest_name(context)
 
-    def draw_files(self, context: Any) -> None:
+    def draw_files(self, context: bpy.types.Context) -> None:
         """Draw the names of the files if there are several, or the error that prevents the export."""
         try:
             names = self.names(context, self.shown_source(context))
@@ -124,7 +125,7 @@ class ExportObjects(ExportFiles):
 
     scope: EnumProperty(name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="AUTO")
 
-    def names(self, context: Any, source: Any) -> list[str]:
+    def names(self, context: bpy.types.Context, source: Any) -> list[str]:
         """Return the names of the objects that become files; coarser levels of detail are in the file of the finest."""
         return object_names(self, context, source)
 
@@ -147,7 +148,7 @@ def joint_count(scenes: Iterable[Scene]) -> int:
     return sum(len(skeleton.joints) for skeleton in different.values())
 
 
-def object_names(owner: Any, context: Any, source: Any) -> list[str]:
+def object_names(owner: Any, context: bpy.types.Context, source: Any) -> list[str]:
     """Return the names of the objects that become files of an export; only one if objects are joined.
 
     Coarser levels of detail are in the file of the finest.
@@ -168,7 +169,7 @@ def object_names(owner: Any, context: Any, source: Any) -> list[str]:
     return [name_of(item) for item in finest]
 
 
-def draw_file_names(layout: Any, context: Any, names: list[str]) -> None:
+def draw_file_names(layout: Any, context: bpy.types.Context, names: list[str]) -> None:
     """List the names of the files to write, existing ones in red."""
     column = layout.column(align=True)
     column.scale_y = 0.8
@@ -181,7 +182,7 @@ def draw_file_names(layout: Any, context: Any, names: list[str]) -> None:
         column.label(text=iface_("and {} more").format(len(names) - MOST_NAMES), translate=False)
 
 
-def browsed_folder(context: Any) -> Path | None:
+def browsed_folder(context: bpy.types.Context) -> Path | None:
     """Return the current folder of the file browser, or None, for marking names of existing files."""
     parameters = getattr(context.space_data, "params", None)
     folder = getattr(parameters, "directory", b"")

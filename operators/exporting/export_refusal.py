@@ -24,13 +24,14 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
     export: StringProperty(name="Export", description="Identifier of the operator", options={"SKIP_SAVE"})
     arguments: StringProperty(name="Arguments", description="Arguments of the operator, as JSON", options={"SKIP_SAVE"})
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the dialog."""
-        return context.window_manager.invoke_props_dialog(
+        manager: Any = context.window_manager
+        return manager.invoke_props_dialog(
             self, width=_WIDTH, title=iface_("Nothing Was Written"), confirm_text=iface_("Export Again")
         )
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the findings."""
         findings = context.window_manager.meshferry_check.findings
         errors = sum(finding.is_error for finding in findings)
@@ -42,7 +43,7 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
             self.layout.label(text="All errors are fixed", text_ctxt=CONTEXT, icon="CHECKMARK")
         draw_list(self.layout, context, _WIDTH)
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Run the export again."""
         module, _, name = self.export.partition("_OT_")  # ``bl_idname`` of an operator instance is the class name
         export = getattr(getattr(bpy.ops, module.lower()), name)

@@ -35,7 +35,7 @@ class ImportMeshSerializer(ImportAnyName):
     bl_description = "Import meshes that Unity projects keep in files of MeshSerializer2 and its relatives"
     usual_names = ";".join(f"*{extension}" for extension in MESH_SERIALIZER.extensions)
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Fail immediately for files that are not models, as most files with these extensions are not."""
         if not any(self.known_formats()):
             return self.execute(context)
@@ -69,7 +69,7 @@ class ExportMeshSerializer(ExportObjects):
         """The extension of the files: that of the path if it is one of the format's, otherwise the chosen one."""
         return extension_of(self.filepath) or self.file_extension
 
-    def check(self, context: Any) -> bool:
+    def check(self, context: bpy.types.Context) -> bool:
         """Make the path's extension and the chosen extension agree."""
         before = self.filepath
         was_suggested = bool(self.suggested_name) and Path(before).name == self.suggested_name
@@ -79,7 +79,7 @@ class ExportMeshSerializer(ExportObjects):
         self.shown_extension = self.file_extension
         return super().check(context) or self.filepath != before
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the options; the extension only in file browsers, since collection exporters have it in their path."""
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             column = self.layout.column()
@@ -88,7 +88,7 @@ class ExportMeshSerializer(ExportObjects):
             column.prop(self, "file_extension")
         super().draw(context)
 
-    def refuse_too_large(self, context: Any, source: Any) -> None:
+    def refuse_too_large(self, context: bpy.types.Context, source: Any) -> None:
         """Raise ExportError for objects at least twice as large as the limit. Encoding finds smaller excesses."""
         if self.large_meshes == "SPLIT":
             return
@@ -137,11 +137,11 @@ class MESH_SERIALIZER_PT_kept(Sidebar, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an object with such ranges."""
         return kept_of(context.object) is not None
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the ranges, which an export uses while they represent all values exactly."""
         layout = self.layout
         layout.use_property_split = True

@@ -32,7 +32,7 @@ class CheckScene:
     option_table: tuple[Option, ...] = ()
     export_operator = ""
 
-    def source(self, context: Any) -> tuple[Any, str]:
+    def source(self, context: bpy.types.Context) -> tuple[Any, str]:
         """Return the objects to check, and their name for messages.
 
         Raises
@@ -42,11 +42,11 @@ class CheckScene:
         """
         raise NotImplementedError
 
-    def subject(self, context: Any) -> str:
+    def subject(self, context: bpy.types.Context) -> str:
         """Return the name under which the sidebar shows the findings."""
         raise NotImplementedError
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """List the findings in the sidebar and in the Info editor."""
         name = self.subject(context)
         messages = Messages()
@@ -66,7 +66,7 @@ class CheckScene:
         self.report({"WARNING"} if findings else {"INFO"}, f"{name}: {text}")
         return {"FINISHED"}
 
-    def find(self, context: Any, findings: list[Finding]) -> None:
+    def find(self, context: bpy.types.Context, findings: list[Finding]) -> None:
         """Prepare an export with the options of the last one, without writing, and apply the rules.
 
         ``findings`` receives the findings even if the export then fails; they may explain the failure.
@@ -96,7 +96,7 @@ class CheckScene:
             said += scene.warnings
         findings += [warning("", text) for text in dict.fromkeys(said) if text not in known]
 
-    def last_values(self, context: Any) -> dict[str, Any]:
+    def last_values(self, context: bpy.types.Context) -> dict[str, Any]:
         """Return the options of the last export, or the defaults of the export dialog."""
         return without_needless_clips(last_values(context, self.export_operator, self.option_table))
 
@@ -111,17 +111,17 @@ class CheckObject(CheckScene):
     """Mixin of operators that check the active object."""
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an active mesh object."""
         if context.object is None or context.object.type != "MESH":
             cls.poll_message_set("Choose a mesh object")
             return False
         return True
 
-    def subject(self, context: Any) -> str:
+    def subject(self, context: bpy.types.Context) -> str:
         """Return the name of the object."""
         return str(context.object.name)
 
-    def source(self, context: Any) -> tuple[Any, str]:
+    def source(self, context: bpy.types.Context) -> tuple[Any, str]:
         """Return the object."""
         return exporter.Source("OBJECTS", objects=(context.object,)), self.subject(context)

@@ -41,7 +41,7 @@ class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
     index: IntProperty(name="Finding", description="Number of the finding in the list; -1: all", min=-1, default=-1)
 
     @classmethod
-    def description(cls, context: Any, properties: Any) -> str:
+    def description(cls, context: bpy.types.Context, properties: Any) -> str:
         """Return the tooltip of the button."""
         findings = context.window_manager.meshferry_check.findings
         if not 0 <= properties.index < len(findings):
@@ -49,7 +49,7 @@ class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
         fix = findings[properties.index].fix
         return rpt_(DESCRIPTIONS[Fix(fix)]) if fix else ""
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Change the objects or materials and remove the fixed findings from the list."""
         check = context.window_manager.meshferry_check
         chosen = range(len(check.findings)) if self.index == -1 else [self.index]
@@ -82,12 +82,12 @@ def names_of(finding: Any) -> list[str]:
     return names
 
 
-def refusals(context: Any, fix: Fix, names: Collection[str]) -> list[str]:
+def refusals(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> list[str]:
     """Return why a fix is not safe for each object or material with these names; empty texts where it is safe."""
     return [refusal(fix, block) for block in blocks_of(context, fix, names)]
 
 
-def blocks_of(context: Any, fix: Fix, names: Collection[str]) -> list[Any]:
+def blocks_of(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> list[Any]:
     """Return the objects or materials with these names in the file."""
     if fix in _OF_MATERIALS:
         return [material for material in context.blend_data.materials if file_name(material) in names]
@@ -99,7 +99,7 @@ def blocks_of(context: Any, fix: Fix, names: Collection[str]) -> list[Any]:
     return [levels[name] for name in names if name in levels]
 
 
-def fix_finding(context: Any, target: Format, finding: Any) -> tuple[list[str], list[str]]:
+def fix_finding(context: bpy.types.Context, target: Format, finding: Any) -> tuple[list[str], list[str]]:
     """Fix the cause of a finding; return the names of changed blocks and the reasons why others were not changed."""
     fix = Fix(finding.fix)
     changed: list[str] = []

@@ -45,7 +45,7 @@ class MeshferryCheck(bpy.types.PropertyGroup):
     findings: CollectionProperty(type=MeshferryFinding)
 
 
-def keep_findings(context: Any, target: Format, subject: str, findings: Iterable[Finding]) -> None:
+def keep_findings(context: bpy.types.Context, target: Format, subject: str, findings: Iterable[Finding]) -> None:
     """Store the findings of a check or an export for the sidebar, errors first."""
     shown = context.window_manager.meshferry_check
     shown.format = target.name
@@ -67,7 +67,7 @@ def keep_findings(context: Any, target: Format, subject: str, findings: Iterable
             entry.member_count = len(finding.elements.members)
 
 
-def draw_findings(layout: Any, context: Any, target: Format, subject: str) -> None:
+def draw_findings(layout: Any, context: bpy.types.Context, target: Format, subject: str) -> None:
     """Draw the findings of the last check if it concerned this subject."""
     check = context.window_manager.meshferry_check
     if not subject or (check.format, check.subject) != (target.name, subject):
@@ -77,7 +77,7 @@ def draw_findings(layout: Any, context: Any, target: Format, subject: str) -> No
     draw_list(layout, context)
 
 
-def draw_list(layout: Any, context: Any, width: int = 0) -> None:
+def draw_list(layout: Any, context: bpy.types.Context, width: int = 0) -> None:
     """Draw all findings of the last check with their buttons; ``width`` is that of a dialog."""
     findings = context.window_manager.meshferry_check.findings
     if sum(bool(finding.fix) for finding in findings) > 1:

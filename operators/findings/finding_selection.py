@@ -27,14 +27,14 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
     index: IntProperty(name="Finding", description="Number of the finding in the list", min=0)
 
     @classmethod
-    def description(cls, context: Any, properties: Any) -> str:
+    def description(cls, context: bpy.types.Context, properties: Any) -> str:
         """Return the full text of the finding as the tooltip, since the sidebar may be too narrow for it."""
         findings = context.window_manager.meshferry_check.findings
         if properties.index >= len(findings):
             return rpt_("Select the objects of this finding")
         return rpt_("Select the elements of this finding: {}").format(findings[properties.index].message)
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Select only the elements of the finding."""
         findings = context.window_manager.meshferry_check.findings
         if self.index >= len(findings):
@@ -67,7 +67,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
             show_material(item, finding.item)
         return {"FINISHED"}
 
-    def select_elements(self, context: Any, finding: MeshferryFinding, owner: Any) -> set[str]:
+    def select_elements(self, context: bpy.types.Context, finding: MeshferryFinding, owner: Any) -> set[str]:
         """Show the object with the elements, and select them."""
         leave_edit_mode(context)
         if finding.kind == "milliseconds":
@@ -107,7 +107,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         return {"FINISHED"}
 
 
-def owner_of_elements(context: Any, finding: MeshferryFinding) -> Any:
+def owner_of_elements(context: bpy.types.Context, finding: MeshferryFinding) -> Any:
     """Return the object with a finding's elements, hidden or not, or None if it no longer exists."""
     objects = context.view_layer.objects
     if finding.kind not in {"bones", "milliseconds"}:
@@ -123,7 +123,7 @@ def owner_of_elements(context: Any, finding: MeshferryFinding) -> Any:
     return next((armature for item in objects_about(context, finding.item) if (armature := armature_of(item))), None)
 
 
-def show_time(context: Any, rig: Any, milliseconds: int) -> None:
+def show_time(context: bpy.types.Context, rig: Any, milliseconds: int) -> None:
     """Go to the frame at a time after the start of the active action of an armature."""
     data = rig.animation_data
     start = data.action.frame_range[0] if data is not None and data.action is not None else 0
@@ -136,7 +136,7 @@ def name_of_bone(bone: Any) -> str:
     return str(kept.source_name) if kept.source_name and kept.given_name == bone.name else str(bone.name)
 
 
-def objects_about(context: Any, text: str) -> list[Any]:
+def objects_about(context: bpy.types.Context, text: str) -> list[Any]:
     """Return the objects that a text names in quotes: by object name, or else by surface, material or action name.
 
     If there are none, use the name of a level of detail in the file.

@@ -92,7 +92,7 @@ class ImportFiles(LongWork, ImportHelper):
         default=False,
     )
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """For dropped files, open a dialog with the options, otherwise the file browser.
 
         Dropped files of other families are passed to their operator, which has their options.
@@ -116,7 +116,7 @@ class ImportFiles(LongWork, ImportHelper):
         by_name = {known.name: known for known in FORMATS}
         return [by_name.get(name) for name in self.file_formats.splitlines()]
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the options in sections; for a single dropped file, without options that concern several files."""
         is_browser = context.space_data is not None and context.space_data.type == "FILE_BROWSER"
         if is_browser or (len(self.files) > 1 and self.places_models):
@@ -129,7 +129,7 @@ class ImportFiles(LongWork, ImportHelper):
             self.layout, self, table, f"{self.panel_prefix}_import", closed=self.closed_sections, height=height
         )
 
-    def steps(self, context: Any) -> Steps[set[str]]:
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Import every chosen file into a collection of its own."""
         paths = self.paths()
         if not paths:
@@ -186,7 +186,7 @@ class ImportAnyName(ImportFiles):
         options={"SKIP_PRESET"},
     )
 
-    def check(self, context: Any) -> bool:
+    def check(self, context: bpy.types.Context) -> bool:
         """Apply the *Show All Files* option to the filter of the file browser."""
         parameters = getattr(context.space_data, "params", None)
         wanted = "" if self.use_all_files else self.usual_names
@@ -196,7 +196,7 @@ class ImportAnyName(ImportFiles):
         parameters.use_filter = not self.use_all_files
         return True
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw *Show All Files*, if there is a file browser, and the options in sections."""
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             column = self.layout.column()
@@ -205,7 +205,7 @@ class ImportAnyName(ImportFiles):
         super().draw(context)
 
 
-def dialog_height(context: Any) -> float:
+def dialog_height(context: bpy.types.Context) -> float:
     """Return the height of the window between its bars, in units of the user interface; see ``draw_options``."""
     if context.window is None:
         return math.inf
@@ -224,7 +224,9 @@ def options_of(found: Sequence[Format | None], table: tuple[Option, ...]) -> tup
     return tuple(option for option in table if option.name in names)
 
 
-def import_steps(context: Any, paths: Sequence[str], options: dict[str, Any]) -> Steps[tuple[Messages, list[Any]]]:
+def import_steps(
+    context: bpy.types.Context, paths: Sequence[str], options: dict[str, Any]
+) -> Steps[tuple[Messages, list[Any]]]:
     """Import files one after the other; return the messages and the results of those that succeeded.
 
     Cancelling removes the data of all files.
@@ -252,7 +254,7 @@ def import_steps(context: Any, paths: Sequence[str], options: dict[str, Any]) ->
 
 
 def import_file(
-    context: Any,
+    context: bpy.types.Context,
     path: str,
     options: dict[str, Any],
     general: ImportOptions,
@@ -305,7 +307,7 @@ def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
     )
 
 
-def leave_edit_mode(context: Any) -> None:
+def leave_edit_mode(context: bpy.types.Context) -> None:
     """Switch to object mode. Changes in edit mode are applied."""
     if context.mode != "OBJECT" and bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
         bpy.ops.object.mode_set(mode="OBJECT")
@@ -317,7 +319,7 @@ def enter_pose_mode() -> None:
         bpy.ops.object.mode_set(mode="POSE")
 
 
-def select_only(context: Any, objects: Iterable[Any]) -> None:
+def select_only(context: bpy.types.Context, objects: Iterable[Any]) -> None:
     """Select only these objects and make the first of them active; if none is visible, keep the selection."""
     layer = context.view_layer
     # ``layer.objects`` has newly linked objects only after an update. Names are not unique among linked objects.
@@ -333,7 +335,7 @@ def select_only(context: Any, objects: Iterable[Any]) -> None:
     layer.objects.active = there[0]
 
 
-def make_active(context: Any, collection: Any) -> None:
+def make_active(context: bpy.types.Context, collection: Any) -> None:
     """Make a collection of the scene the active one, for new objects and for the next export."""
     waiting = [context.view_layer.layer_collection]
     while waiting:

@@ -74,14 +74,14 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     )
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an imported collection, or an armature with imported actions."""
         if find_source(context) is None:
             cls.poll_message_set("Neither the active object nor its collection came from a file that can be reloaded")
             return False
         return True
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser, unless the file was moved."""
         source = find_source(context)
         if source is not None and not self.filepath and not Path(source.path).exists():
@@ -90,7 +90,7 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
             return {"RUNNING_MODAL"}
         return self.execute(context)
 
-    def question(self, context: Any) -> str:
+    def question(self, context: bpy.types.Context) -> str:
         """Return the edits that would be replaced, a line for each object; an empty string without any."""
         source = find_source(context)
         lines = replaced_edits(source.objects()) if source is not None else []
@@ -103,13 +103,13 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         title = rpt_("The content of {} replaces these edits:").format(Path(self._path(source)).name)
         return "\n".join([title, *lines])
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the edits that would be replaced."""
         column = self.layout.column(align=True)
         for number, line in enumerate(self.asked.splitlines()):
             draw_wrapped(column, context, line, "BLANK1" if number else "QUESTION", width=DIALOG_WIDTH)
 
-    def steps(self, context: Any) -> Steps[set[str]]:
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Import the file again, then transfer the new data to the old objects."""
         messages = Messages()
         parts: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
 class Reload:
     """One reload: new imports beside the old objects, then the replacement."""
 
-    def __init__(self, context: Any, source: Source, path: str) -> None:
+    def __init__(self, context: bpy.types.Context, source: Source, path: str) -> None:
         self.context = context
         self.source = source
         self.path = path
@@ -221,7 +221,7 @@ class Reload:
         return stand_in
 
 
-def find_source(context: Any) -> Source | None:
+def find_source(context: bpy.types.Context) -> Source | None:
     """Return what to reload for the collection in the properties editor, or for the active object."""
     item = context.object
     space = getattr(context, "space_data", None)
@@ -305,11 +305,11 @@ class COLLECTION_PT_meshferry_file(bpy.types.Panel):
     bl_context = "collection"
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a collection that was imported."""
         return context.collection is not None and is_imported(context.collection)
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the path and the button."""
         self.layout.prop(context.collection.meshferry, "source_path", text="")
         self.layout.operator(IMPORT_SCENE_OT_meshferry_reload.bl_idname, icon="FILE_REFRESH")
@@ -321,19 +321,19 @@ class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
     bl_label = "File"
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an imported object or collection, or a file, whose format the preferences do not hide."""
         is_imported = any(is_format_used(name) for name in origins_of(context))
         return is_imported or shown_source(context) is not None or export_again.shown_file(context) is not None
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the buttons and the report."""
         draw_button(self.layout, context)
         export_again.draw_button(self.layout, context)
         draw_report(self.layout, context)
 
 
-def shown_source(context: Any) -> Source | None:
+def shown_source(context: bpy.types.Context) -> Source | None:
     """Return what can be reloaded; None if the preferences hide its format."""
     source = find_source(context)
     if source is None or source.collection is None or is_format_used(source.collection.meshferry.file_format):
@@ -341,7 +341,7 @@ def shown_source(context: Any) -> Source | None:
     return None
 
 
-def draw_button(layout: Any, context: Any) -> bool:
+def draw_button(layout: Any, context: bpy.types.Context) -> bool:
     """Draw the button or menu entry with the name of the file; return whether there is a file."""
     source = shown_source(context)
     if source is None:
@@ -351,7 +351,7 @@ def draw_button(layout: Any, context: Any) -> bool:
     return True
 
 
-def draw_import_entry(self: Any, context: Any) -> None:
+def draw_import_entry(self: Any, context: bpy.types.Context) -> None:
     """Draw the entry at the top of File > Import."""
     if draw_button(self.layout, context):
         self.layout.separator()

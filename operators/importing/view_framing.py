@@ -54,7 +54,7 @@ class View:
         )
 
 
-def views(context: Any) -> list[View]:
+def views(context: bpy.types.Context) -> list[View]:
     """Return the 3D views of all windows: first that of the context, then those of its window, large ones first."""
     if bpy.app.background:  # its windows are not shown
         return []
@@ -72,7 +72,7 @@ def views(context: Any) -> list[View]:
     return sorted(found, key=rank, reverse=True)
 
 
-def frame_imported(context: Any, objects: Iterable[Any]) -> None:
+def frame_imported(context: bpy.types.Context, objects: Iterable[Any]) -> None:
     """Frame imported objects, which are selected, unless the preferences say otherwise or none of them is visible.
 
     The view is that in which the import was started, or else the largest; camera and local views stay as they are, and

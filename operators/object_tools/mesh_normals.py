@@ -28,7 +28,7 @@ class MESH_OT_meshferry_editable_normals(bpy.types.Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require object mode and a mesh with free normals."""
         if context.mode != "OBJECT":
             cls.poll_message_set("Leave edit mode first")
@@ -38,7 +38,7 @@ class MESH_OT_meshferry_editable_normals(bpy.types.Operator):
             return False
         return True
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Convert each mesh once, even if several objects share it."""
         meshes = dict.fromkeys(item.data for item in _meshes(context) if has_free_normals(item.data))
         editable = [mesh for mesh in meshes if mesh.is_editable]
@@ -72,7 +72,7 @@ def make_normals_editable(mesh: Any) -> None:
     mesh.update()
 
 
-def _meshes(context: Any) -> list[Any]:
+def _meshes(context: bpy.types.Context) -> list[Any]:
     chosen = [*context.selected_objects, *([context.object] if context.object else [])]
     return [item for item in dict.fromkeys(chosen) if item.type == "MESH"]
 

@@ -20,7 +20,7 @@ class _MeshOperator:
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an editable mesh object."""
         item = context.object
         if item is None or item.type != "MESH":
@@ -42,7 +42,7 @@ class OBJECT_OT_meshferry_surfaces_match(_MeshOperator, bpy.types.Operator):
         "ones are added, those without a slot are removed"
     )
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Add, rename, remove and sort surfaces."""
         changes = match_slots(context.object)
         parts = [
@@ -64,9 +64,9 @@ class OBJECT_OT_meshferry_surface_add(_MeshOperator, bpy.types.Operator):
         "Add settings for the active material slot, or else for the first slot without settings, or else for a new slot"
     )
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the settings and activate their slot."""
-        item = context.object
+        item: Any = context.object
         entries = matched(item)
         free = [slot for slot, entry in enumerate(entries) if entry is None]
         slot = item.active_material_index if item.active_material_index in free else next(iter(free), len(entries))
@@ -88,11 +88,11 @@ class OBJECT_OT_meshferry_surface_remove(_MeshOperator, bpy.types.Operator):
     )
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require settings of the active slot."""
         return super().poll(context) and active_entry(context.object) is not None
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Remove the settings of the active slot."""
         stored = context.object.meshferry.surfaces
         stored.remove(index_in(stored, active_entry(context.object)))

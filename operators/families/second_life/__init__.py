@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import bpy
+
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN
 from ....blender_data.importing.import_options import BONE_DIRECTION
@@ -57,16 +59,16 @@ class Check(NeedsModel, CheckScene):
         "Check the selected models against the rules of the viewer's uploader and the grid, without writing a file"
     )
 
-    def subject(self, context: Any) -> str:
+    def subject(self, context: bpy.types.Context) -> str:
         """Return the name of the model, and the number of further models."""
         return subject_of(chosen_models(context))
 
-    def source(self, context: Any) -> tuple[Any, str]:
+    def source(self, context: bpy.types.Context) -> tuple[Any, str]:
         """Return the models."""
         models = tuple(model.finest for model in chosen_models(context))
         return exporter.Source("OBJECTS", objects=models), models[0].name
 
-    def last_values(self, context: Any) -> dict[str, Any]:
+    def last_values(self, context: bpy.types.Context) -> dict[str, Any]:
         """Return the options of the last export; models are checked even while one of their coarser levels is shown."""
         return {**super().last_values(context), HIDDEN.name: True}
 

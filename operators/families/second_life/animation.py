@@ -34,7 +34,7 @@ class NeedsAction:
     """Mixin of operators for the active action of an armature."""
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an action that can be edited."""
         action = active_action(context)
         if action is None or not action.is_editable:
@@ -43,7 +43,7 @@ class NeedsAction:
         return True
 
 
-def settings_of(context: Any, action: Any) -> Any:
+def settings_of(context: bpy.types.Context, action: Any) -> Any:
     """Return the settings of an action; if it has none, add what an export without settings would use."""
     kept = action.meshferry.playback
     if not kept.is_known:
@@ -64,7 +64,7 @@ class ACTION_OT_second_life_playback_add(NeedsAction, bpy.types.Operator):
     bl_description = "Store loop, ease, priority, hand pose and expression with the action"
     bl_options = {"REGISTER", "UNDO"}
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Fill the settings with what an export without them would use."""
         settings_of(context, active_action(context))
         return {"FINISHED"}
@@ -88,12 +88,12 @@ class ACTION_OT_second_life_loop_point(NeedsAction, bpy.types.Operator):
     )
 
     @classmethod
-    def description(cls, _context: Any, properties: Any) -> str:
+    def description(cls, _context: bpy.types.Context, properties: Any) -> str:
         """Return the description of the point."""
         item: str = cls.bl_rna.properties["point"].enum_items[properties.point].description
         return item
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Set the point to the current frame, and the marker, if there is one."""
         action = active_action(context)
         start, end = action.frame_range
@@ -122,7 +122,7 @@ class ACTION_OT_second_life_hand_pose(NeedsAction, bpy.types.Operator):
 
     hand_pose: EnumProperty(name="Hand Pose", description="Shape of the hands", items=HAND_ITEMS, default="1")
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Store the number."""
         settings_of(context, active_action(context)).hand_pose = int(self.hand_pose)
         return {"FINISHED"}
@@ -138,7 +138,7 @@ class ACTION_OT_second_life_emote(NeedsAction, bpy.types.Operator):
 
     emote: EnumProperty(name="Expression", description="Face expression", items=EMOTE_ITEMS, default="NONE")
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Store the name."""
         settings_of(context, active_action(context)).emote = "" if self.emote == "NONE" else self.emote
         return {"FINISHED"}
@@ -154,7 +154,7 @@ class POSE_OT_second_life_priority(NeedsAction, bpy.types.Operator):
 
     priority: EnumProperty(name="Priority", description="Priority of the bones", items=PRIORITY_ITEMS)
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Store an entry for each selected bone, or remove it."""
         bones = [bone.name for bone in context.selected_pose_bones or ()]
         if not bones:
@@ -187,7 +187,7 @@ class POSE_OT_second_life_priority_colors(bpy.types.Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require colours to restore, or an action whose priorities can be shown."""
         rig = rig_of(context.object)
         if rig is None or not rig.is_editable or not (rig.meshferry.bone_palettes or active_action(context)):
@@ -195,7 +195,7 @@ class POSE_OT_second_life_priority_colors(bpy.types.Operator):
             return False
         return True
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Colour the bones, or restore their colours."""
         rig = rig_of(context.object)
         if rig.meshferry.bone_palettes:
@@ -230,7 +230,7 @@ def hide_priorities(rig: Any) -> None:
     rig.meshferry.bone_palettes = ""
 
 
-def draw_animation(layout: Any, context: Any) -> None:
+def draw_animation(layout: Any, context: bpy.types.Context) -> None:
     """Draw the settings of the active action, the loop check, the checks and the export."""
     rig, action = rig_of(context.object), active_action(context)
     if action is None:
@@ -258,7 +258,7 @@ def draw_animation(layout: Any, context: Any) -> None:
     pose.scope, pose.clips = "ACTIVE", "POSE"
 
 
-def draw_playback(layout: Any, context: Any, action: Any, kept: Any) -> None:
+def draw_playback(layout: Any, context: bpy.types.Context, action: Any, kept: Any) -> None:
     """Draw how the viewer plays the action."""
     column = layout.column()
     column.use_property_split = True
@@ -288,7 +288,7 @@ def draw_playback(layout: Any, context: Any, action: Any, kept: Any) -> None:
         split.operator_menu_enum(f"action.{operator}", value, text=iface_(shown), translate=False)
 
 
-def draw_priorities(layout: Any, context: Any, rig: Any, kept: Any) -> None:
+def draw_priorities(layout: Any, context: bpy.types.Context, rig: Any, kept: Any) -> None:
     """Draw the bones with a priority of their own, and the buttons that set and show priorities."""
     header, body = layout.panel("SECOND_LIFE_bone_priorities", default_closed=True)
     header.label(text="Bone Priorities", text_ctxt=CONTEXT)

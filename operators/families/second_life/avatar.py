@@ -42,14 +42,14 @@ class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
     )
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an editable scene."""
         if not context.scene.is_editable:
             cls.poll_message_set("The scene is linked from another file")
             return False
         return True
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the armature in object mode, selected and active."""
         leave_edit_mode(context)
         skeleton = skeletons.avatar_skeleton(
@@ -62,7 +62,7 @@ class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
 
 
 @drawn_for("second_life")
-def draw_add_entry(self: Any, _context: Any) -> None:
+def draw_add_entry(self: Any, _context: bpy.types.Context) -> None:
     """Draw the entry in Add > Armature."""
     self.layout.operator(
         OBJECT_OT_second_life_avatar_add.bl_idname,

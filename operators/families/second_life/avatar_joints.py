@@ -29,7 +29,7 @@ WEIGHTED_LABEL = "Bones for Automatic Weights"
 WEIGHTED_DESCRIPTION = "Bones that take part in automatic weights: those with Deform on"
 
 
-def chosen_avatar(context: Any) -> Any | None:
+def chosen_avatar(context: bpy.types.Context) -> Any | None:
     """Return the avatar's armature: the active or a selected one, that of the active mesh, or the only one."""
     layer = context.view_layer.objects
     item = layer.active
@@ -73,7 +73,7 @@ class NeedsAvatar:
     """Mixin of operators that change the joints of an avatar's armature."""
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an editable armature with joints of the avatar."""
         armature = chosen_avatar(context)
         if armature is None:
@@ -101,7 +101,7 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
         default=True,
     )
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Switch Deform on or off for each joint of the avatar; other bones stay as they are."""
         leave_edit_mode(context)
         armature = chosen_avatar(context)
@@ -129,7 +129,7 @@ class OBJECT_OT_second_life_snap_joints(NeedsAvatar, bpy.types.Operator):
     )
     bl_options = {"REGISTER", "UNDO"}
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Move the joints; report how many, and the largest distance."""
         leave_edit_mode(context)
         armature = chosen_avatar(context)
@@ -184,7 +184,7 @@ def _moved_by_files(armature: Any) -> set[str]:
     return found
 
 
-def draw_armature(layout: Any, context: Any) -> None:
+def draw_armature(layout: Any, context: bpy.types.Context) -> None:
     """Draw the choice of bones for automatic weights."""
     armature = chosen_avatar(context)
     if armature is None:

@@ -25,7 +25,7 @@ from .avatar_joints import chosen_avatar, known_bones
 Models = list[list[Any]]
 
 
-def chosen_meshes(context: Any) -> Models:
+def chosen_meshes(context: bpy.types.Context) -> Models:
     """Return the selected models: for each its finest mesh object, followed by its coarser levels of detail."""
     index = ModelIndex(context.scene.objects)
     active = context.view_layer.objects.active
@@ -44,7 +44,7 @@ class NeedsMeshes:
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a mesh and an avatar."""
         if not any(item.type == "MESH" for item in context.view_layer.objects.selected):
             cls.poll_message_set("Select a mesh object")
@@ -54,7 +54,7 @@ class NeedsMeshes:
             return False
         return True
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Change the weights of the selected meshes; report an error before anything is changed."""
         leave_edit_mode(context)
         avatar, models = chosen_avatar(context), chosen_meshes(context)
@@ -69,7 +69,7 @@ class NeedsMeshes:
         self.report({"INFO"}, rpt_(text))
         return {"FINISHED"}
 
-    def change(self, context: Any, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
         """Change the weights; return the report."""
         raise NotImplementedError
 
@@ -108,7 +108,7 @@ class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
         "surface below them"
     )
 
-    def change(self, context: Any, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
         """Replace all weights for the avatar's joints."""
         bones = weighted_bones(avatar)
         if not bones:
@@ -137,13 +137,14 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         description="Change only the weights of vertices in this group, as far as its weights say; empty for all",
     )
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Ask for the source."""
         if not self.source:
             self.source = next(iter(sources(context)), "")
-        return context.window_manager.invoke_props_dialog(self, title="Transfer Weights", confirm_text="Transfer")
+        manager: Any = context.window_manager
+        return manager.invoke_props_dialog(self, title="Transfer Weights", confirm_text="Transfer")
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the fields."""
         layout = self.layout
         layout.use_property_split = True
@@ -156,7 +157,7 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         else:
             layout.prop(self, "vertex_group")
 
-    def change(self, context: Any, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
         """Replace the weights for the avatar's joints, inside the vertex group if there is one."""
         source = context.scene.objects.get(self.source)
         if source is None or source.type != "MESH":
@@ -219,7 +220,7 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
         subtype="FACTOR",
     )
 
-    def change(self, context: Any, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
         """Split the weights of each bone with volumes; the sum of a bone and its volumes stays the same."""
         families = volume_families(avatar)
         if not families:
@@ -262,7 +263,7 @@ class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
         precision=3,
     )
 
-    def change(self, context: Any, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
         """Clean the weights for the avatar's joints."""
         joints = set(known_bones(avatar))
         items = [item for model in models for item in model]
@@ -311,7 +312,7 @@ def weighted_bones(avatar: Any) -> list[str]:
     ]
 
 
-def sources(context: Any) -> list[str]:
+def sources(context: bpy.types.Context) -> list[str]:
     """Return the names of visible meshes that are bound to an avatar and not selected, the densest first."""
     found = [
         item

@@ -59,12 +59,12 @@ UPLOAD_OPTIONS = options_of(SECOND_LIFE_UPLOAD)
 UPLOAD_OPERATOR = "export_scene.second_life_upload"
 
 
-def last_upload_values(context: Any) -> dict[str, Any]:
+def last_upload_values(context: bpy.types.Context) -> dict[str, Any]:
     """Return the options of the last export of an upload set, or the defaults of the export dialog."""
     return last_values(context, UPLOAD_OPERATOR, UPLOAD_OPTIONS)
 
 
-def known_folder(context: Any) -> Path | None:
+def known_folder(context: bpy.types.Context) -> Path | None:
     """Return the folder of the last upload set or of the .blend file, or None if neither exists."""
     last = context.window_manager.operator_properties_last(UPLOAD_OPERATOR)
     for path in (last.filepath if last is not None else "", context.blend_data.filepath):
@@ -87,7 +87,7 @@ class ExportSecondLife(ExportFiles):
 
     section_order = SECTION_ORDER
 
-    def source(self, context: Any, path: str) -> tuple[Any, str]:
+    def source(self, context: bpy.types.Context, path: str) -> tuple[Any, str]:
         """Return the source of the export and its name."""
         source, name = super().source(context, path)
         if source.kind == "SELECTION":
@@ -104,11 +104,11 @@ class ExportSecondLife(ExportFiles):
         has_chosen = not self.collection and self.chosen_source(bpy.context).kind == "OBJECTS"
         return {**values, HIDDEN.name: True} if has_chosen else values
 
-    def mesh_count(self, context: Any, source: Any) -> int:
+    def mesh_count(self, context: bpy.types.Context, source: Any) -> int:
         """Return the number of models."""
         return len(self.models(context, source))
 
-    def models(self, context: Any, source: Any) -> list[ModelObjects]:
+    def models(self, context: bpy.types.Context, source: Any) -> list[ModelObjects]:
         """Return the models of an ``exporter.Source``.
 
         Raises
@@ -118,7 +118,7 @@ class ExportSecondLife(ExportFiles):
         """
         return find_models(context, source, to_export_options(self.values())).models
 
-    def question(self, context: Any) -> str:
+    def question(self, context: bpy.types.Context) -> str:
         """Return a question if models are far too large for the target, since such an export may take minutes."""
         options = to_export_options(self.values())
         try:
@@ -141,7 +141,7 @@ class ExportSecondLife(ExportFiles):
         )
         return text.format(name, more, f"{large[name]:,}", f"{MOST_TRIANGLES:,}", advice)
 
-    def names(self, context: Any, source: Any) -> list[str]:
+    def names(self, context: bpy.types.Context, source: Any) -> list[str]:
         """Return the names of the models."""
         return [name_of(model.finest) for model in self.models(context, source)]
 
@@ -161,7 +161,7 @@ class ExportSecondLife(ExportFiles):
 class ExportSet(ExportSecondLife):
     """An export to several files that belong together, named after the chosen one."""
 
-    def names(self, context: Any, source: Any) -> list[str]:
+    def names(self, context: bpy.types.Context, source: Any) -> list[str]:
         """Return the name of the first model, which becomes the name of the file."""
         return super().names(context, source)[:1]
 
@@ -169,7 +169,7 @@ class ExportSet(ExportSecondLife):
         """Return the names of the files to write except textures, the chosen one first."""
         raise NotImplementedError
 
-    def draw_files(self, context: Any) -> None:
+    def draw_files(self, context: bpy.types.Context) -> None:
         """Draw the names of the files, existing ones in red, or the error that prevents the export."""
         in_exporters = context.space_data is not None and context.space_data.type == "PROPERTIES"
         try:
@@ -186,7 +186,7 @@ class ExportSet(ExportSecondLife):
             if not in_exporters:
                 body.prop(self, "use_replace")
 
-    def draw_notes(self, layout: Any, context: Any, names: Sequence[str]) -> None:
+    def draw_notes(self, layout: Any, context: bpy.types.Context, names: Sequence[str]) -> None:
         """Draw notes below the list of the files with these names. The default draws nothing."""
 
     def may_replace(self) -> bool:
@@ -218,7 +218,7 @@ class ExportUploadSet(ExportSet):
         options={"HIDDEN", "SKIP_SAVE"},
     )
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the file browser unless the folder is known. Ask for confirmation before files are replaced."""
         folder = known_folder(context) if self.use_last_folder else None
         if folder is None:
@@ -234,7 +234,8 @@ class ExportUploadSet(ExportSet):
             return self.execute(context)
         self.is_confirmed = True
         message = iface_("{} exists already").format(there[0])
-        return context.window_manager.invoke_confirm(
+        manager: Any = context.window_manager
+        return manager.invoke_confirm(
             self, event, title=iface_("Replace Files?"), message=message, confirm_text=iface_("Replace")
         )
 
@@ -251,7 +252,7 @@ class ExportUploadSet(ExportSet):
         materials = [name_of(material) for material in materials_for_gltf(finest)]
         return [*(f"{stem}{suffix}{self.filename_ext}" for suffix in suffixes), *pbr_names(materials, stem)]
 
-    def draw_notes(self, layout: Any, context: Any, names: Sequence[str]) -> None:
+    def draw_notes(self, layout: Any, context: bpy.types.Context, names: Sequence[str]) -> None:
         """Draw which files of an earlier export are removed, and a note that textures are also written."""
         folder = browsed_folder(context)
         for name in obsolete_names(folder, names) if folder is not None else ():
@@ -296,7 +297,7 @@ class ExportBundle(ExportSet):
         """Return the names of the bundle and of the file that is chosen in the viewer."""
         return [stem + self.filename_ext, stem + SECOND_LIFE_UPLOAD.extensions[0]]
 
-    def draw_notes(self, layout: Any, context: Any, names: Sequence[str]) -> None:
+    def draw_notes(self, layout: Any, context: bpy.types.Context, names: Sequence[str]) -> None:
         """Draw how to open the files in the viewer."""
         text = rpt_("In the viewer: debug setting MeshImportUseSLM to TRUE, then choose the .dae")
         draw_wrapped(layout.column(align=True), context, text, "INFO")

@@ -38,13 +38,13 @@ class OBJECT_OT_second_life_level_show(NeedsModel, bpy.types.Operator):
     part: EnumProperty(name="Show", description="Level or shape to show", items=PART_ITEMS)
 
     @classmethod
-    def description(cls, _context: Any, properties: Any) -> str:
+    def description(cls, _context: bpy.types.Context, properties: Any) -> str:
         """Return the tooltip for the part of the button."""
         if properties.part == PHYSICS:
             return rpt_("Show the physics over the model, or hide it again")
         return rpt_("Show only this level of detail, as it is seen from the corresponding distance")
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Show the part; models without it are not changed."""
         leave_edit_mode(context)
         shown: list[Any] = []
@@ -86,14 +86,14 @@ class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
     part: EnumProperty(name="Level", description="Level to generate", items=LEVEL_ITEMS[1:])
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a model and an editable scene for the new object."""
         if not context.scene.is_editable:
             cls.poll_message_set("The scene is linked from another file")
             return False
         return super().poll(context)
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Generate the level for each chosen model without it, and show it."""
         leave_edit_mode(context)
         messages = Messages()
@@ -114,7 +114,7 @@ class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
         return {"FINISHED"}
 
 
-def make_level(context: Any, finest: Any, level: int) -> Any:
+def make_level(context: bpy.types.Context, finest: Any, level: int) -> Any:
     """Generate an object for a level of detail of a model; return it.
 
     Raises

@@ -49,13 +49,13 @@ class MeshferryLoopCheck(bpy.types.PropertyGroup):
     joints: CollectionProperty(type=MeshferryLoopJoint, name="Joints", description="Joints, the largest jump first")
 
 
-def last_export_values(context: Any) -> dict[str, Any]:
+def last_export_values(context: bpy.types.Context) -> dict[str, Any]:
     """Return the options of the last export, for the active action."""
     values = last_values(context, EXPORT_OPERATOR, export_table(SECOND_LIFE_ANIMATION))
     return {**values, CLIPS.name: "ACTIVE"}
 
 
-def bones_of_joints(context: Any, rig: Any) -> dict[str, str]:
+def bones_of_joints(context: bpy.types.Context, rig: Any) -> dict[str, str]:
     """Return the bone of an armature for each joint of the avatar that it has."""
     read = read_skeleton(rig, deform_only=bool(last_export_values(context).get(DEFORM_BONES.name)))
     return {joint: read.bones[number] for joint, number in rig_joints(read.skeleton, fit=False).bones.items()}
@@ -65,7 +65,7 @@ class NeedsAnimatedRig:
     """Mixin of operators for an armature with an action."""
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require one."""
         if active_action(context) is None:
             cls.poll_message_set("Choose an armature with an action")
@@ -80,7 +80,7 @@ class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
     bl_label = "Loop Check"
     bl_description = "Measure how far each joint jumps from loop out to loop in, as the viewer will play the file"
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Store the jumps for the sidebar and report the largest."""
         rig: Any = rig_of(context.object)
         action = rig.animation_data.action
@@ -109,7 +109,7 @@ class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
             parts = (text,)
         return conclude(self, messages, parts, "Checked")
 
-    def document(self, context: Any, rig: Any) -> Any:
+    def document(self, context: bpy.types.Context, rig: Any) -> Any:
         """Return the animation that an export would write, looped.
 
         Raises
@@ -137,13 +137,13 @@ class ACTION_OT_second_life_loop_preview(NeedsAnimatedRig, bpy.types.Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a loop check of the active action."""
         rig = rig_of(context.object)
         checked = context.window_manager.meshferry_loop_check.action
         return rig is not None and rig.animation_data is not None and is_checked(rig, checked)
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Switch the preview range on or off."""
         scene, shown = context.scene, context.window_manager.meshferry_loop_check
         if is_previewed(scene, shown):
@@ -165,7 +165,7 @@ class POSE_OT_second_life_jump_select(NeedsAnimatedRig, bpy.types.Operator):
 
     index: IntProperty(name="Joint", description="Number of the joint in the list", min=0)
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Select the bone in pose mode."""
         shown, rig = context.window_manager.meshferry_loop_check, rig_of(context.object)
         if self.index >= len(shown.joints):
@@ -188,20 +188,20 @@ class Check(NeedsAnimatedRig, CheckScene, bpy.types.Operator):
     export_operator = EXPORT_OPERATOR
     option_table = export_table(SECOND_LIFE_ANIMATION)
 
-    def subject(self, context: Any) -> str:
+    def subject(self, context: bpy.types.Context) -> str:
         """Return the name of the armature."""
         return str(rig_of(context.object).name)
 
-    def source(self, context: Any) -> tuple[Any, str]:
+    def source(self, context: bpy.types.Context) -> tuple[Any, str]:
         """Return the armature."""
         rig = rig_of(context.object)
         return exporter.Source("OBJECTS", objects=(rig,)), str(rig.name)
 
-    def last_values(self, context: Any) -> dict[str, Any]:
+    def last_values(self, context: bpy.types.Context) -> dict[str, Any]:
         """Return the options of the last export, for the active action."""
         return last_export_values(context)
 
-    def find(self, context: Any, findings: list[Finding]) -> None:
+    def find(self, context: bpy.types.Context, findings: list[Finding]) -> None:
         """Apply the rules; findings about joints select the bones of the armature."""
         try:
             super().find(context, findings)
@@ -210,7 +210,7 @@ class Check(NeedsAnimatedRig, CheckScene, bpy.types.Operator):
             raise
         findings[:] = self.located(context, findings)
 
-    def located(self, context: Any, findings: Iterable[Finding]) -> list[Finding]:
+    def located(self, context: bpy.types.Context, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings about the armature: with its name, and with bones in place of joints."""
         rig = rig_of(context.object)
         bones = bones_of_joints(context, rig)
@@ -244,7 +244,7 @@ def preview_range(shown: MeshferryLoopCheck) -> tuple[int, int]:
     return start, max(start, round(shown.frame_out) - 1)
 
 
-def draw_loop_check(layout: Any, context: Any, rig: Any) -> None:
+def draw_loop_check(layout: Any, context: bpy.types.Context, rig: Any) -> None:
     """Draw the button of the check and the joints with the largest jumps."""
     shown = context.window_manager.meshferry_loop_check
     row = layout.row(align=True)

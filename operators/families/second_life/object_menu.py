@@ -26,7 +26,7 @@ class SECOND_LIFE_MT_object(bpy.types.Menu):
     bl_idname = "SECOND_LIFE_MT_object"
     bl_label = "Second Life"
 
-    def draw(self, _context: Any) -> None:
+    def draw(self, _context: bpy.types.Context) -> None:
         """Draw the entries in the order of the sidebar's sections."""
         layout = self.layout
         layout.operator_menu_enum(levels.OBJECT_OT_second_life_level_make.bl_idname, "part", text_ctxt=CONTEXT)
@@ -49,7 +49,7 @@ class SECOND_LIFE_MT_object(bpy.types.Menu):
 
 
 @drawn_for("second_life")
-def draw_object_entry(self: Any, _context: Any) -> None:
+def draw_object_entry(self: Any, _context: bpy.types.Context) -> None:
     """Draw the submenu in the Object menu of the 3D view."""
     self.layout.separator()
     self.layout.menu(SECOND_LIFE_MT_object.bl_idname, text_ctxt=CONTEXT)

@@ -24,13 +24,13 @@ PICKERS = dict(zip((*LEVELS, PHYSICS), (*LEVEL_PROPERTIES, "physics_object"), st
 """Property of the finest object that points to each part; empty for the finest level."""
 
 
-def is_wanted(context: Any) -> bool:
+def is_wanted(context: bpy.types.Context) -> bool:
     """Return whether the active object has a type to export to Second Life and was not imported from another family."""
     item = context.object
     return item is not None and item.type in {*MESHABLE, "ARMATURE"} and concerns(context, "second_life")
 
 
-def chosen_models(context: Any) -> list[ModelObjects]:
+def chosen_models(context: bpy.types.Context) -> list[ModelObjects]:
     """Return the models of the selection, the active one first, the others by name.
 
     Without a selection, use the active object.
@@ -58,7 +58,7 @@ class NeedsModel:
     """Mixin of operators that work on the chosen models."""
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a chosen model."""
         if not chosen_models(context):
             cls.poll_message_set("Choose a mesh object")

@@ -61,11 +61,11 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
     bl_category = "Second Life"
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an object that can be exported to Second Life."""
         return is_wanted(context)
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the sections."""
         models = chosen_models(context)
         if not models:
@@ -81,7 +81,7 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
                 draw_section(body, context, models)
 
 
-def draw_rigging(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> None:
+def draw_rigging(layout: Any, context: bpy.types.Context, _models: Sequence[ModelObjects]) -> None:
     """Draw the tools for the avatar's joints, for binding meshes to them, and for the bones of other rigs."""
     if chosen_avatar(context) is not None:
         draw_armature(layout, context)
@@ -91,12 +91,12 @@ def draw_rigging(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> 
         draw_retarget(layout, context)
 
 
-def draw_motion(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> None:
+def draw_motion(layout: Any, context: bpy.types.Context, _models: Sequence[ModelObjects]) -> None:
     """Draw the settings and the export of the active action."""
     draw_animation(layout, context)
 
 
-def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
+def draw_model(layout: Any, context: bpy.types.Context, models: Sequence[ModelObjects]) -> None:
     """Draw the objects that are the levels and the physics of the first model."""
     finest, parts = models[0].finest, parts_of(models[0])
     options = last_options(context)
@@ -114,7 +114,7 @@ def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> Non
         layout.label(text=iface_("and {} more selected").format(len(models) - 1), translate=False)
 
 
-def draw_faces(layout: Any, context: Any, finest: Any, options: Any) -> None:
+def draw_faces(layout: Any, context: bpy.types.Context, finest: Any, options: Any) -> None:
     """Draw the number in Second Life of the face of each material."""
     use_modifiers = options is None or getattr(options, MODIFIERS.name)
     slots = used_materials(context, finest, use_modifiers=use_modifiers)
@@ -126,13 +126,13 @@ def draw_faces(layout: Any, context: Any, finest: Any, options: Any) -> None:
             draw_right(row, iface_("part {}").format(part + 1))
 
 
-def draw_checks(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
+def draw_checks(layout: Any, context: bpy.types.Context, models: Sequence[ModelObjects]) -> None:
     """Draw the Check button and the findings of the last check."""
     layout.operator("export_scene.second_life_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
     draw_findings(layout, context, SECOND_LIFE_UPLOAD, subject_of(models))
 
 
-def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> None:
+def draw_upload(layout: Any, context: bpy.types.Context, _models: Sequence[ModelObjects]) -> None:
     """Draw the buttons that export at once or after asking for the folder, and the options of both."""
     folder = known_folder(context)
     row = layout.row(align=True)
@@ -166,7 +166,7 @@ SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
 }
 
 
-def last_options(context: Any) -> Any | None:
+def last_options(context: bpy.types.Context) -> Any | None:
     """Return the operator properties of the last export. The next export uses changes made to them."""
     return context.window_manager.operator_properties_last(UPLOAD_OPERATOR)
 
@@ -202,7 +202,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
     row.operator("object.second_life_level_make", text="", icon="MOD_DECIM").part = key
 
 
-def draw_physics(layout: Any, context: Any, model: ModelObjects, items: list[Any]) -> None:
+def draw_physics(layout: Any, context: bpy.types.Context, model: ModelObjects, items: list[Any]) -> None:
     """Draw the field for the physics object, or the shape that the export uses in its place."""
     kind = shape_of(model, to_export_options(last_upload_values(context)))
     if kind == "AUTO" and not items:

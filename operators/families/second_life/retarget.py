@@ -36,7 +36,14 @@ class SECOND_LIFE_UL_bones(bpy.types.UIList):
     """List of the deforming bones of an armature, each with its joint."""
 
     def draw_item(
-        self, context: Any, layout: Any, data: Any, item: Any, icon: int, active_data: Any, active_property: str
+        self,
+        context: bpy.types.Context,
+        layout: Any,
+        data: Any,
+        item: Any,
+        icon: int,
+        active_data: Any,
+        active_property: str,
     ) -> None:
         """Draw one bone."""
         split = layout.split(factor=0.45)
@@ -46,7 +53,7 @@ class SECOND_LIFE_UL_bones(bpy.types.UIList):
         button = row.operator(OBJECT_OT_second_life_bone_joint.bl_idname, text="", icon="VIEWZOOM")
         button.bone = item.name
 
-    def filter_items(self, context: Any, data: Any, property_name: str) -> tuple[list[int], list[int]]:
+    def filter_items(self, context: bpy.types.Context, data: Any, property_name: str) -> tuple[list[int], list[int]]:
         """Show the deforming bones whose names contain the text of the search field."""
         bones = getattr(data, property_name)
         helper = bpy.types.UI_UL_list
@@ -56,7 +63,7 @@ class SECOND_LIFE_UL_bones(bpy.types.UIList):
         return shown, helper.sort_items_by_name(bones) if self.use_filter_sort_alpha else []
 
 
-def chosen_rig(context: Any) -> Any | None:
+def chosen_rig(context: bpy.types.Context) -> Any | None:
     """Return the active armature, or that of the active object, if it has deforming bones that the avatar lacks."""
     item = context.object
     rig = armature_of(item) if item is not None and item.type in MESHABLE else item
@@ -91,7 +98,7 @@ class NeedsRig:
     """Mixin of operators for an armature with bones that the avatar does not have."""
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require such an armature."""
         if chosen_rig(context) is None:
             cls.poll_message_set("Choose an armature with other bones than the avatar's, or a mesh that it deforms")
@@ -103,7 +110,7 @@ class NeedsEditableRig(NeedsRig):
     """Mixin of operators that store a bone table."""
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an armature of this file."""
         if not super().poll(context):
             return False
@@ -122,7 +129,7 @@ class OBJECT_OT_second_life_bone_table_fill(NeedsEditableRig, bpy.types.Operator
     bl_description = "List the deforming bones of the armature, with the joints that the best bundled table gives them"
     bl_options = {"REGISTER", "UNDO"}
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Fill the list."""
         rig = chosen_rig(context)
         found = bone_tables.best_table(deforming(rig))
@@ -152,12 +159,12 @@ class OBJECT_OT_second_life_bone_joint(NeedsEditableRig, bpy.types.Operator):
         options={"SKIP_SAVE"},
     )
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the search."""
         context.window_manager.invoke_search_popup(self)
         return {"RUNNING_MODAL"}
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Store the joint."""
         bone = chosen_rig(context).data.bones.get(self.bone)
         if bone is None:
@@ -177,7 +184,7 @@ class OBJECT_OT_second_life_bone_table_load(NeedsEditableRig, bpy.types.Operator
     filename_ext = ".csv"
     filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Fill the list; a file with an error changes nothing."""
         messages, path, number = Messages(), Path(self.filepath), 0
         rig = chosen_rig(context)
@@ -197,7 +204,7 @@ class OBJECT_OT_second_life_bone_table_save(NeedsRig, bpy.types.Operator, Export
     filename_ext = ".csv"
     filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Write the file."""
         messages, table = Messages(), None
         with messages.outcome(self.filepath):
@@ -221,7 +228,7 @@ class OBJECT_OT_second_life_retarget(NeedsRig, bpy.types.Operator):
 
     proportions: EnumProperty(name="Proportions", description="Shape of the copies", items=PROPORTIONS, default="FIT")
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Make the copies; after a failure none remains."""
         leave_edit_mode(context)
         rig = chosen_rig(context)
@@ -245,7 +252,9 @@ class OBJECT_OT_second_life_retarget(NeedsRig, bpy.types.Operator):
 class Retargeting:
     """One run: positions of the joints, the avatar, the copies."""
 
-    def __init__(self, context: Any, rig: Any, table: BoneTable, meshes: list[Any], *, keeps: bool) -> None:
+    def __init__(
+        self, context: bpy.types.Context, rig: Any, table: BoneTable, meshes: list[Any], *, keeps: bool
+    ) -> None:
         self.context = context
         self.rig = rig
         self.meshes = meshes
@@ -323,7 +332,7 @@ class Retargeting:
         return [text for text in (lost, turned) if text]
 
 
-def draw_retarget(layout: Any, context: Any) -> None:
+def draw_retarget(layout: Any, context: bpy.types.Context) -> None:
     """Draw the bone table and the buttons."""
     rig = chosen_rig(context)
     row = layout.row(align=True)

@@ -31,18 +31,18 @@ class WM_OT_second_life_avatar_new(bpy.types.Operator):
     )
 
     @classmethod
-    def poll(cls, _context: Any) -> bool:
+    def poll(cls, _context: bpy.types.Context) -> bool:
         """Require the file."""
         return FILE.is_file()
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the file with Blender's own operator, which asks to save the current one first, as for its templates."""
         if show_avatar not in bpy.app.handlers.load_post:
             bpy.app.handlers.load_post.append(show_avatar)
         bpy.ops.wm.read_homefile("INVOKE_DEFAULT", filepath=str(FILE), load_ui=False)
         return {"FINISHED"}
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Open the file without asking."""
         bpy.ops.wm.read_homefile(filepath=str(FILE), load_ui=False)
         return {"FINISHED"}
@@ -85,7 +85,7 @@ def is_shown() -> bool:
 
 
 @drawn_for("second_life")
-def draw_new_entry(self: Any, _context: Any) -> None:
+def draw_new_entry(self: Any, _context: bpy.types.Context) -> None:
     """Draw the entry."""
     if FILE.is_file():
         self.layout.operator_context = "INVOKE_DEFAULT"  # otherwise it does not ask

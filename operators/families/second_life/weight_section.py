@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import bpy
+
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....io_formats.second_life import costs, figures
 from ....io_formats.second_life.avatar.skeleton_table import MOST_JOINTS
@@ -39,7 +41,7 @@ TRAIT_LABELS = {"alpha": "Alpha", "rigged": "Rigged"}
 TITLES = {WORN: "Complexity (Worn)", REZZED: "Land Impact (Rezzed)", ANIMESH: "Land Impact (Animesh)"}
 
 
-def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
+def draw_weight(layout: Any, context: bpy.types.Context, models: Sequence[ModelObjects]) -> None:
     """Draw how the first model is used, the Compute button, and the last computed weights: totals and each model's."""
     layout.prop(models[0].finest.meshferry, "usage", text_ctxt=CONTEXT)
     layout.operator("object.second_life_weigh", text="Compute", text_ctxt=CONTEXT, icon="FILE_REFRESH")

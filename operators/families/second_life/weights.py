@@ -85,7 +85,7 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
         "export. The viewer encodes meshes again, so its figures differ slightly"
     )
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Encode the assets without writing them, and store their weights for the sidebar."""
         models = chosen_models(context)
         subject = subject_of(models)
@@ -100,7 +100,7 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
         return conclude(self, messages, parts, "Computed")
 
 
-def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Figures]:
+def figures_of(context: bpy.types.Context, models: Sequence[ModelObjects]) -> list[figures.Figures]:
     """Return the weights of models; for a model unchanged since its import, those of its file.
 
     Raises
@@ -125,7 +125,7 @@ def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Fig
     ]
 
 
-def exact_figures_of(context: Any, models: Sequence[ModelObjects | None]) -> list[figures.Figures | None]:
+def exact_figures_of(context: bpy.types.Context, models: Sequence[ModelObjects | None]) -> list[figures.Figures | None]:
     """Return the weights of unchanged imported models, None for others; models of one file have the same mesh."""
     found: list[figures.Figures | None] = []
     first_of: dict[Any, str] = {}
@@ -139,7 +139,7 @@ def exact_figures_of(context: Any, models: Sequence[ModelObjects | None]) -> lis
     return found
 
 
-def exact_figures(context: Any, finest: Any) -> figures.Figures | None:
+def exact_figures(context: bpy.types.Context, finest: Any) -> figures.Figures | None:
     """Return the weights of the file that a model was imported from, or None if it was not imported or was changed."""
     path = imported_from(finest)
     if path is None:
@@ -157,7 +157,7 @@ def exact_figures(context: Any, finest: Any) -> figures.Figures | None:
         return None  # the file was deleted or replaced, or the object was changed
 
 
-def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Figures]) -> None:
+def keep_figures(context: bpy.types.Context, subject: str, stamp: str, found: list[figures.Figures]) -> None:
     """Store weights for the sidebar."""
     kept = context.window_manager.meshferry_weights
     kept.subject, kept.stamp = subject, stamp
@@ -182,7 +182,7 @@ def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Fig
     kept.is_exact = bool(found) and all(one.is_exact for one in found)
 
 
-def stamp_of(context: Any, models: Iterable[ModelObjects]) -> str:
+def stamp_of(context: bpy.types.Context, models: Iterable[ModelObjects]) -> str:
     """Return a text of quickly read properties that usually change whenever the weights change."""
     traits: list[str] = []
     for model in islice(models, MOST_WATCHED):

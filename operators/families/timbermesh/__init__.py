@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import bpy
 from bpy.props import StringProperty
 
 from ....blender_data.exporting import exporter
@@ -37,11 +38,11 @@ class Check(CheckScene):
         options={"HIDDEN", "SKIP_SAVE"},
     )
 
-    def subject(self, context: Any) -> str:
+    def subject(self, context: bpy.types.Context) -> str:
         """Return the name of the collection."""
         return self.collection or context.collection.name
 
-    def source(self, context: Any) -> tuple[Any, str]:
+    def source(self, context: bpy.types.Context) -> tuple[Any, str]:
         """Return the collection, or the whole scene for the scene's own collection."""
         name = self.subject(context)
         collection = named_collection(context, name)

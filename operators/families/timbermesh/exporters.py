@@ -39,7 +39,7 @@ class ExportModel(ExportScene):
     bl_description = "Export a model for the game Timberborn"
     name_suffix = MODEL_SUFFIX
 
-    def findings_subject(self, context: Any) -> str:
+    def findings_subject(self, context: bpy.types.Context) -> str:
         """Return the name of the collection, under which the sidebar shows the findings."""
         return self.collection or str(context.collection.name)
 
@@ -79,7 +79,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
     )
     filter_glob: StringProperty(default=f"*{TIMBERMESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Store which collections are selected, then open the file browser for the folder."""
         self.collections = "\n".join(self.names(context))
         if not self.directory and context.blend_data.filepath:
@@ -87,7 +87,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the files that will be written, and the options."""
         names = self.names(context)
         layout = self.layout
@@ -98,7 +98,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
             body.prop(self, "use_replace")
         draw_options(layout, self, OPTIONS, "TIMBERMESH_export")
 
-    def steps(self, context: Any) -> Steps[set[str]]:
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Export the collections one after the other; a failed one does not stop the others.
 
         All files are encoded before the first is written, so that cancelling leaves no file behind.
@@ -130,7 +130,9 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         )
         return conclude(self, messages, parts, "Exported")
 
-    def encode(self, context: Any, name: str, path: Path, messages: Messages) -> Steps[tuple[str, Scene, EncodedFile]]:
+    def encode(
+        self, context: bpy.types.Context, name: str, path: Path, messages: Messages
+    ) -> Steps[tuple[str, Scene, EncodedFile]]:
         """Encode one collection; return its name, its scene and the file."""
         values = option_values(self, OPTIONS)
         source = exporter.Source("COLLECTION", named_collection(context, name))
@@ -140,7 +142,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         messages.warn(name, files.losses)
         return name, scene, encoded
 
-    def names(self, context: Any) -> list[str]:
+    def names(self, context: bpy.types.Context) -> list[str]:
         """Return the names of the collections to export, each once."""
         named = [line for line in self.collections.splitlines() if line]
         selected = [collection.name for collection in selected_collections(context)]
@@ -163,7 +165,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         refuse_existing(path, use_replace=self.use_replace)
 
 
-def draw_collection_entries(self: Any, context: Any) -> None:
+def draw_collection_entries(self: Any, context: bpy.types.Context) -> None:
     """Draw the entries in the context menu of collections."""
     layout = self.layout
     layout.separator()

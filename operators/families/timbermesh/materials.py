@@ -26,7 +26,7 @@ _COLLECTION = "timbermesh_collection"
 _Items = list[tuple[str, str, str]]
 
 
-def names_for(context: Any) -> MaterialNames:
+def names_for(context: bpy.types.Context) -> MaterialNames:
     """Return the names of the game, and those of the mod that the active object or the .blend file belongs to."""
     item = context.object
     owners = [item, *homes_of(item)] if item is not None else [context.collection]
@@ -43,7 +43,7 @@ def _items(groups: tuple[tuple[str, tuple[str, ...]], ...]) -> _Items:
     return [(name, name, ", ".join(found)) for name, found in collections.items()]
 
 
-def _choices(_operator: Any, context: Any) -> _Items:
+def _choices(_operator: Any, context: bpy.types.Context) -> _Items:
     return _items(tuple(names_for(context or bpy.context).collections.items()))
 
 
@@ -65,7 +65,7 @@ class OBJECT_OT_timbermesh_material_choose(bpy.types.Operator):
     )
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an editable object with material slots."""
         item = context.object
         if item is None or not hasattr(item.data, "materials"):
@@ -76,14 +76,14 @@ class OBJECT_OT_timbermesh_material_choose(bpy.types.Operator):
             return False
         return True
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open a search of the names, unless a menu or script gave one."""
         if self.material_name:
             return self.execute(context)
         context.window_manager.invoke_search_popup(self)
         return {"RUNNING_MODAL"}
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Assign, rename or add a material."""
         if not self.material_name and self.properties.is_property_set("found"):
             self.material_name = self.found
@@ -133,7 +133,7 @@ class OBJECT_OT_timbermesh_materials_append(bpy.types.Operator):
     )
     bl_options = {"REGISTER", "UNDO"}
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Append the materials and report their number."""
         folder = preferred_path(GAME)
         path = find_example_models(folder) if folder else None
@@ -160,7 +160,7 @@ class TIMBERMESH_MT_materials(bpy.types.Menu):
     bl_idname = "TIMBERMESH_MT_materials"
     bl_label = "Materials by Collection"
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw a submenu for each collection."""
         for collection in names_for(context).collections:
             row = self.layout.row()
@@ -174,7 +174,7 @@ class TIMBERMESH_MT_collection(bpy.types.Menu):
     bl_idname = "TIMBERMESH_MT_collection"
     bl_label = "Materials"
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw an entry for each name of the collection that the parent menu set."""
         for name in names_for(context).collections.get(getattr(context, _COLLECTION, ""), ()):
             entry = self.layout.operator(

@@ -40,7 +40,7 @@ class _AddEmpty:
     )
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require object mode and an editable collection."""
         if context.mode != "OBJECT":
             cls.poll_message_set("Leave edit mode first")
@@ -50,7 +50,7 @@ class _AddEmpty:
             return False
         return True
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the options: name, location and parent."""
         layout = self.layout
         layout.use_property_split = True
@@ -59,7 +59,7 @@ class _AddEmpty:
         layout.prop(self, "place")
         layout.prop(self, "use_parent")
 
-    def add(self, context: Any, name: str) -> set[str]:
+    def add(self, context: bpy.types.Context, name: str) -> set[str]:
         """Add the empty, select only it, and report its name."""
         active = context.object
         if active is None and (self.place == "OBJECT" or self.use_parent):
@@ -88,11 +88,12 @@ class OBJECT_OT_timbermesh_attachment_add(_AddEmpty, bpy.types.Operator):
         default="Attachment",
     )
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Ask for the name."""
-        return context.window_manager.invoke_props_dialog(self, title="Add Attachment Point", confirm_text="Add")
+        manager: Any = context.window_manager
+        return manager.invoke_props_dialog(self, title="Add Attachment Point", confirm_text="Add")
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the empty."""
         name = self.point_name.strip().lstrip(MARK)
         if not name:
@@ -112,7 +113,7 @@ class OBJECT_OT_timbermesh_slot_add(_AddEmpty, bpy.types.Operator):
 
     keyword: EnumProperty(name="Slot", description="What the place is for", items=SLOTS, default="Entrance")
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the empty, numbered if there are others of its kind."""
         return self.add(context, free_slot_name(self.keyword, {item.name for item in context.blend_data.objects}))
 
@@ -129,14 +130,14 @@ class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an active object that can be renamed."""
         if context.object is None or not context.object.is_editable:
             cls.poll_message_set("Select an object of this file")
             return False
         return True
 
-    def execute(self, context: Any) -> set[str]:
+    def execute(self, context: bpy.types.Context) -> set[str]:
         """Switch the selected objects to the opposite of the active object's current state."""
         is_own = not context.object.name.startswith(MARK)
         chosen = [item for item in dict.fromkeys([context.object, *context.selected_objects]) if item.is_editable]
@@ -160,7 +161,7 @@ def free_slot_name(keyword: str, taken: set[str]) -> str:
     return name
 
 
-def home_collection(context: Any) -> Any:
+def home_collection(context: bpy.types.Context) -> Any:
     """Return the collection for a new object: the active one, unless it is the scene's own and an object is active."""
     active = context.collection
     if active == context.scene.collection and context.object is not None and context.object.users_collection:
@@ -168,7 +169,7 @@ def home_collection(context: Any) -> Any:
     return active
 
 
-def add_empty(context: Any, name: str, matrix: Matrix, parent: Any = None) -> Any:
+def add_empty(context: bpy.types.Context, name: str, matrix: Matrix, parent: Any = None) -> Any:
     """Add an empty at a world matrix, with its name shown, and select only it."""
     empty = context.blend_data.objects.new(name, None)
     empty.empty_display_type = "ARROWS"

@@ -22,11 +22,11 @@ class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
     bl_label = TIMBERMESH.label
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Hide the panel for objects imported from other formats."""
         return concerns(context, "timbermesh")
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the buttons."""
         column = self.layout.column(align=True)
         column.operator(
@@ -44,11 +44,11 @@ class TIMBERMESH_PT_object(Sidebar, bpy.types.Panel):
     bl_label = "Object"
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an active object."""
         return context.object is not None
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw its name in the file and whether it becomes a node."""
         layout = self.layout
         item = context.object
@@ -74,12 +74,12 @@ class TIMBERMESH_PT_kept(Sidebar, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an active object with data stored from its file."""
         item = context.object
         return item is not None and (is_renamed(item) or item.meshferry.has_rest or bool(custom_layers_of(item)))
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw its name in the file, its rest transform and the layers that are attributes."""
         layout = self.layout
         layout.use_property_split = True
@@ -106,11 +106,11 @@ class TIMBERMESH_PT_materials(Sidebar, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an object with material slots."""
         return context.object is not None and hasattr(context.object.data, "materials")
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the slots, the choice of names, and the button for the example models or the preferences."""
         layout = self.layout
         item = context.object
@@ -145,11 +145,11 @@ class TIMBERMESH_PT_clip(Sidebar, bpy.types.Panel):
     bl_label = "Clip"
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an active object with an action."""
         return context.object is not None and bool(actions_of(context.object))
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw each action's name, rate and whether it is exported."""
         layout = self.layout
         layout.use_property_split = True
@@ -163,7 +163,7 @@ class TIMBERMESH_PT_collection(Sidebar, bpy.types.Panel):
     bl_parent_id = "TIMBERMESH_PT_sidebar"
     bl_label = "Collection"
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the merging option, the imported file, and the buttons to check and export the collection."""
         layout = self.layout
         layout.use_property_split = True

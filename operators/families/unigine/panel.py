@@ -19,7 +19,7 @@ class UNIGINE_UL_surfaces(bpy.types.UIList):
 
     def draw_item(
         self,
-        context: Any,
+        context: bpy.types.Context,
         layout: Any,
         data: Any,
         item: Any,
@@ -39,14 +39,14 @@ class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
     bl_label = "Surfaces"
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a mesh object."""
         return context.object is not None and context.object.type == "MESH"
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the list and the settings of the surface chosen in it."""
         layout = self.layout
-        item = context.object
+        item: Any = context.object
         listed = surfaces.written(item)
         slot_count = len(item.material_slots)
         row = layout.row()
@@ -81,11 +81,11 @@ class UNIGINE_PT_level_of_detail(Sidebar, bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a mesh object."""
         return context.object is not None and context.object.type == "MESH"
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the finest object and the number of the level."""
         layout = self.layout
         layout.use_property_split = True
@@ -104,11 +104,11 @@ class UNIGINE_PT_armature(Sidebar, bpy.types.Panel):
     bl_label = "Animation"
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require an armature."""
         return rig_of(context.object) is not None
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the action's name, rate, root motion and whether it is exported, and the skeleton file."""
         layout = self.layout
         layout.use_property_split = True
@@ -140,7 +140,7 @@ def draw_written(layout: Any, surface: surfaces.WrittenSurface, item: Any, mater
         split.prop(surface.entry, "lightmap_resolution", text="", emboss=False)
 
 
-def draw_unused(layout: Any, context: Any, entries: list[Any]) -> None:
+def draw_unused(layout: Any, context: bpy.types.Context, entries: list[Any]) -> None:
     """Draw the names of settings without a material slot, and the operator that removes them."""
     if not entries:
         return
@@ -194,12 +194,12 @@ class MATERIAL_PT_meshferry(bpy.types.Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a material with data of a project."""
         kept = context.material.meshferry if context.material is not None else None
         return kept is not None and bool(kept.identity or len(kept.file_properties))
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the values as texts that can be copied."""
         layout = self.layout
         layout.use_property_split = True

@@ -50,14 +50,14 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
     )
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a selected mesh that was imported from a UNIGINE file."""
         if not _targets(context):
             cls.poll_message_set("No selected mesh was imported from a UNIGINE file")
             return False
         return True
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser, unless a file is outside of any project."""
         known = self.directory or preferred_path(PROJECT_FOLDER)
         if not known and any(project_folder(Path(path).parent) is None for path in _targets(context)):
@@ -65,7 +65,7 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
             return {"RUNNING_MODAL"}
         return self.execute(context)
 
-    def steps(self, context: Any) -> Steps[set[str]]:
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Find the materials of all files, then assign them."""
         leave_edit_mode(context)
         chosen = bpy.path.abspath(self.directory) if self.directory else preferred_path(PROJECT_FOLDER)
@@ -134,7 +134,7 @@ def _assign(items: Iterable[Any], found: _Found, warnings: list[str]) -> int:
     return count
 
 
-def _targets(context: Any) -> dict[str, list[Any]]:
+def _targets(context: bpy.types.Context) -> dict[str, list[Any]]:
     """Return the selected, editable meshes that were imported from UNIGINE files, by the path of the file."""
     found: dict[str, list[Any]] = {}
     for item in getattr(context, "selected_objects", ()):

@@ -43,7 +43,7 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
     filter_folder: BoolProperty(default=True, options={"HIDDEN", "SKIP_SAVE"})
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a material with a missing texture."""
         del context
         if not incomplete_materials():
@@ -51,12 +51,12 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
             return False
         return True
 
-    def invoke(self, context: Any, event: Any) -> set[str]:
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Let the user choose the folder."""
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
-    def steps(self, context: Any) -> Steps[set[str]]:
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Search the folder, then build the nodes of the materials that are more complete with it."""
         messages = Messages()
         parts: list[str] = []
@@ -90,12 +90,12 @@ class UNIGINE_PT_textures(Sidebar, bpy.types.Panel):
     bl_label = "Missing Textures"
 
     @classmethod
-    def poll(cls, context: Any) -> bool:
+    def poll(cls, context: bpy.types.Context) -> bool:
         """Require a material with a missing texture."""
         del context
         return bool(incomplete_materials())
 
-    def draw(self, context: Any) -> None:
+    def draw(self, context: bpy.types.Context) -> None:
         """Draw the number of textures and the search."""
         count = sum(len(missing_textures(material)) for material in incomplete_materials())
         self.layout.label(
