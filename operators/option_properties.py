@@ -17,7 +17,7 @@ from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, St
 from ..blender_data.exporting import export_options
 from ..blender_data.exporting.clips.clip_sources import scene_rate
 from ..blender_data.importing import import_options
-from ..io_formats.core.options import Option, resolve
+from ..io_formats.core.options import Option, applicable, resolve
 from ..io_formats.core.shared_options import IMPORT_CHOICES
 from ..io_formats.registry import FORMATS, Format
 from .preferences import preferred_path
@@ -42,14 +42,14 @@ it.
 def import_table(*formats: Format) -> tuple[Option, ...]:
     """Return the options of an import dialog of these formats: the general ones and those of the formats."""
     own = [option for known in formats for option in known.import_options if not option.preference]
-    general = import_options.import_options_for(known.capabilities for known in formats)
+    general = applicable(import_options.IMPORT_OPTIONS, (known.capabilities for known in formats))
     return tuple({option.name: option for option in (*general, *own)}.values())
 
 
 def export_table(target: Format) -> tuple[Option, ...]:
     """Return the options of an export dialog of a format: the applicable general ones and those of the format."""
     own = (option for option in target.export_options if not option.preference)
-    return (*export_options.export_options_for(target.capabilities), *own)
+    return (*applicable(export_options.EXPORT_OPTIONS, [target.capabilities]), *own)
 
 
 def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:

@@ -10,12 +10,11 @@ from ...blender_data.exporting.export_options import (
     EXPORT_OPTIONS,
     HIDDEN,
     KEEP_IMPORTED,
-    export_options_for,
 )
-from ...blender_data.importing.import_options import IMPORT_OPTIONS, import_options_for
+from ...blender_data.importing.import_options import IMPORT_OPTIONS
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import listed
-from ...io_formats.core.options import Option, resolve
+from ...io_formats.core.options import Option, applicable, resolve
 from ...io_formats.core.projects import Projects
 from ...io_formats.registry import FORMATS, Format
 from .. import inputs
@@ -173,13 +172,13 @@ def _useless_flags(
     read = {known.name: known for known in sources}
     counting: dict[str, set[str]] = {}
     if isinstance(target, BlenderFormat):
-        counting[_IMPORT.key] = _names(import_options_for(known.capabilities for known in read.values()))
+        counting[_IMPORT.key] = _names(applicable(IMPORT_OPTIONS, (known.capabilities for known in read.values())))
         if target.is_blend:
             counting[_BLEND.key] = _names(BLEND_OPTIONS)
         elif from_blend:
             counting[_EXPORT.key] = {HIDDEN.name}
     elif from_blend:
-        counting[_EXPORT.key] = _names(export_options_for(target.capabilities))
+        counting[_EXPORT.key] = _names(applicable(EXPORT_OPTIONS, [target.capabilities]))
     elif target.capabilities.placed_models and any(known.capabilities.placed_models for known in read.values()):
         counting[_EXPORT.key] = {KEEP_IMPORTED.name}
     if any(known.capabilities.clips for known in read.values()):

@@ -7,10 +7,13 @@ A table of :class:`Option` defines the options of the Blender operators, file ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from .errors import MeshferryError
+
+if TYPE_CHECKING:
+    from .capabilities import Capabilities
 
 Value = bool | int | float | str
 Rule = Callable[[Mapping[str, Any]], bool]
@@ -56,6 +59,8 @@ class Option:
     noted_when: Rule | None = None
     automatic_rate: Literal["", "SCENE", "ACTION"] = ""
     """For an option that is a frame rate: whether 0 means the scene's rate or that of the exported action."""
+    needs: Callable[[Capabilities], bool] = lambda _can: True
+    """Whether the option applies to a format with these capabilities."""
 
     def default_for(self, *, headless: bool) -> Value:
         return self.headless_default if headless and self.headless_default is not None else self.default
@@ -71,6 +76,38 @@ class Option:
     def number(self, values: Mapping[str, Any]) -> float:
         """Return the value of this option, a number, among resolved values."""
         return float(values[self.name])
+
+
+def option(**declared: Any) -> Any:
+    """Declare a field of :class:`Options` by the arguments of :class:`Option` but its name."""
+    return field(metadata=declared)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Base of the classes whose fields are options, and whose instances hold a value of each."""
+
+    @classmethod
+    def table(cls) -> tuple[Option, ...]:
+        """Return the options in the order of their declaration."""
+        return tuple(Option(declared.name, **declared.metadata) for declared in fields(cls))
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any] | None = None) -> Self:
+        """Return these values, and the defaults of the shell for options that are not among them.
+
+        Raises
+        ------
+        MeshferryError
+            An option that does not exist, or a value outside its choices or limits.
+        """
+        return cls(**resolve(cls.table(), values))
+
+
+def applicable(options: Iterable[Option], capabilities: Iterable[Capabilities]) -> tuple[Option, ...]:
+    """Return the options that apply to formats with these capabilities."""
+    given = tuple(capabilities)
+    return tuple(option for option in options if any(map(option.needs, given)))
 
 
 def resolve(

@@ -13,10 +13,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from meshferry.blender_data.exporting.export_options import export_options_for
-from meshferry.blender_data.importing.import_options import import_options_for
+from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
+from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
 from meshferry.io_formats.core.capabilities import Capabilities
-from meshferry.io_formats.core.options import Option
+from meshferry.io_formats.core.options import Option, applicable
 from meshferry.io_formats.registry import (
     FORMATS,
     MESH_SERIALIZER,
@@ -94,12 +94,12 @@ def _amount(value: bool | int) -> str:
 def import_table(*formats: Format) -> str:
     """Return the options of an import of these formats."""
     own = (option for known in formats for option in known.import_options)
-    return _options(dict.fromkeys((*import_options_for(known.capabilities for known in formats), *own)))
+    return _options(dict.fromkeys((*applicable(IMPORT_OPTIONS, (known.capabilities for known in formats)), *own)))
 
 
 def export_table(target: Format) -> str:
     """Return the options of an export to a format."""
-    return _options((*export_options_for(target.capabilities), *target.export_options))
+    return _options((*applicable(EXPORT_OPTIONS, [target.capabilities]), *target.export_options))
 
 
 def _options(options: Iterable[Option]) -> str:
