@@ -21,7 +21,7 @@ from ....io_formats.disk.special_files import special_kind
 from ... import names
 from . import shaders
 from .project_images import ProjectImages
-from .shaders import MeshLayers
+from .shaders import ImageOf, MeshLayers, ShownMaterial
 from .textures import TextureLoader
 
 _WHITE = 0.999
@@ -111,6 +111,8 @@ class MaterialFinder:
         self.library = bpy.path.abspath(library) if library else ""
         self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
+        self._shown: dict[tuple[Shading, MeshLayers], ShownMaterial | None] = {}
+        """New materials by their shading with numbers in place of textures."""
         self._by_identity: dict[str, bpy.types.Material] | None = None
         """Materials that were there before, by identity."""
         self._given = {material.name: material for material in given}
@@ -185,29 +187,51 @@ class MaterialFinder:
         return self._known[name]
 
     def _new(self, name: str, layers: MeshLayers) -> bpy.types.Material:
-        self.made.append(bpy.data.materials.new(names.fit(name)))
-        material = self.made[-1]
+        """Create a material, as a copy of a new one with the same shading if there is one."""
+        given = self._given.get(name) or Material(name, (*steady_color(name), 1.0))
+        shading, image_of = self._shading(given, layers)
+        alike = self._shown.get((shading, layers))
+        copied = alike.copy(image_of) if alike is not None else None
+        material: bpy.types.Material = self.keep(copied or bpy.data.materials.new(names.fit(name)))
+        if copied is None:
+            self._shown[shading, layers] = self._show(material, shading, image_of, layers)
+        else:
+            copied.name = names.fit(name)
         names.remember(material, name)
-        self.fill(material, self._given.get(name) or Material(name, (*steady_color(name), 1.0)), layers)
+        _store_properties(material, given)
         return material
 
     def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers) -> None:
         """Give a material the nodes and properties of the file's, in place of those that it has."""
+        self._show(material, *self._shading(given, layers), layers)
+        _store_properties(material, given)
+
+    def _shading(self, given: Material, layers: MeshLayers) -> tuple[Shading, ImageOf]:
+        """Return the shading of a material, with numbers in place of textures, and the function for its images."""
         shading = given.shading
         if shading is None:
             shading = _plain_shading(given, has_vertex_color=bool(layers.color))
-
-        def image_of(texture: Texture, is_color: bool) -> bpy.types.Image | None:
-            return self._textures.image(given.name, texture, is_color=is_color)
-
         if not self._cull_backfaces:
             shading = replace(shading, is_two_sided=True)
-        shaders.show(material, shading, layers, image_of, multiply_occlusion=self._multiply_occlusion)
-        material.meshferry.identity = given.identity
-        material.meshferry.file_properties.clear()
-        for label, value in given.properties.items():
-            stored = material.meshferry.file_properties.add()
-            stored.name, stored.value = label, names.readable(value)
+        shading, textures = shaders.with_numbers(shading)
+
+        def image_of(number: Texture, is_color: bool) -> bpy.types.Image | None:
+            return self._textures.image(given.name, textures[number], is_color=is_color)
+
+        return shading, image_of
+
+    def _show(
+        self, material: bpy.types.Material, shading: Shading, image_of: ImageOf, layers: MeshLayers
+    ) -> ShownMaterial | None:
+        return shaders.show(material, shading, layers, image_of, multiply_occlusion=self._multiply_occlusion)
+
+
+def _store_properties(material: bpy.types.Material, given: Material) -> None:
+    material.meshferry.identity = given.identity
+    material.meshferry.file_properties.clear()
+    for label, value in given.properties.items():
+        stored = material.meshferry.file_properties.add()
+        stored.name, stored.value = label, names.readable(value)
 
 
 def _plain_shading(given: Material, *, has_vertex_color: bool) -> Shading:

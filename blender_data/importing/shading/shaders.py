@@ -58,11 +58,16 @@ def show(
     image_of: ImageOf,
     *,
     multiply_occlusion: bool = False,
-) -> None:
+) -> ShownMaterial | None:
     """Give a material the nodes and settings for a shading, in place of those that it has.
 
     Channels whose image is missing have their value alone. Ambient occlusion is only multiplied onto the base colour if
     ``multiply_occlusion`` is set; otherwise its node stays unconnected, since Blender computes occlusion itself.
+
+    Returns
+    -------
+    ShownMaterial or None
+        The material for copies with other images; None if the nodes depend on which images have alpha.
     """
     compat.enable_nodes(material)
     material.node_tree.nodes.clear()
@@ -76,6 +81,44 @@ def show(
     is_blended = shading.opacity in (Opacity.BLEND, Opacity.ADD)
     material.surface_render_method = "BLENDED" if is_blended else "DITHERED"
     material.use_backface_culling = not shading.is_two_sided
+    nodes = [(wanted, None if node is None else node.name) for wanted, node in builder.images.items()]
+    return None if builder.reads_alpha else ShownMaterial(material, nodes)
+
+
+@dataclass(frozen=True)
+class ShownMaterial:
+    """A material that can be copied for others that differ from it in their images alone.
+
+    A copy takes 0.3 ms. New nodes take 3 ms, since Blender updates the tree after each of them.
+    """
+
+    material: bpy.types.Material
+    nodes: list[tuple[ImageMap, str | None]]
+    """The name of the node of each image; None if the image is missing."""
+
+    def copy(self, image_of: ImageOf) -> bpy.types.Material | None:
+        """Return a copy with the images of ``image_of``, or None if other images are missing."""
+        images = [image_of(wanted.texture, wanted.is_color) for wanted, _ in self.nodes]
+        if any((image is None) != (node is None) for image, (_, node) in zip(images, self.nodes, strict=True)):
+            return None
+        made = self.material.copy()
+        made.property_unset("meshferry")
+        for image, (_, node) in zip(images, self.nodes, strict=True):
+            if node is not None:
+                made.node_tree.nodes[node].image = image
+        return made
+
+
+def with_numbers(shading: Shading) -> tuple[Shading, dict[Texture, Texture]]:
+    """Return a shading with numbers as the names of its textures, and the texture that each number stands for."""
+    numbers: dict[Texture, Texture] = {}
+    numbered: dict[str, Any] = {}
+    for name, part in vars(shading).items():
+        image = getattr(part, "image", None)
+        if image is not None:
+            number = numbers.setdefault(image.texture, Texture(str(len(numbers))))
+            numbered[name] = replace(part, image=replace(image, texture=number))
+    return replace(shading, **numbered), {number: texture for texture, number in numbers.items()}
 
 
 @dataclass
@@ -89,6 +132,8 @@ class _Builder:
     vectors: dict[Mapping, bpy.types.NodeSocket | None] = field(default_factory=dict)
     separated: dict[bpy.types.Node, bpy.types.Node] = field(default_factory=dict)
     tints: dict[Tint, bpy.types.NodeSocket | None] = field(default_factory=dict)
+    reads_alpha: bool = False
+    """Whether a node depends on which images have alpha."""
 
     def build(self, shading: Shading, *, multiply_occlusion: bool) -> None:
         """Add all nodes, from the output to the coordinates."""
@@ -225,6 +270,7 @@ class _Builder:
         if node is None:
             return None
         if channel is Channel.ALPHA:
+            self.reads_alpha = True
             return node.outputs["Alpha"] if node.image.depth in _DEPTHS_WITH_ALPHA else None
         if node not in self.separated:
             self.separated[node] = self._node("ShaderNodeSeparateColor")
