@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.core.scene import Material
 from meshferry.io_formats.core.shading import (
     Channel,
     Factor,
@@ -332,3 +334,82 @@ def test_a_bump_is_lit_from_the_side_of_the_light(tmp_path: Path, is_green_down:
     assert np.corrcoef(lit[inside], expected[inside])[0, 1] > 0.98
     left, right = lit[inside & (x < -0.3)].mean(), lit[inside & (x > 0.3)].mean()
     assert left == pytest.approx(right, rel=0.05)
+
+
+def file_of(name: str, depth: int = 24) -> Texture:
+    """Return a texture of a project with one pixel; ``gone`` cannot be read."""
+
+    def read() -> bytes:
+        if name == "gone":
+            raise FormatError("cut off")
+        return bytes((0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, depth, 0)) + bytes(depth // 8)
+
+    return Texture(name, f"//{name}.tga", source=name, read=read)
+
+
+def shading_of(color: Texture, normal: Texture, **changes: Any) -> Shading:
+    surface = ImageMap(color, mapping=Mapping(scale=(2.0, 2.0)))
+    changed = {"normal": NormalMap(ImageMap(normal), has_blue=False), **changes}
+    return Shading(Tint((0.5, 1.0, 1.0), ImageMap(color, is_color=True)), Factor(1.0, surface), **changed)
+
+
+def description(material: Any) -> list[Any]:
+    """Return all that an import gives a material."""
+
+    def values_of(socket: Any) -> Any:
+        value = getattr(socket, "default_value", None)
+        return tuple(value) if hasattr(value, "__len__") else value
+
+    tree, kept = material.node_tree, material.meshferry
+    found: list[Any] = [material.name, kept.source_name, kept.given_name, kept.identity, material.users]
+    found += [(stored.name, stored.value) for stored in kept.file_properties]
+    found += [tuple(material.diffuse_color), material.surface_render_method, material.use_backface_culling]
+    for node in tree.nodes:
+        image = node.image.meshferry.source_path if node.type == "TEX_IMAGE" else None
+        inputs = [values_of(socket) for socket in node.inputs]
+        found.append((node.bl_idname, node.name, node.label, tuple(node.location), node.select, image, inputs))
+    return found + [(link.from_socket.path_from_id(), link.to_socket.path_from_id()) for link in tree.links]
+
+
+DITHERED = {"opacity": Opacity.DITHERED}
+WITH_ALPHA, WITHOUT_ALPHA = file_of("e", 32), file_of("f")
+ALIKE = {
+    "Oak\0": shading_of(file_of("a"), file_of("b")),
+    "Elm": shading_of(file_of("c"), file_of("d")),
+    "Ash": shading_of(file_of("a"), file_of("a")),
+    "Fir": shading_of(file_of("a"), file_of("gone")),
+    "Yew": shading_of(file_of("gone"), file_of("a")),
+    "Box": shading_of(file_of("a"), file_of("b"), is_two_sided=False),
+    "Fern": shading_of(WITH_ALPHA, file_of("b"), **DITHERED, alpha=Factor(1.0, ImageMap(WITH_ALPHA), Channel.ALPHA)),
+    "Moss": shading_of(
+        WITHOUT_ALPHA, file_of("b"), **DITHERED, alpha=Factor(1.0, ImageMap(WITHOUT_ALPHA), Channel.ALPHA)
+    ),
+}
+"""Materials of which some differ in their textures alone; only ``Oak`` and ``Elm`` can have the same nodes."""
+
+
+def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_only_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import bpy
+    from meshferry.blender_data.importing import materials, shaders
+
+    shown: list[Any] = []
+    show = shaders.show
+    monkeypatch.setattr(shaders, "show", lambda *args, **options: shown.append(0) or show(*args, **options))
+    given = [
+        Material(name, shading=shading, identity=name[:3], properties={"from": name[:1]} if name != "Elm" else {})
+        for name, shading in ALIKE.items()
+    ]
+
+    def descriptions(finders: list[materials.MaterialFinder]) -> list[Any]:
+        bpy.data.batch_remove([*bpy.data.materials, *bpy.data.images])
+        return [description(finder.find(material.name)) for finder, material in zip(finders, given, strict=True)]
+
+    def finder() -> materials.MaterialFinder:
+        return materials.MaterialFinder(use_existing=False, library="", given=given)
+
+    alone = descriptions([finder() for _ in given])
+    assert len(shown) == len(given)
+    assert descriptions([finder()] * len(given)) == alone
+    assert len(shown) == 2 * len(given) - 1, "one of them is a copy"

@@ -193,18 +193,20 @@ class MaterialFinder:
         alike = self._shown.get((shading, layers))
         copied = alike.copy(image_of) if alike is not None else None
         material: bpy.types.Material = self.keep(copied or bpy.data.materials.new(names.fit(name)))
-        if copied is None:
-            self._shown[shading, layers] = self._show(material, shading, image_of, layers)
-        else:
+        if copied is not None:
             copied.name = names.fit(name)
         names.remember(material, name)
-        _store_properties(material, given)
+        if copied is None:
+            self._shown[shading, layers] = self.fill(material, given, layers)
+        else:
+            _store_properties(material, given)
         return material
 
-    def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers) -> None:
-        """Give a material the nodes and properties of the file's, in place of those that it has."""
-        self._show(material, *self._shading(given, layers), layers)
+    def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers) -> ShownMaterial | None:
+        """Give a material the nodes and properties of the file's, in place of those that it has; see :func:`.show`."""
         _store_properties(material, given)
+        shading, image_of = self._shading(given, layers)
+        return shaders.show(material, shading, layers, image_of, multiply_occlusion=self._multiply_occlusion)
 
     def _shading(self, given: Material, layers: MeshLayers) -> tuple[Shading, ImageOf]:
         """Return the shading of a material, with numbers in place of textures, and the function for its images."""
@@ -219,11 +221,6 @@ class MaterialFinder:
             return self._textures.image(given.name, textures[number], is_color=is_color)
 
         return shading, image_of
-
-    def _show(
-        self, material: bpy.types.Material, shading: Shading, image_of: ImageOf, layers: MeshLayers
-    ) -> ShownMaterial | None:
-        return shaders.show(material, shading, layers, image_of, multiply_occlusion=self._multiply_occlusion)
 
 
 def _store_properties(material: bpy.types.Material, given: Material) -> None:

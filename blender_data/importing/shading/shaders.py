@@ -63,11 +63,7 @@ def show(
 
     Channels whose image is missing have their value alone. Ambient occlusion is only multiplied onto the base colour if
     ``multiply_occlusion`` is set; otherwise its node stays unconnected, since Blender computes occlusion itself.
-
-    Returns
-    -------
-    ShownMaterial or None
-        The material for copies with other images; None if the nodes depend on which images have alpha.
+    Return the material for copies with other images, or None if its nodes depend on which images have alpha.
     """
     compat.enable_nodes(material)
     material.node_tree.nodes.clear()
@@ -98,12 +94,12 @@ class ShownMaterial:
 
     def copy(self, image_of: ImageOf) -> bpy.types.Material | None:
         """Return a copy with the images of ``image_of``, or None if other images are missing."""
-        images = [image_of(wanted.texture, wanted.is_color) for wanted, _ in self.nodes]
-        if any((image is None) != (node is None) for image, (_, node) in zip(images, self.nodes, strict=True)):
+        images = [(node, image_of(wanted.texture, wanted.is_color)) for wanted, node in self.nodes]
+        if any((image is None) != (node is None) for node, image in images):
             return None
-        made = self.material.copy()
+        made: bpy.types.Material = self.material.copy()
         made.property_unset("meshferry")
-        for image, (_, node) in zip(images, self.nodes, strict=True):
+        for node, image in images:
             if node is not None:
                 made.node_tree.nodes[node].image = image
         return made
@@ -114,8 +110,7 @@ def with_numbers(shading: Shading) -> tuple[Shading, dict[Texture, Texture]]:
     numbers: dict[Texture, Texture] = {}
     numbered: dict[str, Any] = {}
     for name, part in vars(shading).items():
-        image = getattr(part, "image", None)
-        if image is not None:
+        if (image := getattr(part, "image", None)) is not None:
             number = numbers.setdefault(image.texture, Texture(str(len(numbers))))
             numbered[name] = replace(part, image=replace(image, texture=number))
     return replace(shading, **numbered), {number: texture for texture, number in numbers.items()}
