@@ -117,6 +117,8 @@ def test_options_are_asked_for_where_there_is_a_model(clean_blender: Any, tmp_pa
             execute=lambda _context: "executed",
             other_importers=operator.other_importers,
             option_table=operator.option_table,
+            file_formats="",
+            known_formats=lambda: operator.known_formats(asked),
         )
         answer: str = operator.invoke(asked, clean_blender.context, None)
         return answer
