@@ -392,7 +392,7 @@ def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_on
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import bpy
-    from meshferry.blender_data.importing import materials, shaders
+    from meshferry.blender_data.importing.shading import materials, shaders
 
     shown: list[Any] = []
     show = shaders.show
