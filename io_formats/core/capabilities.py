@@ -93,8 +93,7 @@ def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
     """Return one sentence for each kind of data that a target with these capabilities drops."""
     lost: dict[str, list[_Loss]] = {}
     for loss in _all_losses(scene, capabilities):
-        if loss.count > 0:
-            lost.setdefault(loss.kind, []).append(loss)
+        lost.setdefault(loss.kind, []).append(loss)
     return [_sentence(kind, found) for kind, found in lost.items()]
 
 
@@ -131,15 +130,14 @@ def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
         if node.role is not Role.RENDER and not capabilities.physics:
             yield _Loss("physics shape", node.name, 1)
         if node.mesh is not None:
-            yield from (
-                _Loss(kind, node.name, len(names), names) for kind, names in _lost_names(node.mesh, capabilities)
-            )
-            yield from (_Loss(kind, node.name, count) for kind, count in _mesh_losses(node.mesh, capabilities))
+            lost_names = _lost_names(node.mesh, capabilities)
+            yield from (_Loss(kind, node.name, len(names), names) for kind, names in lost_names if names)
+            yield from (_Loss(kind, node.name, count) for kind, count in _mesh_losses(node.mesh, capabilities) if count)
     yield from (_Loss(kind, owner, 1) for kind, owner in _joined(scene, capabilities))
     if not capabilities.skeletons:
-        yield from (_Loss("bone", skeleton.name, len(skeleton.joints)) for skeleton in scene.skeletons)
+        yield from (_Loss("bone", each.name, len(each.joints)) for each in scene.skeletons if each.joints)
     for clip in scene.clips:
-        yield from (_Loss(kind, clip.name, count) for kind, count in _clip_losses(clip, capabilities))
+        yield from (_Loss(kind, clip.name, count) for kind, count in _clip_losses(clip, capabilities) if count)
 
 
 _MATERIAL = "material"

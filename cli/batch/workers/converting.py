@@ -72,7 +72,7 @@ class Converter:
         self._settings = replace(settings, projects=projects)
         self._format = known_kind(setup.extension)[1]
         self._is_named = is_format_name(setup.extension)
-        self._roots = tuple(Path(root) for root in setup.roots)
+        self._roots = setup.roots
         self._index = PlannedNames(Path(setup.plan))
         self._session = session
 
@@ -87,7 +87,7 @@ class Converter:
         task = loaded.task
         result = Result(task, Status.DONE, kind=loaded.kind)
         try:
-            source = self._roots[task.root] / task.path / task.member
+            source = Path(self._roots[task.root], task.path, task.member)
             content, result.hash = _content_and_hash(source, loaded)
             if loaded.kind is TaskKind.PICTURE:
                 self._draw(source, content, result)
@@ -118,9 +118,10 @@ class Converter:
         job = ConversionJob((source,), target, self._format, in_folder=True, is_named=self._is_named, content=content)
         outcomes = list(conversion.run(job))
         good = [outcome for outcome in outcomes if outcome.problem is None and outcome.facts is not None]
-        paths = [path for outcome in good for path in (outcome.files or [outcome.target])]
-        paths.sort(key=lambda path: path == target)
-        result.outputs = [path.relative_to(self._output).as_posix() for path in dict.fromkeys(paths)]
+        paths = dict.fromkeys(path for outcome in good for path in (outcome.files or [outcome.target]))
+        result.outputs = [path.relative_to(self._output).as_posix() for path in paths if path != target]
+        if target in paths:
+            result.outputs.append(result.task.target)
         result.warnings = list(dict.fromkeys(text for outcome in outcomes for text in outcome.warnings))
         result.facts = _merge_facts([plain(outcome.facts) for outcome in outcomes if outcome.facts is not None])
         problems = [cause(outcome.problem) for outcome in outcomes if outcome.problem is not None]
