@@ -254,6 +254,27 @@ def test_nobody_is_left_of_a_killed_driver(tmp_path):
         assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_worker_removes_its_folder_if_the_driver_is_killed_at_its_start(tmp_path, has_begun):
+    from meshferry.cli.batch.workers import messages, worker_process
+
+    folder = tmp_path / f"{worker_process.FOLDER_PREFIX}x"
+    folder.mkdir()
+    environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+    hello = {"token": "0", "threads": 1, "number": 0, "loads_blender": False}
+    command = worker_process.worker_command(1)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as worker:
+        worker.stdout.close()
+        if has_begun:
+            worker.stdin.write(messages.encode(hello))
+            worker.stdin.flush()
+            with pytest.raises(subprocess.TimeoutExpired):
+                worker.wait(3)
+        worker.stdin.close()
+        assert worker.wait(60) == 1
+    assert not folder.exists()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
 def test_temporary_files_of_the_killed_are_removed_after_a_day(make_pool, tmp_path, monkeypatch):
     from meshferry.io_formats.disk import locks

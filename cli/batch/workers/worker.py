@@ -38,6 +38,8 @@ from .worker_process import FOLDER_PREFIX
 _BEYOND_LIMIT = 60.0
 """Seconds after the time limit of a task at which the process terminates itself. This is needed if it hangs in C code
 that blocks the reading thread, and the driver has been killed."""
+_REMOVAL_LIMIT = 60.0
+"""Time limit in seconds for removing the temporary files after the driver was killed."""
 _WATCHDOG_AGE = 10.0
 """Seconds for which tasks share one start of the watchdog: a start takes 0.1 ms, as it makes a thread."""
 _Answer = Callable[[bytes], None]
@@ -56,13 +58,17 @@ def run() -> int:
     try:
         hello, _ = messages.read(requests)
     except (EOFError, ValueError):
+        _remove_temporary_files()  # the driver may have been killed
         raise MeshferryError("A worker is started by 'meshferry batch', not by hand") from None
-    answers.write(b"\n" + hello["token"].encode("ascii") + b"\n")
-    answers.flush()
     inbox: _Inbox = queue.SimpleQueue()
-    threading.Thread(target=_read_requests, args=(requests, inbox), daemon=True).start()
-    with contextlib.suppress(BrokenPipeError):  # the driver has ended
+    reader = threading.Thread(target=_read_requests, args=(requests, inbox), daemon=True)
+    reader.start()
+    try:
+        answers.write(b"\n" + hello["token"].encode("ascii") + b"\n")
+        answers.flush()
         _serve(hello, inbox, answers)
+    except BrokenPipeError:  # the driver has ended, and the reader removes the temporary files before it exits
+        reader.join(_REMOVAL_LIMIT)
     # Skip the shutdown of Blender and Python, which is slow and may crash. The driver removes the temporary files.
     os._exit(0)
 
@@ -94,10 +100,15 @@ def _read_requests(requests: BinaryIO, inbox: _Inbox) -> None:
             with contextlib.suppress(queue.Empty):
                 inbox.get_nowait()  # the task that was sent ahead
             inbox.put(None)
+    _remove_temporary_files()
+    os._exit(1)
+
+
+def _remove_temporary_files() -> None:
+    """Remove the folder that the driver made for the temporary files of this process."""
     folder = Path(tempfile.gettempdir())
     if folder.name.startswith(FOLDER_PREFIX):
         remove_folder(folder)
-    os._exit(1)
 
 
 def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
