@@ -130,8 +130,7 @@ def parse(line: bytes) -> Entry | None:
         Status(entry.result)
     except (ValueError, TypeError, RecursionError):
         return None
-    is_valid = all(isinstance(value, kind) for value, kind in zip(vars(entry).values(), _KINDS, strict=True))
-    return entry if is_valid else None
+    return entry if all(map(isinstance, vars(entry).values(), _KINDS)) else None
 
 
 def start_of(target: str) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -19,11 +19,11 @@ from typing import Self
 from ...io_formats.core.errors import ExportError, MeshferryError, refusal
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import remove_file, replace_file
-from ...io_formats.disk.special_files import is_link, special_kind
+from ...io_formats.disk.special_files import is_link, open_regular, special_kind
 from . import journal
 from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
 from .plan import Plan, connect, to_sql
-from .tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FILE, STATE_FOLDER, Result, Status, Task
+from .tasks import JOURNAL_FILE, PLAN_FILE, SHARDS_FOLDER, STATE_FILE, STATE_FOLDER, Result, Status, Task
 
 _COMMIT_SECONDS = 1.0
 """Interval of commits in seconds while there is a journal, from which results lost by a kill are imported."""
@@ -32,10 +32,14 @@ CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, target TEXT NOT NULL
 CREATE TABLE IF NOT EXISTS journal (id INTEGER PRIMARY KEY, size INTEGER NOT NULL);
 """
 """``id`` grows with time. ``entry``: line of the journal. ``size``: imported bytes of the journal."""
+_FILES = (STATE_FILE, JOURNAL_FILE, PLAN_FILE)
+"""Start of the names of files in the state folder, with those that SQLite has beside its own."""
+_COLUMNS = {("results", "id"), ("results", "target"), ("results", "entry"), ("journal", "id"), ("journal", "size")}
+_IMPORTED = "SELECT max(size) FROM journal WHERE typeof(size) = 'integer' AND size <= ?"
 
 
 def require_own_state(output: Path) -> None:
-    """Refuse a state folder that is a link, or that contains links, FIFOs, devices or sockets.
+    """Refuse a state folder that is a link or contains links, FIFOs, devices, sockets, or folders in place of files.
 
     A run removes, locks and appends to files in this folder. Through a link, it would change files elsewhere.
 
@@ -51,6 +55,8 @@ def require_own_state(output: Path) -> None:
         raise MeshferryError(f"{folder}: the folder cannot be read: {refusal(problem)}") from None
     for path in found:
         kind = "link" if is_link(path) else special_kind(path)
+        if path.name.startswith(_FILES) and path.is_dir():
+            kind = "folder"
         if kind:
             raise MeshferryError(
                 f"{path} is a {kind}, but a batch needs a state of its own; remove it, or name another folder with -o"
@@ -74,7 +80,8 @@ def locked(output: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = locks.hold(lock_path)
     except OSError as problem:
-        raise MeshferryError(f"{path}: the journal cannot be written: {refusal(problem)}") from None
+        refused = problem.filename or path
+        raise MeshferryError(f"{refused}: the journal cannot be written: {refusal(problem)}") from None
     if lock is None:
         raise MeshferryError(f"{output}: another batch is writing to this folder; wait for it, or name another with -o")
     try:
@@ -117,8 +124,9 @@ class State:
         self._errors = _Errors(output / STATE_FOLDER)
         path = output / STATE_FOLDER / STATE_FILE
         with self._errors:
-            self._db = _preview(path) if is_preview else _open(path)
-            self._end: int = self._db.execute("SELECT max(size) FROM journal").fetchone()[0] or 0
+            self._db = _open(path, is_preview=is_preview)
+            size = self.journal_path.stat().st_size if self.journal_path.exists() else 0
+            self._end: int = max(0, self._db.execute(_IMPORTED, (size,)).fetchone()[0] or 0)
             """Imported bytes of the journal, if this run does not write it."""
             self._import_journal()
             if is_preview:
@@ -228,10 +236,7 @@ class State:
 
     def _entry(self, target: str) -> Entry | None:
         row = self._db.execute("SELECT entry FROM results WHERE target = CAST(? AS TEXT)", (to_sql(target),)).fetchone()
-        try:
-            return None if row is None else Entry(**json.loads(row[0]))  # not checked again, which would take longer
-        except (ValueError, TypeError):  # damaged by the disk
-            return None
+        return None if row is None else journal.parse(row[0])  # None, too, if damaged by the disk
 
     def _store(self, entry: Entry) -> None:
         """Write an entry to the journal, if that is open, and to the database."""
@@ -259,11 +264,13 @@ class _Errors:
 
     def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
         if isinstance(problem, (OSError, sqlite3.Error)):
-            reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
+            if isinstance(problem, OSError):
+                path, reason = problem.filename or self._folder, refusal(problem)
+            else:
+                path, reason = self._folder / STATE_FILE, str(problem)
             if type(problem) is sqlite3.DatabaseError:
                 reason += f"; delete {STATE_FILE}, and {JOURNAL_FILE} is read instead"
-            path = problem.filename if isinstance(problem, OSError) and problem.filename else self._folder
-            raise MeshferryError(f"{path}: the state cannot be written: {reason}") from None
+            raise MeshferryError(f"{path}: the state cannot be read or written: {reason}") from None
 
 
 def _ends_line(path: Path, offset: int) -> bool:
@@ -274,13 +281,23 @@ def _ends_line(path: Path, offset: int) -> bool:
     return False
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    """Open the database; replace it by a new one if the file is damaged."""
+def _open(path: Path, *, is_preview: bool) -> sqlite3.Connection:
+    """Open the database; use a new one if the file is damaged or has other columns.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read, for which SQLite states no reason.
+    """
+    if path.exists():
+        os.close(open_regular(path))
     try:
-        return _connect(path)
+        return _preview(path) if is_preview else _connect(path)
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError:
+        if is_preview:
+            return _preview(None)
         for suffix in ("", "-wal", "-journal"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
     return _connect(path)
@@ -291,27 +308,43 @@ def _connect(path: Path) -> sqlite3.Connection:
 
     With exclusive locking, the index of the log is in memory instead of in a shared memory file.
     """
-    db = connect(path)
-    try:
-        db.execute("PRAGMA locking_mode=EXCLUSIVE")
-        has_log = db.execute("PRAGMA journal_mode=WAL").fetchone()[0] == "wal"
-    except sqlite3.OperationalError:
-        db.close()
-        db, has_log = connect(path, nolock=1), False  # the folder has a separate lock file
-    if not has_log:
-        db.execute("PRAGMA journal_mode=TRUNCATE")
-    db.execute("PRAGMA synchronous=NORMAL")
-    db.executescript(_SCHEMA)
-    db.isolation_level = "DEFERRED"  # statements that write begin a transaction
-    return db
+    with contextlib.ExitStack() as stack:  # Windows cannot remove a damaged file before it is closed
+        db = stack.enter_context(contextlib.closing(connect(path)))
+        try:
+            db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            has_log = db.execute("PRAGMA journal_mode=WAL").fetchone()[0] == "wal"
+        except sqlite3.OperationalError:
+            db.close()
+            # the folder has a separate lock file
+            db, has_log = stack.enter_context(contextlib.closing(connect(path, nolock=1))), False
+        if not has_log:
+            db.execute("PRAGMA journal_mode=TRUNCATE")
+        db.execute("PRAGMA synchronous=NORMAL")
+        _require_columns(db)
+        db.isolation_level = "DEFERRED"  # statements that write begin a transaction
+        stack.pop_all()
+        return db
 
 
-def _preview(path: Path) -> sqlite3.Connection:
-    """Return a temporary copy of the database, which lacks the results that a killed run left in its log."""
-    db = sqlite3.connect("")
-    if path.is_file():
-        with contextlib.closing(connect(path, immutable=1)) as stored:
-            stored.backup(db)
-            db.text_factory = stored.text_factory
+def _preview(path: Path | None) -> sqlite3.Connection:
+    """Return a temporary copy of the database, which lacks the results that a killed run left in its log.
+
+    Without a path, or if the file is missing, the copy is empty.
+    """
+    with contextlib.ExitStack() as stack:
+        db = stack.enter_context(contextlib.closing(sqlite3.connect("")))
+        if path is not None and path.is_file():
+            with contextlib.closing(connect(path, immutable=1)) as stored:
+                stored.backup(db)
+                db.text_factory = stored.text_factory
+        _require_columns(db)
+        stack.pop_all()
+        return db
+
+
+def _require_columns(db: sqlite3.Connection) -> None:
+    """Create missing tables; raise sqlite3.DatabaseError if existing ones have other columns."""
     db.executescript(_SCHEMA)
-    return db
+    columns = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'"
+    if {(table, column) for table, column in db.execute(columns) if table in {"results", "journal"}} != _COLUMNS:
+        raise sqlite3.DatabaseError("the tables have other columns")

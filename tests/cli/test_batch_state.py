@@ -4,6 +4,8 @@ import contextlib
 import errno
 import json
 import os
+import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -14,7 +16,7 @@ import pytest
 from batch_stand_ins import content_hash, make_task, opened
 from meshferry.cli.batch.journal import JournalFile
 from meshferry.cli.batch.plan import Plan
-from meshferry.cli.batch.state import State, locked
+from meshferry.cli.batch.state import State, _open, locked
 from meshferry.cli.batch.tasks import Result, Status
 from meshferry.io_formats.core.errors import MeshferryError
 
@@ -241,16 +243,109 @@ def test_without_a_journal_there_is_none_and_the_next_run_writes_it(tmp_path):
     assert [line.get("target") for line in lines(tmp_path)] == [None, "file0.blend"]
 
 
-def test_a_damaged_state_is_made_anew_from_the_journal(tmp_path):
-    path = fill(tmp_path, [make_task(0)])
-    (path.parent / "state.sqlite").write_bytes(b"not a database" * 1000)
-    assert known(tmp_path, make_task(0)).is_same
+def run_sql(path, statements):
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(statements)
+
+
+def replace_database(path, statements):
+    path.unlink()
+    run_sql(path, statements)
+
+
+def overwrite(path, start, content):
+    data = bytearray(path.read_bytes())
+    data[start : start + len(content)] = content
+    path.write_bytes(data)
+
+
+DAMAGES = {
+    "empty": lambda path: os.truncate(path, 0),
+    "10 bytes": lambda path: os.truncate(path, 10),
+    "100 bytes": lambda path: os.truncate(path, 100),
+    "4096 bytes": lambda path: os.truncate(path, 4096),
+    "random": lambda path: path.write_bytes(random.Random(1).randbytes(20_000)),
+    "text": lambda path: path.write_bytes(b"not a database" * 1000),
+    "first page": lambda path: overwrite(path, 0, bytes(4096)),
+    "other tables": lambda path: replace_database(path, "CREATE TABLE things (a)"),
+    "other columns": lambda path: replace_database(path, "CREATE TABLE results (a); CREATE TABLE journal (b)"),
+    "further column": lambda path: run_sql(path, "ALTER TABLE results ADD COLUMN more"),
+    "view": lambda path: run_sql(path, "ALTER TABLE results RENAME TO r; CREATE VIEW results AS SELECT * FROM r"),
+    "size of text": lambda path: run_sql(path, "UPDATE journal SET size = 'x'"),
+    "size of bytes": lambda path: run_sql(path, "UPDATE journal SET size = x'00'"),
+    "fraction": lambda path: run_sql(path, "UPDATE journal SET size = 1.5"),
+    "negative": lambda path: run_sql(path, "UPDATE journal SET size = -5"),
+    "huge": lambda path: run_sql(path, "UPDATE journal SET size = 9000000000000000000"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_state_is_made_anew_from_the_journal(tmp_path, damage):
+    task = make_task(0)
+    path = fill(tmp_path, [task])
+    damage(path.with_name("state.sqlite"))
+    before = digests(tmp_path)
+    with State(tmp_path, Plan(tmp_path), is_preview=True) as state:
+        assert next(state.tasks())[1].is_same
+    assert digests(tmp_path) == before
+    assert known(tmp_path, task).is_same
+    fill(tmp_path, [make_task(1)])
+    assert known(tmp_path, task).is_same and len(lines(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("name", ["state.sqlite", "state.sqlite-wal", "journal.jsonl", "journal.jsonl.lock"])
+def test_a_folder_in_place_of_a_file_of_the_state_is_refused(tmp_path, name):
+    path = fill(tmp_path, [make_task(0)]).with_name(name)
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    with pytest.raises(MeshferryError, match=f"{re.escape(name)} is a folder.*remove it"):
+        known(tmp_path, make_task(0))
+
+
+def test_a_state_that_cannot_be_read_is_named(tmp_path):
+    path = fill(tmp_path, [make_task(0)]).with_name("state.sqlite")
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("this user may read every file")
+    with pytest.raises(MeshferryError, match=r"state\.sqlite: .*Permission denied"):
+        known(tmp_path, make_task(0))
+
+
+def test_a_damaged_state_is_closed_before_it_is_removed(tmp_path, monkeypatch):
+    """Windows cannot remove open files."""
+    connections = []
+
+    def connect(*values, **options):
+        connections.append(sqlite3_connect(*values, **options))
+        return connections[-1]
+
+    def unlink(path, **options):
+        for connection in connections:
+            with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+                connection.execute("SELECT 1")
+        path_unlink(path, **options)
+
+    path = fill(tmp_path, [make_task(0)]).with_name("state.sqlite")
+    path.write_bytes(b"not a database" * 1000)
+    sqlite3_connect, path_unlink = sqlite3.connect, Path.unlink
+    with locked(tmp_path), monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect)
+        patch.setattr(Path, "unlink", unlink)
+        _open(path, is_preview=False).close()
+    assert len(connections) == 2
 
 
 @pytest.mark.parametrize(
     ("value", "is_known"),
-    [("replace(entry, 'source', 'sourcX')", False), ("'{'", False), ("entry || ' '", True)],
-    ids=["key", "JSON", "sound"],
+    [
+        ("replace(entry, 'source', 'sourcX')", False),
+        ("'{'", False),
+        ("5", False),
+        ("json_set(CAST(entry AS TEXT), '$.outputs', 5)", False),
+        ("json_set(CAST(entry AS TEXT), '$.result', 'x')", False),
+        ("entry || ' '", True),
+    ],
+    ids=["key", "JSON", "number", "outputs", "result", "sound"],
 )
 def test_a_damaged_result_is_converted_again(tmp_path, value, is_known):
     path = fill(tmp_path, [make_task(0)])
@@ -265,7 +360,7 @@ def test_damage_inside_the_state_names_the_remedy(tmp_path):
     state = path.with_name("state.sqlite")
     data = state.read_bytes()
     state.write_bytes(data[:4096] + b"\xaa" * (len(data) - 4096))
-    with pytest.raises(MeshferryError, match=r"malformed; delete state\.sqlite"):
+    with pytest.raises(MeshferryError, match=r"state\.sqlite: .*malformed; delete state\.sqlite"):
         known(tmp_path, make_task(0))
     state.unlink()
     assert known(tmp_path, make_task(0)).is_same

@@ -186,7 +186,8 @@ class _ShardStore:
             self._journal = JournalFile(path, sum(map(len, journal.read_lines(path))))
             self._files.callback(self._journal.close)
         except OSError as problem:
-            raise MeshferryError(f"{self._folder}: the journal cannot be written: {refusal(problem)}") from None
+            path = problem.filename or self._folder
+            raise MeshferryError(f"{path}: the journal cannot be written: {refusal(problem)}") from None
         return self
 
     def __exit__(self, *_problem: object) -> None:
