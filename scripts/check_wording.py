@@ -1,6 +1,6 @@
 """Check the wording of comments, docstrings, messages and documentation pages: `check_wording.py [FILE…]`.
 
-The rules are in docs/development.md. Python files are split by `tokenize`, so that code is never taken for text.
+The rules are in CONTRIBUTING.md. Python files are split by `tokenize`, so that code is never taken for text.
 """
 
 import io

@@ -179,7 +179,7 @@ def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: 
         if found is None or found in chosen:
             continue
         if found is not candidate and candidate not in enabled:
-            hidden.append(found.name)  # it deforms only objects that Blender does not evaluate
+            hidden.append(found.name)  # Blender does not evaluate this mesh; another may choose the armature
             continue
         seen = found in enabled and (use_hidden or found.visible_get(view_layer=context.view_layer))
         if found is candidate and not seen and source.kind != "OBJECTS":

@@ -35,5 +35,5 @@ def completes_models(values: Values) -> bool:
 
 
 def embeds_animation(values: Values) -> bool:
-    """Return whether an exported file holds animation; formats without this option always do."""
+    """Return whether an export may write animation: always, unless the format has this option and it is off."""
     return bool(values.get(EMBED_ANIMATION, True))

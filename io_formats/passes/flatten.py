@@ -141,7 +141,7 @@ def _placed(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _frame(node: Node, world: Matrix) -> Node:
-    """Return a root without mesh, whose transform is a world matrix without shear and mirroring."""
+    """Return a root without mesh at a world transform; with its location alone if it has shear or mirroring."""
     if node.parent < 0 and min(node.scale) > 0:
         return Node(node.name, -1, node.translation, node.rotation, node.scale)
     x, y, z = world[:3, 3].tolist()

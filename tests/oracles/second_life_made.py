@@ -1,4 +1,4 @@
-"""Second Life files made by hand, after docs/formats/secondlife.md with ``struct`` and ``zlib``, none of our code."""
+"""Second Life files made by hand, after docs/formats/second_life.md with ``struct`` and ``zlib``, none of our code."""
 
 from __future__ import annotations
 

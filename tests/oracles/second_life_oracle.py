@@ -1,4 +1,4 @@
-"""An independent reading of Second Life mesh assets and model bundles: docs/formats/secondlife.md, ``struct`` and
+"""An independent reading of Second Life mesh assets and model bundles: docs/formats/second_life.md, ``struct`` and
 ``zlib``, none of our code.
 
 Everything is read one value after the other, slowly and plainly, so that it can be held against the page line by line.

@@ -82,7 +82,7 @@ def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
 
 
 def _drop_constraints(document: SecondLifeAnimation, scene: Scene) -> None:
-    """Remove constraints that viewers cannot follow: over chains that are too long or have joints without keys."""
+    """Remove constraints that viewers refuse (see :func:`.constraints.unusable`) and those beyond the highest number."""
     usable = np.ones(len(document.constraints), bool)
     usable[constraints.unusable(document)] = False
     usable[MOST_CONSTRAINTS:] = False
