@@ -108,6 +108,12 @@ def test_every_entry_of_io_formats_is_neutral_or_a_family() -> None:
     assert entries == {*NEUTRAL, *FAMILIES, "registry.py"}
 
 
+def test_folders_of_blender_data_are_small() -> None:
+    for folder in {path.parent for path in modules("blender_data")}:
+        names = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+        assert len(names) <= 14, f"{folder} has {len(names)} modules"
+
+
 def test_imports_within_the_package_are_relative() -> None:
     """The installed package has another name: ``bl_ext.<repository>.meshferry``."""
     for layer in ("io_formats", "blender_data", "operators"):

@@ -105,7 +105,7 @@ def test_docstrings_refer_to_sections_that_exist() -> None:
         r"docs/formats/timbermesh\.md[,:] ([^).\n]+)|\(page, ([^;)\n]+)[;)]|[Pp]age docs\S+\.md, (\w+)\."
     )
     found = 0
-    for path in (ROOT / "io_formats" / "timbermesh").glob("*.py"):
+    for path in (ROOT / "io_formats" / "timbermesh").rglob("*.py"):
         for groups in wanted.findall(path.read_text("utf-8")):
             for section in re.split(r",| and ", next(filter(None, groups))):
                 found += 1
