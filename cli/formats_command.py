@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
 from ..io_formats.core.capabilities import Capabilities
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG0
                 "writes": list(known.written_extensions),
                 "is_set": known.is_set,
                 "needs_blender": False,
-                "holds": asdict(known.capabilities),
+                "holds": _record(known.capabilities),
             }
         )
         _tell(known, _use(known), reporter)
@@ -65,12 +64,44 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG0
                 "writes": list(kind.extensions),
                 "is_set": kind.is_set,
                 "needs_blender": True,
-                "holds": asdict(kind.capabilities),
+                "holds": _record(kind.capabilities),
             }
         )
         beside = "; several files beside each other" if kind.is_set else ""
         _tell(kind, f"converted from and to through Blender{beside}", reporter)
     return 0
+
+
+def _record(capabilities: Capabilities) -> dict[str, bool | int | float]:
+    """Return the capabilities under their JSON keys, which stay the same whatever the fields are called."""
+    return {
+        "uv_layers": capabilities.uv_layers,
+        "color_layers": capabilities.color_layers,
+        "custom_layers": capabilities.custom_layers,
+        "normals": capabilities.normals,
+        "splits_vertices": capabilities.splits_vertices,
+        "materials": capabilities.materials,
+        "project_textures": capabilities.project_textures,
+        "node_hierarchy": capabilities.node_hierarchy,
+        "shape_keys": capabilities.shape_keys,
+        "skeletons": capabilities.skeletons,
+        "influences": capabilities.influences,
+        "node_clips": capabilities.node_clips,
+        "joint_clips": capabilities.joint_clips,
+        "vertex_clips": capabilities.vertex_clips,
+        "keyed_clips": capabilities.keyed_clips,
+        "levels_of_detail": capabilities.levels_of_detail,
+        "surfaces": capabilities.surfaces,
+        "physics": capabilities.physics,
+        "placed_models": capabilities.lod_models,
+        "placement": capabilities.placement,
+        "opaque_colors": capabilities.opaque_colors,
+        "gltf_materials": capabilities.gltf_materials,
+        "joins_objects": capabilities.joins_objects,
+        "joins_clips": capabilities.joins_clips,
+        "longest_clip": capabilities.longest_clip,
+        "knows_joint": capabilities.knows_joint is not None,
+    }
 
 
 def _tell(known: Format | BlenderFormat, use: str, reporter: Reporter) -> None:
@@ -93,7 +124,7 @@ def _use(known: Format) -> str:
 
 def described(capabilities: Capabilities) -> str:
     """Describe the capabilities of a format."""
-    held = asdict(capabilities)
+    held = _record(capabilities)
     parts = [
         _amount(capabilities.uv_layers, "UV layer"),
         _amount(capabilities.color_layers, "colour layer")

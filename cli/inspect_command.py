@@ -139,7 +139,7 @@ def _nodes(entry: dict[str, Any]) -> list[str]:
 
 
 def _placed(entry: dict[str, Any]) -> list[str]:
-    """Return the additional lines for placed models: levels of detail, hulls, weight."""
+    """Return the additional lines for models: levels of detail, hulls, weight."""
     if "lods" not in entry:
         return []
     lines = [

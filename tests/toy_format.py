@@ -120,7 +120,7 @@ TOY = FileFormat(
     name="toy",
     label="Toy",
     extensions=(".toy",),
-    capabilities=Capabilities(normals=True),  # a format of meshes
+    capabilities=Capabilities(normals=True),
     writing=_writing,
     sniffing=_sniffing,
     reading=_reading,

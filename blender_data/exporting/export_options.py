@@ -31,7 +31,7 @@ class ExportOptions(Options):
         description="Write what came from a file as it came: nothing is filled in or made, numbers keep the ranges of "
         "the file, and what the checks find is reported without stopping the export",
         section="File",
-        needs=lambda can: can.placed_models,
+        needs=lambda can: can.lod_models,
     )
     merging: str = option(
         default="AUTO",
@@ -82,7 +82,7 @@ class ExportOptions(Options):
             ),
             Choice("WORLD", "Scene", "The origin of the scene"),
         ),
-        needs=lambda can: not can.node_hierarchy and not can.placed_models and can.knows_joint is None,
+        needs=lambda can: not can.node_hierarchy and not can.lod_models and can.knows_joint is None,
     )
     use_modifiers: bool = option(
         default=True,
@@ -118,7 +118,7 @@ class ExportOptions(Options):
             Choice("COPY", "Repeat", "The next finer one stands in for them"),
         ),
         shown_when=completes_models,
-        needs=lambda can: can.placed_models,
+        needs=lambda can: can.lod_models,
     )
     medium_ratio: float = option(
         default=0.4,
@@ -128,7 +128,7 @@ class ExportOptions(Options):
         minimum=0.0,
         maximum=1.0,
         shown_when=_makes_levels,
-        needs=lambda can: can.placed_models,
+        needs=lambda can: can.lod_models,
     )
     low_ratio: float = option(
         default=0.15,
@@ -138,7 +138,7 @@ class ExportOptions(Options):
         minimum=0.0,
         maximum=1.0,
         shown_when=_makes_levels,
-        needs=lambda can: can.placed_models,
+        needs=lambda can: can.lod_models,
     )
     lowest_ratio: float = option(
         default=0.05,
@@ -148,7 +148,7 @@ class ExportOptions(Options):
         minimum=0.0,
         maximum=1.0,
         shown_when=_makes_levels,
-        needs=lambda can: can.placed_models,
+        needs=lambda can: can.lod_models,
     )
     use_open_borders: bool = option(
         default=True,
@@ -157,7 +157,7 @@ class ExportOptions(Options):
         "tear where two meshes meet",
         section="Levels of Detail",
         shown_when=_makes_levels,
-        needs=lambda can: can.placed_models,
+        needs=lambda can: can.lod_models,
     )
     physics_shape: str = option(
         default="AUTO",
@@ -187,7 +187,7 @@ class ExportOptions(Options):
             ),
         ),
         shown_when=completes_models,
-        needs=lambda can: can.placed_models,
+        needs=lambda can: can.lod_models,
     )
     use_pbr_materials: bool = option(
         default=True,
@@ -202,7 +202,7 @@ class ExportOptions(Options):
         label="Deform Bones Only",
         description="Leave out bones whose Deform is off, unless a bone below them in the hierarchy deforms",
         section="Armature",
-        needs=lambda can: can.skeletons and not can.placed_models,
+        needs=lambda can: can.skeletons and not can.lod_models,
     )
     clips: str = option(
         default="ACTIVE",

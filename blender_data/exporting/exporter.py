@@ -17,7 +17,7 @@ from .clips.clip_sources import ClipSource, find_clips, played
 from .export_options import ExportOptions
 from .export_request import ExportRequest
 from .model_exporter import ModelExport
-from .models.placed_exporter import PlacedExport
+from .models.lod_model_exporter import LodModelExport
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode, plan
 from .object_selection import Source, candidates_of, select
@@ -52,11 +52,11 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
         # Blender writes edits of edit mode to the object data only on request.
         for thing in {context.object, *context.objects_in_mode} - {None}:
             thing.update_from_editmode()
-    export: type[_Export | ModelExport | PlacedExport] = ModelExport
+    export: type[_Export | ModelExport | LodModelExport] = ModelExport
     if request.capabilities.node_hierarchy:
         export = _Export
-    elif request.capabilities.placed_models:
-        export = PlacedExport
+    elif request.capabilities.lod_models:
+        export = LodModelExport
     try:
         return (yield from export(request).steps())
     except transforms.SingularTransformError as problem:

@@ -64,7 +64,7 @@ class ImportContext:
     def is_placed(self) -> bool:
         """Whether the file is of a format whose objects are models with levels of detail and physics."""
         name = self.scene.format
-        return any(known.name == name and known.capabilities.placed_models for known in registry.FORMATS)
+        return any(known.name == name and known.capabilities.lod_models for known in registry.FORMATS)
 
     def _add_vertex_tracks(self) -> None:
         for number, clip in enumerate(self.scene.clips):

@@ -179,7 +179,7 @@ def _useless_flags(
             counting[_EXPORT.key] = {HIDDEN.name}
     elif from_blend:
         counting[_EXPORT.key] = _names(applicable(EXPORT_OPTIONS, [target.capabilities]))
-    elif target.capabilities.placed_models and any(known.capabilities.placed_models for known in read.values()):
+    elif target.capabilities.lod_models and any(known.capabilities.lod_models for known in read.values()):
         counting[_EXPORT.key] = {KEEP_IMPORTED.name}
     if any(known.capabilities.clips for known in read.values()):
         counting.setdefault(_EXPORT.key, set()).add(CLIP_FILTER.name)

@@ -93,7 +93,7 @@ class PartWriter:
         coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
         whole = inventory(context, [*chosen, *coarser], part.name, options)
         for node in whole.nodes:
-            if not can.placed_models:
+            if not can.lod_models:
                 node.parent = -1
             if node.mesh is not None:
                 node.mesh = Mesh(

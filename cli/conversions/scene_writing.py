@@ -45,7 +45,7 @@ class SceneWriter:
 
         def split() -> None:
             came_from = by_name(scene.format).capabilities if scene.format else None
-            if came_from is not None and came_from.placed_models and target.capabilities.placed_models:
+            if came_from is not None and came_from.lod_models and target.capabilities.lod_models:
                 # For scenes read from Blender, the exporter has already set this.
                 scene.as_imported = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
             files = api.split(scene, target, options)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class Capabilities:
     """The data that a format can hold. All warnings about losses are derived from it."""
 
+    meshes: bool = True
+    """Whether files have meshes; False for formats of animations or skeletons alone."""
     uv_layers: int = 0
     color_layers: int = 0
     custom_layers: bool = False
@@ -41,7 +43,7 @@ class Capabilities:
     surfaces: bool = False
     """Whether material slots with equal names stay separate, each with its own settings."""
     physics: bool = False
-    placed_models: bool = False
+    lod_models: bool = False
     """Whether each object is a separate model that stores its transform beside its mesh, with levels of detail, physics
     shapes and a binding to a skeleton."""
     placement: bool = False
@@ -59,10 +61,6 @@ class Capabilities:
     knows_joint: Callable[[str], bool] | None = None
     """Function that returns whether the target has a joint of this name in a skeleton of its own; None if files define
     all joints."""
-
-    @property
-    def meshes(self) -> bool:
-        return self.normals
 
     @property
     def clips(self) -> bool:

@@ -39,8 +39,8 @@ def fit(scene: Scene, can: Capabilities, came_from: Capabilities | None = None) 
         scene,
         [(node.lod == 0 or can.levels_of_detail) and (node.role is Role.RENDER or can.physics) for node in scene.nodes],
     )
-    if can.placed_models:
-        if came_from is not None and not came_from.placed_models:
+    if can.lod_models:
+        if came_from is not None and not came_from.lod_models:
             # In the source format, names of surfaces mark levels of detail; here, each level is an object with the same
             # materials.
             scene.nodes = _with_slots_of_finest(separate(scene).nodes)

@@ -36,7 +36,7 @@ _CAPABILITIES = Capabilities(
     levels_of_detail=True,
     surfaces=True,
     physics=True,
-    placed_models=True,
+    lod_models=True,
     knows_joint=_knows_joint,
 )
 
@@ -158,7 +158,12 @@ def _animation_writing() -> Writing[SecondLifeAnimation]:
 
 
 _ANIMATION = Capabilities(
-    skeletons=True, joint_clips=True, keyed_clips=True, longest_clip=animation_options.LONGEST, knows_joint=_knows_joint
+    meshes=False,
+    skeletons=True,
+    joint_clips=True,
+    keyed_clips=True,
+    longest_clip=animation_options.LONGEST,
+    knows_joint=_knows_joint,
 )
 SECOND_LIFE_ANIMATION = FileFormat(
     name="second_life_animation",

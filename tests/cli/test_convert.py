@@ -212,6 +212,12 @@ def test_formats(meshferry):
     entry = meshferry("formats", "--json").entries[0]
     assert entry["name"] == "timbermesh"
     assert entry["holds"]["uv_layers"] == 3
+    # keys of the output stay, whatever the fields of the capabilities are called
+    keys = "uv_layers color_layers custom_layers normals splits_vertices materials project_textures node_hierarchy"
+    keys += " shape_keys skeletons influences node_clips joint_clips vertex_clips keyed_clips levels_of_detail surfaces"
+    keys += " physics placed_models placement opaque_colors gltf_materials joins_objects joins_clips longest_clip"
+    keys += " knows_joint"
+    assert list(entry["holds"]) == keys.split()
 
 
 def test_names_that_no_console_can_show(meshferry, write_windmill, tmp_path):

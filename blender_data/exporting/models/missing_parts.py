@@ -37,7 +37,7 @@ _MOST_PARTS = 256
 
 
 @dataclass
-class PlacedModel:
+class LodModel:
     """The nodes of one model: levels of detail and physics shapes."""
 
     thing: bpy.types.Object
@@ -66,7 +66,7 @@ class MissingParts:
 
     def __init__(self, options: ExportOptions) -> None:
         self.options = options
-        self._filled: dict[Hashable, PlacedModel] = {}
+        self._filled: dict[Hashable, LodModel] = {}
         """The first model of each content. Models read from Blender share equal meshes."""
         self._copies: Counter[str] = Counter()
         """Number of further models with the content of a model, by its name."""
@@ -78,7 +78,7 @@ class MissingParts:
         self.costs: list[Finding] = []
         """Levels with more triangles than requested, because their open borders are preserved."""
 
-    def fill(self, models: Sequence[PlacedModel]) -> Steps[None]:
+    def fill(self, models: Sequence[LodModel]) -> Steps[None]:
         """Make the missing levels and shapes of models."""
         total = max(1, sum(model.mesh.triangle_count for model in models))
         done = 0
@@ -95,13 +95,13 @@ class MissingParts:
                 yield Step(step, (done + share * model.mesh.triangle_count) / total, model.finest.name)
             done += model.mesh.triangle_count
 
-    def _content(self, model: PlacedModel) -> Hashable:
+    def _content(self, model: LodModel) -> Hashable:
         """Return a key that is equal for models for which the same parts are made; rigged ones are never equal."""
         meshes = [(node.role, node.lod, node.is_base_hull, id(node.mesh)) for node in model.nodes(0)]
         own_shape = str(model.thing.meshferry.physics_shape)
         return (*meshes, own_shape, id(model) if model.finest.skeleton is not None else None)
 
-    def _missing_of(self, model: PlacedModel) -> Iterator[tuple[float, str]]:
+    def _missing_of(self, model: LodModel) -> Iterator[tuple[float, str]]:
         """Make a model's missing levels and shapes; before each, yield the model's progress and the phase."""
         if self.options.missing_levels == "MAKE":
             for share in self._make_levels(model):
@@ -139,7 +139,7 @@ class MissingParts:
 
     # -- levels ---------------------------------------------------------------------------------
 
-    def _make_levels(self, model: PlacedModel) -> Iterator[float]:
+    def _make_levels(self, model: LodModel) -> Iterator[float]:
         """Generate each missing level from the next finer one, so that it never has more triangles.
 
         Before each level, yield the progress of the model (see ``_LEVEL_SHARES``).
@@ -183,7 +183,7 @@ class MissingParts:
 
     # -- shapes ---------------------------------------------------------------------------------
 
-    def _make_shapes(self, model: PlacedModel) -> None:
+    def _make_shapes(self, model: LodModel) -> None:
         choice = physics_choice(
             model.thing,
             self.options.physics_shape,
@@ -213,7 +213,7 @@ class MissingParts:
         model.base_hull = None
         self._made_shapes.append((model.finest.name, what))
 
-    def _make_triangles(self, model: PlacedModel) -> None:
+    def _make_triangles(self, model: LodModel) -> None:
         """Leave the hulls out; without a physics object, make one of the first of :func:`_collision_meshes`."""
         mesh = next(_collision_meshes(model), None)
         if mesh is not None and (model.physics is None or mesh is not model.physics.mesh):
@@ -223,17 +223,17 @@ class MissingParts:
         model.hulls = []
         model.base_hull = None
 
-    def _base_points(self, model: PlacedModel) -> Any:
+    def _base_points(self, model: LodModel) -> Any:
         """Return the points for the base hull: those of the hulls, or otherwise of a mesh for collisions."""
         if model.hulls:
             return np.concatenate([hull.mesh.points for hull in model.hulls if hull.mesh is not None])
         mesh = next(_collision_meshes(model), None)
         return model.mesh.points if mesh is None else _used_points(mesh)
 
-    def _hull(self, model: PlacedModel, mesh: Mesh, what: str) -> Node:
+    def _hull(self, model: LodModel, mesh: Mesh, what: str) -> Node:
         return self._shape(model, mesh, what, Role.HULL)
 
-    def _shape(self, model: PlacedModel, mesh: Mesh, what: str, role: Role) -> Node:
+    def _shape(self, model: LodModel, mesh: Mesh, what: str, role: Role) -> Node:
         node = replace(model.finest, name=f"{model.finest.name} {what}", mesh=mesh, role=role)
         return replace(node, skeleton=None, skin=None, to_object=None, generated_from=model.thing.name)
 
@@ -271,7 +271,7 @@ def has_physics_shape(model: ModelObjects, options: ExportOptions) -> bool:
     return model.physics is not None or bool(model.hulls) if kind == "AUTO" else kind != "HULL"
 
 
-def _collision_meshes(model: PlacedModel) -> Iterator[Mesh]:
+def _collision_meshes(model: LodModel) -> Iterator[Mesh]:
     """Yield the meshes with triangles in the order in which collisions use them: physics, low, medium, finest.
 
     Generated levels are skipped, since their collapsed parts would not collide.
@@ -281,7 +281,7 @@ def _collision_meshes(model: PlacedModel) -> Iterator[Mesh]:
             yield node.mesh
 
 
-def _copy_parts(source: PlacedModel, model: PlacedModel) -> None:
+def _copy_parts(source: LodModel, model: LodModel) -> None:
     """Give a model the parts that were made for another one of the same content."""
 
     def own(node: Node, name: str) -> Node:

@@ -42,7 +42,7 @@ class RestMeshes:
         self.with_surfaces = capabilities.surfaces
         self.with_bones = capabilities.skeletons
         """Whether the format has bones. If not, meshes are exported as the armatures deform them."""
-        is_single = capabilities.placed_models or capabilities.uv_layers == 1
+        is_single = capabilities.lod_models or capabilities.uv_layers == 1
         self.reader = MeshReader(
             context.evaluated_depsgraph_get(),
             use_modifiers=self.use_modifiers,
@@ -52,13 +52,11 @@ class RestMeshes:
             by_file_vertex=capabilities.splits_vertices,
             at_rest=capabilities.skeletons,
             render_uv_first=is_single,
-            with_tangents=not capabilities.placed_models,
-            steady_normals=capabilities.placed_models and not options.use_as_imported,
-            normals_by_file_vertex=options.use_as_imported
-            if capabilities.placed_models
-            else capabilities.splits_vertices,
-            with_file_normals=capabilities.placed_models,
-            near_normals_only=not capabilities.placed_models,
+            with_tangents=not capabilities.lod_models,
+            steady_normals=capabilities.lod_models and not options.use_as_imported,
+            normals_by_file_vertex=options.use_as_imported if capabilities.lod_models else capabilities.splits_vertices,
+            with_file_normals=capabilities.lod_models,
+            near_normals_only=not capabilities.lod_models,
             with_materials=capabilities.materials,
         )
 

@@ -211,7 +211,7 @@ def test_levels_and_shapes_come_into_the_space_of_their_finest() -> None:
     np.testing.assert_array_equal(hull.mesh.points, fine.mesh.points)
 
 
-MODELS = Capabilities(normals=True, placed_models=True, levels_of_detail=True, physics=True)
+MODELS = Capabilities(normals=True, lod_models=True, levels_of_detail=True, physics=True)
 
 
 def model() -> Scene:

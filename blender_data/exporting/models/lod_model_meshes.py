@@ -1,4 +1,4 @@
-"""Meshes of the objects of a placed model, each in the space of its object."""
+"""Meshes of the objects of a model, each in the space of its object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .object_spaces import ObjectSpaces
 Matrix4 = npt.NDArray[np.float64]
 
 
-class PlacedMeshes:
+class LodModelMeshes:
     """Reads the meshes of objects, of their hulls and of the instances that they show."""
 
     def __init__(self, spaces: ObjectSpaces, tolerance: float) -> None:

@@ -15,7 +15,7 @@ from ..reading.armature_reading import ReadSkeleton
 Matrix4 = npt.NDArray[np.float64]
 
 
-def placed_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
+def lod_model_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
     """Return the joints of an armature transformed by ``space`` (4, 4), each exactly at its bone's head.
 
     Joints have no rotation or scale, since the direction of a Blender bone is arbitrary. Only imported joints without

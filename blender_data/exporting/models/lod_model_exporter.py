@@ -27,11 +27,11 @@ from ..real_instances import common_armature, left_out_notice, parts_shown, real
 from ..scene_export import SceneExport
 from . import level_slots
 from .gltf_materials import gltf_materials
-from .missing_parts import MissingParts, PlacedModel
+from .lod_model_meshes import LodModelMeshes
+from .lod_model_skeletons import lod_model_skeleton
+from .missing_parts import LodModel, MissingParts
 from .model_objects import ModelIndex, ModelObjects, find_models
 from .object_spaces import ObjectSpaces, matrix_of, snapped
-from .placed_meshes import PlacedMeshes
-from .placed_skeletons import placed_skeleton
 from .shared_parts import SharedParts
 
 Matrix4 = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ class _Part:
     """Whether an armature deforms it."""
 
 
-class PlacedExport(SceneExport):
+class LodModelExport(SceneExport):
     """One export of models with their transforms; the user's scene is the same before and after.
 
     A model consists of the node of its finest object, followed by those of its coarser levels, its physics shape and
@@ -70,7 +70,7 @@ class PlacedExport(SceneExport):
         self.spaces = ObjectSpaces(
             self.meshes, notice=self.notices.append, warn=None if self.as_imported else self.warn
         )
-        self.objects = PlacedMeshes(self.spaces, self.options.tolerance)
+        self.objects = LodModelMeshes(self.spaces, self.options.tolerance)
         self.equal_meshes = EqualMeshes()
         self.duplicates = SharedParts(self.spaces)
 
@@ -119,7 +119,7 @@ class PlacedExport(SceneExport):
         self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
 
-    def _fill_missing(self, models: list[PlacedModel]) -> Steps[None]:
+    def _fill_missing(self, models: list[LodModel]) -> Steps[None]:
         """Generate missing levels of detail and physics shapes, and report them."""
         missing = MissingParts(self.options)
         yield from missing.fill(models)
@@ -129,9 +129,9 @@ class PlacedExport(SceneExport):
             self.warn(finding)
         self.scene.notes = made + [str(finding) for finding in missing.costs]
 
-    def _read_models(self, found: list[ModelObjects]) -> Steps[list[PlacedModel]]:
+    def _read_models(self, found: list[ModelObjects]) -> Steps[list[LodModel]]:
         """Read all models whose finest object has a visible mesh."""
-        models: list[PlacedModel] = []
+        models: list[LodModel] = []
         for number, objects in enumerate(found):
             yield Step("Reading meshes", number / len(found), objects.finest.name)
             model = self._read_model(objects)
@@ -140,7 +140,7 @@ class PlacedExport(SceneExport):
                 models.append(model)
         return models
 
-    def _read_model(self, objects: ModelObjects) -> PlacedModel | None:
+    def _read_model(self, objects: ModelObjects) -> LodModel | None:
         """Read a model; return None if its finest object has no visible mesh."""
         finest = objects.finest
         armature = armature_of(finest) if finest.type in MESHABLE else None
@@ -168,7 +168,7 @@ class PlacedExport(SceneExport):
             node.skin = skin_reading.read_skin(
                 finest, self.spaces.relative(finest, rig), self.spaces.of_armature(rig).space
             )
-        model = PlacedModel(finest, node, mesh)
+        model = LodModel(finest, node, mesh)
         for level, thing in sorted(objects.levels.items()):
             coarser = self._read_beside(thing, finest, read, into, armature)
             if coarser is not None:
@@ -179,7 +179,7 @@ class PlacedExport(SceneExport):
 
     def _read_shapes(
         self,
-        model: PlacedModel,
+        model: LodModel,
         objects: ModelObjects,
         finest: _Part,
         into: Matrix4,
@@ -255,7 +255,7 @@ class PlacedExport(SceneExport):
         if armature not in self.skeletons:
             self.skeletons[armature] = read_skeleton(armature, notice=self.notices.append)
             self.scene.skeletons.append(
-                placed_skeleton(self.skeletons[armature], self.spaces.of_armature(armature).space)
+                lod_model_skeleton(self.skeletons[armature], self.spaces.of_armature(armature).space)
             )
         return self.skeletons[armature]
 
@@ -271,7 +271,7 @@ def _node_of(finest: bpy.types.Object, transform: transforms.Transform, mesh: Me
     )
 
 
-def _share_meshes(model: PlacedModel, known: EqualMeshes) -> None:
+def _share_meshes(model: LodModel, known: EqualMeshes) -> None:
     """Replace the meshes of a model by equal ones of earlier models, as of linked duplicates."""
     for node in model.nodes(0):
         if node.mesh is not None:
@@ -280,7 +280,7 @@ def _share_meshes(model: PlacedModel, known: EqualMeshes) -> None:
         model.mesh = model.finest.mesh
 
 
-def _shape_node(model: PlacedModel, thing: bpy.types.Object, role: Role, mesh: Mesh) -> Node:
+def _shape_node(model: LodModel, thing: bpy.types.Object, role: Role, mesh: Mesh) -> Node:
     """Return the node of a model's physics mesh or hull."""
     return replace(
         model.finest,
@@ -293,7 +293,7 @@ def _shape_node(model: PlacedModel, thing: bpy.types.Object, role: Role, mesh: M
     )
 
 
-def _name_apart(models: list[PlacedModel]) -> None:
+def _name_apart(models: list[LodModel]) -> None:
     """Make the names of models unique, with the names of their Blender objects where two are equal."""
     taken: set[str] = set()
     for model in models:
