@@ -82,7 +82,7 @@ def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
 
 
 def _drop_constraints(document: SecondLifeAnimation, scene: Scene) -> None:
-    """Remove constraints that viewers refuse (see :func:`.constraints.unusable`) and those beyond the highest number."""
+    """Remove constraints that viewers refuse (see :func:`.constraints.unusable`) and those beyond the limit."""
     usable = np.ones(len(document.constraints), bool)
     usable[constraints.unusable(document)] = False
     usable[MOST_CONSTRAINTS:] = False
