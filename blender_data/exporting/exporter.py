@@ -143,12 +143,7 @@ class _Export(SceneExport):
         animated = bool(clips)
         with scene_state.resting(self.context, [thing for thing in self.objects if thing.meshferry.rest_is_basis]):
             depsgraph = self.context.evaluated_depsgraph_get()
-            reader = MeshReader(
-                depsgraph,
-                use_modifiers=self.options.use_modifiers,
-                uv_layers=self.capabilities.uv_layers,
-                color_layers=self.capabilities.color_layers,
-            )
+            reader = MeshReader(depsgraph, self.options, self.capabilities)
             meshes = NodeMeshes(reader, depsgraph, self.options.tolerance)
             reading = self.node_meshes(meshes, animated=animated)
             node_meshes = yield from scaled(reading, 0.0, 0.4 if animated else 1.0)

@@ -196,12 +196,14 @@ def test_normals_follow_the_surface_and_stay_smooth() -> None:
 @pytest.mark.parametrize("keep_borders", [False, True])
 def test_levels_fill_the_box_of_the_finest(keep_borders: bool) -> None:
     import bpy
+    from meshferry.blender_data.exporting.export_options import ExportOptions
     from meshferry.blender_data.exporting.reading.mesh_reading import MeshReader
+    from meshferry.io_formats.registry import TIMBERMESH
 
     bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=4, radius=2)
     bpy.context.object.data.vertices[7].co *= 1.5
     depsgraph = bpy.context.evaluated_depsgraph_get()
-    source = MeshReader(depsgraph, use_modifiers=True, uv_layers=1, color_layers=0).read(bpy.context.object)
+    source = MeshReader(depsgraph, ExportOptions.of(), TIMBERMESH.capabilities).read(bpy.context.object)
     assert source is not None
     for ratio in (0.4, 0.05, 0.01):
         level = made(source, ratio, keep_borders=keep_borders)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.binary.quantization import linear_to_srgb, to_unorm
+from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.findings import Finding
 from ....io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
 from ....io_formats.geometry.normals import share_backwards
@@ -18,11 +18,15 @@ from ....io_formats.geometry.vertices import turn_triangles
 from ... import compat
 from ...importing.meshes import FILE_VERTEX
 from ...mesh_data import file_normals, quantised_values
+from ..export_options import ExportOptions
 from . import material_slots
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
 
+
+UV_NAMES = ("UV0", "UV1")
+"""UV maps with these names become the first and second UV channel, whatever their order in Blender."""
 
 _STEPS = 2048
 """Steps per unit to which normals are rounded: 0.02 degrees, as large as the error of Blender's tangent space."""
@@ -35,65 +39,26 @@ _MOST_BACKWARDS = 0.01
 
 
 class MeshReader:
-    """Reads the meshes of one export; warnings are in ``notices``.
+    """Reads the meshes of one export for a format with these capabilities; warnings are in ``notices``.
 
-    Parameters
-    ----------
-    uv_names:
-        UV maps with these names get the index of their name here; others fill the remaining indices.
-    by_file_vertex:
-        Use one tangent for corners that were one vertex in a file, so that they become one vertex again.
-    at_rest:
-        Meshes are read without the deformation by armatures.
-    render_uv_first:
-        The UV map marked for rendering comes first.
-    with_tangents:
-        Whether tangents are wanted.
-    steady_normals:
-        Round normals from Blender's tangent space, so that equal ones are equal again: compressed files are a tenth
-        smaller.
-    normals_by_file_vertex:
-        Use one normal for corners that were one vertex in a file, since Blender's tangent space changes them slightly.
-    with_file_normals:
-        Use the normals of the imported file where the mesh is unchanged.
-    near_normals_only:
-        Do this only where the normals of a vertex differ by no more than that error; others were edited by the user.
-    with_materials:
-        Whether materials are needed.
+    For models that are placed, normals are rounded from Blender's tangent space, so that equal ones are equal again:
+    compressed files are a tenth smaller.
     """
 
-    def __init__(
-        self,
-        depsgraph: bpy.types.Depsgraph,
-        *,
-        use_modifiers: bool,
-        uv_layers: int,
-        color_layers: int,
-        uv_names: Sequence[str] = (),
-        by_file_vertex: bool = True,
-        at_rest: bool = False,
-        render_uv_first: bool = False,
-        with_tangents: bool = True,
-        steady_normals: bool = False,
-        normals_by_file_vertex: bool = False,
-        near_normals_only: bool = False,
-        with_file_normals: bool = False,
-        with_materials: bool = True,
-    ) -> None:
+    def __init__(self, depsgraph: bpy.types.Depsgraph, options: ExportOptions, can: Capabilities) -> None:
         self.depsgraph = depsgraph
-        self.use_modifiers = use_modifiers
-        self.uv_layers = uv_layers
-        self.color_layers = color_layers
-        self.uv_names = uv_names
-        self.by_file_vertex = by_file_vertex
-        self.at_rest = at_rest
-        self.render_uv_first = render_uv_first
-        self.with_tangents = with_tangents
-        self.steady_normals = steady_normals
-        self.normals_by_file_vertex = normals_by_file_vertex
-        self.near_normals_only = near_normals_only
-        self.with_file_normals = with_file_normals
-        self.with_materials = with_materials
+        self.options = options
+        self.can = can
+        self.render_uv_first = can.lod_models or can.uv_layers == 1
+        """Whether the UV map marked for rendering comes first."""
+        self.uv_names = () if self.render_uv_first or can.node_hierarchy else UV_NAMES
+        """UV maps with these names get the index of their name here; others fill the remaining indices."""
+        self.normals_by_file_vertex = can.splits_vertices and not can.node_hierarchy
+        """Whether corners that were one vertex in a file have one normal, since Blender's tangent space changes them
+        slightly. Only normals of a vertex that differ by no more than that are meant; others were edited by the user.
+        """
+        if can.lod_models:
+            self.normals_by_file_vertex = options.use_as_imported
         self.notices: list[str] = []
         self.findings: list[Finding] = []
         """The warnings of ``notices`` that name objects to select or offer a fix."""
@@ -110,7 +75,7 @@ class MeshReader:
 
     def read(self, thing: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
         """Return the mesh of an object in its own space, or None if it has no triangles."""
-        seen = thing if is_instance or not self.use_modifiers else thing.evaluated_get(self.depsgraph)
+        seen = thing if is_instance or not self.options.use_modifiers else thing.evaluated_get(self.depsgraph)
         if not is_instance and is_part_of_family(seen):
             return None
         data = seen.to_mesh()
@@ -131,10 +96,10 @@ class MeshReader:
         mesh = Mesh(points_of(data), cut.corner_point, np.zeros(len(cut.corner_point) // 3, np.int32))
         mesh.materials, mesh.material_index = self._materials(thing, seen, data, cut.polygon)
         mesh.normal = _normals(data, loops, cut.polygon)
-        if self.steady_normals and _has_blurred_normals(data):
+        if self.can.lod_models and not self.options.use_as_imported and _has_blurred_normals(data):
             mesh.normal = replace(mesh.normal, values=_unit(np.rint(mesh.normal.values * _STEPS) / _STEPS))
         mesh.normal = self._as_imported(mesh.normal, thing, data, cut)
-        if text := _free_normals_notice(thing, data, mesh, at_rest=self.at_rest):
+        if text := _free_normals_notice(thing, data, mesh, at_rest=self.can.skeletons):
             self.notice(text)
         mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(thing, data)]
         if mesh.uvs:
@@ -142,8 +107,8 @@ class MeshReader:
             mesh.uvs[0] = stored or mesh.uvs[0]
         mesh.colors = self._colors(thing, data, loops)
         mesh.custom = _custom_layers(thing, data, loops)
-        mesh.tangent = _tangents(data, mesh, loops) if self.with_tangents else None
-        if mesh.tangent is not None and self.by_file_vertex:
+        mesh.tangent = _tangents(data, mesh, loops) if not self.can.lod_models else None
+        if mesh.tangent is not None and self.can.splits_vertices:
             mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(thing, data, cut.corner_point, loops))
         mesh.normal = quantised_values.with_stored(mesh.normal, "normal", data, cut.corner_point, loops)
         mesh.tangent = quantised_values.with_stored(mesh.tangent, "tangent", data, cut.corner_point, loops)
@@ -151,14 +116,14 @@ class MeshReader:
 
     def _as_imported(self, normal: Layer, thing: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation) -> Layer:
         """Return the normals of a mesh, with those of its file as far as wanted and known; ``data`` may be changed."""
-        by_vertex = self.normals_by_file_vertex and (_has_blurred_normals(data) or not self.near_normals_only)
-        if not by_vertex and not self.with_file_normals:
+        by_vertex = self.normals_by_file_vertex and (_has_blurred_normals(data) or self.can.lod_models)
+        if not by_vertex and not self.can.lod_models:
             return normal
         vertices = _file_vertices(thing, data, cut.corner_point, cut.loops)
         if by_vertex and normal.per_corner:
-            most_apart = _BLUR if self.near_normals_only else np.inf
+            most_apart = np.inf if self.can.lod_models else _BLUR
             normal = _middle_normals(normal, vertices, cut.corner_point, most_apart)
-        if self.with_file_normals:
+        if self.can.lod_models:
             normal = file_normals.restored(normal, data, cut.vertex_of_loop, cut.loops, vertices)
         return normal
 
@@ -174,17 +139,19 @@ class MeshReader:
         found = list(data.uv_layers)
         if self.render_uv_first:
             found.sort(key=lambda layer: not layer.active_render)
-        named = {name: layer for layer in found if (name := layer.name) in self.uv_names[: self.uv_layers]}
+        named = {name: layer for layer in found if (name := layer.name) in self.uv_names[: self.can.uv_layers]}
         others = iter([layer for layer in found if layer.name not in named])
         chosen = []
-        for place in range(self.uv_layers):
+        for place in range(self.can.uv_layers):
             name = self.uv_names[place] if place < len(self.uv_names) else ""
             layer = named.get(name) or next(others, None)
             if layer is not None:
                 chosen.append(layer)
         extra = ", ".join(f"'{layer.name}'" for layer in others)
         if extra:
-            self.notice(f"{thing.name}: UV maps beyond the {self.uv_layers} that the file holds were left out: {extra}")
+            self.notice(
+                f"{thing.name}: UV maps beyond the {self.can.uv_layers} that the file holds were left out: {extra}"
+            )
         return chosen
 
     def _materials(
@@ -195,7 +162,7 @@ class MeshReader:
         index = material_slots.slot_of_faces(data)
         last = max(0, len(found) - 1)
         beyond = int(np.count_nonzero((index > last) | (index < 0)))
-        if beyond and self.with_materials:
+        if beyond and self.can.materials:
             self.notice(
                 f"{thing.name}: {beyond} faces point beyond its material slots and take the last one, "
                 "as Blender shows them"
@@ -205,7 +172,7 @@ class MeshReader:
         materials = material_slots.material_names(found)
         used = set(np.unique(index).tolist())
         empty = [str(number + 1) for number, name in enumerate(materials) if not name and number in used]
-        if empty and found and self.with_materials:
+        if empty and found and self.can.materials:
             what = f"each of the material slots {', '.join(empty)}" if len(empty) > 1 else f"material slot {empty[0]}"
             self.notice(f"{thing.name}: {what} is empty; its faces get the default material")
         return materials, index if polygon is None else index[polygon]
@@ -219,12 +186,12 @@ class MeshReader:
         chosen = data.color_attributes.render_color_index
         if 0 <= chosen < len(found):
             found.insert(0, found.pop(chosen))
-        if len(found) > self.color_layers:
-            extra = ", ".join(f"'{attribute.name}'" for attribute in found[self.color_layers :])
-            beyond = f"colour attributes beyond the {self.color_layers} that the file holds"
-            which = beyond if self.color_layers else "colour attributes, of which the file holds none,"
+        if len(found) > self.can.color_layers:
+            extra = ", ".join(f"'{attribute.name}'" for attribute in found[self.can.color_layers :])
+            beyond = f"colour attributes beyond the {self.can.color_layers} that the file holds"
+            which = beyond if self.can.color_layers else "colour attributes, of which the file holds none,"
             self.notice(f"{thing.name}: {which} were left out: {extra}")
-        return [_color(attribute, data, loops) for attribute in found[: self.color_layers]]
+        return [_color(attribute, data, loops) for attribute in found[: self.can.color_layers]]
 
 
 def is_part_of_family(seen: bpy.types.Object) -> bool:

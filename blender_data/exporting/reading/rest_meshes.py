@@ -24,9 +24,6 @@ from . import shape_reading
 from .armature_reading import ReadSkeleton
 from .mesh_reading import MeshReader, Triangulation, is_part_of_family
 
-UV_NAMES = ("UV0", "UV1")
-"""UV maps with these names become the first and second UV channel, whatever their order in Blender."""
-
 
 class RestMeshes:
     """Read the meshes of an export without a node tree; warnings are in ``notices``."""
@@ -42,23 +39,7 @@ class RestMeshes:
         self.with_surfaces = capabilities.surfaces
         self.with_bones = capabilities.skeletons
         """Whether the format has bones. If not, meshes are exported as the armatures deform them."""
-        is_single = capabilities.lod_models or capabilities.uv_layers == 1
-        self.reader = MeshReader(
-            context.evaluated_depsgraph_get(),
-            use_modifiers=self.use_modifiers,
-            uv_layers=capabilities.uv_layers,
-            color_layers=capabilities.color_layers,
-            uv_names=() if is_single else UV_NAMES,
-            by_file_vertex=capabilities.splits_vertices,
-            at_rest=capabilities.skeletons,
-            render_uv_first=is_single,
-            with_tangents=not capabilities.lod_models,
-            steady_normals=capabilities.lod_models and not options.use_as_imported,
-            normals_by_file_vertex=options.use_as_imported if capabilities.lod_models else capabilities.splits_vertices,
-            with_file_normals=capabilities.lod_models,
-            near_normals_only=not capabilities.lod_models,
-            with_materials=capabilities.materials,
-        )
+        self.reader = MeshReader(context.evaluated_depsgraph_get(), options, capabilities)
 
     @property
     def notices(self) -> list[str]:
