@@ -33,7 +33,19 @@ class Result:
 
 
 @pytest.fixture
-def meshferry(capfd: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``convert`` run Blender's own importers in this process, as it does for one file without ``--json``.
+
+    Each other process takes more than a second. ``test_convert_crashes.py`` overrides this fixture: it requires that
+    such a process makes no difference.
+    """
+    from meshferry.cli import convert_command
+
+    monkeypatch.setattr(convert_command, "_is_isolated", lambda *_: False)
+
+
+@pytest.fixture
+def meshferry(capfd: pytest.CaptureFixture[str], in_one_process: None) -> Callable[..., Result]:
     """Run the command line in this process."""
     from meshferry.cli.main import main
 

@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 if __name__ == "__main__":  # the tests load the package by themselves
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -78,11 +79,16 @@ class Cell:
 
 
 def run(arguments: list[str]) -> tuple[list[dict[str, Any]], str]:
-    """Run the command line; return its records and its complaints."""
+    """Run the command line in this process (``in_one_process``); return its records and its complaints."""
+    from meshferry.cli import convert_command
     from meshferry.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(convert_command, "_is_isolated", return_value=False),
+    ):
         main(arguments)
     return [json.loads(line) for line in out.getvalue().splitlines()], err.getvalue()
 

@@ -31,6 +31,11 @@ end_header
 
 
 @pytest.fixture
+def in_one_process():
+    """Run Blender's importers as users do, in a process of their own."""
+
+
+@pytest.fixture
 def write_ply(tmp_path):
     def write(name, count=3):
         path = tmp_path / name
@@ -155,14 +160,13 @@ def sources(meshferry, tmp_path):
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
         ("--to", "mesh", "--mesh-files", "each"),
-        ("--to", "timbermesh", "--rename-clip", "Move=Walk", "--dry-run"),
-        ("--to", "gltf"),
-        ("all.blend", "--rename-clip", "Gone=Walk"),
+        pytest.param(("--to", "timbermesh", "--rename-clip", "Move=Walk", "--dry-run"), marks=pytest.mark.slow),
+        pytest.param(("--to", "gltf"), marks=pytest.mark.slow),
+        pytest.param(("all.blend", "--rename-clip", "Gone=Walk"), marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )
