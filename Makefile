@@ -12,6 +12,9 @@ VERSION ?=
 PYTEST_ARGS ?=
 # Two processes, one of them for all tests in Blender (see tests/conftest.py). PYTEST_ARGS=-n0 runs them in one.
 PROCESSES := -n 2
+# Compiled modules are kept, even on a machine whose environment says otherwise: pytest rewrites the assertions of all
+# test modules, which takes 13 s in each process, and the tests start many processes that import the whole package.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup convert test test-all package package-test bench fuzz coverage lint format docs release gui-test blender-test clean
