@@ -46,7 +46,7 @@ def png(size: int) -> bytes:
 
 def imported(path: Path) -> dict[str, Any]:
     """Import a file into an empty scene; return its meshes' objects by their names in the file."""
-    bpy.ops.wm.read_factory_settings(use_empty=True)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     assert bpy.ops.wm.collada_import(filepath=str(path)) == {"FINISHED"}
     return {thing.data.name: thing for thing in bpy.data.objects if thing.type == "MESH"}
 

@@ -312,7 +312,7 @@ def test_images_of_one_name_do_not_meet(meshferry, tmp_path):
     import bpy
 
     for name, red in (("crate", 1.0), ("lamp", 0.0)):
-        bpy.ops.wm.read_factory_settings(use_empty=True)
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         bpy.ops.mesh.primitive_cube_add()
         image = bpy.data.images.new("wood.old", 4, 4)
         image.pixels = [red, 0.5, 0.5, 1.0] * 16

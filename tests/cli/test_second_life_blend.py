@@ -34,11 +34,11 @@ def scene(tmp_path):
     def save(fill, name="body.blend"):
         import bpy
 
-        bpy.ops.wm.read_factory_settings(use_empty=True)
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         fill(bpy)
         path = tmp_path / name
         bpy.ops.wm.save_as_mainfile(filepath=str(path), check_existing=False)
-        bpy.ops.wm.read_factory_settings(use_empty=True)
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         return path
 
     return save

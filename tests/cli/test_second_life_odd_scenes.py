@@ -64,11 +64,11 @@ def convert(meshferry, tmp_path):
     def run(fill, kind, *options):
         import bpy
 
-        bpy.ops.wm.read_factory_settings(use_empty=True)
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         fill(bpy)
         path = tmp_path / "odd.blend"
         bpy.ops.wm.save_as_mainfile(filepath=str(path), check_existing=False)
-        bpy.ops.wm.read_factory_settings(use_empty=True)
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         out = tmp_path / kind
         done = meshferry("convert", "--json", path, "--to", kind, "-o", out, *options)
         return done, sorted(out.iterdir()) if out.is_dir() else []

@@ -217,7 +217,7 @@ def test_an_asset_comes_back_as_it_went(clean_blender, box, tmp_path):
     bpy = clean_blender
     box.scale, box.location = (2, 3, 0.5), (5, 6, 7)
     bpy.ops.export_scene.second_life_mesh(filepath=str(tmp_path / "any.llmesh"), scope="SELECTION")
-    bpy.ops.wm.read_factory_settings(use_empty=True)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     bpy.ops.import_scene.second_life(filepath=str(tmp_path / "any.llmesh"))
     assert tuple(bpy.context.object.dimensions) == pytest.approx((2, 3, 0.5), abs=1e-4)
 

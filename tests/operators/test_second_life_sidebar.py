@@ -116,7 +116,7 @@ def test_every_sample_is_known_to_be_as_it_came(clean_blender, samples):
     names = [name for name, facts in every.items() if "streaming_cost_at_1m" in facts]
     assert len(names) >= 26
     for name in names:
-        bpy.ops.wm.read_factory_settings(use_empty=True)
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         bpy.ops.import_scene.second_life(filepath=str(samples / "secondlife" / name))
         bpy.ops.object.second_life_weigh()
         kept = _weights(bpy)
@@ -363,7 +363,7 @@ def test_a_level_of_a_linked_model_is_made_in_this_file(ball, clean_blender, tmp
     home = bpy.data.collections.new("Home")
     home.objects.link(ball)
     bpy.data.libraries.write(str(tmp_path / "library.blend"), {home})
-    bpy.ops.wm.read_factory_settings(use_empty=True)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     with bpy.data.libraries.load(str(tmp_path / "library.blend"), link=True) as (_, wanted):
         wanted.collections = ["Home"]
     layer = bpy.context.view_layer
