@@ -6,6 +6,7 @@ After sections 4.3 and 7 of the formats page: scale, then rotate by x, y, z, the
 from __future__ import annotations
 
 import csv
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ Array = npt.NDArray[np.float64]
 TABLE = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "avatar" / "skeleton.csv"
 
 
+@functools.cache
 def rows() -> dict[str, dict[str, str]]:
     """Return the rows of bones, collision volumes and attachments to the body by name."""
     with TABLE.open(encoding="utf-8", newline="") as stream:
@@ -37,24 +39,29 @@ def about(axis: int, degrees: float) -> Array:
     return matrix
 
 
-def local(row: dict[str, str], position: Array | None = None) -> Array:
-    """Return a joint's matrix relative to its parent, (4, 4)."""
+@functools.cache
+def _local_at_rest(name: str) -> Array:
+    row = rows()[name]
     x, y, z = three(row, "rot")
     matrix = np.identity(4)
     matrix[:3, :3] = np.diag(three(row, "scale", 1.0)) @ about(0, x) @ about(1, y) @ about(2, z)
-    matrix[3, :3] = three(row, "pos") if position is None else position
+    matrix[3, :3] = three(row, "pos")
+    return matrix
+
+
+def local(name: str, position: npt.ArrayLike | None = None) -> Array:
+    """Return a joint's matrix relative to its parent, (4, 4), at another position if one is given."""
+    matrix = _local_at_rest(name).copy()
+    if position is not None:
+        matrix[3, :3] = position
     return matrix
 
 
 def worlds(moved: dict[str, Any] | None = None) -> dict[str, Array]:
     """Return every joint's matrix, (4, 4); ``moved`` are other positions relative to the parent."""
-    table = rows()
     found: dict[str, Array] = {}
-    for name, row in table.items():
-        position = (moved or {}).get(name)
-        found[name] = local(row, None if position is None else np.asarray(position)) @ found.get(
-            row["parent"], np.identity(4)
-        )
+    for name, row in rows().items():
+        found[name] = local(name, (moved or {}).get(name)) @ found.get(row["parent"], np.identity(4))
     return found
 
 
@@ -63,8 +70,7 @@ def posed_worlds(seed: int, moved: dict[str, Any] | None = None) -> dict[str, Ar
     rng = np.random.default_rng(seed)
     found: dict[str, Array] = {}
     for name, row in rows().items():
-        position = (moved or {}).get(name)
-        matrix = local(row, None if position is None else np.asarray(position))
+        matrix = local(name, (moved or {}).get(name))
         for axis, degrees in enumerate(rng.uniform(-25, 25, 3)):
             matrix[:3, :3] = matrix[:3, :3] @ about(axis, degrees)
         found[name] = matrix @ found.get(row["parent"], np.identity(4))

@@ -40,8 +40,9 @@ def joint_cloud(skeleton: sc.Skeleton, names: tuple[str, ...] = JOINTS, seed: in
     numbers = [joint.name for joint in skeleton.joints]
     width = min(4, len(names))
     points, indices, weights = [], [], []
+    heads = avatar_rest.heads()
     for name in names:
-        head = avatar_rest.in_blender(avatar_rest.heads()[name])
+        head = avatar_rest.in_blender(heads[name])
         points.append(head + rng.normal(scale=0.1, size=(30, 3)))
         chosen = np.array([rng.permutation(len(names))[:width] for _ in range(30)])
         indices.append(np.array([numbers.index(names[place]) for place in chosen.reshape(-1)]).reshape(-1, width))
