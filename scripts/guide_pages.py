@@ -20,6 +20,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 GUIDES = (
+    "formats",
     "unigine",
     "unigine_projects",
     "timbermesh",
