@@ -101,7 +101,7 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
             name = model.name + (f"_{submodel_suffix(part.submodel)}" if part.submodel else "")
             first, content = decoded.get(id(part.asset)) or ("", decode(part.asset))
             decoded.setdefault(id(part.asset), (name, content))
-            one = figures_of_asset(name, part.asset, content, part.placement.metres.tolist())
+            one = figures_of_asset(name, part.asset, content, part.unit_cube.metres.tolist())
             found.append(replace(one, same_mesh_as=first, has_alpha=_has_alpha(scene, part.materials)))
     return found
 
@@ -126,11 +126,11 @@ def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | Non
     models = models_of(scene)
     if len(models) != 1:
         return None
-    now, placement = asset_of(models[0], scene, options)
+    now, unit_cube = asset_of(models[0], scene, options)
     stored = decode(asset)
     if not _same_geometry(stored, decode(now)):
         return None
-    found = figures_of_asset(models[0].name, asset, stored, placement.metres.tolist(), is_exact=True)
+    found = figures_of_asset(models[0].name, asset, stored, unit_cube.metres.tolist(), is_exact=True)
     return replace(found, has_alpha=_has_alpha(scene, models[0].mesh.materials))
 
 

@@ -70,7 +70,7 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
     if table is None and skeleton_table.ROOT not in own:
         table = bone_tables.best_table(joint.name for joint in skeleton.joints)
     if table is None:
-        turn, size = _placement(skeleton, own, rest)
+        turn, size = _turn_and_size(skeleton, own, rest)
         own = _in_order(own)
         replaced = _replaced(own, turn, rest, size)
         return RigJoints(own, turn, rest, local, size=size if fit else 1.0, replaced=replaced)
@@ -106,7 +106,7 @@ def _users_table(skeleton: Skeleton) -> BoneTable | None:
     return None if is_own else table
 
 
-def _placement(skeleton: Skeleton, bones: dict[str, int], rest: Floats) -> tuple[Floats, float]:
+def _turn_and_size(skeleton: Skeleton, bones: dict[str, int], rest: Floats) -> tuple[Floats, float]:
     """Return the rotation (3, 3) from a rig with the avatar's names to the avatar, and the avatar's relative size.
 
     Both are those by which the import rotates and scales keys.

@@ -140,7 +140,7 @@ class _BundleBuilder:
                     labels.append(label)
                 names = assets[mesh].header["material_list"]
                 materials_by_name = [self.look(name) for name in dict.fromkeys(names)]
-                instances.append(Instance(mesh, label, built.placement.transform, materials_by_name))
+                instances.append(Instance(mesh, label, built.unit_cube.transform, materials_by_name))
             if len(parts) > 1 and "skin" in parts[0].asset.blocks:
                 scene.warnings.append(
                     f"{model.name}: only the first part of a rigged model of more than 8 faces keeps its joints; "

@@ -20,8 +20,8 @@ from ..models import hull_points
 from ..models.faces import FaceArrays
 from ..models.levels import LEVELS
 from ..models.models import Model, SubmodelId
-from ..models.placement import Matrix, Placement
 from ..models.prepared import Prepared
+from ..models.unit_cube import Matrix, UnitCube
 from . import lod_block, physics_block, skin_block
 from .document import BLOCKS, Asset
 from .lod_block import Face
@@ -39,7 +39,7 @@ class BuiltAsset:
     """An asset of a model or of one of its parts."""
 
     asset: Asset
-    placement: Placement
+    unit_cube: UnitCube
     materials: list[str]
     """Material name of each face; may be empty."""
     submodel: int
@@ -74,7 +74,7 @@ class _Builder:
         self.prepared = prepared
         self.model: Model = prepared.model
         self.name = prepared.model.name
-        self.placement = prepared.placement
+        self.unit_cube = prepared.unit_cube
         self.as_imported = prepared.as_imported
         self.faces = prepared.submodels[number]
         self.warn = warn
@@ -110,13 +110,13 @@ class _Builder:
             # Some names are from the imported file. If the importer generated all, the file had no list.
             header["material_list"] = materials
         asset = Asset(header, {name: blocks[name] for name in BLOCKS if name in blocks})
-        self.built = BuiltAsset(asset, self.placement, materials, number)
+        self.built = BuiltAsset(asset, self.unit_cube, materials, number)
 
     # -- levels ---------------------------------------------------------------------------------
 
     def level(self, faces: Sequence[FaceArrays], *, is_physics: bool = False) -> list[Face]:
         """Quantise the faces of a level: all positions over one range, or over their imported ranges."""
-        points = [self.placement.normalised(face.positions) for face in faces]
+        points = [self.unit_cube.normalised(face.positions) for face in faces]
         held = [some for some in points if len(some)]
         shared = domains.bounds(np.concatenate(held)) if held else np.zeros((2, 3))
         return [self.face(face, some, shared, is_physics) for face, some in zip(faces, points, strict=True)]
@@ -129,7 +129,7 @@ class _Builder:
             domain = shared
         stored = Face(quantise(points, domain), domain, face.triangles.astype(np.uint16))
         if not is_physics or (self.as_imported and face.uvs is not None):
-            stored.normals = quantise_normals(self.placement.normals(face.normals))
+            stored.normals = quantise_normals(self.unit_cube.normals(face.normals))
             if face.uvs is not None:
                 uv_range = self.kept_range(face.surface.uv_domain if face.surface else None, face.uvs)
                 stored.uv_domain = domains.bounds(face.uvs) if uv_range is None else uv_range
@@ -142,8 +142,8 @@ class _Builder:
                     stored.uvs[is_same] = face.uv_steps[is_same]
         if self.prepared.rig is not None and not is_physics:
             self.weights(stored, face, self.prepared.rig)
-        if not self.as_imported or (self.prepared.rig is None and not np.all(self.placement.metres == 1)):
-            x, y, z = self.placement.metres.tolist()
+        if not self.as_imported or (self.prepared.rig is None and not np.all(self.unit_cube.metres == 1)):
+            x, y, z = self.unit_cube.metres.tolist()
             stored.normalized_scale = (x, y, z)
         return stored
 
@@ -172,7 +172,7 @@ class _Builder:
     # -- rig ------------------------------------------------------------------------------------
 
     def skin(self, rig: Rig) -> skin_block.SkinBlock:
-        bind_shape = self.placement.transform if rig.bind_shape is None else rig.bind_shape
+        bind_shape = self.unit_cube.transform if rig.bind_shape is None else rig.bind_shape
         alternative = rig.alt_inverse_bind
         matrices = [rig.inverse_bind, bind_shape, *(() if alternative is None else (alternative,))]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -210,7 +210,7 @@ class _Builder:
         )
 
     def hull_points(self, node: Node) -> FloatArray:
-        points = self.placement.normalised(node.mesh.points if node.mesh is not None else np.zeros((0, 3)))
+        points = self.unit_cube.normalised(node.mesh.points if node.mesh is not None else np.zeros((0, 3)))
         if not np.isfinite(points).all():
             raise ExportError(f"{node.name}: it has points that are NaN or infinite; delete or correct them")
         if self.as_imported and len(points) <= hull_points.MOST_POINTS:
@@ -251,7 +251,7 @@ class _Builder:
             chosen = [] if faces is None else [faces[number] for number in self.faces]
             held = [face.positions for face in chosen if not face.is_empty]
             if held:
-                return self.placement.normalised(np.concatenate(held))
+                return self.unit_cube.normalised(np.concatenate(held))
         return np.zeros((1, 3), np.float32)
 
 

@@ -29,7 +29,7 @@ from ..llsd_binary import as_integer
 from ..models.faces import OFF_ONE
 from ..models.levels import LEVEL_LABELS, LEVELS
 from ..models.models import SubmodelId
-from ..models.placement import Matrix
+from ..models.unit_cube import Matrix
 from ..options import IMPORT_OPTIONS, JOINTS, REST, SIZE
 from ..rules.degenerates import degenerate_triangles
 from .document import BLOCKS, OLD_PHYSICS_MESH, Asset

@@ -13,8 +13,8 @@ from ...core.messages import listed
 from ...core.scene import Scene
 from ..models.equal_models import first_equal
 from ..models.models import Model, models_of
-from ..models.placement import Placement, nodes_of, placement_of, settled
 from ..models.prepared import Prepared, prepare, submodel_count
+from ..models.unit_cube import UnitCube, nodes_of, settled, unit_cube_of
 from .asset_builder import BuiltAsset, build
 from .document import Asset
 from .scene_builder import SceneBuilder
@@ -111,7 +111,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
     return _built(models[0], scene, options, models[0].finest.submodel).asset
 
 
-def asset_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> tuple[Asset, Placement]:
+def asset_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> tuple[Asset, UnitCube]:
     """Return a model's asset (the first if it has several) and the placement of its unit cube.
 
     ``scene.warnings`` reports what is left out or repaired.
@@ -122,7 +122,7 @@ def asset_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = Non
         Data that no asset can hold; the message says what to do.
     """
     built = _built(model, scene, options, 0)
-    return built.asset, built.placement
+    return built.asset, built.unit_cube
 
 
 def assets_of(
@@ -156,11 +156,11 @@ def assets_of(
 
 def _placed(built: Sequence[BuiltAsset], prepared: Prepared, model: Model) -> list[BuiltAsset] | None:
     """Return the assets of a model with the placement of another one, or None if its unit cube differs."""
-    placement = placement_of(settled(model), as_imported=prepared.as_imported)
-    known = prepared.placement
-    if not (np.array_equal(placement.centre, known.centre) and np.array_equal(placement.size, known.size)):
+    unit_cube = unit_cube_of(settled(model), as_imported=prepared.as_imported)
+    known = prepared.unit_cube
+    if not (np.array_equal(unit_cube.centre, known.centre) and np.array_equal(unit_cube.size, known.size)):
         return None  # another size of a flat axis, which depends on the scale
-    return [replace(part, placement=placement) for part in built]
+    return [replace(part, unit_cube=unit_cube) for part in built]
 
 
 def _all_built(prepared: Prepared, scene: Scene, *, keeps_physics: bool) -> list[BuiltAsset]:

@@ -1,4 +1,4 @@
-"""A model prepared for any file format: its placement, faces of each level, and rig (formats page, 3 to 6, 12).
+"""A model prepared for any file format: its unit cube, faces of each level, and rig (formats page, 3 to 6, 12).
 
 The formats differ only in how they encode these.
 """
@@ -20,7 +20,7 @@ from ..avatar.rigging import Rig, facing, rig_as_imported, rig_of, used_joints
 from ..options import EXPORT_OPTIONS, MANY_MATERIALS
 from .faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of
 from .models import Model
-from .placement import Matrix, Placement, is_as_imported, nodes_of, placement_of, settled
+from .unit_cube import Matrix, UnitCube, is_as_imported, nodes_of, settled, unit_cube_of
 
 _IMPORTED_TOLERANCE = 0.02
 """Normals that passed through Blender's tangent space differ by about this much at corners of one vertex."""
@@ -36,7 +36,7 @@ class Prepared:
     model: Model
     """Static: without mirroring. Rigged: in avatar space, X forward, without transform. With ``as_imported``: points as
     in the file, with the imported transform."""
-    placement: Placement
+    unit_cube: UnitCube
     levels: list[list[FaceArrays] | None]
     """Four levels with one entry for each face of the model, possibly empty; None for a missing level."""
     physics: list[FaceArrays] | None
@@ -102,12 +102,12 @@ class _Preparation:
         if skeleton is not None and turn is not None:
             held = [face for level in levels if level for face in level.values()]
             rig, unweighted = self.rig(model, skeleton, held, turn)
-        placement = placement_of(model, as_imported=self.as_imported, warn=self.warn)
+        unit_cube = unit_cube_of(model, as_imported=self.as_imported, warn=self.warn)
         if self.as_imported and is_rigged:
-            placement = replace(placement, transform=avatar_space.to_avatar(placement.transform))
+            unit_cube = replace(unit_cube, transform=avatar_space.to_avatar(unit_cube.transform))
         self.result = Prepared(
             model,
-            placement,
+            unit_cube,
             [None if level is None else [_face(level, key, levels[0]) for key in keys] for level in levels],
             None if physics is None else [_face(physics, key, levels[0]) for key in keys],
             rig,

@@ -71,10 +71,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
 
 
 def _instance(name: str, part: BuiltAsset, mesh: int, looks: _Looks) -> RequestInstance:
-    placement = part.placement
-    w, x, y, z = matrices_to_quaternions(placement.rotation[None])[0].tolist()
-    px, py, pz = placement.position.tolist()
-    sx, sy, sz = placement.metres.tolist()
+    unit_cube = part.unit_cube
+    w, x, y, z = matrices_to_quaternions(unit_cube.rotation[None])[0].tolist()
+    px, py, pz = unit_cube.position.tolist()
+    sx, sy, sz = unit_cube.metres.tolist()
     label = f"{name}{submodel_suffix(part.submodel)}" if part.submodel else name
     faces = [looks.face(material) for material in part.materials]
     shape = NO_SHAPE if part.submodel else _shape(part.asset)

@@ -15,7 +15,7 @@ from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES, MOST_VERTICES
 from ..models.levels import LEVEL_LABELS, LEVELS
 from ..models.models import Model, models_of
-from ..models.placement import is_as_imported, nodes_of, placement_of
+from ..models.unit_cube import is_as_imported, nodes_of, unit_cube_of
 from .bone_rules import BoneRules
 from .checked_model import CheckedModel, Flags
 from .degenerates import degenerate_triangles
@@ -210,8 +210,8 @@ class _ModelRules(CheckedModel):
         shape = self.model.physics
         if hulls or shape is None or shape.mesh is None or not shape.mesh.triangle_count:
             return
-        placement = placement_of(self.model, as_imported=self.stored)
-        bad = degenerate_triangles(placement.normalised(shape.mesh.points), shape.mesh.corner_point)
+        unit_cube = unit_cube_of(self.model, as_imported=self.stored)
+        bad = degenerate_triangles(unit_cube.normalised(shape.mesh.points), shape.mesh.corner_point)
         if bad.any():
             number = counted(int(bad.sum()), "triangle is", "triangles are")
             text = (

@@ -14,7 +14,7 @@ from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES
 from ..models.levels import LEVEL_LABELS
 from ..models.models import Model, models_of
-from ..models.placement import is_as_imported, placement_of
+from ..models.unit_cube import is_as_imported, unit_cube_of
 from ..rules import rules
 from ..rules.degenerates import degenerate_triangles
 from .document import UploadSet
@@ -94,10 +94,10 @@ def _thin_hulls(model: Model, scene: Scene) -> Iterator[Finding]:
     box = _box(model.mesh)
     if box is None or not np.isfinite(box).all():
         return  # these are errors of their own
-    placement = placement_of(model, as_imported=scene.as_imported and is_as_imported(model))
+    unit_cube = unit_cube_of(model, as_imported=scene.as_imported and is_as_imported(model))
     meshes = [node.mesh for node in model.hulls if node.mesh is not None]
     count = sum(
-        int(degenerate_triangles(placement.normalised(mesh.points), mesh.corner_point).sum()) for mesh in meshes
+        int(degenerate_triangles(unit_cube.normalised(mesh.points), mesh.corner_point).sum()) for mesh in meshes
     )
     if count:
         number = counted(count, "triangle of its hulls is", "triangles of its hulls are")

@@ -21,7 +21,7 @@ from ..models.equal_models import first_equal
 from ..models.faces import MOST_FACES, strongest
 from ..models.levels import LEVEL_LABELS
 from ..models.models import Model, models_of
-from ..models.placement import matrix_of, settled
+from ..models.unit_cube import matrix_of, settled
 from ..options import JOINT_POSITIONS, MANY_MATERIALS
 from . import names
 from .document import SUFFIXES, ColladaFile, Instance, Skin, UploadSet

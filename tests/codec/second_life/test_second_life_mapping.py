@@ -255,15 +255,15 @@ def test_a_box_fills_the_unit_cube_and_comes_back_to_its_place() -> None:
     )
     mesh = mesh_of(scene.nodes[0])
     (found,) = models_of(scene)
-    asset, placement = scene_mapping.asset_of(found, scene)
+    asset, unit_cube = scene_mapping.asset_of(found, scene)
     stored = oracle.decode(SECOND_LIFE_MESH.write(asset))
     (face,) = stored.levels["high_lod"]
     assert (face.stored.min(), face.stored.max()) == (0, 65535)
     np.testing.assert_array_equal(face.domain, ((-0.5,) * 3, (0.5,) * 3))
     np.testing.assert_allclose(stored.scale, (8.0, 6.0, 4.0))
-    np.testing.assert_allclose(placement.metres, (8.0, 6.0, 4.0))
+    np.testing.assert_allclose(unit_cube.metres, (8.0, 6.0, 4.0))
     expected = through(matrix_of(scene.nodes[0]), mesh.points[mesh.corner_point])
-    corners = through(placement.transform, soup([face]))
+    corners = through(unit_cube.transform, soup([face]))
     np.testing.assert_allclose(corners, expected, atol=1e-3)
     assert len(face.stored) == 24, "each side keeps its normals"
     np.testing.assert_allclose(
@@ -287,10 +287,10 @@ def test_a_mirrored_object_is_written_as_it_looks() -> None:
     scene = model(box((0, 0, 0), (4, 2, 1)), scale=(-1.0, 2.0, 1.0), translation=(1.0, 0.0, 0.0))
     mesh = mesh_of(scene.nodes[0])
     (found,) = models_of(scene)
-    asset, placement = scene_mapping.asset_of(found, scene)
+    asset, unit_cube = scene_mapping.asset_of(found, scene)
     (face,) = oracle.decode(SECOND_LIFE_MESH.write(asset)).levels["high_lod"]
-    assert np.linalg.det(placement.transform[:3, :3]) > 0
-    corners = through(placement.transform, soup([face])).reshape(-1, 3, 3)
+    assert np.linalg.det(unit_cube.transform[:3, :3]) > 0
+    corners = through(unit_cube.transform, soup([face])).reshape(-1, 3, 3)
     seen = through(matrix_of(scene.nodes[0]), mesh.points[mesh.corner_point]).reshape(-1, 3, 3)
     np.testing.assert_allclose(corners.mean(axis=1), seen.mean(axis=1), atol=1e-3)
     outward = corners.mean(axis=1) - corners.reshape(-1, 3).mean(axis=0)

@@ -28,7 +28,7 @@ _WORTH_SAYING = 1e-3
 
 
 @dataclass(frozen=True)
-class Placement:
+class UnitCube:
     """The box of a model in the space of its points, and the transform of its unit cube."""
 
     centre: Matrix
@@ -157,7 +157,7 @@ def is_as_imported(model: Model) -> bool:
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")
-def placement_of(model: Model, *, as_imported: bool = False, warn: Warn = unheard) -> Placement:
+def unit_cube_of(model: Model, *, as_imported: bool = False, warn: Warn = unheard) -> UnitCube:
     """Return the placement of a model's unit cube: the box of its highest level, enlarged if other parts exceed it.
 
     Parameters
@@ -171,7 +171,7 @@ def placement_of(model: Model, *, as_imported: bool = False, warn: Warn = unhear
     """
     world = matrix_of(model.finest)
     if as_imported and is_as_imported(model):
-        return Placement(np.zeros(3), np.ones(3), world)
+        return UnitCube(np.zeros(3), np.ones(3), world)
     least, most = box = _box(model.mesh)
     for node in nodes_of(model):
         if node is model.finest or node.mesh is None or not len(node.mesh.points):
@@ -192,7 +192,7 @@ def placement_of(model: Model, *, as_imported: bool = False, warn: Warn = unhear
     centre = (box[0] + box[1]) / 2
     unit = np.diag((*size, 1.0))
     unit[:3, 3] = centre
-    return Placement(centre, size, world @ unit)
+    return UnitCube(centre, size, world @ unit)
 
 
 def _part_name(model: Model, node: Node) -> str:
