@@ -20,7 +20,7 @@ from ...io_formats.disk.file_names import NameRules, rules_of
 from .. import inputs
 from ..conversions.convert_plan import renamed
 from .plan import TASK_COLUMNS, Plan, PlanHead, insert_tasks, name_hash, new_plan, set_head, text_hash, to_sql
-from .tasks import STATE_FOLDER, Source, Task
+from .tasks import STATE_FOLDER, SourceFile, Task
 
 _NAMED = 3
 """Clashes that an error message lists; further ones are counted."""
@@ -61,7 +61,7 @@ the output folder, is called only for names that differ."""
 
 
 def make_plan(
-    sources: Iterable[Source],
+    sources: Iterable[SourceFile],
     output: Path,
     head: PlanHead,
     *,
@@ -132,14 +132,14 @@ class _Draft:
         """Return the single value of a query."""
         return self._connection.execute(statement).fetchone()[0]
 
-    def load(self, sources: Iterable[Source]) -> None:
+    def load(self, sources: Iterable[SourceFile]) -> None:
         """Insert a row for each source; remove the later rows of sources that were found repeatedly."""
         insert_tasks(self._connection, self._rows(sources))
         if self._connection.execute(_REMOVE_DUPLICATES).rowcount:
             for table in ("tasks", "inside", "links"):
                 self._connection.execute(f"DELETE FROM {table} WHERE line NOT IN (SELECT line FROM keys)")
 
-    def _rows(self, sources: Iterable[Source]) -> Iterator[Sequence[object]]:
+    def _rows(self, sources: Iterable[SourceFile]) -> Iterator[Sequence[object]]:
         """Yield the rows of sources; fill the temporary tables."""
         execute = self._connection.execute
         for line, (root, path, member, place, size, modified, is_link) in enumerate(sources, 1):

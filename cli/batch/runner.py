@@ -44,7 +44,7 @@ from .sources.archives import ArchiveReader
 from .sources.search import find
 from .state import State, locked, require_own_state
 from .summary import Summary
-from .tasks import PROJECTS_FOLDER, REPORT_FILE, STATE_FOLDER, LoadedTask, Result, Source, Status, Task, TaskKind
+from .tasks import PROJECTS_FOLDER, REPORT_FILE, STATE_FOLDER, LoadedTask, Result, SourceFile, Status, Task, TaskKind
 from .workers.messages import Setup
 from .workers.pool import Pool
 from .workers.resources import available_cores
@@ -324,7 +324,7 @@ def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, f
     return plan
 
 
-def _note_extensions(sources: Iterable[Source], extensions: set[str], written: str) -> Iterator[Source]:
+def _note_extensions(sources: Iterable[SourceFile], extensions: set[str], written: str) -> Iterator[SourceFile]:
     """Yield sources; add their extensions to a set. Members of archives have none, so they may have any format.
 
     Files of Blender's formats that already have the extension to write are refused.

@@ -29,7 +29,7 @@ PROJECTS_FOLDER = "projects"
 REPORT_FILE = "report.html"
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """A file that was found, on disk or inside an archive."""
 
     root: str

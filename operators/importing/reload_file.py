@@ -40,7 +40,7 @@ MOST_OBJECTS, MOST_EDITS = 8, 6
 
 
 @dataclass
-class Source:
+class ReloadSource:
     """What can be reloaded: a collection with the file that it was imported from, or the actions of an armature."""
 
     path: str
@@ -133,14 +133,14 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
             before.restore()
         return conclude(self, messages, parts, "Reloaded")
 
-    def _path(self, source: Source) -> str:
+    def _path(self, source: ReloadSource) -> str:
         return bpy.path.abspath(self.filepath) if self.filepath else source.path
 
 
 class Reload:
     """One reload: new imports beside the old objects, then the replacement."""
 
-    def __init__(self, context: bpy.types.Context, source: Source, path: str) -> None:
+    def __init__(self, context: bpy.types.Context, source: ReloadSource, path: str) -> None:
         self.context = context
         self.source = source
         self.path = path
@@ -221,7 +221,7 @@ class Reload:
         return stand_in
 
 
-def find_source(context: bpy.types.Context) -> Source | None:
+def find_source(context: bpy.types.Context) -> ReloadSource | None:
     """Return what to reload for the collection in the properties editor, or for the active object."""
     item = context.object
     space = getattr(context, "space_data", None)
@@ -232,11 +232,11 @@ def find_source(context: bpy.types.Context) -> Source | None:
     for collection in homes:
         if collection is not None and collection.is_editable and is_imported(collection):
             path = bpy.path.abspath(collection.meshferry.source_path)
-            return Source(path, collection)
+            return ReloadSource(path, collection)
     if item is not None and item.type == "ARMATURE" and item.is_editable:
         files = action_files(item)
         if files:
-            return Source(next(iter(files)), None, item)
+            return ReloadSource(next(iter(files)), None, item)
     return None
 
 
@@ -333,7 +333,7 @@ class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
         draw_report(self.layout, context)
 
 
-def shown_source(context: bpy.types.Context) -> Source | None:
+def shown_source(context: bpy.types.Context) -> ReloadSource | None:
     """Return what can be reloaded; None if the preferences hide its format."""
     source = find_source(context)
     if source is None or source.collection is None or is_format_used(source.collection.meshferry.file_format):

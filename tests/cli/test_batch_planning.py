@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from meshferry.cli.batch import plan as plan_file
 from meshferry.cli.batch import planning
 from meshferry.cli.batch.plan import Plan, PlanHead, PlannedNames
-from meshferry.cli.batch.tasks import PLAN_FILE, STATE_FOLDER, Source, Task
+from meshferry.cli.batch.tasks import PLAN_FILE, STATE_FOLDER, SourceFile, Task
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
 from meshferry.io_formats.disk.file_names import CAUTIOUS, NameRules
 
@@ -26,14 +26,16 @@ HEAD = PlanHead(("--strict", "--scale=2"), "blend", ".blend", "1.2.3")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
 
 
-def source(place: str, *, root: str = "/lib", member: str = "", path: str = "", size: int = 5, **more: Any) -> Source:
-    return Source(root, path or place, member, place, size, 1_700_000_000_123_456_789, **more)
+def source(
+    place: str, *, root: str = "/lib", member: str = "", path: str = "", size: int = 5, **more: Any
+) -> SourceFile:
+    return SourceFile(root, path or place, member, place, size, 1_700_000_000_123_456_789, **more)
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Callable[..., Plan]:
     def make(
-        *sources: Source, clashes: Any = "refuse", extension: str = ".blend", to: str = "out", rules: Any = CAUTIOUS
+        *sources: SourceFile, clashes: Any = "refuse", extension: str = ".blend", to: str = "out", rules: Any = CAUTIOUS
     ) -> Plan:
         head = dataclasses.replace(HEAD, extension=extension)
         return planning.make_plan(iter(sources), tmp_path / to, head, numbers=clashes == "number", rules=rules)
@@ -246,7 +248,7 @@ def test_links_between_sources_and_targets(plan: Callable[..., Plan], tmp_path: 
 
 
 def test_a_plan_is_complete_or_not_there(plan: Callable[..., Plan], tmp_path: Path) -> None:
-    def broken() -> Iterator[Source]:
+    def broken() -> Iterator[SourceFile]:
         yield source("a.mesh")
         raise MeshferryError("the list cannot be read")
 
@@ -362,7 +364,7 @@ def test_whatever_is_found(found: list[tuple[str, str]], clashes: Any) -> None:
     folder = Path(tempfile.mkdtemp())
     try:
         output = folder / "out"
-        listed = [Source(root.replace("OUT", str(output)), name, "", name, 1, 2) for root, name in found]
+        listed = [SourceFile(root.replace("OUT", str(output)), name, "", name, 1, 2) for root, name in found]
         outcome: list[list[Task] | str] = []
         for _ in range(2):
             try:

@@ -19,7 +19,7 @@ import pytest
 from meshferry.cli import inputs
 from meshferry.cli.batch import leftovers
 from meshferry.cli.batch.sources import choice, search
-from meshferry.cli.batch.tasks import Source
+from meshferry.cli.batch.tasks import SourceFile
 from meshferry.cli.conversions.convert_plan import known_kind, searched
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk.atomic_write import OWN_MARK
@@ -49,10 +49,10 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def find() -> Callable[..., list[Source]]:
+def find() -> Callable[..., list[SourceFile]]:
     """Find sources; ``find.messages`` stores the reported messages."""
 
-    def run(*paths: object, **options: Any) -> list[Source]:
+    def run(*paths: object, **options: Any) -> list[SourceFile]:
         run.messages = []  # type: ignore[attr-defined]
         warned = lambda path, text: run.messages.append((path, text))  # type: ignore[attr-defined] # noqa: E731
         found = search.find([str(path) for path in paths], MESHES, on_problem=warned, **options)
@@ -62,11 +62,11 @@ def find() -> Callable[..., list[Source]]:
     return run
 
 
-def places(found: list[Source]) -> list[str]:
+def places(found: list[SourceFile]) -> list[str]:
     return [source.place for source in found]
 
 
-def test_a_folder_to_the_bottom_in_steady_order(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_a_folder_to_the_bottom_in_steady_order(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     found = find("lib")
     assert places(found) == [
         "a.MESH",
@@ -92,7 +92,7 @@ def test_a_folder_to_the_bottom_in_steady_order(tree: Path, find: Callable[..., 
     ]
 
 
-def test_files_by_name(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_files_by_name(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     """On the command line files go straight into the output folder; below --base they keep their folders."""
     assert places(find("lib/b.mesh", "lib/readme.txt", "missing.mesh")) == ["b.mesh", "readme.txt", "missing.mesh"]
     assert [source.size for source in find("lib/b.mesh", "missing.mesh")] == [7, -1]
@@ -103,7 +103,7 @@ def test_files_by_name(tree: Path, find: Callable[..., list[Source]]) -> None:
     assert Path(found[1].root, found[1].path) == tree / "other" / "b.mesh"
 
 
-def test_patterns_that_the_shell_left_alone(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_patterns_that_the_shell_left_alone(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     assert places(find("lib/*.mesh")) == ["a.MESH", "b.mesh"]
     assert places(find("lib/*")) == ["a.MESH", "b.mesh"]  # no text files, no folders
     assert places(find("lib/*.txt")) == ["readme.txt"]  # asked for
@@ -116,7 +116,7 @@ def test_patterns_that_the_shell_left_alone(tree: Path, find: Callable[..., list
     assert places(find("lib/props/old/chair [1].mesh")) == ["chair [1].mesh"]
 
 
-def test_match_skip_and_newer(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_match_skip_and_newer(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     assert places(find("lib", match=["lamp.*", "B.mesh"])) == ["b.mesh", "props/lamp.timbermesh", "props/old/lamp.mesh"]
     assert places(find("lib", match=["props/**"], skip=["props/old/"])) == ["props/lamp.timbermesh"]
     assert places(find("lib", match=["lamp.*"], skip=["**/old/*"])) == ["props/lamp.timbermesh"]
@@ -164,7 +164,7 @@ LINES = '# a comment\n\nlib/b.mesh\n"lib/a.MESH"\r\nmissing.mesh\nlib/zoo\n./# o
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_lists(tree: Path, find: Callable[..., list[Source]], encoding: str) -> None:
+def test_lists(tree: Path, find: Callable[..., list[SourceFile]], encoding: str) -> None:
     """Folders below the working folder are kept; PowerShell's own encoding is read, too."""
     (tree / "# odd.mesh").write_bytes(b"")
     (tree / "list.txt").write_bytes((LINES + "\nlib/größe.mesh").encode(encoding))
@@ -192,7 +192,7 @@ def test_lists_are_streamed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert not pipe.closed
 
 
-def test_lists_that_are_none(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_lists_that_are_none(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     for data, text in {
         b"lib/b.mesh\nx\0y\n": "line 2 is not a path",
         b"x" * 300_000: "line 1 is not a path",
@@ -207,7 +207,7 @@ def test_lists_that_are_none(tree: Path, find: Callable[..., list[Source]]) -> N
         find(lists=["lib"])
 
 
-def test_the_output_folder_holds_no_sources(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_the_output_folder_holds_no_sources(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     for name in ("lib/out/x.mesh", "lib/out/meshferry-batch/y.mesh", "lib/meshferry-batch/z.mesh"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_bytes(b"")
@@ -224,7 +224,7 @@ def test_the_output_folder_holds_no_sources(tree: Path, find: Callable[..., list
 
 
 @POSIX
-def test_links_and_odd_files(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_links_and_odd_files(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     """Links to folders are not followed, so there are no loops; links to files are files; pipes are nothing."""
     (tree / "lib/zoo/loop").symlink_to(tree / "lib")
     (tree / "lib/zoo/link.mesh").symlink_to(tree / "other" / "b.mesh")
@@ -247,7 +247,7 @@ def test_links_and_odd_files(tree: Path, find: Callable[..., list[Source]]) -> N
 
 
 @POSIX
-def test_names_that_are_no_text(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_names_that_are_no_text(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     name = os.fsdecode(b"lib/zoo/\xff\xfe.mesh")
     try:
         Path(name).write_bytes(b"x")
@@ -261,7 +261,7 @@ def test_names_that_are_no_text(tree: Path, find: Callable[..., list[Source]]) -
     assert listed.size == 1
 
 
-def test_unreadable_folders(tree: Path, monkeypatch: pytest.MonkeyPatch, find: Callable[..., list[Source]]) -> None:
+def test_unreadable_folders(tree: Path, monkeypatch: pytest.MonkeyPatch, find: Callable[..., list[SourceFile]]) -> None:
     real = os.scandir
 
     def scandir(path: str) -> Any:
@@ -334,7 +334,7 @@ def test_folders_and_files_beyond_the_longest_path_are_reported(tmp_path: Path) 
     assert inputs.counts(Path(tmp_path, deepest, "x" * room + ".bvh"), (".bvh",)), "reading it reports the error"
 
 
-def test_what_holds_nothing_is_told(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_what_holds_nothing_is_told(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     (tree / "empty").mkdir()
     (tree / "models.zip").write_bytes(b"PK")
     assert places(find("empty", "models.zip", "lib/zoo")) == ["lion.anim"]
@@ -359,7 +359,7 @@ def _archive(path: Path, *names: str, broken: bool = False) -> None:
     path.write_bytes(data[: len(data) // 2] if broken else data)
 
 
-def test_archives(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_archives(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     _archive(tree / "lib/zoo/region.oar", "assets/1_mesh.llmesh", "assets/1_texture.jp2", "../../2_mesh.llmesh")
     found = find("lib/zoo")
     assert [(source.path, source.member, source.place, source.size) for source in found] == [
@@ -385,7 +385,7 @@ def test_archives(tree: Path, find: Callable[..., list[Source]]) -> None:
     assert "hold meshes" in warned[0][1]
 
 
-def test_broken_archives_are_told_and_the_rest_goes_on(tree: Path, find: Callable[..., list[Source]]) -> None:
+def test_broken_archives_are_told_and_the_rest_goes_on(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     _archive(tree / "lib/zoo/broken.oar", "assets/1_mesh.llmesh", broken=True)
     _archive(tree / "lib/zoo/none.oar", "assets/1_texture.jp2")
     assert places(find("lib/zoo")) == ["lion.anim"]

@@ -14,7 +14,7 @@ from ....io_formats.core.errors import FormatError, MeshferryError
 from ....io_formats.disk.special_files import special_kind
 from ... import inputs
 from ...reporting import cause
-from ..tasks import STATE_FOLDER, Source
+from ..tasks import STATE_FOLDER, SourceFile
 from . import archives
 from .choice import compile_pattern, read_list
 
@@ -38,7 +38,7 @@ def find(
     written: str = "",
     on_problem: OnProblem | None = None,
     warn: inputs.Warn | None = None,
-) -> Iterator[Source]:
+) -> Iterator[SourceFile]:
     """Yield the files of all paths and lists, in a reproducible order; a file that is named twice, twice.
 
     Parameters
@@ -105,7 +105,7 @@ class _Search:
     report: OnProblem
     warn: inputs.Warn
 
-    def named(self, text: str, base: str | None, *, is_pattern: bool) -> Iterator[Source]:
+    def named(self, text: str, base: str | None, *, is_pattern: bool) -> Iterator[SourceFile]:
         """Yield the files of a path from the command line or a list."""
         info, is_link = _status(text)
         mode = 0 if info is None else info.st_mode
@@ -123,7 +123,7 @@ class _Search:
         else:
             yield from self._file(*_split(os.path.abspath(text), base), info, is_link=is_link, is_named=True)
 
-    def _pattern(self, text: str) -> Iterator[Source]:
+    def _pattern(self, text: str) -> Iterator[SourceFile]:
         """Yield the files that match a pattern. The folder before its first wildcard is searched."""
         parts = text.replace(os.sep, "/").split("/")
         fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
@@ -148,7 +148,7 @@ class _Search:
         *,
         depth: int | None = None,
         every: bool = False,
-    ) -> Iterator[Source]:
+    ) -> Iterator[SourceFile]:
         """Yield the files below a folder, with any extension if ``every``; report a problem if there are none."""
         root = os.path.abspath(folder)
         key = os.path.join(inputs.file_key(Path(root)), "")
@@ -187,7 +187,7 @@ class _Search:
 
     def _file(
         self, root: str, path: str, place: str, info: os.stat_result | None, *, is_link: bool, is_named: bool = False
-    ) -> Iterator[Source]:
+    ) -> Iterator[SourceFile]:
         """Yield a file that passes the filters, or the members of an archive."""
         if info is not None and self.newer is not None and info.st_mtime_ns <= self.newer:
             return
@@ -195,11 +195,11 @@ class _Search:
             yield from self._archive(root, path, place, info, is_named=is_named)
         elif self._is_wanted(place):
             size, modified = (-1, 0) if info is None else (info.st_size, info.st_mtime_ns)
-            yield Source(root, path, "", place, size, modified, is_link)
+            yield SourceFile(root, path, "", place, size, modified, is_link)
 
     def _archive(
         self, root: str, path: str, place: str, info: os.stat_result | None, *, is_named: bool
-    ) -> Iterator[Source]:
+    ) -> Iterator[SourceFile]:
         full = os.path.join(root, path)
         endings = archives.endings_of(self.extensions)
         if not endings:
@@ -211,7 +211,7 @@ class _Search:
             for name, content in archives.members(full, lambda text: self.report(full, text), endings):
                 count += 1
                 if self._is_wanted(f"{place}/{name}"):
-                    yield Source(root, path, name, archives.place_of(place, name), len(content), modified)
+                    yield SourceFile(root, path, name, archives.place_of(place, name), len(content), modified)
         except FormatError as problem:
             self.report(full, cause(problem))
             return

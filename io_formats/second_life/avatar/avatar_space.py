@@ -63,7 +63,7 @@ def turned_mesh(mesh: Mesh, *, back: bool = False) -> Mesh:
 
 
 def turned_node(node: Node, *, back: bool = False) -> Node:
-    """Return a node with its mesh converted, but not its transform, for which the caller has a :class:`Placement`."""
+    """Return a node with its mesh converted, but not its transform, for which the caller has a :class:`UnitCube`."""
     return replace(node, mesh=turned_mesh(node.mesh, back=back)) if node.mesh is not None else node
 
 

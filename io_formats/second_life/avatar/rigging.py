@@ -54,7 +54,7 @@ class Rig:
     pelvis_offset: float = 0.0
     lock_scale: bool = False
     bind_shape: Matrix | None = None
-    """(4, 4) the imported matrix; None to use the placement of the unit cube."""
+    """(4, 4) the imported matrix; None to use the transform of the unit cube."""
     given_alternative: Matrix | None = None
     """(n, 4, 4) the imported ``alt_inverse_bind``, or None to compute it."""
 

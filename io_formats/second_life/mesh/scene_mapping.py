@@ -112,7 +112,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
 
 
 def asset_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> tuple[Asset, UnitCube]:
-    """Return a model's asset (the first if it has several) and the placement of its unit cube.
+    """Return a model's asset (the first if it has several) and its unit cube.
 
     ``scene.warnings`` reports what is left out or repaired.
 
@@ -155,7 +155,7 @@ def assets_of(
 
 
 def _placed(built: Sequence[BuiltAsset], prepared: Prepared, model: Model) -> list[BuiltAsset] | None:
-    """Return the assets of a model with the placement of another one, or None if its unit cube differs."""
+    """Return the assets of a model with the unit cube of another one, or None if its unit cube differs."""
     unit_cube = unit_cube_of(settled(model), as_imported=prepared.as_imported)
     known = prepared.unit_cube
     if not (np.array_equal(unit_cube.centre, known.centre) and np.array_equal(unit_cube.size, known.size)):

@@ -1,1 +1,1 @@
-"""Models of an upload: levels of detail, faces and placement."""
+"""Models of an upload: levels of detail, faces and unit cube."""

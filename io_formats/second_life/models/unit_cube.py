@@ -1,4 +1,4 @@
-"""The placement of a model: the box that its unit cube fills, and its world transform (formats page, section 6)."""
+"""The unit cube of a model: the box that it fills, and its world transform (formats page, section 6)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def is_as_imported(model: Model) -> bool:
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")
 def unit_cube_of(model: Model, *, as_imported: bool = False, warn: Warn = unheard) -> UnitCube:
-    """Return the placement of a model's unit cube: the box of its highest level, enlarged if other parts exceed it.
+    """Return the unit cube of a model: the box of its highest level, enlarged if other parts exceed it.
 
     Parameters
     ----------
