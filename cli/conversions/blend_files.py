@@ -282,7 +282,7 @@ class BlendSession:
         return contextlib.nullcontext() if self._show_chatter else _without_chatter(errors=errors)
 
 
-def parts_of(scene: Any, wanted: Sequence[str], *, several: bool) -> list[BlendPart]:
+def parts_to_export(scene: Any, wanted: Sequence[str], *, several: bool) -> list[BlendPart]:
     """Return the parts of a Blender scene to export.
 
     Parameters

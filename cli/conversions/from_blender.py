@@ -11,7 +11,7 @@ from ...io_formats import api
 from ...io_formats.core.errors import ExportError
 from ...io_formats.registry import FORMATS, Format, of_same_family
 from . import blender_exchange
-from .blend_files import BlendPart, BlendSession, parts_of
+from .blend_files import BlendPart, BlendSession, parts_to_export
 from .blender_formats import BlenderFormat
 from .convert_plan import ConversionJob
 from .file_naming import FileNames
@@ -85,7 +85,7 @@ class FromBlender:
         if not source.is_blend and not self._settings.collections:
             return [BlendPart(None)]
         scene = self._session.use_bpy().context.scene
-        parts = parts_of(scene, self._settings.collections, several=job.in_folder)
+        parts = parts_to_export(scene, self._settings.collections, several=job.in_folder)
         if len(parts) > 1 and not job.in_folder:
             raise ExportError(
                 f"{len(parts)} collections cannot become one file; use --to EXTENSION -o FOLDER to write one for each"

@@ -201,7 +201,7 @@ def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: s
     return stream.array(kind, count, what)
 
 
-def parts_of(data: bytes) -> list[bytes]:
+def inflated_parts(data: bytes) -> list[bytes]:
     """Return the parts that two files of the same content have in common: the head, and each block inflated.
 
     Raises

@@ -64,7 +64,7 @@ def same_content(one: bytes, other: bytes) -> bool:
         return True
     if one[:4] != other[:4] or one[:4].decode("latin-1") not in BLOCK_VERSIONS:
         return False
-    return block_reader.parts_of(one) == block_reader.parts_of(other)
+    return block_reader.inflated_parts(one) == block_reader.inflated_parts(other)
 
 
 def soup_name(surface: SoupSurface) -> str:

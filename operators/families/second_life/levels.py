@@ -20,7 +20,7 @@ from ...option_properties import to_export_options
 from ...reporting import Messages, report_lines
 from ...translations import classes_factory, rpt_
 from .exporters import last_upload_values
-from .objects import LEVELS, PHYSICS, PICKERS, NeedsModel, chosen_models, parts_of
+from .objects import LEVELS, PHYSICS, PICKERS, NeedsModel, chosen_models, objects_by_part
 
 LEVEL_ITEMS = tuple(
     (key, label, f"The {label.lower()} level of detail") for key, label in zip(LEVELS, LEVEL_LABELS, strict=True)
@@ -50,7 +50,7 @@ class OBJECT_OT_second_life_level_show(NeedsModel, bpy.types.Operator):
         shown: list[Any] = []
         hidden: list[Any] = []
         for model in chosen_models(context):
-            parts = parts_of(model)
+            parts = objects_by_part(model)
             if self.part not in parts:
                 continue
             if self.part == PHYSICS:
@@ -99,7 +99,7 @@ class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
         messages = Messages()
         made: list[Any] = []
         for model in chosen_models(context):
-            if self.part in parts_of(model):
+            if self.part in objects_by_part(model):
                 continue
             with messages.outcome("", model.finest.name):
                 made.append(make_level(context, model.finest, LEVELS.index(self.part)))

@@ -66,7 +66,7 @@ class NeedsModel:
         return True
 
 
-def parts_of(model: ModelObjects) -> dict[str, list[Any]]:
+def objects_by_part(model: ModelObjects) -> dict[str, list[Any]]:
     """Return the objects of a model by part: levels and physics. Parts without an object are left out."""
     shapes = [item for item in (model.physics, *model.hulls, model.base_hull) if item is not None]
     levels = {LEVELS[level]: [item] for level, item in sorted(model.levels.items())}

@@ -34,7 +34,7 @@ from .exporters import (
     known_folder,
     last_upload_values,
 )
-from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
+from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, objects_by_part, subject_of
 from .retarget import chosen_rig, draw_retarget
 from .weight_section import draw_right, draw_weight
 
@@ -98,7 +98,7 @@ def draw_motion(layout: Any, context: bpy.types.Context, _models: Sequence[Model
 
 def draw_model(layout: Any, context: bpy.types.Context, models: Sequence[ModelObjects]) -> None:
     """Draw the objects that are the levels and the physics of the first model."""
-    finest, parts = models[0].finest, parts_of(models[0])
+    finest, parts = models[0].finest, objects_by_part(models[0])
     options = last_options(context)
     column = layout.column(align=True)
     for key, label in zip(LEVELS, LEVEL_LABELS, strict=True):

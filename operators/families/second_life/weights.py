@@ -24,7 +24,7 @@ from ...option_properties import to_export_options, values_for
 from ...reporting import Messages, conclude
 from ...translations import classes_factory
 from .exporters import last_upload_values, object_counts
-from .objects import NeedsModel, chosen_models, imported_from, parts_of, subject_of
+from .objects import NeedsModel, chosen_models, imported_from, objects_by_part, subject_of
 
 WORN, REZZED, ANIMESH = USAGES = ("WORN", "REZZED", "ANIMESH")
 """Uses of objects in world."""
@@ -186,7 +186,7 @@ def stamp_of(context: bpy.types.Context, models: Iterable[ModelObjects]) -> str:
     """Return a text of quickly read properties that usually change whenever the weights change."""
     traits: list[str] = []
     for model in islice(models, MOST_WATCHED):
-        for key, items in parts_of(model).items():
+        for key, items in objects_by_part(model).items():
             for item in items:
                 data = item.data
                 counts = (len(data.vertices), len(data.polygons)) if item.type == "MESH" else ()
