@@ -303,7 +303,7 @@ class ExportBundle(ExportSet):
         draw_wrapped(layout.column(align=True), context, text, "INFO")
 
 
-class ExportRequest(ExportSet):
+class ExportUploadRequest(ExportSet):
     """Write the two request bodies of an upload."""
 
     bl_label = "Export SL Request"
@@ -347,7 +347,7 @@ EXPORTERS = {
     SECOND_LIFE_UPLOAD.name: ExportUploadSet,
     SECOND_LIFE_MESH.name: ExportAsset,
     SECOND_LIFE_BUNDLE.name: ExportBundle,
-    SECOND_LIFE_REQUEST.name: ExportRequest,
+    SECOND_LIFE_REQUEST.name: ExportUploadRequest,
     SECOND_LIFE_ANIMATION.name: ExportAnimation,
     SECOND_LIFE_BVH.name: ExportBvh,
 }
