@@ -20,7 +20,7 @@ from .file_naming import FileNames
 from .from_blender import FromBlender
 from .into_blender import IntoBlender
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
-from .scene_writing import SceneWriter
+from .scene_writing import OutputWriter
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
@@ -50,7 +50,7 @@ class Conversion:
         on_source: Callable[[Path | None], None] | None = None,
     ) -> None:
         self.settings = settings
-        self._writer = SceneWriter(settings, names)
+        self._writer = OutputWriter(settings, names)
         settings.clips.one_scene = not several
         self._from_blender = FromBlender(settings, session, names, self._writer, self._add_clips)
         self._into_blender = IntoBlender(settings, session, self._writer, on_source)

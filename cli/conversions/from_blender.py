@@ -18,7 +18,7 @@ from .file_naming import FileNames
 from .on_disk import on_disk
 from .outcomes import Outcome, Settings
 from .part_writing import PartWriter
-from .scene_writing import SceneWriter
+from .scene_writing import OutputWriter
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
@@ -39,7 +39,7 @@ class FromBlender:
     """Open files of Blender's formats and write their content."""
 
     def __init__(
-        self, settings: Settings, session: BlendSession, names: FileNames, writer: SceneWriter, add_clips: _AddClips
+        self, settings: Settings, session: BlendSession, names: FileNames, writer: OutputWriter, add_clips: _AddClips
     ) -> None:
         self._settings = settings
         self._session = session

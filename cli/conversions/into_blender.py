@@ -28,7 +28,7 @@ from .convert_plan import ConversionJob
 from .on_disk import on_disk
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
 from .part_writing import PartWriter, lost_by_exporter
-from .scene_writing import SceneWriter
+from .scene_writing import OutputWriter
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
@@ -53,7 +53,7 @@ class IntoBlender:
         self,
         settings: Settings,
         session: BlendSession,
-        writer: SceneWriter,
+        writer: OutputWriter,
         on_source: Callable[[Path | None], None] | None = None,
     ) -> None:
         self._settings = settings

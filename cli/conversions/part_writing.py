@@ -16,7 +16,7 @@ from .blend_files import BlendPart, BlendSession
 from .blender_formats import BlenderFormat
 from .convert_plan import ConversionJob
 from .outcomes import Outcome, Settings
-from .scene_writing import SceneWriter
+from .scene_writing import OutputWriter
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
@@ -30,7 +30,7 @@ _CARRIED = frozenset({"EMPTY", "ARMATURE"})
 class PartWriter:
     """Writes parts of the open file with Blender's exporters, and reports losses."""
 
-    def __init__(self, settings: Settings, session: BlendSession, writer: SceneWriter) -> None:
+    def __init__(self, settings: Settings, session: BlendSession, writer: OutputWriter) -> None:
         self._settings = settings
         self._session = session
         self._writer = writer

@@ -29,7 +29,7 @@ JOINED = "mesh_files"
 """Name of the option of formats that can join several objects in one file."""
 
 
-class SceneWriter:
+class OutputWriter:
     """Writes the scenes of one run, so that no file is written twice."""
 
     def __init__(self, settings: Settings, names: FileNames) -> None:
