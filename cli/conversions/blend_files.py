@@ -100,7 +100,7 @@ class BlendSession:
             self._registered.unregister()
             self._registered = None
 
-    def use_bpy(self) -> Any:
+    def load_for_changes(self) -> Any:
         """Return the ``bpy`` module for changes that :meth:`start_empty` cannot reset, so that it loads a new file."""
         self._empty_file = None
         return self.load()
@@ -130,7 +130,7 @@ class BlendSession:
         context = self.load().context
         if self._empty_file is not None and self._empty_file.restore(context):
             return
-        self.call(self.use_bpy().ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
+        self.call(self.load_for_changes().ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
         from ...blender_data.reset_file import EmptyFile
 
         self._empty_file = EmptyFile(context)
@@ -156,7 +156,7 @@ class BlendSession:
         """
         require_readable(path)
         try:
-            read = self.use_bpy().ops.wm.open_mainfile
+            read = self.load_for_changes().ops.wm.open_mainfile
             self.call(read, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
         except RuntimeError as problem:
             raise FormatError(f"Blender cannot open it: {operator_error(problem)}", file=str(path)) from None
@@ -210,7 +210,7 @@ class BlendSession:
         scene.render.filepath = str(path.absolute())
         scene.render.use_file_extension = False
         try:
-            self.call(self.use_bpy().ops.render.render, write_still=True, scene=scene.name)
+            self.call(self.load_for_changes().ops.render.render, write_still=True, scene=scene.name)
         except RuntimeError as problem:
             raise ExportError(f"Blender cannot draw a picture: {operator_error(problem)}") from None
         if not path.is_file():
@@ -254,7 +254,7 @@ class BlendSession:
         from ...blender_data.exporting import exporter
 
         source = exporter.Source("SCENE" if part.collection is None else "COLLECTION", part.collection)
-        request = exporter.ExportRequest(self.use_bpy().context, source, options, name, capabilities)
+        request = exporter.ExportRequest(self.load_for_changes().context, source, options, name, capabilities)
         with self._quiet():
             return exporter.export_scene(request)
 

@@ -59,9 +59,9 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     from ...blender_data.foreign import blender_addon_export, blender_addon_import
 
     require_readable(path)
-    is_first = not len(session.use_bpy().data.objects)
+    is_first = not len(session.load_for_changes().data.objects)
     made, lost = _read(session, path, known)
-    scene = session.use_bpy().context.scene
+    scene = session.load_for_changes().context.scene
     stated = _take_stated_rate(scene)
     if known.times_are_frames:
         rate = frames_per_second(path)
@@ -71,13 +71,13 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
         rate = _rate_of_keys(session, scene, stated)
         if is_first and rate and rate != _rate_of(scene):
             session.start_empty()
-            scene = session.use_bpy().context.scene
+            scene = session.load_for_changes().context.scene
             _set_rate(scene, rate)
             made, lost = _read(session, path, known)
             _take_stated_rate(scene)
     things = list(made.all_objects)
     first, last = scene.frame_start, scene.frame_end
-    blender_addon_export.set_range(session.use_bpy().context, things)
+    blender_addon_export.set_range(session.load_for_changes().context, things)
     # keep the range that the file states: constant parts at its ends have no keys
     if known.times_are_frames and first < last:
         scene.frame_start, scene.frame_end = min(first, scene.frame_start), max(last, scene.frame_end)
@@ -85,19 +85,19 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     blender_addon_import.drop_still_curves(things, keeps_clips=known.keeps_still_clips)
     blender_addon_import.name_clips(things)
     if known.capabilities.joins_clips:
-        blender_addon_import.as_one_clip(session.use_bpy().context, things, path.stem, rate)
+        blender_addon_import.as_one_clip(session.load_for_changes().context, things, path.stem, rate)
     if known.capabilities.node_hierarchy:
         blender_addon_import.mark_root(blender_addon_import.without_pairs(things))
     else:
         blender_addon_import.apply_transforms(things)  # added by the importer to convert axes
-    session.use_bpy().context.view_layer.update()
+    session.load_for_changes().context.view_layer.update()
     return made, lost
 
 
 def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
     from ...blender_data.foreign import blender_addon_export, blender_addon_import
 
-    data = session.use_bpy().data
+    data = session.load_for_changes().data
     before = set(data.objects)
     try:
         lost = _run(session, known.importers, known.reading, path.absolute())
@@ -107,10 +107,12 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any,
     kept = blender_addon_import.without_scaffolding(made, known.scaffolding)
     if not kept:
         raise FormatError("Blender found nothing in it", file=str(path))
-    collection = blender_addon_import.gathered(session.use_bpy().context, kept, path.stem)
+    collection = blender_addon_import.gathered(session.load_for_changes().context, kept, path.stem)
     stored = stored_faces(path)
     if stored is not None:
-        read = blender_addon_export.count_faces(session.use_bpy().context, kept, triangulated=known.is_triangulated)
+        read = blender_addon_export.count_faces(
+            session.load_for_changes().context, kept, triangulated=known.is_triangulated
+        )
         if read < stored:
             what = f"{stored - read:,} of {counted(stored, known.face_label)}"
             lost.append(f"{what} left out by Blender's importer: not valid, or with the same vertices as another")
@@ -144,7 +146,7 @@ def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
     """
     from ...blender_data.foreign.blender_addon_export import key_interval
 
-    interval = key_interval(session.use_bpy().data.actions)
+    interval = key_interval(session.load_for_changes().data.actions)
     if not interval:
         return stated
     rate = _rate_of(scene) / interval
@@ -179,7 +181,7 @@ def write_objects(
     """
     from ...blender_data.foreign import blender_addon_export, duplicate_faces, green_up
 
-    context = session.use_bpy().context
+    context = session.load_for_changes().context
     context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale
     notices = blender_addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
     blender_addon_export.unlink_disabled(objects)
@@ -268,7 +270,7 @@ def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str
 def _operator(session: BlendSession, names: Sequence[str]) -> tuple[Any, Any]:
     """Return the first of these operators that exists, and its properties."""
     for family, _, name in (operator.partition(".") for operator in names):
-        operator = getattr(getattr(session.use_bpy().ops, family), name)
+        operator = getattr(getattr(session.load_for_changes().ops, family), name)
         # Listing the names of all operators instead takes several milliseconds.
         with contextlib.suppress(KeyError):
             return operator, operator.get_rna_type().properties

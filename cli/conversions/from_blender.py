@@ -84,7 +84,7 @@ class FromBlender:
     def _parts(self, job: ConversionJob, source: BlenderFormat) -> list[BlendPart]:
         if not source.is_blend and not self._settings.collections:
             return [BlendPart(None)]
-        scene = self._session.use_bpy().context.scene
+        scene = self._session.load_for_changes().context.scene
         parts = parts_to_export(scene, self._settings.collections, several=job.in_folder)
         if len(parts) > 1 and not job.in_folder:
             raise ExportError(
@@ -102,7 +102,7 @@ class FromBlender:
             return target
         from ...blender_data.exporting.clips.joint_sampling import actions_of_armatures
 
-        scene = self._session.use_bpy().context.scene
+        scene = self._session.load_for_changes().context.scene
         objects = part.collection.all_objects if part.collection is not None else scene.objects
         armatures = [thing for thing in objects if thing.type == "ARMATURE"]
         actions: list[Any] = actions_of_armatures(armatures)

@@ -170,7 +170,7 @@ class IntoBlender:
         else:
             from ...blender_data.exporting.object_selection import is_disabled
 
-            objects = list(self._session.use_bpy().context.view_layer.objects)
+            objects = list(self._session.load_for_changes().context.view_layer.objects)
             hidden = dict.fromkeys(thing for thing in objects if thing.hide_get() or is_disabled(thing))
             if hidden:
                 lost = f"{listed([thing.name for thing in hidden])}: hidden, left out"

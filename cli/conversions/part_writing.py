@@ -58,7 +58,7 @@ class PartWriter:
         from ...blender_data.foreign import blender_addon_export
         from ...blender_data.foreign.inventory import inventory
 
-        context = self._session.use_bpy().context
+        context = self._session.load_for_changes().context
         options = ExportOptions.of(self._settings.export_options)
         chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         if not chosen:
@@ -88,7 +88,7 @@ class PartWriter:
         can = target.capabilities
         if not can.meshes:
             return  # a format of animations or bones obviously has no other data
-        context = self._session.use_bpy().context
+        context = self._session.load_for_changes().context
         chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
         whole = inventory(context, [*chosen, *coarser], part.name, options)
@@ -142,7 +142,7 @@ class PartWriter:
         """Report objects whose surfaces Blender's exporter does not write."""
         from ...blender_data.foreign.blender_addon_export import count_faces
 
-        context = self._session.use_bpy().context
+        context = self._session.load_for_changes().context
         counts = {
             thing.name: count_faces(context, [thing], triangulated=target.is_triangulated)
             for thing in objects
@@ -159,7 +159,7 @@ class PartWriter:
         """Report objects whose sharp edges become smooth, since the file has one normal for each vertex."""
         from ...blender_data.foreign.blender_addon_export import sharp_objects
 
-        sharp = sharp_objects(self._session.use_bpy().context, objects)
+        sharp = sharp_objects(self._session.load_for_changes().context, objects)
         if sharp:
             what = counted(len(sharp), "object's sharp edges", "objects' sharp edges")
             lost = f"{what} not carried over, since the file has one normal a vertex: {listed(sharp)}"

@@ -136,7 +136,7 @@ def drawn(session: BlendSession, folder: Path, name: str, path: Path, content: b
     to = folder / "pictures" / f"{name}.webp"
     try:
         pictures.render(session, path, to, content=content)
-        return look(session.use_bpy(), to)
+        return look(session.load_for_changes(), to)
     except ValueError as problem:
         return {"error": str(problem)}
 
@@ -145,11 +145,13 @@ def main(folder: Path) -> None:
     found = {}
     with BlendSession() as session:
         session.start_empty()
-        session.use_bpy().context.scene.render.engine = "BLENDER_WORKBENCH"
-        camera = session.use_bpy().data.objects.new("Camera", session.use_bpy().data.cameras.new("Camera"))
-        session.use_bpy().context.scene.collection.objects.link(camera)
-        session.use_bpy().context.scene.camera = camera
-        session.render(session.use_bpy().context.scene, folder / "first.png")
+        session.load_for_changes().context.scene.render.engine = "BLENDER_WORKBENCH"
+        camera = session.load_for_changes().data.objects.new(
+            "Camera", session.load_for_changes().data.cameras.new("Camera")
+        )
+        session.load_for_changes().context.scene.collection.objects.link(camera)
+        session.load_for_changes().context.scene.camera = camera
+        session.render(session.load_for_changes().context.scene, folder / "first.png")
         print("can draw", flush=True)
 
         read_scene = api.read_scene
@@ -171,10 +173,10 @@ def main(folder: Path) -> None:
             found[name] = drawn(session, folder, name, path, content)
         for extension in ("blend", "glb"):
             path = folder / f"cone.{extension}"
-            make_cone(session.use_bpy(), path)
+            make_cone(session.load_for_changes(), path)
             found[extension] = drawn(session, folder, extension, path)
         path = folder / "textured.blend"
-        make_textured_plane(session.use_bpy(), path)
+        make_textured_plane(session.load_for_changes(), path)
         found["textured"] = drawn(session, folder, "textured", path)
         found["files"] = {"names": sorted(path.name for path in (folder / "pictures").iterdir())}
     (folder / "found.json").write_text(json.dumps(found), "utf-8")

@@ -94,10 +94,10 @@ def test_what_else_was_done_goes_with_the_file(session):
     import bpy
 
     usual = bpy.context.scene.render.resolution_x
-    session.use_bpy().context.scene.render.resolution_x = 7
+    session.load_for_changes().context.scene.render.resolution_x = 7
     session.start_empty()
     assert bpy.context.scene.render.resolution_x == usual
-    add = session.use_bpy().ops.scene.new
+    add = session.load_for_changes().ops.scene.new
     session.start_empty()
     session.call(add, type="EMPTY")  # operators may do anything
     assert len(bpy.data.scenes) == 2
@@ -120,7 +120,7 @@ def test_linked_libraries_start_anew(session, tmp_path, monkeypatch):
 
     bpy.data.materials.new("Steel").use_fake_user = True
     session.save(tmp_path / "library.blend", compress=False)
-    session.use_bpy()
+    session.load_for_changes()
     session.start_empty()
     read = homefiles_read(session, monkeypatch)
     made = import_scene(session, everything(), tmp_path / "model.x", material_library=str(tmp_path / "library.blend"))

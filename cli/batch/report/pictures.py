@@ -175,7 +175,7 @@ def _import(session: BlendSession, scene: Scene, source: Path) -> None:
 def _draw(session: BlendSession) -> bytes:
     """Draw the objects of the open file: their surfaces, or their edges and points if the surfaces are not visible."""
     picture_scene: Any = importlib.import_module("....blender_data.pictures.picture_scene", __package__)
-    context = session.use_bpy().context
+    context = session.load_for_changes().context
     # Objects of disabled collections are drawn only if there are no others.
     objects = list(context.view_layer.objects) or list(context.scene.objects)
     with tempfile.TemporaryDirectory() as folder:
