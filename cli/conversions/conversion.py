@@ -111,4 +111,4 @@ class Conversion:
         """Add the animations of another file to a scene."""
         read = self._read(other)
         said = [*read.warnings, *adopt_clips(scene, read)]
-        other.tell(said, said, strict=self.settings.strict)
+        other.set_warnings(said, said, strict=self.settings.strict)

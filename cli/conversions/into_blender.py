@@ -131,7 +131,7 @@ class IntoBlender:
             lost = _fitted(scene, work.target.capabilities_in(self._session.load().app.version))
             lost += lost_by_exporter(scene, work.target)
         outcome.facts = facts = scene_facts(scene, work.target.capabilities)
-        outcome.tell([*scene.warnings, *lost], lost, strict=self._settings.strict)
+        outcome.set_warnings([*scene.warnings, *lost], lost, strict=self._settings.strict)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
         result = self._session.import_scene(scene, work.options, outcome.source, work.armatures)
         outcome.collection = result.collection.name
@@ -143,7 +143,7 @@ class IntoBlender:
             found = {slot.material for thing in finest for slot in thing.material_slots if slot.material}
             outcome.facts["materials"] = len(found)
         said = [*lost, *result.warnings]
-        outcome.tell(said, said, strict=self._settings.strict)
+        outcome.set_warnings(said, said, strict=self._settings.strict)
 
     def _add_foreign(self, outcome: Outcome, content: bytes | None, known: BlenderFormat, work: _Work) -> None:
         """Import a file with one of Blender's own importers into a separate collection."""
@@ -153,7 +153,7 @@ class IntoBlender:
         _, lost, scene = self._part_writer.taken_stock(BlendPart(collection, tuple(left_out)), work.target)
         outcome.facts = scene_facts(scene, work.target.capabilities)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
-        outcome.tell(lost, lost, strict=self._settings.strict)
+        outcome.set_warnings(lost, lost, strict=self._settings.strict)
 
     def _save(self, saved: Outcome, work: _Work, sources: list[Outcome]) -> None:
         self._settings.clips.require_now()
@@ -174,7 +174,7 @@ class IntoBlender:
             hidden = dict.fromkeys(thing for thing in objects if thing.hide_get() or is_disabled(thing))
             if hidden:
                 lost = f"{listed([thing.name for thing in hidden])}: hidden, left out"
-                saved.tell([*saved.warnings, lost], [lost], strict=self._settings.strict)
+                saved.set_warnings([*saved.warnings, lost], [lost], strict=self._settings.strict)
                 objects = [thing for thing in objects if thing not in hidden]
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
 

@@ -68,7 +68,7 @@ class Outcome:
         """Add warnings without duplicates."""
         self.warnings = list(dict.fromkeys([*self.warnings, *said]))
 
-    def tell(self, said: Sequence[str], lost: Sequence[str], *, strict: bool) -> None:
+    def set_warnings(self, said: Sequence[str], lost: Sequence[str], *, strict: bool) -> None:
         """Record the warnings without duplicates; in a strict conversion, raise an error for those about losses.
 
         Findings about the target program's rules are not losses: ``check`` reports them.

@@ -41,7 +41,7 @@ class PartWriter:
         def export() -> None:
             chosen, lost, scene = self.taken_stock(part, target)
             outcome.facts = scene_facts(scene, target.capabilities)
-            outcome.tell(lost, lost, strict=self._settings.strict)
+            outcome.set_warnings(lost, lost, strict=self._settings.strict)
             self.write_objects(chosen, [clip.name for clip in scene.clips], outcome, job, target)
 
         outcome.attempt(export)
@@ -135,7 +135,7 @@ class PartWriter:
         if self._settings.dry_run:
             return
         written = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
-        outcome.tell([*outcome.warnings, *written.notices], [], strict=self._settings.strict)
+        outcome.set_warnings([*outcome.warnings, *written.notices], [], strict=self._settings.strict)
         self._writer.put(outcome, job, written.outputs)
 
     def _report_left_out(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
@@ -153,7 +153,7 @@ class PartWriter:
             outcome.facts = {**(outcome.facts or {}), "missing_faces": missing}
             names = listed([name for name, count in counts.items() if count])
             lost = f"{counted(missing, target.face_label)} not carried over by Blender's exporter: {names}"
-            outcome.tell([*outcome.warnings, lost], [lost], strict=self._settings.strict)
+            outcome.set_warnings([*outcome.warnings, lost], [lost], strict=self._settings.strict)
 
     def _report_sharp_edges(self, objects: list[Any], outcome: Outcome) -> None:
         """Report objects whose sharp edges become smooth, since the file has one normal for each vertex."""
@@ -163,7 +163,7 @@ class PartWriter:
         if sharp:
             what = counted(len(sharp), "object's sharp edges", "objects' sharp edges")
             lost = f"{what} not carried over, since the file has one normal a vertex: {listed(sharp)}"
-            outcome.tell([*outcome.warnings, lost], [lost], strict=self._settings.strict)
+            outcome.set_warnings([*outcome.warnings, lost], [lost], strict=self._settings.strict)
 
     def _report_held_poses(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
         """Report objects with constant animations, of which the file stores the pose but not the animation."""
@@ -180,7 +180,7 @@ class PartWriter:
         if held:
             what = counted(len(held), "held pose")
             lost = f"{what} not carried over as animation: {listed([block.name for block in held])}"
-            outcome.tell([*outcome.warnings, lost], [lost], strict=self._settings.strict)
+            outcome.set_warnings([*outcome.warnings, lost], [lost], strict=self._settings.strict)
 
 
 def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[str]:

@@ -73,7 +73,7 @@ class OutputWriter:
                     ignore_errors=scene.as_imported,
                 )
                 said = [*unreported, *encoded.warnings, *encoded.notes]
-                written.tell(said, lost + encoded.losses, strict=self._settings.strict)
+                written.set_warnings(said, lost + encoded.losses, strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)
 
             written.attempt(encode)
