@@ -52,9 +52,9 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
         # Blender writes edits of edit mode to the object data only on request.
         for thing in {context.object, *context.objects_in_mode} - {None}:
             thing.update_from_editmode()
-    export: type[_Export | ModelExport | LodModelExport] = ModelExport
+    export: type[NodeTreeExport | ModelExport | LodModelExport] = ModelExport
     if request.capabilities.node_hierarchy:
-        export = _Export
+        export = NodeTreeExport
     elif request.capabilities.lod_models:
         export = LodModelExport
     try:
@@ -63,7 +63,7 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
         raise transforms.all_singular(context, candidates_of(context, request.source), problem) from None
 
 
-class _Export(SceneExport):
+class NodeTreeExport(SceneExport):
     """One export to a format with a tree of nodes."""
 
     def __init__(self, request: ExportRequest) -> None:
