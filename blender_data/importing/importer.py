@@ -11,7 +11,7 @@ from ...io_formats.core.placement import Placement
 from .. import import_marks, names
 from ..properties import store_fields
 from ..steps import Steps, finish
-from . import content, objects
+from . import objects, scene_blocks
 from .import_context import ImportContext
 from .import_options import ImportOptions
 from .import_request import ImportRequest
@@ -63,7 +63,7 @@ def import_steps(request: ImportRequest) -> Steps[ImportResult]:
 def _build(job: ImportContext) -> Steps[ImportResult]:
     if job.scene.placement is not None:
         return (yield from _build_placement(job, job.scene.placement))
-    actions = yield from content.build(job)
+    actions = yield from scene_blocks.build(job)
     job.materials.report_textures()
     triangles = sum(len(made.data.polygons) for made in job.objects if made.data and made.meshferry.role == "RENDER")
     return ImportResult(

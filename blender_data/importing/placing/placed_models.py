@@ -15,7 +15,7 @@ from ....io_formats.core.scene import Mesh, Scene
 from ....io_formats.geometry.submeshes import part_of_slots
 from ....io_formats.passes.lod import level_of
 from ...steps import Steps, scaled, without_bpy
-from .. import content
+from .. import scene_blocks
 from ..import_context import ImportContext
 
 _NAMED = 5
@@ -132,7 +132,7 @@ class ModelBuilder:
                 mesh = node.mesh if len(kept) == slots else part_of_slots(node.mesh, list(kept))
                 nodes[index] = replace(node, mesh=replace(mesh, materials=list(materials)))
         part = self.job.of_model(replace(scene, nodes=nodes))
-        self.actions += yield from content.build(part)
+        self.actions += yield from scene_blocks.build(part)
         for made in (*part.armatures, *part.objects):
             made.rotation_mode = "QUATERNION"
             made.name = _UNPLACED  # leaves the names of nodes free
