@@ -150,7 +150,7 @@ class IntoBlender:
         with on_disk(outcome.source, content) as path:
             collection, left_out = blender_exchange.read_file(self._session, path, known)
         outcome.collection = collection.name
-        _, lost, scene = self._part_writer.taken_stock(BlendPart(collection, tuple(left_out)), work.target)
+        _, lost, scene = self._part_writer.take_inventory(BlendPart(collection, tuple(left_out)), work.target)
         outcome.facts = scene_facts(scene, work.target.capabilities)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
         outcome.set_warnings(lost, lost, strict=self._settings.strict)

@@ -39,7 +39,7 @@ class PartWriter:
         """Write a part of the open .blend file; return its outcome."""
 
         def export() -> None:
-            chosen, lost, scene = self.taken_stock(part, target)
+            chosen, lost, scene = self.take_inventory(part, target)
             outcome.facts = scene_facts(scene, target.capabilities)
             outcome.set_warnings(lost, lost, strict=self._settings.strict)
             self.write_objects(chosen, [clip.name for clip in scene.clips], outcome, job, target)
@@ -47,7 +47,7 @@ class PartWriter:
         outcome.attempt(export)
         return outcome
 
-    def taken_stock(self, part: BlendPart, target: BlenderFormat) -> tuple[list[Any], list[str], Scene]:
+    def take_inventory(self, part: BlendPart, target: BlenderFormat) -> tuple[list[Any], list[str], Scene]:
         """Return the objects to write, the losses, and the inventory of a part: its data without values.
 
         Raises
