@@ -287,10 +287,10 @@ def _open(path: Path, *, is_preview: bool) -> sqlite3.Connection:
     Raises
     ------
     OSError
-        The file cannot be read, for which SQLite states no reason.
+        The file cannot be read or written, for which SQLite states no reason.
     """
     if path.exists():
-        os.close(open_regular(path))
+        os.close(open_regular(path, os.O_RDONLY if is_preview else os.O_RDWR))
     try:
         return _preview(path) if is_preview else _connect(path)
     except sqlite3.OperationalError:
