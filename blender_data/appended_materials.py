@@ -34,7 +34,7 @@ def append_materials(path: Path, is_wanted: Callable[[str], bool]) -> Appended:
     """
     if kind := special_kind(path):
         raise MeshferryError(f"'{path}' is a {kind}, not a .blend file")
-    existing = {names.file_name(material): material for material in bpy.data.materials}
+    existing = {names.name_in_file(material): material for material in bpy.data.materials}
     kept: list[str] = []
     libraries = set(bpy.data.libraries)
     try:

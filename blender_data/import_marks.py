@@ -35,8 +35,8 @@ def mark_objects(collection: bpy.types.Collection, objects: Iterable[bpy.types.O
     for made in objects:
         kept = made.meshferry
         kept.import_id = identifier
-        above = names.file_name(made.parent) if made.parent is not None else ""
-        kept.node_path = f"{above}/{names.file_name(made)}"
+        above = names.name_in_file(made.parent) if made.parent is not None else ""
+        kept.node_path = f"{above}/{names.name_in_file(made)}"
         kept.given_parent = made.parent
         kept.given_transform = transform_of(made)
         mesh_edits.store_fingerprint(made)

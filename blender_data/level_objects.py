@@ -75,7 +75,7 @@ def _materials(finest: bpy.types.Object, wanted: Iterable[str]) -> list[bpy.type
     own = [slot.material for slot in finest.material_slots if slot.material]
     found: dict[str, bpy.types.Material] = {}
     for material in (*own, *bpy.data.materials):
-        found.setdefault(names.file_name(material), material)
+        found.setdefault(names.name_in_file(material), material)
     return [found.get(name) if name else None for name in wanted]
 
 

@@ -64,7 +64,7 @@ def remember(block: bpy.types.ID, source_name: str) -> None:
         block.meshferry.given_name = block.name
 
 
-def file_name(block: bpy.types.ID) -> str:
+def name_in_file(block: bpy.types.ID) -> str:
     """Return the name to write: that of the imported file until the data block is renamed."""
     kept = block.meshferry
     return kept.source_name if kept.given_name and kept.given_name == block.name else block.name

@@ -167,7 +167,9 @@ class ModelExport(SceneExport):
         if not parts:
             return None
         sources = [thing, *(source for member in members for source in (member, *instances.objects_shown_by(member)))]
-        node = Node(names.file_name(thing), mesh=join(parts), skeleton=skeleton, choices=import_choices.read(*sources))
+        node = Node(
+            names.name_in_file(thing), mesh=join(parts), skeleton=skeleton, choices=import_choices.read(*sources)
+        )
         carrier = armature or thing
         node.world = transforms.world(self._evaluated(carrier)) @ np.linalg.pinv(self._file_space(carrier))
         return node

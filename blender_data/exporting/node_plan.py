@@ -52,7 +52,7 @@ def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> lis
         is_own = not merge or thing in marked or thing.name.startswith(OWN_NODE_PREFIX)
         if is_own:
             place[thing] = len(nodes)
-            nodes.append(PlannedNode(names.file_name(thing), thing, parent))
+            nodes.append(PlannedNode(names.name_in_file(thing), thing, parent))
         if thing.type in MESHABLE:
             nodes[place[thing] if is_own else max(parent, 0)].parts.append(thing)
         elif not is_own:

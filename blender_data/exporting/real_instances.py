@@ -14,7 +14,7 @@ from mathutils import Matrix
 
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import listed
-from ..names import file_name
+from ..names import name_in_file
 from .object_selection import MESHABLE, armature_of, shown_by
 
 Copies = dict[bpy.types.Object, list[bpy.types.Object]]
@@ -110,7 +110,7 @@ def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> l
         copies[thing] = copy
         copy.hide_viewport = False
         kept = copy.meshferry
-        kept.source_name, kept.given_name = file_name(thing), copy.name
+        kept.source_name, kept.given_name = name_in_file(thing), copy.name
     offset = Matrix.Translation(-instance.instance_collection.instance_offset)
     for thing, copy in copies.items():
         if thing.parent in copies:

@@ -99,7 +99,7 @@ def _mesh(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: 
         np.zeros((points, 3), np.float32),
         np.zeros(3 * max(0, triangles), np.int32),
         np.zeros(max(0, triangles), np.int32),
-        materials=[names.file_name(slot.material) for slot in thing.material_slots if slot.material],
+        materials=[names.name_in_file(slot.material) for slot in thing.material_slots if slot.material],
     )
     if is_bound:
         mesh.joint_weights = np.ones((points, 1), np.float32)

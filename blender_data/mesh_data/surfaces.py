@@ -74,7 +74,7 @@ def written(thing: bpy.types.Object) -> list[WrittenSurface]:
     if (only := slotless(thing)) is not None:
         return [WrittenSurface(only.name, only, has_own_name=True)]
     has_faces = len(getattr(thing.data, "polygons", ())) > 0
-    return [WrittenSurface(names.file_name(thing), None, has_own_name=False)] if has_faces else []
+    return [WrittenSurface(names.name_in_file(thing), None, has_own_name=False)] if has_faces else []
 
 
 def unused(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
@@ -119,7 +119,7 @@ def _written(entry: bpy.types.PropertyGroup | None, material: bpy.types.Material
         is_same = material is not None and entry.material == material and entry.given_name == material.name
         if material is None or (is_same and (entry.name or entry.order >= 0)):
             return WrittenSurface(entry.name, entry, has_own_name=True)
-    return WrittenSurface(names.file_name(material) if material else "", entry, has_own_name=False)
+    return WrittenSurface(names.name_in_file(material) if material else "", entry, has_own_name=False)
 
 
 def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[str]) -> list[Surface]:

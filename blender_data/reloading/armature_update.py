@@ -101,7 +101,7 @@ def _by_joint(armature: bpy.types.Armature) -> dict[tuple[str, int], bpy.types.B
     counts: dict[str, int] = {}
     for bone in sorted(armature.bones, key=lambda bone: bone.meshferry.order):
         if bone.meshferry.order >= 0:
-            joint = bone.meshferry.joint_name or names.file_name(bone)
+            joint = bone.meshferry.joint_name or names.name_in_file(bone)
             found[joint, counts.setdefault(joint, 0)] = bone
             counts[joint] += 1
     return found

@@ -83,7 +83,7 @@ def _name_key(item: bpy.types.Object) -> tuple[Hashable, ...]:
 def _name_of(item: bpy.types.Object) -> str:
     """Return the name of an object's node, without that of the parent."""
     path: str = item.meshferry.node_path
-    return path.partition("/")[2] if path else names.file_name(item)
+    return path.partition("/")[2] if path else names.name_in_file(item)
 
 
 def _is_likely_copy(item: bpy.types.Object) -> tuple[bool, str]:

@@ -47,7 +47,7 @@ def replace_mesh(old: bpy.types.Mesh, new: bpy.types.Mesh, users: Iterable[bpy.t
 def _slot_names(mesh: bpy.types.Mesh) -> list[str]:
     """Return the name in the file of the material of each slot; slots that the user added have their current name."""
     stored: list[str] = json.loads(mesh.meshferry.slot_names or "[]")
-    current = [names.file_name(material) if material is not None else "" for material in mesh.materials]
+    current = [names.name_in_file(material) if material is not None else "" for material in mesh.materials]
     return [*stored[: len(current)], *current[len(stored) :]]
 
 

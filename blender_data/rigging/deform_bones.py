@@ -53,5 +53,5 @@ def exported(armature: bpy.types.Object, capabilities: Capabilities) -> set[str]
     return {
         bone.name
         for bone in armature.data.bones
-        if bone.use_deform or (knows is not None and knows(names.file_name(bone)))
+        if bone.use_deform or (knows is not None and knows(names.name_in_file(bone)))
     }

@@ -11,7 +11,7 @@ from ...blender_data.exporting import exporter
 from ...blender_data.exporting.clips.joint_sampling import actions_of_armatures, clips_by_armature
 from ...blender_data.exporting.export_options import CLIPS, HIDDEN
 from ...blender_data.exporting.object_selection import armature_of, label_of, select_armatures
-from ...blender_data.names import file_name as name_of
+from ...blender_data.names import name_in_file
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import counted
 from ...io_formats.core.scene import Scene
@@ -75,7 +75,7 @@ class ExportClips(ExportFiles):
         armature = rig_of(context.object)
         if armature is None:
             raise ExportError(rpt_("The active object has no armature; choose one, or export the selected objects"))
-        return exporter.Source("OBJECTS", objects=(armature,)), name_of(armature)
+        return exporter.Source("OBJECTS", objects=(armature,)), name_in_file(armature)
 
     def scope_text(self, context: bpy.types.Context, source: Any) -> str:
         """Return a description of the exported animations and their armatures."""
@@ -90,7 +90,7 @@ class ExportClips(ExportFiles):
         if not found:
             raise ExportError(rpt_("There is no animation to export; give the armature an action"))
         times = Counter(name for name, _ in found)
-        return [name if times[name] == 1 else f"{name}_{name_of(item)}" for name, item in found]
+        return [name if times[name] == 1 else f"{name}_{name_in_file(item)}" for name, item in found]
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the parts of the summary text, such as "3 objects"."""

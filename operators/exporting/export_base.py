@@ -15,7 +15,7 @@ from ...blender_data.exporting import exporter
 from ...blender_data.exporting.export_options import CLIPS
 from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord, digest_of
-from ...blender_data.names import file_name as name_of
+from ...blender_data.names import name_in_file
 from ...blender_data.steps import Steps, finish, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, split, write_outputs
 from ...io_formats.core.errors import ExportError
@@ -143,7 +143,7 @@ class ExportScene(ExportDialog):
                 file_records.write([source.collection], record, is_confirmed=True)
                 continue
             names = {node.name for node in scene.nodes}
-            owners = [item for item in objects if len(written) == 1 or name_of(item) in names]
+            owners = [item for item in objects if len(written) == 1 or name_in_file(item) in names]
             file_records.write(owners, record, is_confirmed=True)
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:

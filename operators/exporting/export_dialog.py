@@ -12,7 +12,7 @@ from ...blender_data.compat import BLEND_RELATIVE_PATHS
 from ...blender_data.exporting import exporter
 from ...blender_data.exporting.export_options import HIDDEN
 from ...blender_data.exporting.object_selection import automatic_source, has_surface, select, source_objects
-from ...blender_data.names import file_name as name_of
+from ...blender_data.names import name_in_file
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.import_choices import imported_texts
 from ...io_formats.core.messages import counted, listed
@@ -23,7 +23,7 @@ from ..option_properties import SECTIONS, draw_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..sidebar import draw_wrapped
 from ..translations import rpt_
-from .file_names import file_name, name_in_file, with_extension
+from .file_names import plain_name, suggested_file_name, with_extension
 
 _AUTOMATIC = (
     "AUTO",
@@ -214,12 +214,14 @@ class ExportDialog(LongWork, ExportHelper):
             source = self.chosen_source(context)
             name = (source.collection or root).name
             if source.kind in {"SELECTION", "OBJECTS"} and context.object is not None:
-                return file_name(name_of(context.object), self.format, self.name_suffix, self.filename_ext)
+                return suggested_file_name(
+                    name_in_file(context.object), self.format, self.name_suffix, self.filename_ext
+                )
         if name == root.name:
             name = Path(context.blend_data.filepath).stem or "Untitled"
         elif name in context.blend_data.collections:
-            name = name_in_file(context.blend_data.collections[name])
-        return file_name(name, self.format, self.name_suffix, self.filename_ext)
+            name = plain_name(context.blend_data.collections[name])
+        return suggested_file_name(name, self.format, self.name_suffix, self.filename_ext)
 
     def suggest_folder(self, context: bpy.types.Context) -> Path:
         """Return the folder of the last export, of the .blend file, or of the file that the collection came from."""

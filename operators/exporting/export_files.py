@@ -9,7 +9,7 @@ from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ...blender_data.exporting.export_options import HIDDEN, INSTANCES
 from ...blender_data.exporting.object_selection import MESHABLE, select
-from ...blender_data.names import file_name as name_of
+from ...blender_data.names import name_in_file
 from ...blender_data.steps import Steps
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import counted
@@ -21,7 +21,7 @@ from ..sidebar import draw_wrapped
 from ..translations import iface_, rpt_
 from .export_base import ExportScene
 from .export_dialog import OBJECT_SCOPES
-from .file_names import file_name, with_extension
+from .file_names import suggested_file_name, with_extension
 
 MOST_NAMES = 20
 """Largest number of file names listed; for more, only their number is shown."""
@@ -100,7 +100,7 @@ class ExportFiles(ExportScene):
         except MeshferryError:
             names = []
         if len(names) == 1:
-            return file_name(names[0], self.format, extension=self.filename_ext)
+            return suggested_file_name(names[0], self.format, extension=self.filename_ext)
         return super().suggest_name(context)
 
     def draw_files(self, context: bpy.types.Context) -> None:
@@ -166,7 +166,7 @@ def object_names(owner: Any, context: bpy.types.Context, source: Any) -> list[st
         raise ExportError(rpt_("There is no mesh to export"))
     if getattr(owner, MESH_FILES.name) == "JOINED":
         finest = [context.object if context.object in finest else finest[0]]
-    return [name_of(item) for item in finest]
+    return [name_in_file(item) for item in finest]
 
 
 def draw_file_names(layout: Any, context: bpy.types.Context, names: list[str]) -> None:

@@ -8,7 +8,7 @@ from ...io_formats import api
 from ...io_formats.registry import Format
 
 
-def name_in_file(collection: Any) -> str:
+def plain_name(collection: Any) -> str:
     """Return the collection's name, without the number that Blender added because the file had been imported before."""
     name: str = collection.name
     plain = re.sub(r"\.\d{3,}$", "", name)
@@ -16,7 +16,7 @@ def name_in_file(collection: Any) -> str:
     return plain if source and plain == api.scene_name(Path(source)) else name
 
 
-def file_name(name: str, target: Format, suffix: str = "", extension: str = "") -> str:
+def suggested_file_name(name: str, target: Format, suffix: str = "", extension: str = "") -> str:
     """Return a collection's file name with suffix and extension and without forbidden characters.
 
     ``extension`` is one of the format's extensions, by default the first.

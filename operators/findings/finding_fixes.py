@@ -11,7 +11,7 @@ from bpy.props import IntProperty
 from ...blender_data.exporting.models.model_objects import named_levels
 from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.mesh_data import vertex_weights
-from ...blender_data.names import file_name
+from ...blender_data.names import name_in_file
 from ...blender_data.node_marks import MARK, set_own_node
 from ...blender_data.rigging import deform_bones
 from ...io_formats.core.findings import Fix
@@ -90,9 +90,9 @@ def refusals(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> li
 def blocks_of(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> list[Any]:
     """Return the objects or materials with these names in the file."""
     if fix in _OF_MATERIALS:
-        return [material for material in context.blend_data.materials if file_name(material) in names]
+        return [material for material in context.blend_data.materials if name_in_file(material) in names]
     items = context.view_layer.objects
-    found = [item for item in items if file_name(item) in names or item.name in names]
+    found = [item for item in items if name_in_file(item) in names or item.name in names]
     if found:
         return found
     levels = named_levels(items, with_made=False)

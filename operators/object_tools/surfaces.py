@@ -6,7 +6,7 @@ from typing import Any
 import bpy
 
 from ...blender_data.mesh_data.surfaces import matched, slotless, written
-from ...blender_data.names import file_name
+from ...blender_data.names import name_in_file
 from ...io_formats.core.messages import counted
 from ..translations import classes_factory, rpt_
 
@@ -152,7 +152,7 @@ def add_surface(item: Any, slot: int) -> Any:
     """Add a surface with default settings for a material slot, named after its material."""
     material = item.material_slots[slot].material
     entry = item.meshferry.surfaces.add()
-    assign(entry, file_name(material) if material is not None else NEW_SURFACE, material)
+    assign(entry, name_in_file(material) if material is not None else NEW_SURFACE, material)
     return entry
 
 

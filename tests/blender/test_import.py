@@ -84,9 +84,9 @@ def test_names_blender_changes_are_remembered() -> None:
     made = run(scene_of(node("Same"), node("Same"), node(long)))
     from meshferry.blender_data import names
 
-    assert [names.file_name(thing) for thing in made.objects] == ["Same", "Same", long]
+    assert [names.name_in_file(thing) for thing in made.objects] == ["Same", "Same", long]
     made.objects[1].name = "Renamed"
-    assert names.file_name(made.objects[1]) == "Renamed"
+    assert names.name_in_file(made.objects[1]) == "Renamed"
 
 
 @pytest.mark.parametrize("on_corners", [False, True])

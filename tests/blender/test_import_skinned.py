@@ -134,7 +134,7 @@ def test_bones_keep_names_places_and_bits() -> None:
     scene, bind = figure()
     armature = run(scene).armatures[0]
     bones = sorted(armature.data.bones, key=lambda bone: bone.meshferry.order)
-    assert [names.file_name(bone) for bone in bones] == NAMES
+    assert [names.name_in_file(bone) for bone in bones] == NAMES
     assert len({bone.name for bone in bones}) == 7 and all(len(bone.name.encode()) <= 63 for bone in bones)
     assert [bones.index(bone.parent) if bone.parent else -1 for bone in bones] == PARENTS
     for number, (bone, joint) in enumerate(zip(bones, scene.skeletons[0].joints, strict=True)):
@@ -154,7 +154,7 @@ def test_bones_keep_names_places_and_bits() -> None:
         np.testing.assert_allclose((bone.tail_local - bone.head_local).normalized(), axis, atol=1e-5)
         assert bone.length > 1e-3
     bones[0].name = "Renamed"
-    assert names.file_name(bones[0]) == "Renamed"
+    assert names.name_in_file(bones[0]) == "Renamed"
 
 
 def test_names_are_cut_and_made_unique_without_touching_those_that_fit() -> None:

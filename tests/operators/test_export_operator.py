@@ -48,20 +48,20 @@ def _nodes(path):
 )
 def test_names_of_files(clean_blender, name, suffix, expected):
     from meshferry.io_formats.registry import TIMBERMESH
-    from meshferry.operators.exporting.file_names import file_name
+    from meshferry.operators.exporting.file_names import suggested_file_name
 
-    assert file_name(name, TIMBERMESH, suffix) == expected
+    assert suggested_file_name(name, TIMBERMESH, suffix) == expected
 
 
 def test_the_number_of_a_second_import_stays_out_of_the_name(clean_blender):
-    from meshferry.operators.exporting.file_names import name_in_file
+    from meshferry.operators.exporting.file_names import plain_name
 
     again = clean_blender.data.collections.new("Mill.Model.001")
-    assert name_in_file(again) == "Mill.Model.001"
+    assert plain_name(again) == "Mill.Model.001"
     again.meshferry.source_path = "/models/Mill.Model.timbermesh"
-    assert name_in_file(again) == "Mill.Model"
+    assert plain_name(again) == "Mill.Model"
     again.name = "Mill.002"
-    assert name_in_file(again) == "Mill.002"
+    assert plain_name(again) == "Mill.002"
 
 
 @pytest.mark.parametrize(

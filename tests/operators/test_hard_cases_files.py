@@ -28,7 +28,7 @@ def test_names_that_some_system_refuses(clean_blender, name, expected):
 
     assert file_name(name) == expected
     if name.strip(" ."):
-        assert suggested.file_name(name, UNIGINE_MESH) == f"{expected}.mesh"
+        assert suggested.suggested_file_name(name, UNIGINE_MESH) == f"{expected}.mesh"
     twice = file_names([Scene(name), Scene(name)])
     assert len({each.casefold() for each in twice}) == 2
 

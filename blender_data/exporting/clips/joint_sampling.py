@@ -85,7 +85,7 @@ def clips_by_armature(
     ]
     for thing, sources in zip(armatures, found, strict=True):
         for source in (source for source in sources if source.is_pose):
-            name = names.file_name(thing) if pose_curves.action_of(thing, source)[0] is None else source.name
+            name = names.name_in_file(thing) if pose_curves.action_of(thing, source)[0] is None else source.name
             source.name = f"{name}_pose_{source.start:g}"
     return found
 

@@ -263,7 +263,7 @@ class LodModelExport(SceneExport):
 def _node_of(finest: bpy.types.Object, transform: transforms.Transform, mesh: Mesh) -> Node:
     """Return the node of a model's finest object, without a skeleton."""
     return Node(
-        lod_names.without_suffix(names.file_name(finest)),
+        lod_names.without_suffix(names.name_in_file(finest)),
         translation=transform.translation,
         rotation=transform.rotation,
         scale=transform.scale,
@@ -284,7 +284,7 @@ def _shape_node(model: LodModel, thing: bpy.types.Object, role: Role, mesh: Mesh
     """Return the node of a model's physics mesh or hull."""
     return replace(
         model.finest,
-        name=names.file_name(thing),
+        name=names.name_in_file(thing),
         mesh=mesh,
         role=role,
         to_object=None,

@@ -20,7 +20,7 @@ import bpy
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import listed
 from ....io_formats.passes import lod_names
-from ...names import file_name
+from ...names import name_in_file
 from ..export_options import ExportOptions
 from ..object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, refusal_of, shown_by
 
@@ -186,7 +186,7 @@ def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dic
             levels = index.model(thing).levels
             for level in range(1, len(LEVEL_PROPERTIES)):
                 if level in levels or with_made:
-                    found.setdefault(lod_names.of_level(file_name(thing), level), levels.get(level, thing))
+                    found.setdefault(lod_names.of_level(name_in_file(thing), level), levels.get(level, thing))
     return found
 
 

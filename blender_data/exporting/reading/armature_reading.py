@@ -87,7 +87,7 @@ def read_skeleton(
         joint.deforms = bone.use_deform
         joint.target_joint = bone.meshferry.target_joint if thing.meshferry.use_bone_table else ""
     stored = stored_fields(thing.meshferry, Skeleton)
-    skeleton = Skeleton(names.file_name(thing), joints, choices=import_choices.read(thing), **stored)
+    skeleton = Skeleton(names.name_in_file(thing), joints, choices=import_choices.read(thing), **stored)
     return ReadSkeleton(thing, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)
 
 
@@ -202,7 +202,7 @@ class _Binds:
                 sheared.append(bone.name)
             joints.append(
                 Joint(
-                    names.file_name(bone),
+                    names.name_in_file(bone),
                     self.parents[number],
                     _rounded(translation[number]),
                     _rounded(rotation[number]),
@@ -234,7 +234,7 @@ def _kept_matrices(bones: list[bpy.types.Bone], name: str) -> Matrix4:
 def _kept_joint(bone: bpy.types.Bone, parent: int) -> Joint:
     kept = bone.meshferry
     return Joint(
-        names.file_name(bone), parent, tuple(kept.bind_location), tuple(kept.bind_rotation), tuple(kept.bind_scale)
+        names.name_in_file(bone), parent, tuple(kept.bind_location), tuple(kept.bind_rotation), tuple(kept.bind_scale)
     )
 
 

@@ -46,7 +46,7 @@ def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -
     They are read from the shader connected to the output, preferably a Principled BSDF. If its base colour is linked,
     the first image upstream is the texture, and the colour is white. A material without nodes has its viewport colour.
     """
-    name = names.file_name(material)
+    name = names.name_in_file(material)
     tree = compat.node_tree(material)
     if tree is None:
         return Material(name, tuple(material.diffuse_color))
@@ -82,7 +82,7 @@ def materials_by_name(
     known: dict[str, bpy.types.Material] = {}
     for material in slots:
         if material is not None:
-            known.setdefault(names.file_name(material), material)
+            known.setdefault(names.name_in_file(material), material)
     found = {name: known.get(name) or bpy.data.materials.get(name) for name in dict.fromkeys(wanted) if name}
     return {name: material for name, material in found.items() if material is not None}
 

@@ -37,7 +37,7 @@ def slot_of_faces(data: bpy.types.Mesh) -> npt.NDArray[np.int32]:
 
 def material_names(found: list[bpy.types.Material | None]) -> list[str]:
     """Return the names to write, empty for slots without a material; without slots, one empty name."""
-    return [names.file_name(material.original) if material else "" for material in found] or [""]
+    return [names.name_in_file(material.original) if material else "" for material in found] or [""]
 
 
 def names_in_files(objects: Iterable[bpy.types.Object]) -> dict[str, set[str]]:

@@ -141,7 +141,7 @@ def mismatches(
 
 def bone_names(armature: bpy.types.Object) -> set[str]:
     """Return the names of an armature's bones, in Blender and in their file."""
-    return {names.file_name(bone) for bone in armature.data.bones} | {bone.name for bone in armature.data.bones}
+    return {names.name_in_file(bone) for bone in armature.data.bones} | {bone.name for bone in armature.data.bones}
 
 
 def active_armature(context: bpy.types.Context) -> bpy.types.Object | None:
@@ -178,7 +178,7 @@ def _best(
         if share >= _ENOUGH:
             alike = len(candidate.data.bones) == len(skeleton.joints) and skeleton.has_bind
             same = alike and not match(candidate, skeleton, lambda _text: None).differs
-            ranked.append((share, same, names.file_name(candidate) == skeleton.name, -age, candidate))
+            ranked.append((share, same, names.name_in_file(candidate) == skeleton.name, -age, candidate))
     return max(ranked, key=lambda entry: entry[:4])[4] if ranked else None
 
 

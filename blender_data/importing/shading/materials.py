@@ -168,9 +168,9 @@ class MaterialFinder:
         if same is not None:
             return same
         found = bpy.data.materials.get(names.fit(name))
-        if found is not None and names.file_name(found) != name:
+        if found is not None and names.name_in_file(found) != name:
             found = None
-        named = (m for m in bpy.data.materials if m.meshferry.source_name == name and names.file_name(m) == name)
+        named = (m for m in bpy.data.materials if m.meshferry.source_name == name and names.name_in_file(m) == name)
         candidates = itertools.chain([found] if found is not None else [], named)
         return next((m for m in candidates if not identity or m.meshferry.identity in ("", identity)), None)
 

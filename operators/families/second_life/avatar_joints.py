@@ -9,7 +9,7 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....blender_data.exporting.scene_state import update_worlds
-from ....blender_data.names import file_name
+from ....blender_data.names import name_in_file
 from ....blender_data.rigging import bone_heads, deform_bones
 from ....io_formats.core.messages import counted
 from ....io_formats.core.scene import Joint, Skeleton
@@ -43,7 +43,7 @@ def chosen_avatar(context: bpy.types.Context) -> Any | None:
 
 def known_bones(armature: Any) -> dict[str, str]:
     """Return the names of the bones of an armature object that are joints of the avatar, with the table's names."""
-    found = {bone.name: skeleton_table.canonical(file_name(bone)) for bone in armature.data.bones}
+    found = {bone.name: skeleton_table.canonical(name_in_file(bone)) for bone in armature.data.bones}
     return {name: known for name, known in found.items() if known is not None}
 
 

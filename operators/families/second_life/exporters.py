@@ -13,7 +13,7 @@ from ....blender_data.exporting.models.gltf_materials import materials_for_gltf
 from ....blender_data.exporting.models.missing_parts import has_physics_shape
 from ....blender_data.exporting.models.model_objects import ModelObjects, find_models
 from ....blender_data.exporting.triangle_counts import triangle_count
-from ....blender_data.names import file_name as name_of
+from ....blender_data.names import name_in_file
 from ....io_formats.api import scene_name
 from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.messages import counted
@@ -38,7 +38,7 @@ from ....io_formats.second_life.upload_set.writer import chosen_file
 from ...exporting.clip_export import ExportClips
 from ...exporting.export_dialog import OBJECT_SCOPES
 from ...exporting.export_files import ExportFiles, browsed_folder, draw_file_names
-from ...exporting.file_names import file_name
+from ...exporting.file_names import suggested_file_name
 from ...option_properties import export_table, last_values, section_body, to_export_options
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
@@ -143,7 +143,7 @@ class ExportSecondLife(ExportFiles):
 
     def names(self, context: bpy.types.Context, source: Any) -> list[str]:
         """Return the names of the models."""
-        return [name_of(model.finest) for model in self.models(context, source)]
+        return [name_in_file(model.finest) for model in self.models(context, source)]
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary; levels and physics are not counted as objects."""
@@ -177,7 +177,7 @@ class ExportSet(ExportSecondLife):
         except MeshferryError as problem:
             draw_wrapped(self.layout.column(align=True), context, iface_(str(problem)), "ERROR")
             return
-        chosen = Path(self.filepath or file_name(context.collection.name, self.format))
+        chosen = Path(self.filepath or suggested_file_name(context.collection.name, self.format))
         names = self.set_names(scene_name(chosen), models)
         body = section_body(self.layout, f"{self.panel_prefix}_export_files", iface_(counted(len(names), "File")))
         if body is not None:
@@ -249,7 +249,7 @@ class ExportUploadSet(ExportSet):
         has_physics = any(has_physics_shape(model, options) for model in models)
         suffixes = (*LEVEL_SUFFIXES, *([PHYSICS_SUFFIX] if has_physics else []))
         finest = [model.finest for model in models] if options.use_pbr_materials else []
-        materials = [name_of(material) for material in materials_for_gltf(finest)]
+        materials = [name_in_file(material) for material in materials_for_gltf(finest)]
         return [*(f"{stem}{suffix}{self.filename_ext}" for suffix in suffixes), *pbr_names(materials, stem)]
 
     def draw_notes(self, layout: Any, context: bpy.types.Context, names: Sequence[str]) -> None:

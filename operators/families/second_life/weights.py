@@ -12,7 +12,7 @@ from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting.models.missing_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
-from ....blender_data.names import file_name
+from ....blender_data.names import name_in_file
 from ....io_formats.api import load
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.passes import lod_names
@@ -200,7 +200,7 @@ def stamp_of(context: bpy.types.Context, models: Iterable[ModelObjects]) -> str:
 
 def usages_of(models: Iterable[ModelObjects]) -> dict[str, str]:
     """Return how each model is used, by its name among the computed weights."""
-    return {lod_names.without_suffix(file_name(model.finest)): str(model.finest.meshferry.usage) for model in models}
+    return {lod_names.without_suffix(name_in_file(model.finest)): str(model.finest.meshferry.usage) for model in models}
 
 
 def usage_of(entry: Any, usages: Mapping[str, str]) -> str:

@@ -20,7 +20,7 @@ from ....io_formats.registry import TIMBERMESH
 from ...exporting.export_base import ExportScene, encode_steps, file_steps, refuse_existing
 from ...exporting.export_dialog import named_collection
 from ...exporting.export_files import draw_file_names
-from ...exporting.file_names import file_name
+from ...exporting.file_names import suggested_file_name
 from ...menus import collection_under_pointer, selected_collections
 from ...option_properties import draw_options, export_table, option_values, section_body, with_options
 from ...progress import LongWork
@@ -93,7 +93,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         layout = self.layout
         body = section_body(layout, "TIMBERMESH_batch_files", iface_(counted(len(names), "File")))
         if body is not None:
-            draw_file_names(body, context, [self.file_name(name) for name in names])
+            draw_file_names(body, context, [self.target_name(name) for name in names])
             body.prop(self, "append_model_to_name")
             body.prop(self, "use_replace")
         draw_options(layout, self, OPTIONS, "TIMBERMESH_export")
@@ -112,7 +112,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         messages = Messages()
         ready: dict[Path, tuple[str, Scene, EncodedFile]] = {}
         for number, name in enumerate(names):
-            path = folder / self.file_name(name)
+            path = folder / self.target_name(name)
             with messages.attempt(str(path), name):
                 self.claim(path, ready)
                 start, end = number / len(names), (number + 1) / len(names)
@@ -148,9 +148,9 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         selected = [collection.name for collection in selected_collections(context)]
         return list(dict.fromkeys(named or selected or [context.collection.name]))
 
-    def file_name(self, name: str) -> str:
+    def target_name(self, name: str) -> str:
         """Return the name of a collection's file."""
-        return file_name(name, TIMBERMESH, MODEL_SUFFIX if self.append_model_to_name else "")
+        return suggested_file_name(name, TIMBERMESH, MODEL_SUFFIX if self.append_model_to_name else "")
 
     def claim(self, path: Path, ready: Iterable[Path]) -> None:
         """Raise ExportError if a path must not be written.

@@ -9,7 +9,7 @@ from bpy.props import EnumProperty, StringProperty
 from ....blender_data import file_records
 from ....blender_data.appended_materials import append_materials
 from ....blender_data.importing.shading.materials import MaterialFinder
-from ....blender_data.names import file_name
+from ....blender_data.names import name_in_file
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted
 from ....io_formats.timbermesh.materials.game_folder import EXAMPLE_MODELS, find_example_models
@@ -113,8 +113,8 @@ def assign_name(item: Any, name: str, known: MaterialNames) -> tuple[int, str]:
         item.data.materials.append(None)
     slot = item.material_slots[item.active_material_index]
     old = slot.material
-    has_name = any(file_name(material) == name for material in bpy.data.materials)
-    if not has_name and old is not None and old.is_editable and not known.is_known(file_name(old)):
+    has_name = any(name_in_file(material) == name for material in bpy.data.materials)
+    if not has_name and old is not None and old.is_editable and not known.is_known(name_in_file(old)):
         old_name = str(old.name)
         rename_material(old, name)
         return slot.slot_index, old_name

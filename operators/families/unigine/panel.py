@@ -5,7 +5,7 @@ from typing import Any
 import bpy
 
 from ....blender_data.mesh_data import surfaces
-from ....blender_data.names import file_name
+from ....blender_data.names import name_in_file
 from ....io_formats.unigine.shading import PARAMETER
 from ...exporting.clip_export import rig_of
 from ...sidebar import Sidebar, actions_of, draw_actions, draw_wrapped
@@ -128,10 +128,15 @@ def draw_written(layout: Any, surface: surfaces.WrittenSurface, item: Any, mater
     split = layout.split(factor=0.72, align=True)
     if surface.has_own_name:
         split.prop(
-            surface.entry, "name", text="", emboss=False, icon="FILE_TEXT", placeholder=surface.name or file_name(item)
+            surface.entry,
+            "name",
+            text="",
+            emboss=False,
+            icon="FILE_TEXT",
+            placeholder=surface.name or name_in_file(item),
         )
     elif material is None:
-        split.label(text=surface.name or file_name(item), icon="OBJECT_DATA", translate=False)
+        split.label(text=surface.name or name_in_file(item), icon="OBJECT_DATA", translate=False)
     elif surface.name == material.name:
         split.prop(material, "name", text="", emboss=False, icon="MATERIAL")
     else:

@@ -10,7 +10,7 @@ from bpy.props import BoolProperty, StringProperty
 from ....blender_data.compat import BLEND_RELATIVE_PATHS
 from ....blender_data.importing.shading.materials import MaterialFinder
 from ....blender_data.importing.shading.shaders import MeshLayers, layers_of
-from ....blender_data.names import file_name
+from ....blender_data.names import name_in_file
 from ....blender_data.steps import Steps
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.unigine.project_materials import PROJECT, Incomplete, complete_materials
@@ -124,7 +124,7 @@ def missing_textures(material: bpy.types.Material) -> list[str]:
 
 def _request(material: bpy.types.Material) -> Incomplete:
     stored = {entry.name: entry.value for entry in material.meshferry.file_properties}
-    reference = material.meshferry.identity or stored.get(NAME_IN_PROJECT, "") or file_name(material)
+    reference = material.meshferry.identity or stored.get(NAME_IN_PROJECT, "") or name_in_file(material)
     return Incomplete(material.name, reference, stored.get(PROJECT, ""))
 
 
