@@ -19,7 +19,5 @@ def write(made: bpy.types.Object, choices: Iterable[ImportChoice]) -> None:
 def read(*objects: bpy.types.Object) -> tuple[ImportChoice, ...]:
     """Return the choices that these objects were imported with."""
     return tuple(
-        ImportChoice(stored.name, stored.value, thing.name)
-        for thing in objects
-        for stored in thing.meshferry.import_choices
+        ImportChoice(stored.name, stored.value, obj.name) for obj in objects for stored in obj.meshferry.import_choices
     )

@@ -42,13 +42,13 @@ def mark_objects(collection: bpy.types.Collection, objects: Iterable[bpy.types.O
         mesh_edits.store_fingerprint(made)
 
 
-def transform_of(item: bpy.types.Object) -> tuple[float, ...]:
+def transform_of(obj: bpy.types.Object) -> tuple[float, ...]:
     """Return location, rotation as a quaternion and scale of an object, without delta transforms."""
-    return (*item.location, *item.rotation_quaternion, *item.scale)
+    return (*obj.location, *obj.rotation_quaternion, *obj.scale)
 
 
-def is_moved(item: bpy.types.Object) -> bool:
+def is_moved(obj: bpy.types.Object) -> bool:
     """Return whether the user moved an imported object; True if its transform in the file is not known."""
-    kept = item.meshferry
+    kept = obj.meshferry
     is_known = bool(kept.node_path)
-    return not is_known or item.rotation_mode != "QUATERNION" or transform_of(item) != tuple(kept.given_transform)
+    return not is_known or obj.rotation_mode != "QUATERNION" or transform_of(obj) != tuple(kept.given_transform)

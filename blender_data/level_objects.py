@@ -117,36 +117,36 @@ def show_only(
     for other in others:
         if other in there:
             other.hide_set(True, view_layer=layer)
-    return [item.name for item in shown if not _reveal(layer, item)]
+    return [obj.name for obj in shown if not _reveal(layer, obj)]
 
 
-def _reveal(layer: bpy.types.ViewLayer, item: bpy.types.Object) -> bool:
+def _reveal(layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> bool:
     """Show an object and its hidden collections; other objects in these collections stay hidden."""
-    if item not in set(layer.objects):
+    if obj not in set(layer.objects):
         return False
-    item.hide_set(False, view_layer=layer)
-    if item.visible_get(view_layer=layer):
+    obj.hide_set(False, view_layer=layer)
+    if obj.visible_get(view_layer=layer):
         return True
     before = {one for one in layer.objects if one.visible_get(view_layer=layer)}
-    for way in _ways(layer.layer_collection, item):
+    for way in _ways(layer.layer_collection, obj):
         if any(part.exclude or part.collection.hide_viewport for part in way):
             continue
         for part in way:
             part.hide_viewport = False
         layer.update()
         for one in layer.objects:
-            if one != item and one not in before and one.visible_get(view_layer=layer):
+            if one != obj and one not in before and one.visible_get(view_layer=layer):
                 one.hide_set(True, view_layer=layer)
         break
-    return bool(item.visible_get(view_layer=layer))
+    return bool(obj.visible_get(view_layer=layer))
 
 
 def _ways(
-    layer: bpy.types.LayerCollection, item: bpy.types.Object, above: tuple[bpy.types.LayerCollection, ...] = ()
+    layer: bpy.types.LayerCollection, obj: bpy.types.Object, above: tuple[bpy.types.LayerCollection, ...] = ()
 ) -> Iterator[tuple[bpy.types.LayerCollection, ...]]:
     """Yield the path from the scene's own collection down to each collection of an object."""
     here = (*above, layer)
-    if item in set(layer.collection.objects):
+    if obj in set(layer.collection.objects):
         yield here
     for child in layer.children:
-        yield from _ways(child, item, here)
+        yield from _ways(child, obj, here)

@@ -8,13 +8,13 @@ MARK = "#"
 """Start of the name of an object that becomes a node of its own; others may be merged into their parents."""
 
 
-def set_own_node(item: Any, is_own: bool) -> None:
+def set_own_node(obj: Any, is_own: bool) -> None:
     """Add # before an object's name or remove it, both in its Blender name and in its file name."""
-    kept = item.meshferry.given_name == item.name and item.meshferry.source_name
-    item.name = _marked(item.name, is_own)
+    kept = obj.meshferry.given_name == obj.name and obj.meshferry.source_name
+    obj.name = _marked(obj.name, is_own)
     if kept:
-        item.meshferry.source_name = _marked(kept, is_own)
-        item.meshferry.given_name = item.name
+        obj.meshferry.source_name = _marked(kept, is_own)
+        obj.meshferry.given_name = obj.name
 
 
 def _marked(name: str, is_own: bool) -> str:

@@ -20,29 +20,29 @@ def family_sidebar(family: Family, exporter: Any, check: Any) -> type:
     types = {"MESH", "EMPTY", "ARMATURE"} if has_skeletons else {"MESH", "EMPTY"}
 
     def poll(_cls: type, context: bpy.types.Context) -> bool:
-        item = context.object
-        is_wanted = item is None or item.type in types or bool(origins_of(context))
+        obj = context.object
+        is_wanted = obj is None or obj.type in types or bool(origins_of(context))
         return is_wanted and concerns(context, family.name)
 
     def draw(self: Any, context: bpy.types.Context) -> None:
         layout = self.layout
-        item = context.object
-        if item is None:
+        obj = context.object
+        if obj is None:
             collection = context.collection
             layout.label(text=collection.name, icon="OUTLINER_COLLECTION", translate=False)
             draw_export(layout).collection = collection.name
             return
-        layout.label(text=item.name, icon=ICONS.get(item.type, "OBJECT_DATA"), translate=False)
-        if item.type != "MESH":
-            if item.type in types:
+        layout.label(text=obj.name, icon=ICONS.get(obj.type, "OBJECT_DATA"), translate=False)
+        if obj.type != "MESH":
+            if obj.type in types:
                 draw_export(layout)
             return
-        if has_free_normals(item.data):
+        if has_free_normals(obj.data):
             layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
         row = layout.row(align=True)
         row.operator(check.bl_idname, text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
         draw_export(row)
-        draw_findings(layout, context, exporter.format, item.name)
+        draw_findings(layout, context, exporter.format, obj.name)
 
     def draw_export(layout: Any) -> Any:
         return layout.operator(exporter.bl_idname, text="Export…", text_ctxt=CONTEXT, icon="EXPORT")

@@ -219,9 +219,9 @@ def _scene_rate() -> float:
 
 def _clip_rate() -> float:
     """Return the rate of the active object's action, or the scene's."""
-    item = bpy.context.object
-    rig = item if item is None or item.type == "ARMATURE" else item.find_armature()
-    for owner in (rig, item):
+    obj = bpy.context.object
+    rig = obj if obj is None or obj.type == "ARMATURE" else obj.find_armature()
+    for owner in (rig, obj):
         action = owner.animation_data.action if owner is not None and owner.animation_data is not None else None
         if action is not None and action.meshferry.fps > 0:
             return float(action.meshferry.fps)

@@ -45,8 +45,8 @@ def origins_of(context: bpy.types.Context) -> set[str]:
 
     Empty for those made in Blender.
     """
-    item = context.object
-    collections = import_homes_of(item) if item is not None else [context.collection]
+    obj = context.object
+    collections = import_homes_of(obj) if obj is not None else [context.collection]
     return {collection.meshferry.file_format for collection in collections} - {""}
 
 
@@ -78,19 +78,19 @@ def _variant(panel: type, *, is_own: bool) -> type:
     return type(panel.__name__ + suffix, panel.__bases__, body)
 
 
-def homes_of(item: Any) -> list[Any]:
+def homes_of(obj: Any) -> list[Any]:
     """Return the collections of an object and their parents."""
-    found = list(item.users_collection)
+    found = list(obj.users_collection)
     for collection in found:
         if collection.name in bpy.data.collections:  # the scene's own collection has no parents
             found += [above for above in bpy.data.collections if collection in above.children.values()]
     return list(dict.fromkeys(found))
 
 
-def import_homes_of(item: Any) -> list[Any]:
+def import_homes_of(obj: Any) -> list[Any]:
     """Return the collections of an object, their parents, and that of its import if the user moved it out of that."""
-    homes = homes_of(item)
-    identifier = item.meshferry.import_id
+    homes = homes_of(obj)
+    identifier = obj.meshferry.import_id
     if identifier and not any(home.meshferry.import_id == identifier for home in homes):
         homes = [*(home for home in bpy.data.collections if home.meshferry.import_id == identifier), *homes]
     return homes
@@ -153,13 +153,13 @@ def draw_actions(layout: Any, actions: Iterable[Any], *, root_motion: bool = Fal
             rest.label(text=iface_("{} frames in the file").format(clip.frame_count), translate=False)
 
 
-def is_renamed(item: Any) -> bool:
+def is_renamed(obj: Any) -> bool:
     """Return whether an object has another name in the file than in Blender."""
-    return bool(item.meshferry.source_name) and item.meshferry.given_name == item.name
+    return bool(obj.meshferry.source_name) and obj.meshferry.given_name == obj.name
 
 
-def actions_of(item: Any) -> list[Any]:
+def actions_of(obj: Any) -> list[Any]:
     """Return the actions of an object and of its shape keys, without duplicates."""
-    keys = getattr(item.data, "shape_keys", None)
-    owners = [item.animation_data, keys.animation_data if keys is not None else None]
+    keys = getattr(obj.data, "shape_keys", None)
+    owners = [obj.animation_data, keys.animation_data if keys is not None else None]
     return list(dict.fromkeys(owner.action for owner in owners if owner is not None and owner.action is not None))

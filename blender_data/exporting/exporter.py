@@ -50,8 +50,8 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
     context = request.context
     if context.mode not in {"OBJECT", "POSE"}:
         # Blender writes edits of edit mode to the object data only on request.
-        for thing in {context.object, *context.objects_in_mode} - {None}:
-            thing.update_from_editmode()
+        for obj in {context.object, *context.objects_in_mode} - {None}:
+            obj.update_from_editmode()
     export: type[NodeTreeExport | ModelExport | LodModelExport] = ModelExport
     if request.capabilities.node_hierarchy:
         export = NodeTreeExport
@@ -80,11 +80,9 @@ class NodeTreeExport(SceneExport):
 
     def say_dropped_empties(self) -> None:
         """Warn about empties that merging drops, since they have no node, no children and no instances."""
-        kept = {node.thing for node in self.nodes} | {thing.parent for thing in self.objects}
+        kept = {node.obj for node in self.nodes} | {obj.parent for obj in self.objects}
         dropped = [
-            thing.name
-            for thing in self.objects
-            if thing.type == "EMPTY" and thing.instance_type == "NONE" and thing not in kept
+            obj.name for obj in self.objects if obj.type == "EMPTY" and obj.instance_type == "NONE" and obj not in kept
         ]
         if dropped:
             self._warn_unmarked(
@@ -97,7 +95,7 @@ class NodeTreeExport(SceneExport):
             part.name
             for node in self.nodes
             for part in [*node.parts, *node.instancers]
-            if part is not node.thing and is_keyed(part)
+            if part is not node.obj and is_keyed(part)
         ]
         if moved:
             number = "an animated object" if len(moved) == 1 else "animated objects"
@@ -120,7 +118,7 @@ class NodeTreeExport(SceneExport):
             if choice == "AUTO":
                 choice = "KEEP" if collection.meshferry.from_file else "MERGE"
         if choice == "AUTO":
-            all_from_files = all(any(c.meshferry.from_file for c in thing.users_collection) for thing in self.objects)
+            all_from_files = all(any(c.meshferry.from_file for c in obj.users_collection) for obj in self.objects)
             choice = "KEEP" if all_from_files else "MERGE"
         return bool(choice == "MERGE")
 
@@ -141,7 +139,7 @@ class NodeTreeExport(SceneExport):
             clips[0].play(found.animated)
             set_frame(self.context.scene, clips[0].start)
         animated = bool(clips)
-        with scene_state.resting(self.context, [thing for thing in self.objects if thing.meshferry.rest_is_basis]):
+        with scene_state.resting(self.context, [obj for obj in self.objects if obj.meshferry.rest_is_basis]):
             depsgraph = self.context.evaluated_depsgraph_get()
             reader = MeshReader(depsgraph, self.options, self.capabilities)
             meshes = NodeMeshes(reader, depsgraph, self.options.tolerance)
@@ -166,9 +164,9 @@ class NodeTreeExport(SceneExport):
     def node_meshes(self, meshes: NodeMeshes, *, animated: bool) -> Steps[dict[int, NodeMesh]]:
         """Read the meshes of all nodes, as they rest."""
         if self.options.use_instances:
-            meshes.read_instances({thing for node in self.nodes for thing in meshes.owners(node)})
+            meshes.read_instances({obj for node in self.nodes for obj in meshes.owners(node)})
         else:
-            instancers = [thing.name for thing in self.objects if thing.instance_type != "NONE"]
+            instancers = [obj.name for obj in self.objects if obj.instance_type != "NONE"]
             if instancers:
                 self.notices.append(f"Instances left out as chosen: {', '.join(instancers[:8])}")
         deforms = animated and self.capabilities.vertex_clips and self.options.animation_kind != "NODE"
@@ -197,15 +195,15 @@ class NodeTreeExport(SceneExport):
         return node
 
     def rest(self, planned: PlannedNode, depsgraph: bpy.types.Depsgraph) -> transforms.Transform:
-        thing = planned.thing
-        if thing is None:
+        obj = planned.obj
+        if obj is None:
             return transforms.IDENTITY
-        kept = thing.meshferry
-        if kept.has_rest and is_keyed(thing):
+        kept = obj.meshferry
+        if kept.has_rest and is_keyed(obj):
             return transforms.Transform(tuple(kept.rest_location), tuple(kept.rest_rotation), tuple(kept.rest_scale))
-        evaluated = thing.evaluated_get(depsgraph)
-        transforms.require_size(thing, transforms.world(evaluated))
-        above = self.nodes[planned.parent].thing if planned.parent >= 0 else None
+        evaluated = obj.evaluated_get(depsgraph)
+        transforms.require_size(obj, transforms.world(evaluated))
+        above = self.nodes[planned.parent].obj if planned.parent >= 0 else None
         return transforms.local(evaluated, above.evaluated_get(depsgraph) if above else None)
 
 
@@ -213,10 +211,10 @@ def _may_move(part: bpy.types.Object, node: PlannedNode) -> bool:
     """Return whether a part may deform or move relative to its node, by itself or by an object between them."""
     if may_deform(part):
         return True
-    thing = part
-    while thing is not None and thing is not node.thing:
-        parent_moves = thing.parent is not None and not transforms.hangs_on_object(thing)
-        if thing.animation_data is not None or len(thing.constraints) or parent_moves or thing.rigid_body is not None:
+    obj = part
+    while obj is not None and obj is not node.obj:
+        parent_moves = obj.parent is not None and not transforms.hangs_on_object(obj)
+        if obj.animation_data is not None or len(obj.constraints) or parent_moves or obj.rigid_body is not None:
             return True
-        thing = thing.parent
+        obj = obj.parent
     return False

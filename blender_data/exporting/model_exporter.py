@@ -66,8 +66,8 @@ class ModelExport(SceneExport):
         else:
             selected = select_armatures(self.context, self.source, use_hidden=use_hidden)
             self.notices += selected.notices
-            for thing in selected.objects:
-                self._skeleton(thing)
+            for obj in selected.objects:
+                self._skeleton(obj)
             yield from self._read_clips()
         self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
@@ -77,28 +77,28 @@ class ModelExport(SceneExport):
 
     # -- skeletons ------------------------------------------------------------------------------
 
-    def _skeleton(self, thing: bpy.types.Object) -> int:
+    def _skeleton(self, obj: bpy.types.Object) -> int:
         """Return the index of an armature's skeleton in the scene. The first call for an armature reads it."""
-        if thing not in self.skeletons:
-            transforms.require_size(thing, transforms.world(self._evaluated(thing)))
+        if obj not in self.skeletons:
+            transforms.require_size(obj, transforms.world(self._evaluated(obj)))
             deform_only = self.options.use_deform_bones_only
-            read = read_skeleton(thing, deform_only=deform_only, notice=self.notice)
-            space = SkeletonSpace(self._file_space(thing))
-            self.skeletons[thing], self.spaces[thing] = read, space
+            read = read_skeleton(obj, deform_only=deform_only, notice=self.notice)
+            space = SkeletonSpace(self._file_space(obj))
+            self.skeletons[obj], self.spaces[obj] = read, space
             self.scene.skeletons.append(space.moved(read, self.notice))
-        return list(self.skeletons).index(thing)
+        return list(self.skeletons).index(obj)
 
     def _read_clips(self) -> Steps[None]:
         if not self.capabilities.joint_clips:
             return
         sampler = JointSampler(self.context, self.options, self.capabilities, self.file_clips)
-        skeletons = [(read, self.spaces[thing]) for thing, read in self.skeletons.items()]
+        skeletons = [(read, self.spaces[obj]) for obj, read in self.skeletons.items()]
         self.scene.clips = yield from sampler.clips(skeletons)
         self.notices += sampler.notices
         self.say_ranges(sampler.sources)
         if not self.scene.clips and not self.capabilities.meshes:
             raise ExportError(
-                f"{listed([thing.name for thing in self.skeletons])}: no animation to export; give the armature an "
+                f"{listed([obj.name for obj in self.skeletons])}: no animation to export; give the armature an "
                 "action, or choose other clips"
             )
 
@@ -112,17 +112,17 @@ class ModelExport(SceneExport):
         copies = [copy for members in self.copies.values() for copy in members]
         with meshes.at_rest([*objects, *(copy for copy in copies if copy.type in MESHABLE)]):
             instances.depsgraph = meshes.reader.depsgraph
-            self._read_instances(instances, [*(thing for thing in objects if thing not in self.copies), *copies])
-            for number, thing in enumerate(objects):
+            self._read_instances(instances, [*(obj for obj in objects if obj not in self.copies), *copies])
+            for number, obj in enumerate(objects):
                 yield Step("Reading meshes", number / len(objects))
-                node = self._node(thing, meshes, instances)
+                node = self._node(obj, meshes, instances)
                 if node is not None:
-                    place[thing] = len(self.scene.nodes)
+                    place[obj] = len(self.scene.nodes)
                     self.scene.nodes.append(node)
-        for thing, number in place.items():
-            finest = thing.meshferry.lod_of
-            if finest in place and finest != thing:
-                self.scene.nodes[number].lod = max(1, thing.meshferry.lod)
+        for obj, number in place.items():
+            finest = obj.meshferry.lod_of
+            if finest in place and finest != obj:
+                self.scene.nodes[number].lod = max(1, obj.meshferry.lod)
                 self.scene.nodes[number].lod_of = place[finest]
         self._say_lost_parents(place)
         self.notices += meshes.notices
@@ -134,9 +134,9 @@ class ModelExport(SceneExport):
     def _say_lost_parents(self, exported: Mapping[bpy.types.Object, int]) -> None:
         """Warn about objects whose parent is an exported object or a bone, since the format stores no parents."""
         lost = [
-            thing.name
-            for thing in exported
-            if thing.parent_type == "BONE" or (thing.parent in exported and thing.meshferry.lod_of is None)
+            obj.name
+            for obj in exported
+            if obj.parent_type == "BONE" or (obj.parent in exported and obj.meshferry.lod_of is None)
         ]
         if lost:
             self.notice(f"{listed(lost)}: the parent (an object or a bone) is not carried over")
@@ -148,78 +148,76 @@ class ModelExport(SceneExport):
             instances.left_out = set(parts)
             instances.read_instances(set(objects))
             return
-        left_out = [thing.name for thing in objects if thing.instance_type != "NONE"]
+        left_out = [obj.name for obj in objects if obj.instance_type != "NONE"]
         if left_out:
             self.notice(f"Instances left out as chosen: {', '.join(left_out[:8])}")
 
-    def _node(self, thing: bpy.types.Object, meshes: RestMeshes, instances: NodeMeshes) -> Node | None:
+    def _node(self, obj: bpy.types.Object, meshes: RestMeshes, instances: NodeMeshes) -> Node | None:
         """Return the node of an object, or None if it has no visible mesh."""
-        members = self.copies.get(thing, [thing])
+        members = self.copies.get(obj, [obj])
         armature = None
-        if self.capabilities.skeletons and thing.type in MESHABLE:
-            armature = armature_of(thing)
-        elif thing in self.copies:
-            armature = common_armature(thing, members)
+        if self.capabilities.skeletons and obj.type in MESHABLE:
+            armature = armature_of(obj)
+        elif obj in self.copies:
+            armature = common_armature(obj, members)
         skeleton = self._skeleton(armature) if armature is not None else None
         parts: list[Mesh] = []
         for member in members:
             parts += self._member_parts(member, armature, meshes, instances)
         if not parts:
             return None
-        sources = [thing, *(source for member in members for source in (member, *instances.objects_shown_by(member)))]
-        node = Node(
-            names.name_in_file(thing), mesh=join(parts), skeleton=skeleton, choices=import_choices.read(*sources)
-        )
-        carrier = armature or thing
+        sources = [obj, *(source for member in members for source in (member, *instances.objects_shown_by(member)))]
+        node = Node(names.name_in_file(obj), mesh=join(parts), skeleton=skeleton, choices=import_choices.read(*sources))
+        carrier = armature or obj
         node.world = transforms.world(self._evaluated(carrier)) @ np.linalg.pinv(self._file_space(carrier))
         return node
 
     def _member_parts(
         self,
-        thing: bpy.types.Object,
+        obj: bpy.types.Object,
         armature: bpy.types.Object | None,
         meshes: RestMeshes,
         instances: NodeMeshes,
     ) -> list[Mesh]:
         """Return the meshes of an object and of its instances, in the space of the file."""
         parts: list[Mesh] = []
-        if thing.type in MESHABLE:
-            deforms = armature is not None and (armature_of(thing) == armature)
-            own = meshes.read(thing, self.skeletons[armature] if armature is not None and deforms else None)
+        if obj.type in MESHABLE:
+            deforms = armature is not None and (armature_of(obj) == armature)
+            own = meshes.read(obj, self.skeletons[armature] if armature is not None and deforms else None)
             if own is not None:
-                transforms.require_size(thing, transforms.world(self._evaluated(thing)))
-                parts.append(transformed(own, self._to_file(thing, armature)))
-        to_file = self._from_world(thing, armature)
-        parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances_of(thing)]
+                transforms.require_size(obj, transforms.world(self._evaluated(obj)))
+                parts.append(transformed(own, self._to_file(obj, armature)))
+        to_file = self._from_world(obj, armature)
+        parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances_of(obj)]
         return parts
 
-    def _evaluated(self, thing: bpy.types.Object) -> bpy.types.Object:
-        return thing.evaluated_get(self.context.evaluated_depsgraph_get())
+    def _evaluated(self, obj: bpy.types.Object) -> bpy.types.Object:
+        return obj.evaluated_get(self.context.evaluated_depsgraph_get())
 
     # -- spaces ---------------------------------------------------------------------------------
 
-    def _file_space(self, thing: bpy.types.Object) -> Matrix4:
+    def _file_space(self, obj: bpy.types.Object) -> Matrix4:
         """Return the matrix from an object's own space to the space of the file, which the option ``space`` chooses."""
         choice = self.options.space
-        matrix = np.identity(4) if choice == "OWN" else transforms.world(self._evaluated(thing)).copy()
+        matrix = np.identity(4) if choice == "OWN" else transforms.world(self._evaluated(obj)).copy()
         if choice == "TURNED_AND_SCALED":
             matrix[:3, 3] = 0
         return matrix
 
-    def _to_file(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
+    def _to_file(self, obj: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
         """Return the matrix from an object's own space to that of the file; deformed objects follow their armature."""
         if armature is None:
-            return self._file_space(thing)
+            return self._file_space(obj)
         held = transforms.world(self._evaluated(armature))
-        relative = np.linalg.inv(held) @ transforms.world(self._evaluated(thing))
+        relative = np.linalg.inv(held) @ transforms.world(self._evaluated(obj))
         if np.allclose(relative, np.identity(4), rtol=0, atol=_ALIGNED):
             # an object whose relation to its armature is unchanged since the import is exported exactly
             relative = np.identity(4)
         return self._file_space(armature) @ relative
 
-    def _from_world(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
+    def _from_world(self, obj: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
         """Return the matrix from world space to the space of the file with an object."""
-        carrier = armature or thing
+        carrier = armature or obj
         if self.options.space == "WORLD":
             return np.identity(4)
         return self._file_space(carrier) @ np.linalg.pinv(transforms.world(self._evaluated(carrier)))

@@ -76,13 +76,13 @@ class NodeMeshes:
                 shown: Any = instance.object.original
                 self._shown.setdefault(owner, {})[shown] = None
 
-    def instances_of(self, thing: bpy.types.Object) -> list[tuple[Mesh, Matrix4]]:
+    def instances_of(self, obj: bpy.types.Object) -> list[tuple[Mesh, Matrix4]]:
         """Return the meshes and world matrices of an object's instances, as read by :meth:`read_instances`."""
-        return self._instances.get(thing, [])
+        return self._instances.get(obj, [])
 
-    def objects_shown_by(self, thing: bpy.types.Object) -> list[bpy.types.Object]:
+    def objects_shown_by(self, obj: bpy.types.Object) -> list[bpy.types.Object]:
         """Return the objects of which an object shows instances, as read by :meth:`read_instances`."""
-        return list(self._shown.get(thing, ()))
+        return list(self._shown.get(obj, ()))
 
     def _instances_of(
         self, instancers: Container[bpy.types.Object]
@@ -130,26 +130,26 @@ class NodeMeshes:
                 layouts[part] = PartLayout(found.vertex_corner, corners, points, self.is_mirrored(node, part))
                 moving_points += len(mesh.points)
             meshes.append(mesh)
-        for thing in self.owners(node):
-            for mesh, matrix in self._instances.get(thing, []):
-                self.rest_places.setdefault(thing, []).append(self.from_world(node) @ matrix)
-                meshes.append(transformed(mesh, self.rest_places[thing][-1]))
+        for obj in self.owners(node):
+            for mesh, matrix in self._instances.get(obj, []):
+                self.rest_places.setdefault(obj, []).append(self.from_world(node) @ matrix)
+                meshes.append(transformed(mesh, self.rest_places[obj][-1]))
         return NodeMesh(join(meshes), layouts, moving_points) if meshes else None
 
     def owners(self, node: PlannedNode) -> list[bpy.types.Object]:
         """Return the objects of a node that may show instances."""
-        own = [node.thing] if node.thing is not None else []
+        own = [node.obj] if node.obj is not None else []
         return list(dict.fromkeys([*own, *node.parts, *node.instancers]))
 
     def part_mesh(self, node: PlannedNode, part: bpy.types.Object, layout: PartLayout | None = None) -> Mesh | None:
         """Return the current mesh of a part in its node's space; with a layout, its winding is as at rest."""
         mesh = self.reader.read(part)
-        if mesh is None or part is node.thing:
+        if mesh is None or part is node.obj:
             return mesh
         return transformed(mesh, self.matrix(node, part), turned=layout.turned if layout else None)
 
     def is_mirrored(self, node: PlannedNode, part: bpy.types.Object) -> bool:
-        return part is not node.thing and bool(np.linalg.det(self.matrix(node, part)[:3, :3]) < 0)
+        return part is not node.obj and bool(np.linalg.det(self.matrix(node, part)[:3, :3]) < 0)
 
     def matrix(self, node: PlannedNode, part: bpy.types.Object) -> Matrix4:
         """Return the matrix from a part's space into its node's."""
@@ -157,9 +157,9 @@ class NodeMeshes:
 
     def from_world(self, node: PlannedNode) -> Matrix4:
         """Return the matrix from world space to a node's; for zero scale, the nearest invertible one."""
-        if node.thing is None:
+        if node.obj is None:
             return np.identity(4)
-        matrix = transforms.world(node.thing.evaluated_get(self.depsgraph))
+        matrix = transforms.world(node.obj.evaluated_get(self.depsgraph))
         back = np.identity(4)
         back[:3, :3] = np.linalg.pinv(matrix[:3, :3])
         back[:3, 3] = -back[:3, :3] @ matrix[:3, 3]

@@ -19,7 +19,7 @@ class PlannedNode:
     """A planned node: its object (None for a generated root), the index of its parent, and its parts."""
 
     name: str
-    thing: bpy.types.Object | None
+    obj: bpy.types.Object | None
     parent: int = -1
     parts: list[bpy.types.Object] = field(default_factory=list)
     """Objects whose meshes belong to the node."""
@@ -35,7 +35,7 @@ def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> lis
     node.
     """
     exported = set(objects)
-    marked = [thing for thing in objects if thing.meshferry.is_root and _nearest(thing, exported) is None]
+    marked = [obj for obj in objects if obj.meshferry.is_root and _nearest(obj, exported) is None]
     if merge and len(marked) > 1:
         marked = []
     nodes: list[PlannedNode] = [] if marked else [PlannedNode(root_name, None)]
@@ -43,26 +43,26 @@ def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> lis
     # Nodes without parent become children of the root, if there is exactly one.
     default_parent = 0 if len(marked) < 2 else -1
     if len(marked) == 1:
-        objects = [marked[0], *(thing for thing in objects if thing is not marked[0])]
-    for thing in objects:
-        above = _nearest(thing, place)
+        objects = [marked[0], *(obj for obj in objects if obj is not marked[0])]
+    for obj in objects:
+        above = _nearest(obj, place)
         parent = default_parent if above is None else place[above]
-        if thing in marked:
+        if obj in marked:
             parent = -1
-        is_own = not merge or thing in marked or thing.name.startswith(OWN_NODE_PREFIX)
+        is_own = not merge or obj in marked or obj.name.startswith(OWN_NODE_PREFIX)
         if is_own:
-            place[thing] = len(nodes)
-            nodes.append(PlannedNode(names.name_in_file(thing), thing, parent))
-        if thing.type in MESHABLE:
-            nodes[place[thing] if is_own else max(parent, 0)].parts.append(thing)
+            place[obj] = len(nodes)
+            nodes.append(PlannedNode(names.name_in_file(obj), obj, parent))
+        if obj.type in MESHABLE:
+            nodes[place[obj] if is_own else max(parent, 0)].parts.append(obj)
         elif not is_own:
-            nodes[max(parent, 0)].instancers.append(thing)
+            nodes[max(parent, 0)].instancers.append(obj)
     return nodes
 
 
-def _nearest(thing: bpy.types.Object, among: Container[bpy.types.Object]) -> bpy.types.Object | None:
+def _nearest(obj: bpy.types.Object, among: Container[bpy.types.Object]) -> bpy.types.Object | None:
     """Return the nearest ancestor that is one of the given objects."""
-    above = thing.parent
+    above = obj.parent
     while above is not None and above not in among:
         above = above.parent
     return above

@@ -50,11 +50,11 @@ def automatic_source(context: bpy.types.Context, *, with_tree: bool) -> Source:
         Whether the file holds a tree of objects. Then empties are exported too, and a collection of which all objects
         are selected is exported as a collection, with its name and settings.
     """
-    selected = [thing for thing in context.view_layer.objects.selected if thing.visible_get()]
-    roots = [thing for thing in selected if thing.type in {"ARMATURE", "EMPTY"} and not has_surface(thing)]
-    taken = [thing for thing in selected if has_surface(thing)]
+    selected = [obj for obj in context.view_layer.objects.selected if obj.visible_get()]
+    roots = [obj for obj in selected if obj.type in {"ARMATURE", "EMPTY"} and not has_surface(obj)]
+    taken = [obj for obj in selected if has_surface(obj)]
     if taken and with_tree:
-        taken = [thing for thing in selected if has_surface(thing) or thing.type == "EMPTY"]
+        taken = [obj for obj in selected if has_surface(obj) or obj.type == "EMPTY"]
         if _is_whole(taken, context.collection):
             return Source("COLLECTION", context.collection)
     if taken:
@@ -66,14 +66,14 @@ def automatic_source(context: bpy.types.Context, *, with_tree: bool) -> Source:
     return Source("SCENE")
 
 
-def has_surface(thing: bpy.types.Object) -> bool:
+def has_surface(obj: bpy.types.Object) -> bool:
     """Return whether an object has a surface, or shows instances that may have one."""
-    return thing.type in MESHABLE or (thing.type == "EMPTY" and thing.instance_type != "NONE")
+    return obj.type in MESHABLE or (obj.type == "EMPTY" and obj.instance_type != "NONE")
 
 
 def _is_whole(taken: Iterable[bpy.types.Object], collection: bpy.types.Collection) -> bool:
     """Return whether these objects are all visible meshes and empties of a collection."""
-    visible = {thing for thing in collection.all_objects if thing.type in {*MESHABLE, "EMPTY"} and thing.visible_get()}
+    visible = {obj for obj in collection.all_objects if obj.type in {*MESHABLE, "EMPTY"} and obj.visible_get()}
     return visible == set(taken)
 
 
@@ -82,12 +82,8 @@ def _below(context: bpy.types.Context, roots: Iterable[bpy.types.Object], *, wit
     found = dict.fromkeys(roots)
     for root in tuple(found):
         found.update(dict.fromkeys(root.children_recursive))
-    found.update(dict.fromkeys(thing for thing in context.scene.objects if armature_of(thing) in found))
-    return [
-        thing
-        for thing in found
-        if (has_surface(thing) or (with_tree and thing.type == "EMPTY")) and thing.visible_get()
-    ]
+    found.update(dict.fromkeys(obj for obj in context.scene.objects if armature_of(obj) in found))
+    return [obj for obj in found if (has_surface(obj) or (with_tree and obj.type == "EMPTY")) and obj.visible_get()]
 
 
 def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with_empties: bool = True) -> Selected:
@@ -112,7 +108,7 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with
     coarser = set() if with_empties else _coarser(candidates, enabled, context, use_hidden=use_hidden)
     chosen = Selected()
     left_out: dict[str, list[bpy.types.Object]] = {}
-    for candidate in dict.fromkeys([*candidates, *sorted(coarser, key=lambda thing: thing.name)]):
+    for candidate in dict.fromkeys([*candidates, *sorted(coarser, key=lambda obj: obj.name)]):
         refusal = None
         if candidate not in coarser:
             refusal = refusal_of(context, candidate, enabled, use_hidden=use_hidden, with_empties=with_empties)
@@ -122,7 +118,7 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with
             left_out.setdefault(refusal, []).append(candidate)
     # No notices for the originals of instances, which are often in an excluded collection.
     shown = set(shown_by(chosen.objects))
-    named = {why: [thing.name for thing in things if thing not in shown] for why, things in left_out.items()}
+    named = {why: [obj.name for obj in things if obj not in shown] for why, things in left_out.items()}
     chosen.notices = [f"{listed(names)}: {why}" for why, names in named.items() if names]
     if not chosen.objects:
         why = f" ({'; '.join(chosen.notices)})" if chosen.notices else ""
@@ -194,26 +190,26 @@ def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: 
     return Selected(list(chosen), notices)
 
 
-def armature_modifiers(thing: bpy.types.Object) -> list[bpy.types.Modifier]:
+def armature_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
     """Return the modifiers by which armatures deform an object, the enabled ones first."""
-    found = [modifier for modifier in thing.modifiers if modifier.type == "ARMATURE" and modifier.object is not None]
+    found = [modifier for modifier in obj.modifiers if modifier.type == "ARMATURE" and modifier.object is not None]
     return sorted(found, key=lambda modifier: not modifier.show_viewport)
 
 
-def armature_of(thing: bpy.types.Object) -> bpy.types.Object | None:
+def armature_of(obj: bpy.types.Object) -> bpy.types.Object | None:
     """Return the armature that deforms an object, by a modifier or as its parent."""
-    modifiers = armature_modifiers(thing)
+    modifiers = armature_modifiers(obj)
     if modifiers:
         return modifiers[0].object
-    parent = thing.parent
-    deforms = parent is not None and parent.type == "ARMATURE" and thing.type in MESHABLE
-    if deforms and (thing.parent_type == "ARMATURE" or (thing.parent_type == "OBJECT" and _names_bones(thing, parent))):
+    parent = obj.parent
+    deforms = parent is not None and parent.type == "ARMATURE" and obj.type in MESHABLE
+    if deforms and (obj.parent_type == "ARMATURE" or (obj.parent_type == "OBJECT" and _names_bones(obj, parent))):
         return parent
     return None
 
 
-def _names_bones(thing: bpy.types.Object, armature: bpy.types.Object) -> bool:
-    return any(group.name in armature.data.bones for group in thing.vertex_groups)
+def _names_bones(obj: bpy.types.Object, armature: bpy.types.Object) -> bool:
+    return any(group.name in armature.data.bones for group in obj.vertex_groups)
 
 
 def _coarser(
@@ -225,14 +221,12 @@ def _coarser(
 ) -> set[bpy.types.Object]:
     """Return the coarser levels of detail of objects that are exported."""
     finest = {
-        thing
-        for thing in candidates
-        if thing in enabled and (use_hidden or thing.visible_get(view_layer=context.view_layer))
+        obj for obj in candidates if obj in enabled and (use_hidden or obj.visible_get(view_layer=context.view_layer))
     }
     return {
-        thing
-        for thing in context.scene.objects
-        if thing.meshferry.lod_of in finest and thing.type in MESHABLE and thing in enabled
+        obj
+        for obj in context.scene.objects
+        if obj.meshferry.lod_of in finest and obj.type in MESHABLE and obj in enabled
     }
 
 
@@ -241,9 +235,9 @@ def _missing_levels(chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy
     exported = set(chosen)
     named = exported.union(candidates)
     missing = [
-        thing.name
-        for thing in bpy.data.objects
-        if thing.meshferry.lod_of in exported and thing not in named and thing.type in MESHABLE and thing.users_scene
+        obj.name
+        for obj in bpy.data.objects
+        if obj.meshferry.lod_of in exported and obj not in named and obj.type in MESHABLE and obj.users_scene
     ]
     why = "levels of detail that are disabled in viewports, in excluded collections or in another scene, left out"
     return [f"{listed(missing)}: {why}"] if missing else []
@@ -267,24 +261,24 @@ def shown_by(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
     found: dict[bpy.types.Object, None] = {}
     waiting = list(objects)
     while waiting:
-        thing = waiting.pop()
-        if thing.instance_type == "COLLECTION" and thing.instance_collection is not None:
-            members = [member for member in thing.instance_collection.all_objects if member not in found]
+        obj = waiting.pop()
+        if obj.instance_type == "COLLECTION" and obj.instance_collection is not None:
+            members = [member for member in obj.instance_collection.all_objects if member not in found]
             found.update(dict.fromkeys(members))
             waiting += members
     return list(found)
 
 
-def is_disabled(thing: bpy.types.Object) -> bool:
+def is_disabled(obj: bpy.types.Object) -> bool:
     """Return whether an object is disabled in viewports, itself or by all of its collections."""
-    return thing.hide_viewport or all(home.hide_viewport for home in thing.users_collection)
+    return obj.hide_viewport or all(home.hide_viewport for home in obj.users_collection)
 
 
 def source_objects(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:
     """Return the objects of a source with a surface, or its armatures if there are none."""
     candidates = candidates_of(context, source)
-    shown = [thing for thing in candidates if thing.type in MESHABLE]
-    return shown or [thing for thing in candidates if thing.type == "ARMATURE"]
+    shown = [obj for obj in candidates if obj.type in MESHABLE]
+    return shown or [obj for obj in candidates if obj.type == "ARMATURE"]
 
 
 def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Object]:
@@ -295,7 +289,7 @@ def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Obje
     if layer.collection.hide_viewport:
         return
     if not layer.exclude:
-        yield from (thing for thing in layer.collection.objects if not thing.hide_viewport)
+        yield from (obj for obj in layer.collection.objects if not obj.hide_viewport)
     for child in layer.children:
         yield from enabled_objects(child)
 
@@ -305,9 +299,9 @@ def label_of(source: Source) -> str:
     if source.collection is not None:
         return f"collection '{source.collection.name}'"
     if source.roots:
-        return f"what is below {listed([thing.name for thing in source.roots])}"
+        return f"what is below {listed([obj.name for obj in source.roots])}"
     if source.kind == "OBJECTS":
-        return listed([thing.name for thing in source.objects]) or "nothing"
+        return listed([obj.name for obj in source.objects]) or "nothing"
     return "the selection" if source.kind == "SELECTION" else "the scene"
 
 

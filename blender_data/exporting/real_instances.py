@@ -22,9 +22,9 @@ Copies = dict[bpy.types.Object, list[bpy.types.Object]]
 _COPIED = MESHABLE | {"EMPTY", "ARMATURE", "LATTICE"}
 
 
-def shows_skinned(thing: bpy.types.Object) -> bool:
+def shows_skinned(obj: bpy.types.Object) -> bool:
     """Return whether an object is a collection instance of a model that an armature deforms."""
-    collection = thing.instance_collection if thing.instance_type == "COLLECTION" else None
+    collection = obj.instance_collection if obj.instance_type == "COLLECTION" else None
     return collection is not None and any(
         armature_of(member) is not None or shows_skinned(member) for member in _members(collection)
     )
@@ -39,10 +39,10 @@ def real_instances(context: bpy.types.Context, objects: Iterable[bpy.types.Objec
     made: list[bpy.types.Object] = []
     found: Copies = {}
     try:
-        for thing in objects:
-            if shows_skinned(thing):
-                copies = _copy_members(thing, made)
-                found[thing] = [copy for copy in copies if copy.type in MESHABLE or copy.instance_type != "NONE"]
+        for obj in objects:
+            if shows_skinned(obj):
+                copies = _copy_members(obj, made)
+                found[obj] = [copy for copy in copies if copy.type in MESHABLE or copy.instance_type != "NONE"]
         for copy in made:
             context.scene.collection.objects.link(copy)
         if made:
@@ -77,13 +77,13 @@ def parts_shown(objects: Iterable[bpy.types.Object], parts: Container[bpy.types.
 
     ``parts`` are further levels and shapes, which are recognised only by their names.
     """
-    shown = [thing for thing in shown_by(objects) if thing.type in MESHABLE]
-    return [thing for thing in shown if _is_part(thing) or thing in parts]
+    shown = [obj for obj in shown_by(objects) if obj.type in MESHABLE]
+    return [obj for obj in shown if _is_part(obj) or obj in parts]
 
 
 def left_out_notice(parts: Iterable[bpy.types.Object]) -> list[str]:
     """Return a warning that these levels of detail and physics shapes of collection instances are left out."""
-    names = [thing.name for thing in parts]
+    names = [obj.name for obj in parts]
     why = "levels of detail and physics shapes of collection instances are left out"
     return [f"{listed(names)}: {why}"] if names else []
 
@@ -91,32 +91,32 @@ def left_out_notice(parts: Iterable[bpy.types.Object]) -> list[str]:
 def _members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
     """Return the objects of a collection to copy: those that its instances show, and armatures."""
     return [
-        thing
-        for thing in collection.all_objects
-        if thing.type in _COPIED and not _is_part(thing) and (not thing.hide_viewport or thing.type == "ARMATURE")
+        obj
+        for obj in collection.all_objects
+        if obj.type in _COPIED and not _is_part(obj) and (not obj.hide_viewport or obj.type == "ARMATURE")
     ]
 
 
-def _is_part(thing: bpy.types.Object) -> bool:
-    return thing.meshferry.lod_of is not None or thing.meshferry.role != "RENDER"
+def _is_part(obj: bpy.types.Object) -> bool:
+    return obj.meshferry.lod_of is not None or obj.meshferry.role != "RENDER"
 
 
 def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> list[bpy.types.Object]:
     """Copy the objects of an instance and of nested ones, with their transforms; add each copy to ``made`` at once."""
     copies: dict[bpy.types.Object, bpy.types.Object] = {}
-    for thing in _members(instance.instance_collection):
-        copy = thing.copy()
+    for obj in _members(instance.instance_collection):
+        copy = obj.copy()
         made.append(copy)
-        copies[thing] = copy
+        copies[obj] = copy
         copy.hide_viewport = False
         kept = copy.meshferry
-        kept.source_name, kept.given_name = name_in_file(thing), copy.name
+        kept.source_name, kept.given_name = name_in_file(obj), copy.name
     offset = Matrix.Translation(-instance.instance_collection.instance_offset)
-    for thing, copy in copies.items():
-        if thing.parent in copies:
-            copy.parent = copies[thing.parent]
+    for obj, copy in copies.items():
+        if obj.parent in copies:
+            copy.parent = copies[obj.parent]
         else:
-            before = Matrix() if thing.parent is None else thing.matrix_world @ thing.matrix_basis.inverted_safe()
+            before = Matrix() if obj.parent is None else obj.matrix_world @ obj.matrix_basis.inverted_safe()
             copy.parent = instance
             copy.parent_type = "OBJECT"
             copy.matrix_parent_inverse = offset @ before

@@ -151,38 +151,38 @@ def undeformed(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) 
     shown = []
     hung = []
     try:
-        for thing in objects:
-            for modifier in thing.modifiers:
+        for obj in objects:
+            for modifier in obj.modifiers:
                 if modifier.type == "ARMATURE" and modifier.show_viewport:
                     shown.append(modifier)
                     modifier.show_viewport = False
-            if thing.parent_type == "ARMATURE":  # an "Armature Deform" parent deforms without a modifier
-                hung.append(thing)
-                thing.parent_type = "OBJECT"
-                thing.update_tag(refresh={"DATA"})
+            if obj.parent_type == "ARMATURE":  # an "Armature Deform" parent deforms without a modifier
+                hung.append(obj)
+                obj.parent_type = "OBJECT"
+                obj.update_tag(refresh={"DATA"})
         if shown or hung:
             context.view_layer.update()
         yield
     finally:
         for modifier in shown:
             modifier.show_viewport = True
-        for thing in hung:
-            thing.parent_type = "ARMATURE"
-            thing.update_tag(refresh={"DATA"})
+        for obj in hung:
+            obj.parent_type = "ARMATURE"
+            obj.update_tag(refresh={"DATA"})
         if shown or hung:
             context.view_layer.update()
 
 
 @contextlib.contextmanager
-def shape_shown(thing: bpy.types.Object) -> Iterator[None]:
+def shape_shown(obj: bpy.types.Object) -> Iterator[None]:
     """Restore the active shape key, Shape Key Lock and muted keys of an object after a ``with`` block."""
-    keys = thing.data.shape_keys
-    before = (thing.show_only_shape_key, thing.active_shape_key_index)
+    keys = obj.data.shape_keys
+    before = (obj.show_only_shape_key, obj.active_shape_key_index)
     mutes = [(key, key.mute) for key in keys.key_blocks] if keys is not None else []
     try:
         yield
     finally:
-        thing.show_only_shape_key, thing.active_shape_key_index = before
+        obj.show_only_shape_key, obj.active_shape_key_index = before
         for key, mute in mutes:
             if key.mute != mute:
                 key.mute = mute
@@ -191,7 +191,7 @@ def shape_shown(thing: bpy.types.Object) -> Iterator[None]:
 @contextlib.contextmanager
 def posed(context: bpy.types.Context, armatures: Iterable[bpy.types.Object]) -> Iterator[None]:
     """Temporarily show armatures in pose position."""
-    resting = [thing.data for thing in armatures if thing.data.pose_position == "REST"]
+    resting = [obj.data for obj in armatures if obj.data.pose_position == "REST"]
     try:
         for data in resting:
             data.pose_position = "POSE"
@@ -210,12 +210,12 @@ def resting(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> 
     """Temporarily show objects in their Basis shape and without mesh caches."""
     pinned = []
     caches = []
-    for thing in objects:
-        if getattr(thing.data, "shape_keys", None) is not None:
-            pinned.append((thing, thing.show_only_shape_key, thing.active_shape_key_index))
-            thing.show_only_shape_key = True
-            thing.active_shape_key_index = 0
-        for modifier in thing.modifiers:
+    for obj in objects:
+        if getattr(obj.data, "shape_keys", None) is not None:
+            pinned.append((obj, obj.show_only_shape_key, obj.active_shape_key_index))
+            obj.show_only_shape_key = True
+            obj.active_shape_key_index = 0
+        for modifier in obj.modifiers:
             if modifier.type == "MESH_CACHE" and modifier.show_viewport:
                 caches.append(modifier)
                 modifier.show_viewport = False
@@ -224,9 +224,9 @@ def resting(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> 
             context.view_layer.update()
         yield
     finally:
-        for thing, only, index in pinned:
-            thing.show_only_shape_key = only
-            thing.active_shape_key_index = index
+        for obj, only, index in pinned:
+            obj.show_only_shape_key = only
+            obj.active_shape_key_index = index
         for modifier in caches:
             modifier.show_viewport = True
         if pinned or caches:
@@ -244,10 +244,10 @@ def stand_ins(
     """
     copies: dict[bpy.types.Object, bpy.types.Object] = {}
     try:
-        for thing in objects:
-            copies[thing] = thing.copy()
-            copies[thing].hide_viewport = False
-            context.scene.collection.objects.link(copies[thing])
+        for obj in objects:
+            copies[obj] = obj.copy()
+            copies[obj].hide_viewport = False
+            context.scene.collection.objects.link(copies[obj])
         if copies:
             context.view_layer.update()
         yield copies
@@ -261,18 +261,18 @@ def stand_ins(
 def update_worlds(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> None:
     """Update the world matrices of objects, including those that Blender does not evaluate (see :func:`stand_ins`)."""
     enabled = set(enabled_objects(context.view_layer.layer_collection))
-    unseen = [thing for thing in dict.fromkeys(objects) if thing not in enabled]
+    unseen = [obj for obj in dict.fromkeys(objects) if obj not in enabled]
     home = context.scene.collection.objects
-    linked = [thing for thing in unseen if home.get(thing.name) != thing]
-    disabled = [thing for thing in unseen if thing.hide_viewport]
+    linked = [obj for obj in unseen if home.get(obj.name) != obj]
+    disabled = [obj for obj in unseen if obj.hide_viewport]
     try:
-        for thing in linked:
-            home.link(thing)
-        for thing in disabled:
-            thing.hide_viewport = False
+        for obj in linked:
+            home.link(obj)
+        for obj in disabled:
+            obj.hide_viewport = False
         context.view_layer.update()
     finally:
-        for thing in disabled:
-            thing.hide_viewport = True
-        for thing in linked:
-            home.unlink(thing)
+        for obj in disabled:
+            obj.hide_viewport = True
+        for obj in linked:
+            home.unlink(obj)

@@ -31,18 +31,18 @@ class Transform:
 IDENTITY = Transform()
 
 
-def world(thing: bpy.types.Object) -> Matrix4:
+def world(obj: bpy.types.Object) -> Matrix4:
     """Return the world matrix of an evaluated object, (4, 4) float64."""
-    return np.array(thing.matrix_world, np.float64)
+    return np.array(obj.matrix_world, np.float64)
 
 
 class SingularTransformError(ExportError):
     """An object of zero scale, or whose transform is NaN or infinite."""
 
 
-def require_size(thing: bpy.types.Object, matrix: Matrix4) -> None:
+def require_size(obj: bpy.types.Object, matrix: Matrix4) -> None:
     """Raise an error that names the object if its transform is singular, so that it has no inverse and no normals."""
-    problem = _singularity(thing, matrix)
+    problem = _singularity(obj, matrix)
     if problem:
         raise SingularTransformError(problem)
 
@@ -54,73 +54,73 @@ def all_singular(
     depsgraph = context.evaluated_depsgraph_get()
     found = [str(first)]
     found += [
-        _singularity(thing, world(thing.evaluated_get(depsgraph)))
-        for thing in things
-        if thing.type != "EMPTY" and thing.visible_get(view_layer=context.view_layer)
+        _singularity(obj, world(obj.evaluated_get(depsgraph)))
+        for obj in things
+        if obj.type != "EMPTY" and obj.visible_get(view_layer=context.view_layer)
     ]
     problems = [problem for problem in dict.fromkeys(found) if problem]
     return ExportError("; ".join(problems), [error("", problem) for problem in problems])
 
 
-def _singularity(thing: bpy.types.Object, matrix: Matrix4) -> str:
+def _singularity(obj: bpy.types.Object, matrix: Matrix4) -> str:
     """Return the reason why a transform cannot be inverted, or an empty string."""
     if not np.isfinite(matrix).all():
-        return f"'{thing.name}' has a transform with NaN or infinite values"
+        return f"'{obj.name}' has a transform with NaN or infinite values"
     lengths = np.linalg.norm(matrix[:3, :3], axis=0)
     if (lengths < _FLAT).any() or abs(np.linalg.det(matrix[:3, :3])) < _FLAT * max(1e-9, lengths.max()) ** 3:
         axis = "XYZ"[int(lengths.argmin())]
-        return f"'{thing.name}' has zero scale on {axis}; give it a size, or leave it out"
+        return f"'{obj.name}' has zero scale on {axis}; give it a size, or leave it out"
     return ""
 
 
-def local(thing: bpy.types.Object, above: bpy.types.Object | None) -> Transform:
+def local(obj: bpy.types.Object, above: bpy.types.Object | None) -> Transform:
     """Return an evaluated object's transform relative to the evaluated object of the node above it."""
-    if has_plain_channels(thing, above):
-        return _from_channels(thing)
-    matrix = Matrix(thing.matrix_world)
+    if has_plain_channels(obj, above):
+        return _from_channels(obj)
+    matrix = Matrix(obj.matrix_world)
     if above is not None:
         # Use double precision, since nested scales of 0.01 lose digits in single precision.
-        matrix = Matrix(np.linalg.pinv(world(above)) @ world(thing))
+        matrix = Matrix(np.linalg.pinv(world(above)) @ world(obj))
     return decomposed(matrix)
 
 
-def has_plain_channels(thing: bpy.types.Object, above: bpy.types.Object | None) -> bool:
+def has_plain_channels(obj: bpy.types.Object, above: bpy.types.Object | None) -> bool:
     """Return whether location, rotation and scale of an object are its whole transform relative to ``above``."""
-    parent = thing.parent
+    parent = obj.parent
     if (parent.original if parent else None) != (above.original if above else None):
         return False
     return (
-        (parent is None or (hangs_on_object(thing) and thing.matrix_parent_inverse == Matrix.Identity(4)))
-        and all(constraint.mute for constraint in thing.constraints)
-        and thing.rigid_body is None
-        and thing.delta_location == Vector((0, 0, 0))
-        and thing.delta_scale == Vector((1, 1, 1))
-        and _no_delta_rotation(thing)
+        (parent is None or (hangs_on_object(obj) and obj.matrix_parent_inverse == Matrix.Identity(4)))
+        and all(constraint.mute for constraint in obj.constraints)
+        and obj.rigid_body is None
+        and obj.delta_location == Vector((0, 0, 0))
+        and obj.delta_scale == Vector((1, 1, 1))
+        and _no_delta_rotation(obj)
     )
 
 
-def hangs_on_object(thing: bpy.types.Object) -> bool:
+def hangs_on_object(obj: bpy.types.Object) -> bool:
     """Return whether a child follows the object transform of its parent, not a bone, a vertex or a curve path."""
-    parent = thing.parent
-    return thing.parent_type == "OBJECT" and not (parent.type == "CURVE" and parent.data.use_path)
+    parent = obj.parent
+    return obj.parent_type == "OBJECT" and not (parent.type == "CURVE" and parent.data.use_path)
 
 
-def _no_delta_rotation(thing: bpy.types.Object) -> bool:
-    if thing.rotation_mode in {"QUATERNION", "AXIS_ANGLE"}:
-        return thing.delta_rotation_quaternion == Quaternion((1, 0, 0, 0))
-    return tuple(thing.delta_rotation_euler) == (0, 0, 0)
+def _no_delta_rotation(obj: bpy.types.Object) -> bool:
+    if obj.rotation_mode in {"QUATERNION", "AXIS_ANGLE"}:
+        return obj.delta_rotation_quaternion == Quaternion((1, 0, 0, 0))
+    return tuple(obj.delta_rotation_euler) == (0, 0, 0)
 
 
-def _from_channels(thing: bpy.types.Object) -> Transform:
-    mode = thing.rotation_mode
+def _from_channels(obj: bpy.types.Object) -> Transform:
+    mode = obj.rotation_mode
     if mode == "QUATERNION":
-        rotation = thing.rotation_quaternion.normalized()
+        rotation = obj.rotation_quaternion.normalized()
     elif mode == "AXIS_ANGLE":
-        channel: tuple[float, ...] = tuple(thing.rotation_axis_angle)
+        channel: tuple[float, ...] = tuple(obj.rotation_axis_angle)
         rotation = Quaternion(channel[1:], channel[0]) if any(channel[1:]) else Quaternion()
     else:
-        rotation = thing.rotation_euler.to_quaternion()
-    return Transform(tuple(thing.location), tuple(rotation), tuple(thing.scale))
+        rotation = obj.rotation_euler.to_quaternion()
+    return Transform(tuple(obj.location), tuple(rotation), tuple(obj.scale))
 
 
 def decomposed(matrix: Matrix) -> Transform:

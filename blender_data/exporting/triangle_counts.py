@@ -5,9 +5,9 @@ from __future__ import annotations
 import bpy
 
 
-def triangle_count(context: bpy.types.Context, thing: bpy.types.Object, *, use_modifiers: bool) -> int:
+def triangle_count(context: bpy.types.Context, obj: bpy.types.Object, *, use_modifiers: bool) -> int:
     """Return the number of triangles of a mesh object, without its instances; 0 for other types and in edit mode."""
-    if thing.type != "MESH" or thing.mode == "EDIT":
+    if obj.type != "MESH" or obj.mode == "EDIT":
         return 0
-    data = thing.evaluated_get(context.evaluated_depsgraph_get()).data if use_modifiers else thing.data
+    data = obj.evaluated_get(context.evaluated_depsgraph_get()).data if use_modifiers else obj.data
     return len(data.loops) - 2 * len(data.polygons)

@@ -45,15 +45,15 @@ def chosen_objects(
     enabled = set(enabled_objects(context.view_layer.layer_collection))
     chosen: list[bpy.types.Object] = []
     left_out: list[bpy.types.Object] = []
-    for thing in dict.fromkeys(candidates):
-        seen = thing in enabled and (use_hidden or thing.visible_get(view_layer=context.view_layer))
-        (chosen if seen and not belongs_to_another(thing) else left_out).append(thing)
+    for obj in dict.fromkeys(candidates):
+        seen = obj in enabled and (use_hidden or obj.visible_get(view_layer=context.view_layer))
+        (chosen if seen and not belongs_to_another(obj) else left_out).append(obj)
     return chosen, left_out
 
 
-def belongs_to_another(thing: bpy.types.Object) -> bool:
+def belongs_to_another(obj: bpy.types.Object) -> bool:
     """Return whether an object is a coarser level of detail or a physics shape."""
-    kept = thing.meshferry
+    kept = obj.meshferry
     return kept.lod_of is not None or kept.lod > 0 or kept.role != "RENDER"
 
 
@@ -70,20 +70,20 @@ def disabled_in_instances(objects: Iterable[bpy.types.Object]) -> list[bpy.types
             needed.add(above)
             above = above.parent
     return [
-        thing
-        for thing in members
-        if is_disabled(thing)
-        and thing.type != "ARMATURE"
-        and thing not in needed
-        and all(home.is_editable and home.override_library is None for home in thing.users_collection)
+        obj
+        for obj in members
+        if is_disabled(obj)
+        and obj.type != "ARMATURE"
+        and obj not in needed
+        and all(home.is_editable and home.override_library is None for home in obj.users_collection)
     ]
 
 
 def unlink_disabled(objects: Iterable[bpy.types.Object]) -> None:
     """Unlink disabled objects from instanced collections, since the glTF exporter writes them like the others."""
-    for thing in disabled_in_instances(objects):
-        for home in thing.users_collection:
-            home.objects.unlink(thing)
+    for obj in disabled_in_instances(objects):
+        for home in obj.users_collection:
+            home.objects.unlink(obj)
 
 
 def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:
@@ -101,16 +101,16 @@ def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> N
     for collection in bpy.data.collections:
         collection.hide_select = False
     _show(layer.layer_collection)
-    for thing in objects:
-        thing.hide_select = False
-        thing.hide_set(False)
+    for obj in objects:
+        obj.hide_select = False
+        obj.hide_set(False)
     layer.update()
-    for thing in layer.objects:
-        thing.select_set(False)
-    for thing in objects:
-        thing.select_set(True)
+    for obj in layer.objects:
+        obj.select_set(False)
+    for obj in objects:
+        obj.select_set(True)
     layer.objects.active = objects[0] if objects else None
-    missed = [thing.name for thing in objects if not thing.select_get()]
+    missed = [obj.name for obj in objects if not obj.select_get()]
     if missed:
         raise ExportError(f"{listed(missed)}: Blender does not select them for export; show them in the viewport")
 
@@ -128,37 +128,37 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
     """
     notices: list[str] = []
     waiting: list[bpy.types.Object] = []
-    for thing in objects:
-        shown = [one for one in thing.modifiers if one.show_viewport and one.type != "ARMATURE"]
-        if thing.type != "MESH" or not shown:
+    for obj in objects:
+        shown = [one for one in obj.modifiers if one.show_viewport and one.type != "ARMATURE"]
+        if obj.type != "MESH" or not shown:
             continue
-        if thing.data.shape_keys is not None:
+        if obj.data.shape_keys is not None:
             names = ", ".join(one.name for one in shown)
-            notices.append(f"{thing.name}: modifiers left out, since the mesh has shape keys: {names}")
+            notices.append(f"{obj.name}: modifiers left out, since the mesh has shape keys: {names}")
             continue
         if any(one.type in _POINT_CACHES for one in shown):
-            notices.append(f"{thing.name}: its point cache is not carried over; the mesh keeps its present shape")
-        waiting.append(thing)
-    armatures = [one for thing in waiting for one in thing.modifiers if one.type == "ARMATURE" and one.show_viewport]
+            notices.append(f"{obj.name}: its point cache is not carried over; the mesh keeps its present shape")
+        waiting.append(obj)
+    armatures = [one for obj in waiting for one in obj.modifiers if one.type == "ARMATURE" and one.show_viewport]
     for modifier in armatures:
         modifier.show_viewport = False
     depsgraph = context.evaluated_depsgraph_get()
     made = [
         bpy.data.meshes.new_from_object(
-            thing.evaluated_get(depsgraph), preserve_all_data_layers=True, depsgraph=depsgraph
+            obj.evaluated_get(depsgraph), preserve_all_data_layers=True, depsgraph=depsgraph
         )
-        for thing in waiting
+        for obj in waiting
     ]
     for modifier in armatures:
         modifier.show_viewport = True
-    for thing, mesh in zip(waiting, made, strict=True):
-        before, thing.data = thing.data, mesh
+    for obj, mesh in zip(waiting, made, strict=True):
+        before, obj.data = obj.data, mesh
         name = before.name
         if not before.users:
             bpy.data.meshes.remove(before)
         mesh.name = name
-        for modifier in [one for one in thing.modifiers if one.type != "ARMATURE"]:
-            thing.modifiers.remove(modifier)
+        for modifier in [one for one in obj.modifiers if one.type != "ARMATURE"]:
+            obj.modifiers.remove(modifier)
     return notices
 
 
@@ -206,23 +206,23 @@ def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:
     If a file has a transform and a mesh for one object of Blender, importers create one object with the name of the
     mesh.
     """
-    owners = [thing for thing in objects if thing.type in _DATA_COLLECTIONS and thing.data is not None]
-    for number, thing in enumerate(owners):
-        if thing.data.users > 1:
-            thing.data = thing.data.copy()
-        thing.data.name = f"{_OWN} {number}"  # temporary, so that the final names are free
-    for thing in owners:
-        taken = getattr(bpy.data, _DATA_COLLECTIONS[thing.type]).get(thing.name)
+    owners = [obj for obj in objects if obj.type in _DATA_COLLECTIONS and obj.data is not None]
+    for number, obj in enumerate(owners):
+        if obj.data.users > 1:
+            obj.data = obj.data.copy()
+        obj.data.name = f"{_OWN} {number}"  # temporary, so that the final names are free
+    for obj in owners:
+        taken = getattr(bpy.data, _DATA_COLLECTIONS[obj.type]).get(obj.name)
         if taken is not None:
             taken.name = f"{_OWN} other"
-        thing.data.name = thing.name
+        obj.data.name = obj.name
 
 
 def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
     """Remove the extension's own properties from objects and their data; exporters would write them to the file."""
-    for thing in objects:
-        blocks: list[Any] = [thing, thing.data, getattr(thing.data, "shape_keys", None)]
-        blocks += [slot.material for slot in thing.material_slots]
+    for obj in objects:
+        blocks: list[Any] = [obj, obj.data, getattr(obj.data, "shape_keys", None)]
+        blocks += [slot.material for slot in obj.material_slots]
         players = [block.animation_data for block in blocks if block is not None and block.animation_data is not None]
         blocks += [data.action for data in players]
         blocks += [strip.action for data in players for track in data.nla_tracks for strip in track.strips]
@@ -277,9 +277,7 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
 
 def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:
     """Set the scene's range to that of the objects' actions; return these actions without duplicates."""
-    blocks = [
-        block for thing in objects for block in (thing, getattr(thing.data, "shape_keys", None)) if block is not None
-    ]
+    blocks = [block for obj in objects for block in (obj, getattr(obj.data, "shape_keys", None)) if block is not None]
     playing = [block.animation_data.action for block in blocks if block.animation_data and block.animation_data.action]
     actions = [action for action in dict.fromkeys(playing) if compat.action_curves(action, None)]
     if actions:
@@ -292,15 +290,15 @@ def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -
 
 def playing_clips(objects: Iterable[bpy.types.Object]) -> set[str]:
     """Return the names of the clips that objects and their shape keys currently play."""
-    blocks = [block for thing in objects for block in (thing, getattr(thing.data, "shape_keys", None))]
+    blocks = [block for obj in objects for block in (obj, getattr(obj.data, "shape_keys", None))]
     actions = [block.animation_data.action for block in blocks if block is not None and block.animation_data]
     return {action.meshferry.clip_name or action.name for action in actions if action is not None}
 
 
 def name_clips(objects: Iterable[bpy.types.Object]) -> None:
     """Add the actions of objects to muted tracks named after their clips, by which exporters group them."""
-    for thing in objects:
-        for block in (thing, getattr(thing.data, "shape_keys", None)):
+    for obj in objects:
+        for block in (obj, getattr(obj.data, "shape_keys", None)):
             data = block.animation_data if block is not None else None
             if data is not None and data.action is not None:
                 slot = data.action_slot if compat.HAS_SLOTS else None

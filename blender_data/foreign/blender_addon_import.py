@@ -31,33 +31,33 @@ def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[s
     These are empties with one of these ``names`` and without children, and armatures whose bones all have such names.
     """
     gone: list[bpy.types.Object] = []
-    for thing in objects:
-        is_bare = thing.type == "EMPTY" and not thing.children and _plain(thing) in names
-        if is_bare or (thing.type == "ARMATURE" and all(bone.name in names for bone in thing.data.bones)):
-            gone.append(thing)
-            for child in thing.children:
-                child.matrix_parent_inverse = thing.matrix_basis @ child.matrix_parent_inverse
-                if thing.parent is not None:
-                    child.matrix_parent_inverse = thing.matrix_parent_inverse @ child.matrix_parent_inverse
-                child.parent = thing.parent
+    for obj in objects:
+        is_bare = obj.type == "EMPTY" and not obj.children and _plain(obj) in names
+        if is_bare or (obj.type == "ARMATURE" and all(bone.name in names for bone in obj.data.bones)):
+            gone.append(obj)
+            for child in obj.children:
+                child.matrix_parent_inverse = obj.matrix_basis @ child.matrix_parent_inverse
+                if obj.parent is not None:
+                    child.matrix_parent_inverse = obj.matrix_parent_inverse @ child.matrix_parent_inverse
+                child.parent = obj.parent
                 child.parent_type = "OBJECT"
-    kept = [thing for thing in objects if thing not in gone]
-    for thing in kept:
-        for modifier in list(thing.modifiers):
+    kept = [obj for obj in objects if obj not in gone]
+    for obj in kept:
+        for modifier in list(obj.modifiers):
             if modifier.type == "ARMATURE" and (modifier.object is None or modifier.object in gone):
-                thing.modifiers.remove(modifier)
-                for group in [group for group in thing.vertex_groups if group.name in names]:
-                    thing.vertex_groups.remove(group)
+                obj.modifiers.remove(modifier)
+                for group in [group for group in obj.vertex_groups if group.name in names]:
+                    obj.vertex_groups.remove(group)
     bpy.data.batch_remove(gone)
     return kept
 
 
 def apply_transforms(objects: Sequence[bpy.types.Object]) -> None:
     """Apply the transforms of objects to their meshes."""
-    for thing in objects:
-        if thing.type == "MESH" and thing.data.users == 1:
-            thing.data.transform(thing.matrix_basis)
-            thing.matrix_basis.identity()
+    for obj in objects:
+        if obj.type == "MESH" and obj.data.users == 1:
+            obj.data.transform(obj.matrix_basis)
+            obj.matrix_basis.identity()
 
 
 def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool) -> None:
@@ -121,8 +121,8 @@ def held_blocks(objects: Sequence[bpy.types.Object]) -> tuple[list[bpy.types.ID]
 
 def _animated(objects: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.ID, bpy.types.AnimData]]:
     """Yield the objects and their shape keys that have animation data, with this data."""
-    for thing in objects:
-        for block in (thing, getattr(thing.data, "shape_keys", None)):
+    for obj in objects:
+        for block in (obj, getattr(obj.data, "shape_keys", None)):
             if block is not None and block.animation_data is not None:
                 yield block, block.animation_data
 
@@ -152,31 +152,31 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
         alike = [child for child in place.children if child.type != "EMPTY" and _plain(child) == _plain(place)]
         if len(alike) != 1 or not _rests(alike[0]) or alike[0].matrix_local != mathutils.Matrix():
             continue
-        (thing,) = alike
-        if not _rests(place) and thing.animation_data is not None:
+        (obj,) = alike
+        if not _rests(place) and obj.animation_data is not None:
             continue  # both have actions, which cannot be merged
-        for child in [child for child in place.children if child is not thing]:
-            child.parent = thing  # both had the same location, so the child transform is still right
-        thing.parent = place.parent
-        thing.matrix_parent_inverse = place.matrix_parent_inverse
-        thing.rotation_mode = place.rotation_mode
-        thing.matrix_basis = place.matrix_basis
+        for child in [child for child in place.children if child is not obj]:
+            child.parent = obj  # both had the same location, so the child transform is still right
+        obj.parent = place.parent
+        obj.matrix_parent_inverse = place.matrix_parent_inverse
+        obj.rotation_mode = place.rotation_mode
+        obj.matrix_basis = place.matrix_basis
         moving = place.animation_data
         if moving is not None and moving.action is not None:
-            compat.assign_action(thing, moving.action, moving.action_slot if compat.HAS_SLOTS else None)
+            compat.assign_action(obj, moving.action, moving.action_slot if compat.HAS_SLOTS else None)
         gone.append(place)
-    names = [(thing, _plain(thing)) for thing in objects if thing not in gone]
+    names = [(obj, _plain(obj)) for obj in objects if obj not in gone]
     bpy.data.batch_remove(gone)
-    for thing, name in names:
-        if thing.name != name and name not in bpy.data.objects:
-            thing.name = name
-    return [thing for thing, _ in names]
+    for obj, name in names:
+        if obj.name != name and name not in bpy.data.objects:
+            obj.name = name
+    return [obj for obj, _ in names]
 
 
-def _rests(thing: bpy.types.Object) -> bool:
+def _rests(obj: bpy.types.Object) -> bool:
     """Return whether an object has no animation of its own transform."""
-    data = thing.animation_data
-    if len(thing.constraints) or (data is not None and (len(data.drivers) or len(data.nla_tracks))):
+    data = obj.animation_data
+    if len(obj.constraints) or (data is not None and (len(data.drivers) or len(data.nla_tracks))):
         return False
     if data is None or data.action is None:
         return True
@@ -184,20 +184,20 @@ def _rests(thing: bpy.types.Object) -> bool:
     return all(curve.data_path.startswith("pose.") for curve in compat.action_curves(data.action, slot))
 
 
-def _only_acts(thing: bpy.types.Object) -> bool:
+def _only_acts(obj: bpy.types.Object) -> bool:
     """Return whether an object is animated by its active action alone, without constraints, drivers or NLA tracks."""
-    data = thing.animation_data
-    return data is not None and not (len(thing.constraints) or len(data.drivers) or len(data.nla_tracks))
+    data = obj.animation_data
+    return data is not None and not (len(obj.constraints) or len(data.drivers) or len(data.nla_tracks))
 
 
-def _plain(thing: bpy.types.Object) -> str:
+def _plain(obj: bpy.types.Object) -> str:
     """Return an object's name without the number that Blender appends to make it unique."""
-    return re.sub(r"\.\d{3}$", "", thing.name)
+    return re.sub(r"\.\d{3}$", "", obj.name)
 
 
 def mark_root(objects: Sequence[bpy.types.Object]) -> None:
     """Mark the object that is the ancestor of all others as the root of a file, if there is one."""
-    roots = [thing for thing in objects if thing.parent is None]
+    roots = [obj for obj in objects if obj.parent is None]
     if len(roots) == 1:
         roots[0].meshferry.is_root = True
 
@@ -213,7 +213,7 @@ def name_clips(objects: Sequence[bpy.types.Object]) -> None:
             for strip in track.strips:
                 if strip.action is not None:
                     strip.action.meshferry.clip_name = track.name
-    owners = {"Key", *(thing.name for thing in objects), *(thing.data.name for thing in objects if thing.data)}
+    owners = {"Key", *(obj.name for obj in objects), *(obj.data.name for obj in objects if obj.data)}
     playing = {data.action for _block, data in _animated(objects)}
     for action in bpy.data.actions:
         parts = action.name.split("|")
@@ -238,7 +238,7 @@ def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
     if abs(stretch - 1) > _STILL:
         for action in {data.action for _block, data in _animated(objects) if data.action is not None}:
             _stretch(action, context.scene.frame_start, stretch)
-    cached = [thing for thing in objects if any(one.type == _CACHED for one in thing.constraints)]
+    cached = [obj for obj in objects if any(one.type == _CACHED for one in obj.constraints)]
     if cached:
         _key_places(context, cached, name, rate)
     start, end = context.scene.frame_start, context.scene.frame_end
@@ -261,19 +261,19 @@ def _stretch(action: bpy.types.Action, start: float, factor: float) -> None:
 def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, rate: float) -> None:
     scene = context.scene
     frames = range(scene.frame_start, scene.frame_end + 1)
-    places = {thing: np.empty((len(frames), 4, 4)) for thing in objects}
+    places = {obj: np.empty((len(frames), 4, 4)) for obj in objects}
     for number, frame in enumerate(frames):
         scene.frame_set(frame)
-        for thing, matrices in places.items():
-            above = thing.parent.matrix_world @ thing.matrix_parent_inverse if thing.parent else None
-            world = thing.matrix_world
+        for obj, matrices in places.items():
+            above = obj.parent.matrix_world @ obj.matrix_parent_inverse if obj.parent else None
+            world = obj.matrix_world
             matrices[number] = np.array(above.inverted_safe() @ world if above is not None else world)
     clip = Clip(name, rate, len(frames))
     actions = ClipActions(clip, ClipTiming(clip, scene_rate(scene), frames.start), name, lambda block: block)
-    for target, (thing, matrices) in enumerate(places.items()):
-        for constraint in [one for one in thing.constraints if one.type == _CACHED]:
-            thing.constraints.remove(constraint)
-        thing.rotation_mode = "QUATERNION"
+    for target, (obj, matrices) in enumerate(places.items()):
+        for constraint in [one for one in obj.constraints if one.type == _CACHED]:
+            obj.constraints.remove(constraint)
+        obj.rotation_mode = "QUATERNION"
         parts = [mathutils.Matrix(matrix).decompose() for matrix in matrices]
         turns = continuous(np.array([tuple(part[1]) for part in parts], np.float32))
         track = TransformTrack(
@@ -282,7 +282,7 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
             turns,
             np.array([tuple(part[2]) for part in parts], np.float32),
         )
-        actions.add_transforms(thing, track)
+        actions.add_transforms(obj, track)
     actions.attach()
     scene.frame_set(scene.frame_start)
 
@@ -295,11 +295,11 @@ def gathered(context: bpy.types.Context, objects: Sequence[bpy.types.Object], na
     collection = bpy.data.collections.new(name)
     context.scene.collection.children.link(collection)
     shown = set(context.scene.collection.all_objects)
-    for thing in objects:
-        if thing in shown:
-            for home in thing.users_collection:
-                home.objects.unlink(thing)
-            collection.objects.link(thing)
+    for obj in objects:
+        if obj in shown:
+            for home in obj.users_collection:
+                home.objects.unlink(obj)
+            collection.objects.link(obj)
     for child in list(context.scene.collection.children):
         if child is not collection and not child.all_objects:
             bpy.data.collections.remove(child)

@@ -18,7 +18,7 @@ _GREEN = 1
 
 def turn_green_up(objects: Iterable[bpy.types.Object]) -> None:
     """Give materials of objects normal maps with green up, if shader nodes of an import invert the green."""
-    materials = {slot.material for thing in objects for slot in thing.material_slots if slot.material is not None}
+    materials = {slot.material for obj in objects for slot in obj.material_slots if slot.material is not None}
     inverted: dict[bpy.types.Image, bpy.types.Image] = {}
     for material in materials:
         tree = compat.node_tree(material)

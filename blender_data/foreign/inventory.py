@@ -52,15 +52,15 @@ def inventory(
         Values of ``export_options``; only those for clips are used.
     """
     scene = Scene(name)
-    armatures = [thing for thing in objects if thing.type == "ARMATURE"]
+    armatures = [obj for obj in objects if obj.type == "ARMATURE"]
     scene.skeletons = [
-        Skeleton(names.readable(thing.name), [Joint(bone.name) for bone in thing.data.bones]) for thing in armatures
+        Skeleton(names.readable(obj.name), [Joint(bone.name) for bone in obj.data.bones]) for obj in armatures
     ]
-    skeletons = {thing: number for number, thing in enumerate(armatures)}
-    listed = [thing for thing in objects if thing not in skeletons]
-    places = {thing: number for number, thing in enumerate(listed)}
+    skeletons = {obj: number for number, obj in enumerate(armatures)}
+    listed = [obj for obj in objects if obj not in skeletons]
+    places = {obj: number for number, obj in enumerate(listed)}
     depsgraph = context.evaluated_depsgraph_get()
-    scene.nodes = [_node(thing, places, skeletons, depsgraph) for thing in listed]
+    scene.nodes = [_node(obj, places, skeletons, depsgraph) for obj in listed]
     chosen = replace(options, clips="ACTIONS", frame_rate=0.0)
     for source in find_clips(context.scene, dependencies(objects), chosen):
         clip = _clip(source, places, skeletons, scene_rate(context.scene))
@@ -74,24 +74,24 @@ def inventory(
 
 
 def _node(
-    thing: bpy.types.Object,
+    obj: bpy.types.Object,
     places: Mapping[bpy.types.Object, int],
     skeletons: Mapping[bpy.types.Object, int],
     depsgraph: bpy.types.Depsgraph,
 ) -> Node:
-    armature = armature_of(thing)
-    node = Node(thing.name, places.get(thing.parent, -1), skeleton=skeletons.get(armature) if armature else None)
-    kept = thing.meshferry
+    armature = armature_of(obj)
+    node = Node(obj.name, places.get(obj.parent, -1), skeleton=skeletons.get(armature) if armature else None)
+    kept = obj.meshferry
     node.role = Role.HULL if kept.role == "BASE_HULL" else Role[kept.role]
     if kept.lod_of is not None or kept.lod:
         node.lod = max(1, kept.lod)
-    if thing.type in MESHABLE:
-        node.mesh = _mesh(thing, depsgraph, is_bound=armature is not None)
+    if obj.type in MESHABLE:
+        node.mesh = _mesh(obj, depsgraph, is_bound=armature is not None)
     return node
 
 
-def _mesh(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: bool) -> Mesh:
-    seen = thing.evaluated_get(depsgraph)
+def _mesh(obj: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: bool) -> Mesh:
+    seen = obj.evaluated_get(depsgraph)
     shown = seen.to_mesh()
     points, triangles = len(shown.vertices), len(shown.loops) - 2 * len(shown.polygons)
     seen.to_mesh_clear()
@@ -99,11 +99,11 @@ def _mesh(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: 
         np.zeros((points, 3), np.float32),
         np.zeros(3 * max(0, triangles), np.int32),
         np.zeros(max(0, triangles), np.int32),
-        materials=[names.name_in_file(slot.material) for slot in thing.material_slots if slot.material],
+        materials=[names.name_in_file(slot.material) for slot in obj.material_slots if slot.material],
     )
     if is_bound:
         mesh.joint_weights = np.ones((points, 1), np.float32)
-    data = thing.data
+    data = obj.data
     if not isinstance(data, bpy.types.Mesh):
         return mesh
     mesh.normal = _layer("normal") if data.has_custom_normals else None
@@ -113,8 +113,8 @@ def _mesh(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: 
     keys = data.shape_keys
     blocks = list(keys.key_blocks)[1:] if keys is not None else []
     mesh.shape_keys = [ShapeKey(block.name, mesh.points) for block in blocks]
-    if len(thing.meshferry.surfaces):
-        mesh.surfaces = surfaces.read(thing, [layer.name for layer in mesh.uvs], [block.name for block in blocks])
+    if len(obj.meshferry.surfaces):
+        mesh.surfaces = surfaces.read(obj, [layer.name for layer in mesh.uvs], [block.name for block in blocks])
     return mesh
 
 
@@ -151,7 +151,7 @@ def _clip(
     rate: float,
 ) -> Clip:
     clip = Clip(source.name, source.fps, source.frame_count(rate))
-    keyed = {thing.data.shape_keys: number for thing, number in places.items() if getattr(thing.data, "shape_keys", 0)}
+    keyed = {obj.data.shape_keys: number for obj, number in places.items() if getattr(obj.data, "shape_keys", 0)}
     for block, (action, slot) in (source.actions or {}).items():
         curves = compat.action_curves(action, slot)
         paths = {curve.data_path for curve in curves}

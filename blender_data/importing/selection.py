@@ -14,13 +14,13 @@ class Selection:
         self.mode = _mode(self.active)
         self.selected = list(self.layer.objects.selected)
 
-    def give_way_to(self, thing: bpy.types.Object) -> None:
+    def give_way_to(self, obj: bpy.types.Object) -> None:
         """Make another object the active one, in object mode, with nothing else selected."""
         if self.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         for other in self.selected:
             other.select_set(False, view_layer=self.layer)
-        self.layer.objects.active = thing
+        self.layer.objects.active = obj
 
     def restore(self) -> None:
         """Restore selection, active object and mode."""
@@ -34,5 +34,5 @@ class Selection:
             bpy.ops.object.mode_set(mode=self.mode)
 
 
-def _mode(thing: bpy.types.Object | None) -> str:
-    return thing.mode if thing is not None else "OBJECT"
+def _mode(obj: bpy.types.Object | None) -> str:
+    return obj.mode if obj is not None else "OBJECT"

@@ -15,15 +15,15 @@ from ..exporting.reading.mesh_reading import Triangulation
 _Flags = npt.NDArray[np.bool_]
 
 
-def is_as_read(context: bpy.types.Context, thing: bpy.types.Object, *, most: int, triangles: bool) -> bool:
+def is_as_read(context: bpy.types.Context, obj: bpy.types.Object, *, most: int, triangles: bool) -> bool:
     """Return whether exported indices of points (or triangles), up to ``most``, are valid in the object's own mesh.
 
     They are if no modifier adds or removes elements. The object must not be in edit mode.
     """
-    if thing.type != "MESH":
+    if obj.type != "MESH":
         return False
-    data = thing.data
-    evaluated = thing.evaluated_get(context.evaluated_depsgraph_get()).data
+    data = obj.data
+    evaluated = obj.evaluated_get(context.evaluated_depsgraph_get()).data
     for name in ("vertices", "polygons", "loops"):
         if len(getattr(evaluated, name)) != len(getattr(data, name)):
             return False
@@ -31,17 +31,17 @@ def is_as_read(context: bpy.types.Context, thing: bpy.types.Object, *, most: int
     return most < count
 
 
-def select_points(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
+def select_points(obj: bpy.types.Object, numbers: Sequence[int]) -> None:
     """Select only these vertices of a mesh object, for edit mode with vertex selection; reveal them if hidden."""
-    data = thing.data
+    data = obj.data
     chosen = np.zeros(len(data.vertices), np.bool_)
     chosen[np.asarray(numbers, np.intp)] = True
     _select(data, chosen)
 
 
-def select_triangles(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
+def select_triangles(obj: bpy.types.Object, numbers: Sequence[int]) -> None:
     """Select only the faces of a mesh object that contain these triangles, for edit mode with face selection."""
-    data = thing.data
+    data = obj.data
     triangles = np.asarray(numbers, np.intp)
     polygon = Triangulation.of(data).polygon
     faces = np.zeros(len(data.polygons), np.bool_)
@@ -88,17 +88,17 @@ def _flags(part: Any, name: str) -> _Flags:
     return values
 
 
-def select_bones(thing: bpy.types.Object, names: Sequence[str]) -> list[str]:
+def select_bones(obj: bpy.types.Object, names: Sequence[str]) -> list[str]:
     """Select only these bones of an armature object and make the first one active; return the existing ones.
 
     Hidden bones and bone collections are revealed.
     """
-    bones = thing.data.bones
+    bones = obj.data.bones
     found = [name for name in names if name in bones]
-    for bone in thing.pose.bones:
+    for bone in obj.pose.bones:
         compat.select_bone(bone, chosen=bone.name in found)
     for name in found:
-        compat.show_bone(thing.pose.bones[name])
+        compat.show_bone(obj.pose.bones[name])
         collections = bones[name].collections
         if len(collections) and not any(collection.is_visible_effectively for collection in collections):
             shown = collections[0]

@@ -68,9 +68,9 @@ def _store(mesh: bpy.types.Mesh, checksums: Mapping[str, float]) -> None:
     kept.fingerprint = json.dumps({**checksums, **json.loads(kept.fingerprint or "{}")})
 
 
-def edits_of(item: bpy.types.Object) -> list[str] | None:
+def edits_of(obj: bpy.types.Object) -> list[str] | None:
     """Return the edited parts of the data of an imported object, such as "UV map 'UVMap'"; None if they are unknown."""
-    data = item.data
+    data = obj.data
     if isinstance(data, bpy.types.Armature):
         return [f"bone '{bone.name}'" for bone in data.bones if bone.meshferry.joint_name and _is_bone_edited(bone)]
     if not isinstance(data, bpy.types.Mesh):
@@ -78,7 +78,7 @@ def edits_of(item: bpy.types.Object) -> list[str] | None:
     if not data.meshferry.fingerprint:
         return None
     old = json.loads(data.meshferry.fingerprint)
-    new = {**dict(_checksums(data)), **dict(_color_checksums(data)), **_weight_checksums(item, old)}
+    new = {**dict(_checksums(data)), **dict(_color_checksums(data)), **_weight_checksums(obj, old)}
     found = [label for label in dict.fromkeys([*old, *new]) if old.get(label) != new.get(label)]
     if len(data.materials) != len(json.loads(data.meshferry.slot_names or "[]")):
         found.append("material slots")
@@ -94,10 +94,10 @@ def key_checksum(points: npt.NDArray[np.float32]) -> float:
     return float((keys[:, 0] + 0.5) @ keys[:, 1])
 
 
-def edited_actions(item: bpy.types.Object) -> list[bpy.types.Action]:
+def edited_actions(obj: bpy.types.Object) -> list[bpy.types.Action]:
     """Return the imported actions of an object and its shape keys with keys that are not those of the file."""
-    keys = getattr(item.data, "shape_keys", None)
-    actions = [holder.action for owner in (item, keys) if owner is not None for holder in compat.action_holders(owner)]
+    keys = getattr(obj.data, "shape_keys", None)
+    actions = [holder.action for owner in (obj, keys) if owner is not None for holder in compat.action_holders(owner)]
     return [action for action in dict.fromkeys(actions) if action.meshferry.fingerprint and _is_action_edited(action)]
 
 
@@ -155,16 +155,16 @@ def _color_checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, int]]:
                 yield f"attribute '{attribute.name}'", zlib.crc32(np.rint(values * 255).astype(np.uint8))
 
 
-def _weight_checksums(item: bpy.types.Object, old: Container[str]) -> dict[str, float]:
+def _weight_checksums(obj: bpy.types.Object, old: Container[str]) -> dict[str, float]:
     """Return the checksum of each vertex group by its label; groups of renamed bones have the old label."""
-    groups = item.vertex_groups
+    groups = obj.vertex_groups
     if not len(groups):
         return {}
-    counts, group, weight = vertex_weights.read(item.data)
+    counts, group, weight = vertex_weights.read(obj.data)
     vertex = np.repeat(np.arange(len(counts)), counts)
     used = (weight > 0) & (group < len(groups))
     sums = _group_sums(len(groups), vertex[used], group[used], weight[used])
-    rig = armature_of(item)
+    rig = armature_of(obj)
     found = {}
     for name, number in zip(groups.keys(), sums, strict=True):
         bone = rig.data.bones.get(name) if rig is not None else None

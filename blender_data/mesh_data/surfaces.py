@@ -21,7 +21,7 @@ def uv_place(name: str, position: int) -> int:
 
 
 def write(
-    thing: bpy.types.Object, surfaces: Sequence[Surface], uv_names: Sequence[str], key_names: Mapping[str, str]
+    obj: bpy.types.Object, surfaces: Sequence[Surface], uv_names: Sequence[str], key_names: Mapping[str, str]
 ) -> None:
     """Fill an object's list of surfaces from those of its mesh, one for each material slot.
 
@@ -32,11 +32,11 @@ def write(
     key_names:
         The name that each shape key has in Blender.
     """
-    listed = thing.meshferry.surfaces
+    listed = obj.meshferry.surfaces
     for place, surface in enumerate(surfaces):
         entry = listed.add()
         entry.name = names.readable(surface.name)
-        material = thing.material_slots[place].material if place < len(thing.material_slots) else None
+        material = obj.material_slots[place].material if place < len(obj.material_slots) else None
         entry.material = material
         entry.given_name = material.name if material else ""
         # The levels of detail of a file share its surfaces, so the file's index can differ from the slot.
@@ -63,43 +63,43 @@ class WrittenSurface:
     """Whether the name comes from the settings, not from the material or the object."""
 
 
-def written(thing: bpy.types.Object) -> list[WrittenSurface]:
+def written(obj: bpy.types.Object) -> list[WrittenSurface]:
     """Return a surface for each material slot of an object, or one for a mesh without slots.
 
     Panel, checks and exports all take the names from here.
     """
-    slots = thing.material_slots
+    slots = obj.material_slots
     if slots:
-        return [_written(entry, slot.material) for entry, slot in zip(matched(thing), slots, strict=True)]
-    if (only := slotless(thing)) is not None:
+        return [_written(entry, slot.material) for entry, slot in zip(matched(obj), slots, strict=True)]
+    if (only := slotless(obj)) is not None:
         return [WrittenSurface(only.name, only, has_own_name=True)]
-    has_faces = len(getattr(thing.data, "polygons", ())) > 0
-    return [WrittenSurface(names.name_in_file(thing), None, has_own_name=False)] if has_faces else []
+    has_faces = len(getattr(obj.data, "polygons", ())) > 0
+    return [WrittenSurface(names.name_in_file(obj), None, has_own_name=False)] if has_faces else []
 
 
-def unused(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
+def unused(obj: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
     """Return the settings in an object's list that belong to no material slot and so are not exported."""
-    only = slotless(thing)
-    used = {entry.as_pointer() for entry in (only, *matched(thing)) if entry is not None}
-    return [entry for entry in thing.meshferry.surfaces if entry.as_pointer() not in used]
+    only = slotless(obj)
+    used = {entry.as_pointer() for entry in (only, *matched(obj)) if entry is not None}
+    return [entry for entry in obj.meshferry.surfaces if entry.as_pointer() not in used]
 
 
-def slotless(thing: bpy.types.Object) -> bpy.types.PropertyGroup | None:
+def slotless(obj: bpy.types.Object) -> bpy.types.PropertyGroup | None:
     """Return the settings of an object without slots: its only settings, if they never had a material."""
-    stored = thing.meshferry.surfaces
-    if len(thing.material_slots) or len(stored) != 1 or stored[0].material is not None or stored[0].given_name:
+    stored = obj.meshferry.surfaces
+    if len(obj.material_slots) or len(stored) != 1 or stored[0].material is not None or stored[0].given_name:
         return None
     return stored[0]
 
 
-def matched(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup | None]:
+def matched(obj: bpy.types.Object) -> list[bpy.types.PropertyGroup | None]:
     """Return for each material slot its settings in the object's list, or None.
 
     Settings belong to a material, so slots can be moved. Slots with the same material get theirs in order. A slot whose
     material was replaced keeps the settings at its index, unless another slot has them.
     """
-    stored = thing.meshferry.surfaces
-    slots = [slot.material for slot in thing.material_slots]
+    stored = obj.meshferry.surfaces
+    slots = [slot.material for slot in obj.material_slots]
     waiting: dict[bpy.types.Material | None, deque[int]] = {}
     for at in sorted(range(len(stored)), key=lambda at: _rank(stored[at].order)):
         waiting.setdefault(stored[at].material, deque()).append(at)
@@ -122,7 +122,7 @@ def _written(entry: bpy.types.PropertyGroup | None, material: bpy.types.Material
     return WrittenSurface(names.name_in_file(material) if material else "", entry, has_own_name=False)
 
 
-def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[str]) -> list[Surface]:
+def read(obj: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[str]) -> list[Surface]:
     """Return the surfaces that :func:`written` lists, with their settings.
 
     Parameters
@@ -133,7 +133,7 @@ def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[s
         Names of the mesh's shape keys. An imported surface lists the keys of its file; the caller adds others that move
         its points.
     """
-    return [_surface(surface, uv_names, key_names) for surface in written(thing)]
+    return [_surface(surface, uv_names, key_names) for surface in written(obj)]
 
 
 def _surface(surface: WrittenSurface, uv_names: Sequence[str], key_names: Sequence[str]) -> Surface:

@@ -29,8 +29,8 @@ def mark(
         Image file for its preview, which Blender draws without one only when the user asks for it.
     """
     # The eye has no effect on instances of the collection. Disabling an object frees the list that all_objects reads.
-    for item in [item for item in collection.all_objects if item.hide_get()]:
-        item.hide_viewport = True
+    for obj in [obj for obj in collection.all_objects if obj.hide_get()]:
+        obj.hide_viewport = True
     collection.asset_mark()
     data = collection.asset_data
     if catalog:

@@ -23,9 +23,9 @@ def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
     if not identifier:  # imported by version 0.2 or earlier
         return list(collection.all_objects)
     others = [one for one in bpy.data.collections if one.meshferry.import_id == identifier and one != collection]
-    elsewhere = {item for other in others for item in other.all_objects} - inside
-    found = [item for item in bpy.data.objects if item.meshferry.import_id == identifier]
-    return [item for item in found if item not in elsewhere]
+    elsewhere = {obj for other in others for obj in other.all_objects} - inside
+    found = [obj for obj in bpy.data.objects if obj.meshferry.import_id == identifier]
+    return [obj for obj in found if obj not in elsewhere]
 
 
 def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pairs:
@@ -37,9 +37,9 @@ def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pa
     pairs: Pairs = {}
     for key_of in (_path_key, _name_key):
         _match(waiting, new, key_of, pairs)
-    kinds = [_kind(item) for item in new]
-    single = [item for item in new if kinds.count(_kind(item)) == 1]
-    if len({_path_key(item) for item in waiting}) == len({_kind(item) for item in waiting}):
+    kinds = [_kind(obj) for obj in new]
+    single = [obj for obj in new if kinds.count(_kind(obj)) == 1]
+    if len({_path_key(obj) for obj in waiting}) == len({_kind(obj) for obj in waiting}):
         _match(waiting, single, _kind, pairs)
     return pairs
 
@@ -47,8 +47,8 @@ def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pa
 def copies(old: Iterable[bpy.types.Object], pairs: Pairs) -> list[bpy.types.Object]:
     """Return the objects without a match that the user copied from matched ones."""
     matched = set(pairs.values())
-    keys = {_path_key(item) for item in matched}
-    return [item for item in old if item not in matched and _path_key(item) in keys]
+    keys = {_path_key(obj) for obj in matched}
+    return [obj for obj in old if obj not in matched and _path_key(obj) in keys]
 
 
 def _match(
@@ -60,32 +60,32 @@ def _match(
     """Add pairs of equal keys; objects of the same key are matched in order."""
     waiting: dict[Hashable, list[bpy.types.Object]] = {}
     matched = set(pairs.values())
-    for item in old:
-        if item not in matched:
-            waiting.setdefault(key_of(item), []).append(item)
+    for obj in old:
+        if obj not in matched:
+            waiting.setdefault(key_of(obj), []).append(obj)
     for made in new:
         if made not in pairs and waiting.get(key_of(made)):
             pairs[made] = waiting[key_of(made)].pop(0)
 
 
-def _kind(item: bpy.types.Object) -> tuple[Hashable, ...]:
-    return item.type, item.meshferry.role, item.meshferry.lod
+def _kind(obj: bpy.types.Object) -> tuple[Hashable, ...]:
+    return obj.type, obj.meshferry.role, obj.meshferry.lod
 
 
-def _path_key(item: bpy.types.Object) -> tuple[Hashable, ...]:
-    return *_kind(item), item.meshferry.node_path or _name_of(item)
+def _path_key(obj: bpy.types.Object) -> tuple[Hashable, ...]:
+    return *_kind(obj), obj.meshferry.node_path or _name_of(obj)
 
 
-def _name_key(item: bpy.types.Object) -> tuple[Hashable, ...]:
-    return *_kind(item), _name_of(item)
+def _name_key(obj: bpy.types.Object) -> tuple[Hashable, ...]:
+    return *_kind(obj), _name_of(obj)
 
 
-def _name_of(item: bpy.types.Object) -> str:
+def _name_of(obj: bpy.types.Object) -> str:
     """Return the name of an object's node, without that of the parent."""
-    path: str = item.meshferry.node_path
-    return path.partition("/")[2] if path else names.name_in_file(item)
+    path: str = obj.meshferry.node_path
+    return path.partition("/")[2] if path else names.name_in_file(obj)
 
 
-def _is_likely_copy(item: bpy.types.Object) -> tuple[bool, str]:
+def _is_likely_copy(obj: bpy.types.Object) -> tuple[bool, str]:
     """Return a key that sorts copies, to which Blender gives the name of the original and a number, to the end."""
-    return re.fullmatch(re.escape(names.fit(_name_of(item))) + r"\.\d{3,}", item.name) is not None, item.name
+    return re.fullmatch(re.escape(names.fit(_name_of(obj))) + r"\.\d{3,}", obj.name) is not None, obj.name

@@ -64,7 +64,7 @@ def replace_data(
     _update_armatures(context, changed, report)
     surplus += _update_data(changed, paths, report)
     if collection is not None:
-        _refer_to_old((item for item in results[0].objects if item not in pairs), pairs)
+        _refer_to_old((obj for obj in results[0].objects if obj not in pairs), pairs)
     gone = set(surplus)
     made = [block for result in results for block in result.made if block not in gone]
     bpy.data.batch_remove(surplus)
@@ -83,18 +83,18 @@ def _add_objects(
 ) -> list[bpy.types.ID]:
     """Link objects without a pair to the collection of the objects beside them; return the surplus collections."""
     old = objects_of(collection)
-    report.added = [item.name for item in result.objects if item not in pairs]
+    report.added = [obj.name for obj in result.objects if obj not in pairs]
     matched = set(pairs.values())
-    gone = [item for item in old if item not in matched]
+    gone = [obj for obj in old if obj not in matched]
     copied = copies(old, pairs)
-    report.missing = [item.name for item in gone if item not in copied]
+    report.missing = [obj.name for obj in gone if obj not in copied]
     own = [collection, *collection.children_recursive]
     surplus: list[bpy.types.ID] = []
     for part in (result.collection, *result.collection.children_recursive):
         beside = [home for new in part.objects if new in pairs for home in pairs[new].users_collection if home in own]
         home = collection if part == result.collection else next(iter(beside), None)
         wanted = [pairs.get(new, new) for new in part.objects]
-        wanted = [item for item in wanted if not item.users_collection or item not in matched]
+        wanted = [obj for obj in wanted if not obj.users_collection or obj not in matched]
         if home is None and wanted:
             home = bpy.data.collections.new(part.name)
             names.take_over(part, home)
@@ -102,12 +102,12 @@ def _add_objects(
             collection.children.link(home)
             context.view_layer.update()
             hide_levels(context.view_layer, [home] if home.hide_render else [])
-        for item in wanted:
-            home.objects.link(item)
+        for obj in wanted:
+            home.objects.link(obj)
         surplus.append(part)
-    for item in gone:
-        is_kept = item not in copied and item.meshferry.node_path
-        item.meshferry.import_id = result.collection.meshferry.import_id if is_kept else ""
+    for obj in gone:
+        is_kept = obj not in copied and obj.meshferry.node_path
+        obj.meshferry.import_id = result.collection.meshferry.import_id if is_kept else ""
     for name in ("import_id", "source_name", "source_path", "import_options"):
         setattr(collection.meshferry, name, getattr(result.collection.meshferry, name))
     return surplus
@@ -137,9 +137,9 @@ def _update_data(changed: Pairs, paths: Mapping[str, str], report: ReloadReport)
     actions = action_update.replace_actions([*owners, *of_both], paths)
     report.added += actions.added
     users: dict[bpy.types.ID, list[bpy.types.Object]] = {}
-    for item in bpy.data.objects:
-        if item.type == "MESH" and item.is_editable:
-            users.setdefault(item.data, []).append(item)
+    for obj in bpy.data.objects:
+        if obj.type == "MESH" and obj.is_editable:
+            users.setdefault(obj.data, []).append(obj)
     replaced: list[bpy.types.ID] = []
     for old, new in owners:
         if old.type == "MESH" and old.data in users:
@@ -174,11 +174,11 @@ def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs,
 def _refer_to_old(added: Iterable[bpy.types.Object], pairs: Pairs) -> None:
     """Let new objects without a pair refer to the old ones of the pairs."""
     used: dict[bpy.types.Object | None, None] = {}
-    for item in added:
-        kept = item.meshferry
+    for obj in added:
+        kept = obj.meshferry
         pointers = (getattr(kept, name) for name in (*_PARTS, "lod_of", "shape_of", "given_parent"))
-        rigs = (modifier.object for modifier in item.modifiers if modifier.type == "ARMATURE")
-        used.update(dict.fromkeys((item.parent, *pointers, *rigs)))
+        rigs = (modifier.object for modifier in obj.modifiers if modifier.type == "ARMATURE")
+        used.update(dict.fromkeys((obj.parent, *pointers, *rigs)))
     for new in used:
         if new in pairs:
             new.user_remap(pairs[new])

@@ -28,20 +28,20 @@ RIGID_SIZE = 0.05
 def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Object) -> None:
     """Raise an error for an object that cannot be bound to an armature."""
     chosen = list(items)
-    for item in chosen:
+    for obj in chosen:
         problem = ""
-        if not item.is_editable or not item.data.is_editable:
+        if not obj.is_editable or not obj.data.is_editable:
             problem = "it is linked from another file"
-        elif item.data.users - item.data.use_fake_user > 1:
+        elif obj.data.users - obj.data.use_fake_user > 1:
             problem = "its mesh is shared with other objects; make it a single user first"
-        elif not len(item.data.polygons):
+        elif not len(obj.data.polygons):
             problem = "it has no faces"
-        elif not np.isfinite(world_points(item)).all():
+        elif not np.isfinite(world_points(obj)).all():
             problem = "it has vertices that are NaN or infinite; delete or correct them"
-        elif item in _ancestors(armature):
+        elif obj in _ancestors(armature):
             problem = f"'{armature.name}' is its child"
         if problem:
-            raise MeshferryError(f"{item.name}: {problem}")
+            raise MeshferryError(f"{obj.name}: {problem}")
 
 
 def automatic(
@@ -56,16 +56,16 @@ def automatic(
     ``models`` holds for each model its finest mesh object, followed by coarser ones.
     """
     surface = heat_weights.heat_weights(context, surface_of(model[0] for model in models), armature, bones)
-    return nearest((item for model in models for item in model), surface, most)
+    return nearest((obj for model in models for obj in model), surface, most)
 
 
 def nearest(items: Iterable[bpy.types.Object], surface: WeightedSurface, most: int) -> Bindings:
     """Return for mesh objects the weights of the nearest points of a surface; small loose parts do not bend."""
     found: Bindings = {}
-    for item in items:
-        points = world_points(item)
-        values = _unbent(item, points, surface.weights_at(points))
-        found[item] = JointWeights(list(surface.joints), joint_weights.limited(values, most))
+    for obj in items:
+        points = world_points(obj)
+        values = _unbent(obj, points, surface.weights_at(points))
+        found[obj] = JointWeights(list(surface.joints), joint_weights.limited(values, most))
     return found
 
 
@@ -74,48 +74,48 @@ def apply(
 ) -> int:
     """Write the weights and bind the objects; return how many were bound to another armature before."""
     changed = 0
-    for item, weights in bindings.items():
-        joint_weights.write(item, weights, joints)
-        changed += attach(item, armature)
+    for obj, weights in bindings.items():
+        joint_weights.write(obj, weights, joints)
+        changed += attach(obj, armature)
     return changed
 
 
-def attach(item: bpy.types.Object, armature: bpy.types.Object) -> bool:
+def attach(obj: bpy.types.Object, armature: bpy.types.Object) -> bool:
     """Let an armature deform an object and carry it; return whether another armature deformed it before.
 
     The object keeps its transform in the world. An existing armature modifier is used.
     """
-    if item.parent != armature or item.parent_type not in {"OBJECT", "ARMATURE"}:
+    if obj.parent != armature or obj.parent_type not in {"OBJECT", "ARMATURE"}:
         above = Matrix()
-        if item.parent is not None:
-            above = item.matrix_world @ item.matrix_basis.inverted_safe()
-        item.parent, item.parent_type = armature, "OBJECT"
-        item.matrix_parent_inverse = armature.matrix_world.inverted_safe() @ above
-    if item.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
+        if obj.parent is not None:
+            above = obj.matrix_world @ obj.matrix_basis.inverted_safe()
+        obj.parent, obj.parent_type = armature, "OBJECT"
+        obj.matrix_parent_inverse = armature.matrix_world.inverted_safe() @ above
+    if obj.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
         return False
-    modifiers = armature_modifiers(item) or [one for one in item.modifiers if one.type == "ARMATURE"]
+    modifiers = armature_modifiers(obj) or [one for one in obj.modifiers if one.type == "ARMATURE"]
     modifier = next((one for one in modifiers if one.object == armature), modifiers[0] if modifiers else None)
     if modifier is None:
-        modifier = item.modifiers.new(armature.name, "ARMATURE")
+        modifier = obj.modifiers.new(armature.name, "ARMATURE")
     was_other = modifier.object not in {armature, None}
     modifier.object = armature
     modifier.show_viewport = modifier.use_vertex_groups = True  # otherwise the weights have no effect
     return was_other
 
 
-def _ancestors(item: bpy.types.Object) -> list[bpy.types.Object]:
+def _ancestors(obj: bpy.types.Object) -> list[bpy.types.Object]:
     found = []
-    above = item.parent
+    above = obj.parent
     while above is not None:
         found.append(above)
         above = above.parent
     return found
 
 
-def _unbent(item: bpy.types.Object, points: npt.NDArray[np.float64], values: Weights) -> Weights:
+def _unbent(obj: bpy.types.Object, points: npt.NDArray[np.float64], values: Weights) -> Weights:
     """Give all points of a small loose part the mean of their weights."""
-    edges = np.empty(2 * len(item.data.edges), np.int32)
-    item.data.edges.foreach_get("vertices", edges)
+    edges = np.empty(2 * len(obj.data.edges), np.int32)
+    obj.data.edges.foreach_get("vertices", edges)
     place = places(points)
     pairs = place[edges].reshape(-1, 2)
     _names, part = np.unique(labels(len(points), pairs[:, 0], pairs[:, 1])[place], return_inverse=True)

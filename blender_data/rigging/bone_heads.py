@@ -64,25 +64,25 @@ def _unmoved_children(context: bpy.types.Context, armature: bpy.types.Object) ->
     and other scenes, and since their own transform may be animated.
     """
     children = [
-        item
-        for item in bpy.data.objects
-        if item.parent is not None
-        and item.parent.data == armature.data
-        and item.parent_type == "BONE"
-        and item.parent_bone in armature.data.bones
+        obj
+        for obj in bpy.data.objects
+        if obj.parent is not None
+        and obj.parent.data == armature.data
+        and obj.parent_type == "BONE"
+        and obj.parent_bone in armature.data.bones
     ]
-    before = [_bone_matrix(context, item) @ item.matrix_parent_inverse for item in children]
+    before = [_bone_matrix(context, obj) @ obj.matrix_parent_inverse for obj in children]
     yield
     context.view_layer.update()
-    for item, matrix in zip(children, before, strict=True):
-        item.matrix_parent_inverse = _bone_matrix(context, item).inverted_safe() @ matrix
+    for obj, matrix in zip(children, before, strict=True):
+        obj.matrix_parent_inverse = _bone_matrix(context, obj).inverted_safe() @ matrix
 
 
-def _bone_matrix(context: bpy.types.Context, item: bpy.types.Object) -> Matrix:
+def _bone_matrix(context: bpy.types.Context, obj: bpy.types.Object) -> Matrix:
     """Return the matrix, in the space of its armature, that a bone gives to its child."""
-    bone = item.parent.data.bones[item.parent_bone]
-    pose = item.parent.pose.bones.get(bone.name)
-    is_evaluated = pose is not None and context.view_layer.objects.get(item.parent.name) == item.parent
+    bone = obj.parent.data.bones[obj.parent_bone]
+    pose = obj.parent.pose.bones.get(bone.name)
+    is_evaluated = pose is not None and context.view_layer.objects.get(obj.parent.name) == obj.parent
     if bone.use_relative_parent:
         return pose.matrix_channel.copy() if is_evaluated else Matrix()
     return (pose.matrix if is_evaluated else bone.matrix_local) @ Matrix.Translation((0.0, bone.length, 0.0))

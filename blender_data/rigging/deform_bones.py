@@ -12,11 +12,11 @@ from .. import names
 from ..mesh_data import vertex_weights
 
 
-def weighted_groups(thing: bpy.types.Object) -> list[str]:
+def weighted_groups(obj: bpy.types.Object) -> list[str]:
     """Return the names of the vertex groups of a mesh object in which a vertex has a weight above 0."""
-    _counts, groups, weights = vertex_weights.read(thing.data)
+    _counts, groups, weights = vertex_weights.read(obj.data)
     used = np.unique(groups[weights > 0]).tolist()
-    return [thing.vertex_groups[number].name for number in used if number < len(thing.vertex_groups)]
+    return [obj.vertex_groups[number].name for number in used if number < len(obj.vertex_groups)]
 
 
 def switch_on(armature: bpy.types.Object, bones: Iterable[str]) -> list[str]:
@@ -28,12 +28,12 @@ def switch_on(armature: bpy.types.Object, bones: Iterable[str]) -> list[str]:
     return [bone.name for bone in changed]
 
 
-def switch_on_weighted(thing: bpy.types.Object, armature: bpy.types.Object) -> list[str]:
+def switch_on_weighted(obj: bpy.types.Object, armature: bpy.types.Object) -> list[str]:
     """Switch Deform on for all bones with weights of a mesh object, so that a pose in Blender moves the mesh.
 
     Return the names of the bones for which it was off.
     """
-    return switch_on(armature, weighted_groups(thing))
+    return switch_on(armature, weighted_groups(obj))
 
 
 def set_deforming(armature: bpy.types.Object, bones: Collection[str], among: Iterable[str]) -> None:

@@ -170,8 +170,8 @@ def _solved(
     if not len(points):
         return weights
     part = WeightedSurface(surface.points[points], corners.reshape(-1, 3).astype(np.int32))
-    with _temporary_object(context, part) as item:
-        things = [item, armature]
+    with _temporary_object(context, part) as obj:
+        things = [obj, armature]
         with (
             context.temp_override(
                 active_object=armature, object=armature, selected_objects=things, selected_editable_objects=things
@@ -179,7 +179,7 @@ def _solved(
             suppress(RuntimeError),  # there is no solution for some bone, which the weights show
         ):
             bpy.ops.object.parent_set(type="ARMATURE_AUTO")
-        found = read(item, set(joints)).for_joints(joints)
+        found = read(obj, set(joints)).for_joints(joints)
     found[~np.isfinite(found)] = 0.0
     weights[points] = found
     return weights
@@ -190,30 +190,30 @@ def _temporary_armature(
     context: bpy.types.Context, armature: bpy.types.Object, names: Collection[str]
 ) -> Iterator[bpy.types.Object]:
     """Yield a copy of an armature object without parent, of which only the named bones deform."""
-    item = bpy.data.objects.new(armature.name, armature.data.copy())
-    context.scene.collection.objects.link(item)
+    obj = bpy.data.objects.new(armature.name, armature.data.copy())
+    context.scene.collection.objects.link(obj)
     try:
-        item.matrix_world = armature.matrix_world
-        for bone in item.data.bones:
+        obj.matrix_world = armature.matrix_world
+        for bone in obj.data.bones:
             bone.use_deform = bone.name in names
-        yield item
+        yield obj
     finally:
-        data = item.data
-        bpy.data.objects.remove(item)
+        data = obj.data
+        bpy.data.objects.remove(obj)
         bpy.data.armatures.remove(data)
 
 
 @contextmanager
 def _temporary_object(context: bpy.types.Context, surface: WeightedSurface) -> Iterator[bpy.types.Object]:
     mesh = _new_mesh(surface)
-    item = bpy.data.objects.new(mesh.name, mesh)
+    obj = bpy.data.objects.new(mesh.name, mesh)
     # The scene's own collection cannot be hidden or excluded.
-    context.scene.collection.objects.link(item)
+    context.scene.collection.objects.link(obj)
     try:
         context.view_layer.update()
-        yield item
+        yield obj
     finally:
-        bpy.data.objects.remove(item)
+        bpy.data.objects.remove(obj)
         bpy.data.meshes.remove(mesh)
 
 

@@ -55,13 +55,13 @@ class JointWeights:
         return int(np.count_nonzero(~(self.values > 0).any(axis=1)))
 
 
-def read(item: bpy.types.Object, joints: Collection[str]) -> JointWeights:
+def read(obj: bpy.types.Object, joints: Collection[str]) -> JointWeights:
     """Return the weights of a mesh object for its vertex groups that are named after joints."""
-    names = [group.name for group in item.vertex_groups]
+    names = [group.name for group in obj.vertex_groups]
     columns = [place for place, name in enumerate(names) if name in joints]
     column_of = np.full(len(names), -1, np.intp)
     column_of[columns] = np.arange(len(columns))
-    counts, groups, weights = vertex_weights.read(item.data)
+    counts, groups, weights = vertex_weights.read(obj.data)
     vertex = np.repeat(np.arange(len(counts)), counts)
     # Groups that no longer exist have an index that is too large.
     known = groups < len(names)
@@ -71,35 +71,35 @@ def read(item: bpy.types.Object, joints: Collection[str]) -> JointWeights:
     return JointWeights([names[place] for place in columns], values)
 
 
-def write(item: bpy.types.Object, weights: JointWeights, joints: Collection[str]) -> None:
+def write(obj: bpy.types.Object, weights: JointWeights, joints: Collection[str]) -> None:
     """Replace the weights of an object for all joints; groups of joints without weights are removed.
 
     A Mirror modifier needs the groups of the other side.
     """
     used = set(weights.used)
-    kept = used.union(map(bpy.utils.flip_name, used)).intersection(joints) if _flips_groups(item) else used
-    for group in [group for group in item.vertex_groups if group.name in joints and group.name not in kept]:
-        item.vertex_groups.remove(group)
+    kept = used.union(map(bpy.utils.flip_name, used)).intersection(joints) if _flips_groups(obj) else used
+    for group in [group for group in obj.vertex_groups if group.name in joints and group.name not in kept]:
+        obj.vertex_groups.remove(group)
     everything = range(len(weights.values))
     for column, name in enumerate(weights.joints):
         if name not in used:
             continue
-        group = item.vertex_groups.get(name)
+        group = obj.vertex_groups.get(name)
         if group is None:
-            group = item.vertex_groups.new(name=name)
+            group = obj.vertex_groups.new(name=name)
         else:
             group.remove(everything)
         vertices = np.flatnonzero(weights.values[:, column] > 0)
         values = weights.values[vertices, column].tolist()
         deque(map(group.add, vertices[:, None].tolist(), values, repeat("REPLACE")), maxlen=0)
     for name in sorted(kept - used):
-        group = item.vertex_groups.get(name) or item.vertex_groups.new(name=name)
+        group = obj.vertex_groups.get(name) or obj.vertex_groups.new(name=name)
         group.remove(everything)
-    item.data.update()
+    obj.data.update()
 
 
-def _flips_groups(item: bpy.types.Object) -> bool:
-    return any(modifier.type == "MIRROR" and modifier.use_mirror_vertex_groups for modifier in item.modifiers)
+def _flips_groups(obj: bpy.types.Object) -> bool:
+    return any(modifier.type == "MIRROR" and modifier.use_mirror_vertex_groups for modifier in obj.modifiers)
 
 
 def limited(values: Weights, most: int, least: float = LEAST_WEIGHT) -> Weights:

@@ -20,16 +20,16 @@ from .joint_poses import Array
 def bound_meshes(context: bpy.types.Context, armature: bpy.types.Object) -> list[bpy.types.Object]:
     """Return the mesh objects of the scene that an armature deforms or that are parented to one of its bones."""
     return [
-        item
-        for item in context.scene.objects
-        if item.type == "MESH" and (armature_of(item) == armature or _bone_of(item, armature))
+        obj
+        for obj in context.scene.objects
+        if obj.type == "MESH" and (armature_of(obj) == armature or _bone_of(obj, armature))
     ]
 
 
-def rest_matrix(item: bpy.types.Object, armature: bpy.types.Object) -> Array:
+def rest_matrix(obj: bpy.types.Object, armature: bpy.types.Object) -> Array:
     """Return the world matrix of a bound object while its armature is in the rest pose, (4, 4)."""
-    world = np.array(item.matrix_world, np.float64)
-    if not (bone := _bone_of(item, armature)):
+    world = np.array(obj.matrix_world, np.float64)
+    if not (bone := _bone_of(obj, armature)):
         return world
     posed, rest = (np.array(armature.matrix_world @ one, np.float64) for one in _bone_matrices(armature, bone))
     at_rest: Array = rest @ np.linalg.pinv(posed) @ world
@@ -37,7 +37,7 @@ def rest_matrix(item: bpy.types.Object, armature: bpy.types.Object) -> Array:
 
 
 def copy_bound(
-    item: bpy.types.Object,
+    obj: bpy.types.Object,
     armature: bpy.types.Object,
     target: bpy.types.Object,
     groups: Mapping[str, str],
@@ -57,11 +57,11 @@ def copy_bound(
     keep:
         Called with each new data block, so that it is removed after a failure.
     """
-    bone = _bone_of(item, armature)
-    copy: bpy.types.Object = keep(item.copy())
-    copy.data = keep(item.data.copy())
-    copy.name = names.fit(prefix + item.name)
-    copy.data.name = names.fit(prefix + item.data.name)
+    bone = _bone_of(obj, armature)
+    copy: bpy.types.Object = keep(obj.copy())
+    copy.data = keep(obj.data.copy())
+    copy.name = names.fit(prefix + obj.name)
+    copy.data.name = names.fit(prefix + obj.data.name)
     copy.animation_data_clear()
     copy.constraints.clear()
     if bone:
@@ -82,7 +82,7 @@ def copy_bound(
     copy.delta_location, copy.delta_rotation_euler, copy.delta_scale = (0, 0, 0), (0, 0, 0), (1, 1, 1)
     copy.delta_rotation_quaternion = (1, 0, 0, 0)
     copy.parent, copy.parent_type, copy.parent_bone = target, "OBJECT", ""
-    world = rest_matrix(item, armature)
+    world = rest_matrix(obj, armature)
     local = np.linalg.inv(np.array(target.matrix_world, np.float64)) @ world
     # With the parent inverse, the copy keeps its own location, rotation and scale, and shear of parents.
     basis = np.array(copy.matrix_basis, np.float64)
@@ -90,14 +90,14 @@ def copy_bound(
     return copy
 
 
-def merge_groups(item: bpy.types.Object, groups: Mapping[str, str]) -> None:
+def merge_groups(obj: bpy.types.Object, groups: Mapping[str, str]) -> None:
     """Rename the vertex groups of a mesh object; add the weights of groups that get the same name."""
     merged: dict[str, list[bpy.types.VertexGroup]] = {}
-    for group in item.vertex_groups:
+    for group in obj.vertex_groups:
         name = groups.get(group.name, group.name)
         if group.name in groups or name in groups.values():
             merged.setdefault(name, []).append(group)
-    weights = joint_weights.read(item, {group.name for parts in merged.values() if len(parts) > 1 for group in parts})
+    weights = joint_weights.read(obj, {group.name for parts in merged.values() if len(parts) > 1 for group in parts})
     for number, (first, *others) in enumerate(merged.values()):
         if others:
             sums = weights.for_joints([group.name for group in (first, *others)]).sum(axis=1)
@@ -108,12 +108,12 @@ def merge_groups(item: bpy.types.Object, groups: Mapping[str, str]) -> None:
     removed = [group.name for _first, *others in merged.values() for group in others]
     final = [(first.name, name) for name, (first, *_others) in merged.items()]
     for name in removed:
-        item.vertex_groups.remove(item.vertex_groups[name])
+        obj.vertex_groups.remove(obj.vertex_groups[name])
     for before, name in final:
-        item.vertex_groups[before].name = name
+        obj.vertex_groups[before].name = name
 
 
-def deform(item: bpy.types.Object, matrices: Mapping[str, Array], default: Array) -> None:
+def deform(obj: bpy.types.Object, matrices: Mapping[str, Array], default: Array) -> None:
     """Move the vertices and shape keys of a mesh object by the weighted transforms of its vertex groups.
 
     Then its own transform is cleared, so that its vertices are in the space of its parent.
@@ -125,9 +125,9 @@ def deform(item: bpy.types.Object, matrices: Mapping[str, Array], default: Array
     default:
         Transform of vertices without weights in these groups.
     """
-    data = item.data
-    local = np.array(item.matrix_parent_inverse, np.float64) @ np.array(item.matrix_basis, np.float64)
-    blended = _blended(item, matrices, default) @ local
+    data = obj.data
+    local = np.array(obj.matrix_parent_inverse, np.float64) @ np.array(obj.matrix_basis, np.float64)
+    blended = _blended(obj, matrices, default) @ local
     places = [data.vertices] + ([key.data for key in data.shape_keys.key_blocks] if data.shape_keys else [])
     for points in places:
         values = np.empty(len(points) * 3, np.float32)
@@ -137,8 +137,8 @@ def deform(item: bpy.types.Object, matrices: Mapping[str, Array], default: Array
     _turn_free_normals(data, blended[:, :3, :3])
     if np.linalg.det(local[:3, :3]) < 0:
         data.flip_normals()
-    item.matrix_parent_inverse = Matrix()
-    item.matrix_basis = Matrix()
+    obj.matrix_parent_inverse = Matrix()
+    obj.matrix_basis = Matrix()
     data.update()
 
 
@@ -153,25 +153,25 @@ def relate_copies(copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
 
 def link_beside(context: bpy.types.Context, copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
     """Link copies to the collections of their originals; copies of hidden objects are hidden."""
-    for item, copy in copies.items():
-        homes = [collection for collection in item.users_collection if collection.is_editable]
+    for obj, copy in copies.items():
+        homes = [collection for collection in obj.users_collection if collection.is_editable]
         for collection in homes or [context.scene.collection]:
             collection.objects.link(copy)
     context.view_layer.update()
-    hide(context, [copy for item, copy in copies.items() if item.hide_get(view_layer=context.view_layer)])
+    hide(context, [copy for obj, copy in copies.items() if obj.hide_get(view_layer=context.view_layer)])
 
 
 def hide(context: bpy.types.Context, items: Iterable[bpy.types.Object]) -> None:
     """Hide objects in the view layer, if it has them."""
     there = set(context.view_layer.objects)
-    for item in items:
-        if item in there:
-            item.hide_set(True)
+    for obj in items:
+        if obj in there:
+            obj.hide_set(True)
 
 
-def _blended(item: bpy.types.Object, matrices: Mapping[str, Array], default: Array) -> Array:
+def _blended(obj: bpy.types.Object, matrices: Mapping[str, Array], default: Array) -> Array:
     """Return the weighted transform of each vertex, (V, 4, 4)."""
-    weights = joint_weights.read(item, matrices)
+    weights = joint_weights.read(obj, matrices)
     of_groups = np.array([matrices[name] for name in weights.joints]).reshape(-1, 16)
     total = weights.values.sum(axis=1, dtype=np.float64)[:, None]
     sums = weights.values.astype(np.float64) @ of_groups
@@ -199,10 +199,10 @@ def _turn_free_normals(data: bpy.types.Mesh, linear: Array) -> None:
     normals.data.foreach_set("vector", turned.astype(np.float32).reshape(-1))
 
 
-def _bone_of(item: bpy.types.Object, armature: bpy.types.Object) -> str:
+def _bone_of(obj: bpy.types.Object, armature: bpy.types.Object) -> str:
     """Return the bone of an armature that an object is parented to, or an empty string."""
-    is_bone = item.parent == armature and item.parent_type == "BONE" and item.parent_bone in armature.data.bones
-    return item.parent_bone if is_bone and not armature_modifiers(item) else ""
+    is_bone = obj.parent == armature and obj.parent_type == "BONE" and obj.parent_bone in armature.data.bones
+    return obj.parent_bone if is_bone and not armature_modifiers(obj) else ""
 
 
 def _bone_matrices(armature: bpy.types.Object, bone: str) -> tuple[Matrix, Matrix]:

@@ -28,7 +28,7 @@ class Family:
 
 
 def split(
-    item: bpy.types.Object,
+    obj: bpy.types.Object,
     armature: bpy.types.Object,
     families: Sequence[Family],
     joints: Collection[str],
@@ -41,11 +41,11 @@ def split(
     A vertex has at most ``most`` weights if it belongs to no more families: the smallest ones are joined with others
     of their family.
     """
-    before = joint_weights.read(item, joints)
+    before = joint_weights.read(obj, joints)
     names = list(dict.fromkeys([*before.joints, *(name for family in families for name in _members(family))]))
     values = before.for_joints(names).astype(np.float64)
     column = {name: number for number, name in enumerate(names)}
-    points = world_points(item)
+    points = world_points(obj)
     family_of = np.arange(len(names))
     for family in families:
         bone, volumes = column[family.bone], [column[name] for name in family.volumes]

@@ -44,20 +44,20 @@ class WeightedSurface:
         return found
 
 
-def world_points(item: bpy.types.Object) -> Points:
+def world_points(obj: bpy.types.Object) -> Points:
     """Return the points of a mesh object, undeformed by modifiers, in world space."""
-    points = np.empty(3 * len(item.data.vertices), np.float32)
-    item.data.vertices.foreach_get("co", points)
-    matrix = np.array(item.matrix_world, np.float64)
+    points = np.empty(3 * len(obj.data.vertices), np.float32)
+    obj.data.vertices.foreach_get("co", points)
+    matrix = np.array(obj.matrix_world, np.float64)
     found: Points = points.reshape(-1, 3).astype(np.float64) @ matrix[:3, :3].T + matrix[:3, 3]
     return found
 
 
-def triangles_of(item: bpy.types.Object) -> Triangles:
+def triangles_of(obj: bpy.types.Object) -> Triangles:
     """Return the triangles of a mesh object as indices of points, (T, 3)."""
-    item.data.calc_loop_triangles()
-    found = np.empty(3 * len(item.data.loop_triangles), np.int32)
-    item.data.loop_triangles.foreach_get("vertices", found)
+    obj.data.calc_loop_triangles()
+    found = np.empty(3 * len(obj.data.loop_triangles), np.int32)
+    obj.data.loop_triangles.foreach_get("vertices", found)
     return found.reshape(-1, 3)
 
 
@@ -66,9 +66,9 @@ def surface_of(items: Iterable[bpy.types.Object]) -> WeightedSurface:
     points: list[Points] = [np.empty((0, 3))]
     triangles: list[Triangles] = [np.empty((0, 3), np.int32)]
     first = 0
-    for item in items:
-        points.append(world_points(item))
-        triangles.append(triangles_of(item) + np.int32(first))
+    for obj in items:
+        points.append(world_points(obj))
+        triangles.append(triangles_of(obj) + np.int32(first))
         first += len(points[-1])
     return WeightedSurface(np.concatenate(points), np.concatenate(triangles))
 

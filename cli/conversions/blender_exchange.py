@@ -103,7 +103,7 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any,
         lost = _run(session, known.importers, known.reading, path.absolute())
     except RuntimeError as problem:
         raise FormatError(f"Blender cannot read it: {operator_error(problem)}", file=str(path)) from None
-    made = [thing for thing in data.objects if thing not in before]
+    made = [obj for obj in data.objects if obj not in before]
     kept = blender_addon_import.without_scaffolding(made, known.scaffolding)
     if not kept:
         raise FormatError("Blender found nothing in it", file=str(path))

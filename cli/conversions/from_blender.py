@@ -104,13 +104,13 @@ class FromBlender:
 
         scene = self._session.load_for_changes().context.scene
         objects = part.collection.all_objects if part.collection is not None else scene.objects
-        armatures = [thing for thing in objects if thing.type == "ARMATURE"]
+        armatures = [obj for obj in objects if obj.type == "ARMATURE"]
         actions: list[Any] = actions_of_armatures(armatures)
         origins = {action.meshferry.file_format for action in actions} - {""}
         found = {own.name: own for own in (of_same_family(target, extension, origin) for origin in origins)}
         if len(found) == 1:
             return next(iter(found.values()))
-        return _known_by([bone.name for thing in armatures for bone in thing.data.bones], extension) or target
+        return _known_by([bone.name for obj in armatures for bone in obj.data.bones], extension) or target
 
     def _part(
         self, part: BlendPart, outcome: Outcome, job: ConversionJob, target: Format, given: Mapping[str, Any]

@@ -135,12 +135,12 @@ class IntoBlender:
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
         result = self._session.import_scene(scene, work.options, outcome.source, work.armatures)
         outcome.collection = result.collection.name
-        made = [thing for thing in result.objects if thing.type != "ARMATURE"]
-        finest = [thing for thing in made if thing.data and _is_finest(thing)]
-        triangles = sum(len(thing.data.polygons) for thing in finest)
+        made = [obj for obj in result.objects if obj.type != "ARMATURE"]
+        finest = [obj for obj in made if obj.data and _is_finest(obj)]
+        triangles = sum(len(obj.data.polygons) for obj in finest)
         outcome.facts = facts | {"nodes": len(made), "triangles": triangles}
         if scene.placement is not None:
-            found = {slot.material for thing in finest for slot in thing.material_slots if slot.material}
+            found = {slot.material for obj in finest for slot in obj.material_slots if slot.material}
             outcome.facts["materials"] = len(found)
         said = [*lost, *result.warnings]
         outcome.set_warnings(said, said, strict=self._settings.strict)
@@ -171,11 +171,11 @@ class IntoBlender:
             from ...blender_data.exporting.object_selection import is_disabled
 
             objects = list(self._session.load_for_changes().context.view_layer.objects)
-            hidden = dict.fromkeys(thing for thing in objects if thing.hide_get() or is_disabled(thing))
+            hidden = dict.fromkeys(obj for obj in objects if obj.hide_get() or is_disabled(obj))
             if hidden:
-                lost = f"{listed([thing.name for thing in hidden])}: hidden, left out"
+                lost = f"{listed([obj.name for obj in hidden])}: hidden, left out"
                 saved.set_warnings([*saved.warnings, lost], [lost], strict=self._settings.strict)
-                objects = [thing for thing in objects if thing not in hidden]
+                objects = [obj for obj in objects if obj not in hidden]
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
 
     def _mark_asset(self, outcome: Outcome) -> None:

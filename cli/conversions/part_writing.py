@@ -64,7 +64,7 @@ class PartWriter:
         if not chosen:
             place = f"the collection '{part.name}'" if part.name else "the file"
             raise ExportError(f"There is nothing to export in {place}: no object is shown")
-        coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
+        coarser = [obj for obj in left_out if blender_addon_export.belongs_to_another(obj)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
         can = target.capabilities_in(self._session.load().app.version)
         if can.joins_clips:  # all currently playing clips become one clip of the file
@@ -74,9 +74,9 @@ class PartWriter:
         lost = [*part.left_out, *losses(scene, can), *lost_objects(chosen, can)]
         lost += lost_by_exporter(scene, target)
         unseen = dict.fromkeys([*left_out, *blender_addon_export.disabled_in_instances(chosen)])
-        hidden = [thing for thing in unseen if not blender_addon_export.belongs_to_another(thing)]
+        hidden = [obj for obj in unseen if not blender_addon_export.belongs_to_another(obj)]
         if hidden:
-            lost.append(f"{listed([thing.name for thing in hidden])}: hidden, left out")
+            lost.append(f"{listed([obj.name for obj in hidden])}: hidden, left out")
         return chosen, lost, scene
 
     def say_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
@@ -90,7 +90,7 @@ class PartWriter:
             return  # a format of animations or bones obviously has no other data
         context = self._session.load_for_changes().context
         chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
-        coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
+        coarser = [obj for obj in left_out if blender_addon_export.belongs_to_another(obj)]
         whole = inventory(context, [*chosen, *coarser], part.name, options)
         for node in whole.nodes:
             if not can.lod_models:
@@ -123,7 +123,7 @@ class PartWriter:
         """
         from ...blender_data.exporting.object_selection import MESHABLE
 
-        if not target.capabilities.skeletons and not any(thing.type in MESHABLE for thing in objects):
+        if not target.capabilities.skeletons and not any(obj.type in MESHABLE for obj in objects):
             raise ExportError(f"There is no mesh to write; {target.label} files hold nothing else")
         blender_exchange.require_writer(self._session, target)
         if target.averages_normals and target.capabilities_in(self._session.load().app.version).normals:
@@ -144,9 +144,9 @@ class PartWriter:
 
         context = self._session.load_for_changes().context
         counts = {
-            thing.name: count_faces(context, [thing], triangulated=target.is_triangulated)
-            for thing in objects
-            if thing.type in target.left_out
+            obj.name: count_faces(context, [obj], triangulated=target.is_triangulated)
+            for obj in objects
+            if obj.type in target.left_out
         }
         missing = sum(counts.values())
         if missing:
@@ -219,5 +219,5 @@ def lost_objects(objects: list[Any], can: Capabilities) -> list[str]:
 
     if can.node_hierarchy:
         return []
-    lost = [thing.name for thing in objects if thing.type not in MESHABLE | _CARRIED]
+    lost = [obj.name for obj in objects if obj.type not in MESHABLE | _CARRIED]
     return [f"{counted(len(lost), 'object')} without a surface not carried over: {listed(lost)}"] if lost else []

@@ -86,11 +86,11 @@ class ExportClips(ExportFiles):
         """Return the names of the clips, with the name of the armature if several armatures have clips of one name."""
         armatures = self.armatures(context, source)
         clips_of = clips_by_armature(context.scene, armatures, to_export_options(self.values()))
-        found = [(clip.name, item) for item, clips in zip(armatures, clips_of, strict=True) for clip in clips]
+        found = [(clip.name, obj) for obj, clips in zip(armatures, clips_of, strict=True) for clip in clips]
         if not found:
             raise ExportError(rpt_("There is no animation to export; give the armature an action"))
         times = Counter(name for name, _ in found)
-        return [name if times[name] == 1 else f"{name}_{name_in_file(item)}" for name, item in found]
+        return [name if times[name] == 1 else f"{name}_{name_in_file(obj)}" for name, obj in found]
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the parts of the summary text, such as "3 objects"."""
@@ -102,9 +102,9 @@ class ExportClips(ExportFiles):
         )
 
 
-def rig_of(item: Any) -> Any | None:
+def rig_of(obj: Any) -> Any | None:
     """Return an armature itself, or the one that deforms an object."""
-    return item if item is None or item.type == "ARMATURE" else armature_of(item)
+    return obj if obj is None or obj.type == "ARMATURE" else armature_of(obj)
 
 
 def active_action(context: bpy.types.Context) -> Any | None:

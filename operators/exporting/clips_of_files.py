@@ -39,7 +39,7 @@ def file_clips_of(context: bpy.types.Context, record: FileRecord, source: export
     """
     if record.options is not None:
         return FileClips(frozenset({str(record.path), *record.clip_files})) if record.clip_files is not None else None
-    homes = {home for item in candidates_of(context, source) for home in item.users_collection}
+    homes = {home for obj in candidates_of(context, source) for home in obj.users_collection}
     return FileClips(frozenset({str(record.path), *(home.meshferry.source_path for home in homes)} - {""}))
 
 

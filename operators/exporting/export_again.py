@@ -187,14 +187,14 @@ def others_of(context: bpy.types.Context, record: FileRecord, _owners: Any, sour
 
 def found_file(context: bpy.types.Context) -> tuple[FileRecord, list[Any], exporter.Source] | None:
     """Return the record of the active object or its collection, the data blocks with that record, and the source."""
-    item = context.object
-    if item is not None:
-        record = file_records.read(item)
+    obj = context.object
+    if obj is not None:
+        record = file_records.read(obj)
         if record is not None and record.format in EXPORTERS:
             others = [other for other in context.scene.objects if other.meshferry.file.path == str(record.path)]
             objects = [other for other in others if file_records.read(other) is not None]
             return record, objects, exporter.Source("OBJECTS", objects=tuple(objects))
-    for collection in homes_of(item) if item is not None else [context.collection]:
+    for collection in homes_of(obj) if obj is not None else [context.collection]:
         record = file_records.read(collection)
         if record is not None and record.format in EXPORTERS:
             return record, [collection], exporter.Source("COLLECTION", collection)

@@ -143,7 +143,7 @@ class ExportScene(ExportDialog):
                 file_records.write([source.collection], record, is_confirmed=True)
                 continue
             names = {node.name for node in scene.nodes}
-            owners = [item for item in objects if len(written) == 1 or name_in_file(item) in names]
+            owners = [obj for obj in objects if len(written) == 1 or name_in_file(obj) in names]
             file_records.write(owners, record, is_confirmed=True)
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:

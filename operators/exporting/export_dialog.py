@@ -141,7 +141,7 @@ class ExportDialog(LongWork, ExportHelper):
         can = self.format.capabilities
         use_hidden = bool(getattr(self, HIDDEN.name))
         chosen = set(select(context, source, use_hidden=use_hidden, with_empties=can.node_hierarchy).objects)
-        return sum(has_surface(item) and item.meshferry.lod_of not in chosen for item in chosen)
+        return sum(has_surface(obj) and obj.meshferry.lod_of not in chosen for obj in chosen)
 
     def chosen_source(self, context: bpy.types.Context) -> Any:
         """Return the source of the export, or the whole scene if nothing can be exported."""
@@ -175,7 +175,7 @@ class ExportDialog(LongWork, ExportHelper):
             return {}
         given = self.given()
         remembered = [option for option in self.option_table if option.is_remembered and option.name not in given]
-        texts = imported_texts(remembered, [import_choices.read(item) for item in objects])
+        texts = imported_texts(remembered, [import_choices.read(obj) for obj in objects])
         return texts if getattr(self, IMPORT_CHOICES.name) else dict.fromkeys(texts, "")
 
     def draw_files(self, context: bpy.types.Context) -> None:
@@ -238,7 +238,7 @@ def scope_text(source: Any, count: int) -> str:
     if source.collection is not None:
         return rpt_("collection '{}' ({})").format(source.collection.name, meshes)
     if source.roots:
-        return rpt_("{} below {}").format(meshes, listed([item.name for item in source.roots], most=3))
+        return rpt_("{} below {}").format(meshes, listed([obj.name for obj in source.roots], most=3))
     if source.kind == "SCENE":
         return rpt_("the scene ({})").format(meshes)
     return rpt_(counted(count, "selected mesh", "selected meshes"))

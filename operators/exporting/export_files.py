@@ -159,14 +159,14 @@ def object_names(owner: Any, context: bpy.types.Context, source: Any) -> list[st
         There is no mesh.
     """
     chosen = select(context, source, use_hidden=bool(getattr(owner, HIDDEN.name)), with_empties=False).objects
-    shown = [item for item in chosen if item.type in MESHABLE or getattr(owner, INSTANCES.name)]
+    shown = [obj for obj in chosen if obj.type in MESHABLE or getattr(owner, INSTANCES.name)]
     exported = set(shown)
-    finest = [item for item in shown if item.meshferry.lod_of not in exported]
+    finest = [obj for obj in shown if obj.meshferry.lod_of not in exported]
     if not finest:
         raise ExportError(rpt_("There is no mesh to export"))
     if getattr(owner, MESH_FILES.name) == "JOINED":
         finest = [context.object if context.object in finest else finest[0]]
-    return [name_in_file(item) for item in finest]
+    return [name_in_file(obj) for obj in finest]
 
 
 def draw_file_names(layout: Any, context: bpy.types.Context, names: list[str]) -> None:

@@ -94,9 +94,9 @@ class ExportMeshSerializer(ExportObjects):
             return
         values = values_for(EXPORT_OPTIONS, self.values())
         chosen = select(context, source, use_hidden=bool(values[HIDDEN.name]), with_empties=False).objects
-        finest = [item for item in chosen if item.type in MESHABLE and item.meshferry.lod_of not in chosen]
+        finest = [obj for obj in chosen if obj.type in MESHABLE and obj.meshferry.lod_of not in chosen]
         use_modifiers = bool(values[MODIFIERS.name])
-        counts = {item.name: triangle_count(context, item, use_modifiers=use_modifiers) for item in finest}
+        counts = {obj.name: triangle_count(context, obj, use_modifiers=use_modifiers) for obj in finest}
         if self.mesh_files == "JOINED" and counts:
             counts = {next(iter(counts)): sum(counts.values())}
         if counts and min(counts.values()) > 2 * MOST:
@@ -154,9 +154,9 @@ class MESH_SERIALIZER_PT_kept(Sidebar, bpy.types.Panel):
         column.prop(kept, "uv_domain")
 
 
-def kept_of(item: Any) -> Any | None:
+def kept_of(obj: Any) -> Any | None:
     """Return the surface with the ranges stored from the object's file, or None if there are none."""
-    surfaces = item.meshferry.surfaces if item is not None else ()
+    surfaces = obj.meshferry.surfaces if obj is not None else ()
     return next((kept for kept in surfaces if kept.has_domains or any(kept.position_domain)), None)
 
 

@@ -92,7 +92,7 @@ def blocks_of(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> l
     if fix in _OF_MATERIALS:
         return [material for material in context.blend_data.materials if name_in_file(material) in names]
     items = context.view_layer.objects
-    found = [item for item in items if name_in_file(item) in names or item.name in names]
+    found = [obj for obj in items if name_in_file(obj) in names or obj.name in names]
     if found:
         return found
     levels = named_levels(items, with_made=False)
@@ -136,13 +136,13 @@ def rename_material(material: Any, name: str) -> None:
         material.name = name
 
 
-def _limit_weights(target: Format, item: Any) -> str:
+def _limit_weights(target: Format, obj: Any) -> str:
     """Remove the weakest bone weights of vertices that have more than a file can hold."""
     most = target.capabilities.influences
-    armature = armature_of(item)
+    armature = armature_of(obj)
     bones = deform_bones.exported(armature, target.capabilities) if armature is not None else set()
-    deforms = np.array([group.name in bones for group in item.vertex_groups], bool)
-    counts, groups, weights = vertex_weights.read(item.data)
+    deforms = np.array([group.name in bones for group in obj.vertex_groups], bool)
+    counts, groups, weights = vertex_weights.read(obj.data)
     vertex = np.repeat(np.arange(len(counts)), counts)
     used = np.flatnonzero((groups < len(deforms)) & (weights > 0))
     used = used[deforms[groups[used]]]
@@ -150,22 +150,22 @@ def _limit_weights(target: Format, item: Any) -> str:
     rank = np.arange(len(order)) - np.searchsorted(vertex[order], vertex[order])
     weakest = order[rank >= most]
     for group in np.unique(groups[weakest]).tolist():
-        item.vertex_groups[group].remove(vertex[weakest[groups[weakest] == group]].tolist())
+        obj.vertex_groups[group].remove(vertex[weakest[groups[weakest] == group]].tolist())
     return ""
 
 
-def _add_uv_map(_target: Format, item: Any) -> str:
-    return "" if item.data.uv_layers.new() is not None else rpt_("no UV map could be added")
+def _add_uv_map(_target: Format, obj: Any) -> str:
+    return "" if obj.data.uv_layers.new() is not None else rpt_("no UV map could be added")
 
 
-def _mark_node(_target: Format, item: Any) -> str:
-    if not item.name.startswith(MARK):
-        set_own_node(item, True)
+def _mark_node(_target: Format, obj: Any) -> str:
+    if not obj.name.startswith(MARK):
+        set_own_node(obj, True)
     return ""
 
 
-def _apply_scale(_target: Format, item: Any) -> str:
-    apply_scale(item)
+def _apply_scale(_target: Format, obj: Any) -> str:
+    apply_scale(obj)
     return ""
 
 

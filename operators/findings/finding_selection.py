@@ -49,7 +49,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         else:
             named = " ".join(f"'{name}'" for name in names_of(finding))
             found = next(filter(None, (objects_about(context, t) for t in (named, finding.item, finding.message))), [])
-        visible = [item for item in found if item.visible_get(view_layer=context.view_layer)]
+        visible = [obj for obj in found if obj.visible_get(view_layer=context.view_layer)]
         if not found and finding.kind:
             self.report({"INFO"}, rpt_("'{}' is no longer in the scene").format(finding.node))
             return {"CANCELLED"}
@@ -63,8 +63,8 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
                 return {"CANCELLED"}
             visible = found[:1]
         select_only(context, visible)
-        for item in visible:
-            show_material(item, finding.item)
+        for obj in visible:
+            show_material(obj, finding.item)
         return {"FINISHED"}
 
     def select_elements(self, context: bpy.types.Context, finding: MeshferryFinding, owner: Any) -> set[str]:
@@ -111,16 +111,16 @@ def owner_of_elements(context: bpy.types.Context, finding: MeshferryFinding) -> 
     """Return the object with a finding's elements, hidden or not, or None if it no longer exists."""
     objects = context.view_layer.objects
     if finding.kind not in {"bones", "milliseconds"}:
-        named = next((item for item in objects if finding.node in _object_names(item)), None)
+        named = next((obj for obj in objects if finding.node in _object_names(obj)), None)
         return named or named_levels(objects, with_made=False).get(finding.node)
     if not finding.node:
-        item = context.object
-        return item if item is None or item.type == "ARMATURE" else armature_of(item)
-    armatures = [item for item in objects if item.type == "ARMATURE"]
-    named = [item for item in armatures if finding.node in (*_object_names(item), item.data.name)]
+        obj = context.object
+        return obj if obj is None or obj.type == "ARMATURE" else armature_of(obj)
+    armatures = [obj for obj in objects if obj.type == "ARMATURE"]
+    named = [obj for obj in armatures if finding.node in (*_object_names(obj), obj.data.name)]
     if named:
         return named[0]
-    return next((armature for item in objects_about(context, finding.item) if (armature := armature_of(item))), None)
+    return next((armature for obj in objects_about(context, finding.item) if (armature := armature_of(obj))), None)
 
 
 def show_time(context: bpy.types.Context, rig: Any, milliseconds: int) -> None:
@@ -142,47 +142,47 @@ def objects_about(context: bpy.types.Context, text: str) -> list[Any]:
     If there are none, use the name of a level of detail in the file.
     """
     for known_names in (_object_names, _surface_names, _material_names, _action_names):
-        found = [item for item in context.view_layer.objects if any(f"'{name}'" in text for name in known_names(item))]
+        found = [obj for obj in context.view_layer.objects if any(f"'{name}'" in text for name in known_names(obj))]
         if found:
             return found
     levels = named_levels(context.view_layer.objects, with_made=True)
-    found = [item for name, item in levels.items() if f"'{name}'" in text]
+    found = [obj for name, obj in levels.items() if f"'{name}'" in text]
     if found:
         return found
-    named = [item for item in context.blend_data.collections if f"'{item.name}'" in text]
-    return [item for collection in named for item in collection.all_objects]
+    named = [obj for obj in context.blend_data.collections if f"'{obj.name}'" in text]
+    return [obj for collection in named for obj in collection.all_objects]
 
 
-def show_material(item: Any, text: str) -> None:
+def show_material(obj: Any, text: str) -> None:
     """Activate the material slot whose surface or material the text names."""
-    slots = [slot.material for slot in item.material_slots]
-    for known_names in (_surface_names(item), [material.name if material is not None else "" for material in slots]):
+    slots = [slot.material for slot in obj.material_slots]
+    for known_names in (_surface_names(obj), [material.name if material is not None else "" for material in slots]):
         for index, name in enumerate(known_names):
             if name and f"'{name}'" in text and index < len(slots):
-                item.active_material_index = index
+                obj.active_material_index = index
                 return
 
 
-def _object_names(item: Any) -> Iterator[str]:
-    yield item.name
-    if item.meshferry.source_name and item.meshferry.given_name == item.name:
-        yield item.meshferry.source_name
+def _object_names(obj: Any) -> Iterator[str]:
+    yield obj.name
+    if obj.meshferry.source_name and obj.meshferry.given_name == obj.name:
+        yield obj.meshferry.source_name
 
 
-def _surface_names(item: Any) -> Iterator[str]:
-    for surface in surfaces.written(item):
+def _surface_names(obj: Any) -> Iterator[str]:
+    for surface in surfaces.written(obj):
         yield surface.name
 
 
-def _material_names(item: Any) -> Iterator[str]:
-    for slot in item.material_slots:
+def _material_names(obj: Any) -> Iterator[str]:
+    for slot in obj.material_slots:
         if slot.material is not None:
             yield slot.material.name
 
 
-def _action_names(item: Any) -> Iterator[str]:
-    if item.animation_data is not None and item.animation_data.action is not None:
-        yield item.animation_data.action.name
+def _action_names(obj: Any) -> Iterator[str]:
+    if obj.animation_data is not None and obj.animation_data.action is not None:
+        yield obj.animation_data.action.name
 
 
 CLASSES = (OBJECT_OT_meshferry_finding_select,)

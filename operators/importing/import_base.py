@@ -150,9 +150,9 @@ class ImportFiles(LongWork, ImportHelper):
         if self.use_side_by_side:
             context.view_layer.update()  # computes the bounding boxes of new objects
             side_by_side.place([result.objects for result in results])
-        objects = [item for result in results for item in result.objects]
+        objects = [obj for result in results for obj in result.objects]
         # Select meshes first: from a mesh its armature can be found, but not the reverse.
-        select_only(context, sorted(objects, key=lambda item: item.type == "ARMATURE"))
+        select_only(context, sorted(objects, key=lambda obj: obj.type == "ARMATURE"))
         if results:
             make_active(context, results[0].collection)
         frame_imported(context, objects)
@@ -244,7 +244,7 @@ def import_steps(
                 results.append(result)
                 if result.actions:  # another rate would change the speed of these
                     general = replace(general, use_file_frame_rate=False)
-                armatures += [item for item in result.armatures if item not in armatures]
+                armatures += [obj for obj in result.armatures if obj not in armatures]
                 messages.warn(name, dict.fromkeys(result.warnings))
     except GeneratorExit:
         for result in reversed(results):
@@ -293,7 +293,7 @@ def may_hold_meshes(found: Format | None) -> bool:
 def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
     """Return the phrases of an import summary. Armatures are counted by their bones."""
     results = tuple(results)
-    others = sum(item.type != "ARMATURE" for result in results for item in result.objects)
+    others = sum(obj.type != "ARMATURE" for result in results for obj in result.objects)
     triangles = sum(result.triangles for result in results)
     with_armature = [result for result in results if result.armatures]
     bones = sum(result.bones for result in with_armature)
@@ -325,13 +325,13 @@ def select_only(context: bpy.types.Context, objects: Iterable[Any]) -> None:
     # ``layer.objects`` has newly linked objects only after an update. Names are not unique among linked objects.
     layer.update()
     known = set(layer.objects)
-    there = [item for item in objects if item in known and item.visible_get(view_layer=layer)]
+    there = [obj for obj in objects if obj in known and obj.visible_get(view_layer=layer)]
     if not there:
         return
-    for item in tuple(layer.objects.selected):
-        item.select_set(False, view_layer=layer)
-    for item in there:
-        item.select_set(True, view_layer=layer)
+    for obj in tuple(layer.objects.selected):
+        obj.select_set(False, view_layer=layer)
+    for obj in there:
+        obj.select_set(True, view_layer=layer)
     layer.objects.active = there[0]
 
 

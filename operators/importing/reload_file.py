@@ -179,7 +179,7 @@ class Reload:
         collection, objects = self.source.collection, self.source.objects()
         found = refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection) or options_of_objects(found, objects)
-        bound = [armature for item in objects if (armature := armature_of(item)) is not None]
+        bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
         others = [armature for armature in bound if armature not in objects]
         stand_in = self._stand_in_for(others[0]) if others else None
         result = yield from self._import(self.path, options, stand_in)
@@ -223,20 +223,20 @@ class Reload:
 
 def find_source(context: bpy.types.Context) -> ReloadSource | None:
     """Return what to reload for the collection in the properties editor, or for the active object."""
-    item = context.object
+    obj = context.object
     space = getattr(context, "space_data", None)
     if space is not None and space.type == "PROPERTIES" and space.context == "COLLECTION":
         homes = [context.collection]
     else:
-        homes = import_homes_of(item) if item is not None else [context.collection]
+        homes = import_homes_of(obj) if obj is not None else [context.collection]
     for collection in homes:
         if collection is not None and collection.is_editable and is_imported(collection):
             path = bpy.path.abspath(collection.meshferry.source_path)
             return ReloadSource(path, collection)
-    if item is not None and item.type == "ARMATURE" and item.is_editable:
-        files = action_files(item)
+    if obj is not None and obj.type == "ARMATURE" and obj.is_editable:
+        files = action_files(obj)
         if files:
-            return ReloadSource(next(iter(files)), None, item)
+            return ReloadSource(next(iter(files)), None, obj)
     return None
 
 
@@ -281,18 +281,18 @@ def replaced_edits(objects: Iterable[Any]) -> list[str]:
     """Return a text for each object with edits that a reload replaces; edits of shared data once."""
     texts: list[str] = []
     listed_data: set[Any] = set()
-    for item in objects:
-        if item.mode == "EDIT":
-            item.update_from_editmode()
-        actions = [action for action in edited_actions(item) if action not in listed_data]
-        edits = edits_of(item) if item.data is not None and item.data not in listed_data else []
-        listed_data.update((item.data, *actions))
+    for obj in objects:
+        if obj.mode == "EDIT":
+            obj.update_from_editmode()
+        actions = [action for action in edited_actions(obj) if action not in listed_data]
+        edits = edits_of(obj) if obj.data is not None and obj.data not in listed_data else []
+        listed_data.update((obj.data, *actions))
         if edits is None:
-            texts.append(f"'{item.name}': imported by an older version, so edits are not known")
+            texts.append(f"'{obj.name}': imported by an older version, so edits are not known")
         edits = [*(edits or ()), *(f"action '{action.name}'" for action in actions)]
         if edits:
             more = f", and {len(edits) - MOST_EDITS} more" if len(edits) > MOST_EDITS else ""
-            texts.append(f"'{item.name}': {', '.join(edits[:MOST_EDITS])}{more}")
+            texts.append(f"'{obj.name}': {', '.join(edits[:MOST_EDITS])}{more}")
     return texts
 
 

@@ -82,7 +82,7 @@ def frame_imported(context: bpy.types.Context, objects: Iterable[Any]) -> None:
     view = next((view for view in views(context) if view.is_free and view.window.view_layer == shown_in), None)
     if view is None or not frames_imported() or context.mode != "OBJECT":
         return
-    if any(item.select_get() and item.visible_get() for item in objects):
+    if any(obj.select_get() and obj.visible_get() for obj in objects):
         view.frame(only_selected=True)
 
 

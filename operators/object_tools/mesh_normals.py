@@ -33,14 +33,14 @@ class MESH_OT_meshferry_editable_normals(bpy.types.Operator):
         if context.mode != "OBJECT":
             cls.poll_message_set("Leave edit mode first")
             return False
-        if not any(has_free_normals(item.data) for item in _meshes(context)):
+        if not any(has_free_normals(obj.data) for obj in _meshes(context)):
             cls.poll_message_set("No selected mesh has exact normals")
             return False
         return True
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Convert each mesh once, even if several objects share it."""
-        meshes = dict.fromkeys(item.data for item in _meshes(context) if has_free_normals(item.data))
+        meshes = dict.fromkeys(obj.data for obj in _meshes(context) if has_free_normals(obj.data))
         editable = [mesh for mesh in meshes if mesh.is_editable]
         for mesh in editable:
             make_normals_editable(mesh)
@@ -74,7 +74,7 @@ def make_normals_editable(mesh: Any) -> None:
 
 def _meshes(context: bpy.types.Context) -> list[Any]:
     chosen = [*context.selected_objects, *([context.object] if context.object else [])]
-    return [item for item in dict.fromkeys(chosen) if item.type == "MESH"]
+    return [obj for obj in dict.fromkeys(chosen) if obj.type == "MESH"]
 
 
 CLASSES = (MESH_OT_meshferry_editable_normals,)

@@ -19,36 +19,36 @@ def is_even(scale: Any) -> bool:
     return bool((factors > 0).all() and np.ptp(factors) <= _EVEN * factors.max())
 
 
-def scale_refusal(item: Any) -> str:
+def scale_refusal(obj: Any) -> str:
     """Return why applying the scale of a mesh object would change more than its mesh, or an empty string."""
-    if item.data.users - item.data.use_fake_user > 1:
+    if obj.data.users - obj.data.use_fake_user > 1:
         return rpt_("its mesh is shared with other objects; make it a single user first")
-    keys = item.data.shape_keys
-    if item.animation_data is not None or (keys is not None and keys.animation_data is not None):
+    keys = obj.data.shape_keys
+    if obj.animation_data is not None or (keys is not None and keys.animation_data is not None):
         return rpt_("it is animated; apply the scale by hand")
-    if item.children or len(item.constraints) or not _is_free(item):
+    if obj.children or len(obj.constraints) or not _is_free(obj):
         return rpt_("it has a parent, children or constraints; apply the scale by hand")
-    if any(modifier.type != "ARMATURE" for modifier in item.modifiers):
+    if any(modifier.type != "ARMATURE" for modifier in obj.modifiers):
         return rpt_("its modifiers depend on the scale; apply the scale by hand")
     return ""
 
 
-def _is_free(item: Any) -> bool:
+def _is_free(obj: Any) -> bool:
     """Return whether an object has no parent, or an armature that does not scale it unevenly."""
-    if item.parent is None:
+    if obj.parent is None:
         return True
-    if item.parent.type != "ARMATURE" or item.parent_type not in {"OBJECT", "ARMATURE"}:
+    if obj.parent.type != "ARMATURE" or obj.parent_type not in {"OBJECT", "ARMATURE"}:
         return False
-    above = item.parent.matrix_world @ item.matrix_parent_inverse
+    above = obj.parent.matrix_world @ obj.matrix_parent_inverse
     return is_even(above.to_scale()) and above.determinant() > 0
 
 
-def apply_scale(item: Any) -> None:
+def apply_scale(obj: Any) -> None:
     """Apply the scale and keep the faces' outside; Blender before 5 flips those of mirrored objects."""
-    scale = np.array(item.scale)
-    data = item.data
+    scale = np.array(obj.scale)
+    data = obj.data
     before = _first_normal(data) * np.sign(scale)
-    context = {"object": item, "active_object": item, "selected_objects": [item], "selected_editable_objects": [item]}
+    context = {"object": obj, "active_object": obj, "selected_objects": [obj], "selected_editable_objects": [obj]}
     with bpy.context.temp_override(**context):
         bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
     if scale.prod() < 0 and float(before @ _first_normal(data)) < 0:

@@ -22,11 +22,11 @@ class _MeshOperator:
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         """Require an editable mesh object."""
-        item = context.object
-        if item is None or item.type != "MESH":
+        obj = context.object
+        if obj is None or obj.type != "MESH":
             cls.poll_message_set("Choose a mesh object")
             return False
-        if not item.is_editable or not item.data.is_editable:
+        if not obj.is_editable or not obj.data.is_editable:
             cls.poll_message_set("The object is linked from another file")
             return False
         return True
@@ -66,14 +66,14 @@ class OBJECT_OT_meshferry_surface_add(_MeshOperator, bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the settings and activate their slot."""
-        item: Any = context.object
-        entries = matched(item)
+        obj: Any = context.object
+        entries = matched(obj)
         free = [slot for slot, entry in enumerate(entries) if entry is None]
-        slot = item.active_material_index if item.active_material_index in free else next(iter(free), len(entries))
+        slot = obj.active_material_index if obj.active_material_index in free else next(iter(free), len(entries))
         if slot == len(entries):
-            item.data.materials.append(None)
-        add_surface(item, slot)
-        item.active_material_index = slot
+            obj.data.materials.append(None)
+        add_surface(obj, slot)
+        obj.active_material_index = slot
         return {"FINISHED"}
 
 
@@ -99,10 +99,10 @@ class OBJECT_OT_meshferry_surface_remove(_MeshOperator, bpy.types.Operator):
         return {"FINISHED"}
 
 
-def active_entry(item: Any) -> Any | None:
+def active_entry(obj: Any) -> Any | None:
     """Return the settings of the active material slot, or those of an object without slots."""
-    listed = written(item)
-    active = item.active_material_index if len(item.material_slots) else 0
+    listed = written(obj)
+    active = obj.active_material_index if len(obj.material_slots) else 0
     return listed[active].entry if active < len(listed) else None
 
 
@@ -120,15 +120,15 @@ class Changes:
     removed: int
 
 
-def match_slots(item: Any) -> Changes:
+def match_slots(obj: Any) -> Changes:
     """Make the list of an object's settings have one entry for each material slot, in order and named as exported."""
-    stored = item.meshferry.surfaces
+    stored = obj.meshferry.surfaces
     before = len(stored)
-    if not len(item.material_slots) and slotless(item) is not None:
+    if not len(obj.material_slots) and slotless(obj) is not None:
         return Changes(0, 0, 0)
     wanted = []
     renamed = 0
-    for surface, slot in zip(written(item), item.material_slots, strict=False):
+    for surface, slot in zip(written(obj), obj.material_slots, strict=False):
         wanted.append(None if surface.entry is None else index_in(stored, surface.entry))
         if surface.entry is not None:
             renamed += surface.entry.name != surface.name
@@ -136,7 +136,7 @@ def match_slots(item: Any) -> Changes:
     added = wanted.count(None)
     for slot, index in enumerate(wanted):
         if index is None:
-            add_surface(item, slot)
+            add_surface(obj, slot)
             wanted[slot] = len(stored) - 1
     places = list(range(len(stored)))  # index of each entry before sorting
     for slot, index in enumerate(wanted):
@@ -148,10 +148,10 @@ def match_slots(item: Any) -> Changes:
     return Changes(added, renamed, before + added - len(stored))
 
 
-def add_surface(item: Any, slot: int) -> Any:
+def add_surface(obj: Any, slot: int) -> Any:
     """Add a surface with default settings for a material slot, named after its material."""
-    material = item.material_slots[slot].material
-    entry = item.meshferry.surfaces.add()
+    material = obj.material_slots[slot].material
+    entry = obj.meshferry.surfaces.add()
     assign(entry, name_in_file(material) if material is not None else NEW_SURFACE, material)
     return entry
 

@@ -71,24 +71,24 @@ def dependencies(objects: Iterable[bpy.types.Object]) -> Dependencies:
     return found
 
 
-def _of_object(thing: bpy.types.Object, found: Dependencies) -> Iterator[bpy.types.ID]:
-    yield thing.parent
-    yield thing.data
-    yield getattr(thing.data, "shape_keys", None)
-    constraints = list(thing.constraints)
-    if thing.pose is not None:
-        constraints += [constraint for bone in thing.pose.bones for constraint in bone.constraints]
+def _of_object(obj: bpy.types.Object, found: Dependencies) -> Iterator[bpy.types.ID]:
+    yield obj.parent
+    yield obj.data
+    yield getattr(obj.data, "shape_keys", None)
+    constraints = list(obj.constraints)
+    if obj.pose is not None:
+        constraints += [constraint for bone in obj.pose.bones for constraint in bone.constraints]
     for constraint in constraints:
         if not constraint.mute:
             yield from _pointed_at(constraint)
             found.moves_by_itself |= constraint.type == "TRANSFORM_CACHE"
-    for modifier in thing.modifiers:
+    for modifier in obj.modifiers:
         if modifier.show_viewport:
             yield from _pointed_at(modifier)
             found.moves_by_itself |= modifier.type in _SELF_MOVING
-    if thing.instance_type == "COLLECTION" and thing.instance_collection is not None:
-        yield from thing.instance_collection.all_objects
-    found.moves_by_itself |= thing.rigid_body is not None and thing.rigid_body.type == "ACTIVE"
+    if obj.instance_type == "COLLECTION" and obj.instance_collection is not None:
+        yield from obj.instance_collection.all_objects
+    found.moves_by_itself |= obj.rigid_body is not None and obj.rigid_body.type == "ACTIVE"
 
 
 def _of_node_tree(tree: bpy.types.NodeTree, found: Dependencies) -> Iterator[bpy.types.ID]:
@@ -121,20 +121,20 @@ def _pointed_at(owner: bpy.types.bpy_struct) -> Iterator[bpy.types.ID]:
                 yield value
 
 
-def may_deform(thing: bpy.types.Object) -> bool:
+def may_deform(obj: bpy.types.Object) -> bool:
     """Return whether the mesh of an object may change its shape with time, apart from moving as a whole."""
-    keys = getattr(thing.data, "shape_keys", None)
+    keys = getattr(obj.data, "shape_keys", None)
     if keys is not None and keys.animation_data is not None:
         return True
-    data = thing.data
+    data = obj.data
     if data is not None and data.animation_data is not None and _animates(data):
         return True
-    modifiers = [modifier for modifier in thing.modifiers if modifier.show_viewport]
+    modifiers = [modifier for modifier in obj.modifiers if modifier.show_viewport]
     if any(modifier.type not in _STILL for modifier in modifiers):
         return True
-    if thing.animation_data is not None and modifiers:
+    if obj.animation_data is not None and modifiers:
         return True  # an object's f-curves or drivers may change its modifiers
     return (
         any(isinstance(block, bpy.types.Object) for modifier in modifiers for block in _pointed_at(modifier))
-        or thing.type != "MESH"
+        or obj.type != "MESH"
     )

@@ -22,21 +22,19 @@ def notices(objects: Sequence[bpy.types.Object], options: ExportOptions, capabil
     options:
         Without ``use_modifiers``, meshes are exported undeformed.
     """
-    shown = [thing for thing in objects if thing.type in MESHABLE]
+    shown = [obj for obj in objects if obj.type in MESHABLE]
     said = []
     if not capabilities.skeletons:
         how = "as the armature poses it" if options.use_modifiers else "without its armature"
-        said += _sentence(
-            [thing for thing in shown if armature_of(thing) is not None], f"{how}; the file holds no bones"
-        )
+        said += _sentence([obj for obj in shown if armature_of(obj) is not None], f"{how}; the file holds no bones")
     if not capabilities.shape_keys:
         how = "as its shape keys make it look" if options.use_modifiers else "without its shape keys"
-        said += _sentence([thing for thing in shown if shape_keys(thing)], f"{how}; the file holds none")
+        said += _sentence([obj for obj in shown if shape_keys(obj)], f"{how}; the file holds none")
     if not capabilities.clips:
-        moving = [thing for thing in shown if dependencies([thing]).any_change]
+        moving = [obj for obj in shown if dependencies([obj]).any_change]
         said += _sentence(moving, "as it looks at the current frame; the file holds no animation")
     return said
 
 
 def _sentence(things: Sequence[bpy.types.Object], text: str) -> list[str]:
-    return [f"{listed([thing.name for thing in things])}: exported {text}"] if things else []
+    return [f"{listed([obj.name for obj in things])}: exported {text}"] if things else []

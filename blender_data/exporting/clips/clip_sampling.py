@@ -95,11 +95,11 @@ class ClipSampler:
     def _pose(self, index: int) -> transforms.Transform:
         """Return a node's current local transform."""
         node = self.nodes[index]
-        if node.thing is None:
+        if node.obj is None:
             return transforms.IDENTITY
         depsgraph = self.meshes.depsgraph
-        above = self.nodes[node.parent].thing if node.parent >= 0 else None
-        return transforms.local(node.thing.evaluated_get(depsgraph), above.evaluated_get(depsgraph) if above else None)
+        above = self.nodes[node.parent].obj if node.parent >= 0 else None
+        return transforms.local(node.obj.evaluated_get(depsgraph), above.evaluated_get(depsgraph) if above else None)
 
     def _shape(self, index: int, found: NodeMesh) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Return the current points, normals and tangents (K, 3) of a node's moving parts."""
@@ -128,8 +128,8 @@ class ClipSampler:
         self, index: int, poses: list[list[transforms.Transform]], source: ClipSource
     ) -> TransformTrack | None:
         """Return a node's track; None if it stays at rest and no imported action keys it."""
-        thing = self.nodes[index].thing
-        if thing is None:
+        obj = self.nodes[index].obj
+        if obj is None:
             return None
         own = [pose[index] for pose in poses]
         track = TransformTrack(
@@ -140,7 +140,7 @@ class ClipSampler:
         )
         if any(pose.sheared for pose in own):
             self.notice(
-                f"{thing.name}: its movement shears it, which the file cannot hold; "
+                f"{obj.name}: its movement shears it, which the file cannot hold; "
                 "the nearest without shear was exported"
             )
         size = max(1.0, float(np.abs(track.translation).max()))
@@ -152,7 +152,7 @@ class ClipSampler:
             np.vstack([track.scale, rest.scale]),
         )
         moves = any(np.ptp(values, axis=0).max() > _MOVED * size for values in ranges)
-        return track if moves or (source.from_file and is_keyed(thing)) else None
+        return track if moves or (source.from_file and is_keyed(obj)) else None
 
 
 def drop_repeated_pose(clip: Clip, mode: str, *, is_cyclic: bool) -> None:
@@ -183,9 +183,9 @@ def set_frame(scene: bpy.types.Scene, frame: float) -> None:
         scene.frame_set(whole, subframe=frame - whole)
 
 
-def is_keyed(thing: bpy.types.Object) -> bool:
+def is_keyed(obj: bpy.types.Object) -> bool:
     """Return whether the active action of an object keys its transform."""
-    data = thing.animation_data
+    data = obj.animation_data
     if data is None or data.action is None:
         return False
     slot = data.action_slot if compat.HAS_SLOTS else None

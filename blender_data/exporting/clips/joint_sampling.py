@@ -60,8 +60,8 @@ class _Rig:
     found: Dependencies
 
     @property
-    def thing(self) -> bpy.types.Object:
-        return self.read.thing
+    def obj(self) -> bpy.types.Object:
+        return self.read.obj
 
 
 def clips_by_armature(
@@ -78,14 +78,14 @@ def clips_by_armature(
     found = [
         [
             source
-            for source in find_clips(scene, dependencies([thing]), options, file_clips, for_joints=True)
-            if source.actions is None or source.actions.get(thing, (None, None))[0] not in foreign
+            for source in find_clips(scene, dependencies([obj]), options, file_clips, for_joints=True)
+            if source.actions is None or source.actions.get(obj, (None, None))[0] not in foreign
         ]
-        for thing, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
+        for obj, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
     ]
-    for thing, sources in zip(armatures, found, strict=True):
+    for obj, sources in zip(armatures, found, strict=True):
         for source in (source for source in sources if source.is_pose):
-            name = names.name_in_file(thing) if pose_curves.action_of(thing, source)[0] is None else source.name
+            name = names.name_in_file(obj) if pose_curves.action_of(obj, source)[0] is None else source.name
             source.name = f"{name}_pose_{source.start:g}"
     return found
 
@@ -95,9 +95,9 @@ def actions_of_armatures(armatures: Sequence[bpy.types.Object]) -> list[bpy.type
     return list(
         dict.fromkeys(
             action
-            for thing, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
-            if thing.animation_data is not None
-            for action, _ in actions_of(thing)
+            for obj, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
+            if obj.animation_data is not None
+            for action, _ in actions_of(obj)
             if action not in foreign and has_keys(action)
         )
     )
@@ -105,7 +105,7 @@ def actions_of_armatures(armatures: Sequence[bpy.types.Object]) -> list[bpy.type
 
 def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.types.Action]]:
     """Return for each armature the actions that only other armatures play."""
-    own = [pose_curves.own_actions(thing) for thing in armatures]
+    own = [pose_curves.own_actions(obj) for obj in armatures]
     return [set().union(*(actions for actions in own if actions is not mine)) - mine for mine in own]
 
 
@@ -137,20 +137,20 @@ class JointSampler:
 
     def clips(self, skeletons: Iterable[tuple[ReadSkeleton, SkeletonSpace]]) -> Steps[list[Clip]]:
         """Return the clips of all skeletons. Tracks refer to skeletons by index."""
-        rigs = [_Rig(number, *both, dependencies([both[0].thing])) for number, both in enumerate(skeletons)]
-        found = clips_by_armature(self.context.scene, [rig.thing for rig in rigs], self.options, self.file_clips)
+        rigs = [_Rig(number, *both, dependencies([both[0].obj])) for number, both in enumerate(skeletons)]
+        found = clips_by_armature(self.context.scene, [rig.obj for rig in rigs], self.options, self.file_clips)
         self.sources = [source for sources in found for source in sources]
         clips: list[Clip] = []
         for number, (rig, sources) in enumerate(zip(rigs, found, strict=True)):
             reading = self._clips_of(rig, sources)
-            clips += yield from scaled(reading, number / len(rigs), (number + 1) / len(rigs), rig.thing.name)
+            clips += yield from scaled(reading, number / len(rigs), (number + 1) / len(rigs), rig.obj.name)
         return clips
 
     def _clips_of(self, rig: _Rig, sources: list[ClipSource]) -> Steps[list[Clip]]:
         """Read the clips of one armature. Those that depend on keys alone are computed without changing the scene."""
-        if any(pose_curves.moves_object(rig.thing, source) for source in sources):
-            self.notice(f"{rig.thing.name}: the armature object itself is animated; only its bones are exported")
-        by_keys = [source.is_empty or pose_curves.keys_suffice(rig.thing, rig.found, source) for source in sources]
+        if any(pose_curves.moves_object(rig.obj, source) for source in sources):
+            self.notice(f"{rig.obj.name}: the armature object itself is animated; only its bones are exported")
+        by_keys = [source.is_empty or pose_curves.keys_suffice(rig.obj, rig.found, source) for source in sources]
         sampled = [source for source, direct in zip(sources, by_keys, strict=True) if not direct]
         self.sampled += [source.name for source in sampled]
         clips: dict[int, Clip] = {}
@@ -164,7 +164,7 @@ class JointSampler:
             if len(sources) == 1:  # of several, the others are exported
                 self._require_length(sampled[0])
             blocks = rig.found.animated
-            with scene_state.kept(self.context, blocks, played(sampled)), scene_state.posed(self.context, [rig.thing]):
+            with scene_state.kept(self.context, blocks, played(sampled)), scene_state.posed(self.context, [rig.obj]):
                 rest = scene_state.animated_values(blocks, played(sampled))
                 for source in sampled:
                     # Channels that this clip does not animate keep their original value, not that of the previous clip.
@@ -172,16 +172,16 @@ class JointSampler:
                     if not source.is_pose:
                         for channel in rest:
                             channel.restore()
-                        pose_curves.rest_channels(rig.thing, reset_channels)
+                        pose_curves.rest_channels(rig.obj, reset_channels)
                     start, end = (done / len(sources) for done in (len(clips), len(clips) + 1))
                     clips[sources.index(source)] = yield from scaled(self._sample(rig, source), start, end)
         return [clips[place] for place in sorted(clips)]
 
     def _require_evaluated(self, rig: _Rig, sampled: list[ClipSource]) -> None:
         """Raise an error for an armature that Blender does not evaluate, since its bones would not move."""
-        if not rig.thing.evaluated_get(self.context.evaluated_depsgraph_get()).is_evaluated:
+        if not rig.obj.evaluated_get(self.context.evaluated_depsgraph_get()).is_evaluated:
             raise ExportError(
-                f"'{rig.thing.name}' is disabled in viewports or in an excluded collection, where constraints, drivers "
+                f"'{rig.obj.name}' is disabled in viewports or in an excluded collection, where constraints, drivers "
                 f"and NLA strips move nothing; enable it to export {listed([source.name for source in sampled])}"
             )
 
@@ -200,7 +200,7 @@ class JointSampler:
         if all(source.actions is None and not source.strips for source in sources):
             return set()
         actions = {action for source in sources for action, _ in (source.actions or {}).values()}
-        actions |= pose_curves.own_actions(rig.thing)
+        actions |= pose_curves.own_actions(rig.obj)
         return {channel for action in actions for channel in pose_curves.keyed_channels(action, None)}
 
     # -- from keys ------------------------------------------------------------------------------
@@ -209,8 +209,8 @@ class JointSampler:
         """Make a clip from the f-curves of an action."""
         frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
         read = rig.read
-        curves = pose_curves.curves_of(rig.thing, source)
-        poses = pose_curves.PoseChannels(rig.thing, read.bones, reset_channels)
+        curves = pose_curves.curves_of(rig.obj, source)
+        poses = pose_curves.PoseChannels(rig.obj, read.bones, reset_channels)
         keyed = np.array([name in curves for name in read.bones], bool)
         tracks = _Tracks(rig, len(frames))
         space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
@@ -229,8 +229,8 @@ class JointSampler:
         frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
         poses = yield from self._pose_matrices(rig, frames, as_shown=source.is_pose)
         read = rig.read
-        curves = pose_curves.curves_of(rig.thing, source)
-        driven = pose_curves.bones_moved_otherwise(rig.thing)
+        curves = pose_curves.curves_of(rig.obj, source)
+        driven = pose_curves.bones_moved_otherwise(rig.obj)
         keyed = np.array([name in curves or name in driven for name in read.bones], bool)
         tracks = _Tracks(rig, len(frames), _STILL_AS_SAMPLED if self.to_end else _STILL)
         space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
@@ -257,7 +257,7 @@ class JointSampler:
 
         ``as_shown`` leaves the frame as it is, since setting it discards changes of the pose that have no keys.
         """
-        bones = rig.thing.pose.bones
+        bones = rig.obj.pose.bones
         order = np.array([bones.find(name) for name in rig.read.bones], np.intp)
         poses = np.empty((len(frames), len(order), 4, 4), np.float32)
         flat = np.empty(len(bones) * 16, np.float32)
@@ -266,7 +266,7 @@ class JointSampler:
             if not as_shown:
                 set_frame(self.context.scene, float(frame))
             depsgraph = self.context.evaluated_depsgraph_get()
-            rig.thing.evaluated_get(depsgraph).pose.bones.foreach_get("matrix", flat)
+            rig.obj.evaluated_get(depsgraph).pose.bones.foreach_get("matrix", flat)
             # Blender stores matrices column by column.
             poses[place] = flat.reshape(-1, 4, 4)[order].transpose(0, 2, 1)
         return poses.astype(np.float64)
@@ -281,10 +281,10 @@ class JointSampler:
             rate = scene_rate(self.context.scene)
             clip.times = (source.frames(rate, to_end=True) - source.start) / rate
             clip.duration = (source.end - source.start) / rate
-        action, _slot = pose_curves.action_of(rig.thing, source)
+        action, _slot = pose_curves.action_of(rig.obj, source)
         if action is not None:
             rate = scene_rate(self.context.scene)
-            strip = next(pose_curves.strips_of(rig.thing, source), None)
+            strip = next(pose_curves.strips_of(rig.obj, source), None)
             time = playback.ActionTime((action.frame_range[0] - source.start) / rate)
             if strip is not None:
                 time = playback.ActionTime.of_strip(strip, source.start, rate)
@@ -296,7 +296,7 @@ class JointSampler:
         clip.transforms = tracks.made(np.ones(len(keyed), bool) if every else keyed)
         if tracks.sheared:
             self.notice(
-                f"{rig.thing.name}: scaled bones shear {len(tracks.sheared)} others, such as '{tracks.sheared[0]}', "
+                f"{rig.obj.name}: scaled bones shear {len(tracks.sheared)} others, such as '{tracks.sheared[0]}', "
                 "which a file cannot hold; the nearest without shear was exported"
             )
         if not self.to_end:

@@ -41,14 +41,14 @@ _NEAR = 1e-4
 """Blender's tolerance, in frames, for a frame that coincides with a key."""
 
 
-def action_of(thing: bpy.types.Object, source: ClipSource) -> tuple[bpy.types.Action | None, Any]:
+def action_of(obj: bpy.types.Object, source: ClipSource) -> tuple[bpy.types.Action | None, Any]:
     """Return the action, and its slot, that an object plays in a clip; for strips, that of the first one."""
     if source.actions is not None:
-        return source.actions.get(thing, (None, None))
+        return source.actions.get(obj, (None, None))
     if source.strips:
-        strip = next(strips_of(thing, source), None)
+        strip = next(strips_of(obj, source), None)
         return (strip.action, _slot_of(strip)) if strip is not None else (None, None)
-    data = thing.animation_data
+    data = obj.animation_data
     if data is None or data.action is None:
         return None, None
     return data.action, _slot_of(data)
@@ -58,30 +58,30 @@ def _slot_of(player: bpy.types.AnimData | bpy.types.NlaStrip) -> Any:
     return player.action_slot if compat.HAS_SLOTS else None
 
 
-def strips_of(thing: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.NlaStrip]:
+def strips_of(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.NlaStrip]:
     """Yield the NLA strips of an object that a clip plays and that have an action, in their order in time."""
-    data = thing.animation_data
+    data = obj.animation_data
     strips = [strip for track in (data.nla_tracks if data is not None else ()) for strip in track.strips]
     for strip in sorted(strips, key=lambda strip: strip.frame_start):
         if strip.name in source.strips and strip.action is not None:
             yield strip
 
 
-def own_actions(thing: bpy.types.Object) -> set[bpy.types.Action]:
+def own_actions(obj: bpy.types.Object) -> set[bpy.types.Action]:
     """Return the actions that an object plays: the active one, and those of its NLA strips."""
-    data = thing.animation_data
+    data = obj.animation_data
     if data is None:
         return set()
     strips = (strip.action for track in data.nla_tracks for strip in track.strips)
     return {action for action in (data.action, *strips) if action is not None}
 
 
-def _playing_curves(thing: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
+def _playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
     """Yield the f-curves that a clip plays on an object, without muted ones."""
     if source.strips:
-        players = [(strip.action, _slot_of(strip)) for strip in strips_of(thing, source)]
+        players = [(strip.action, _slot_of(strip)) for strip in strips_of(obj, source)]
     else:
-        players = [action_of(thing, source)]
+        players = [action_of(obj, source)]
     for action, slot in players:
         if action is None or (compat.HAS_SLOTS and slot is None):
             continue
@@ -106,29 +106,29 @@ def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
     return {(bone, channel) for bone, channel in parted if channel in _CHANNELS}
 
 
-def curves_of(thing: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:
+def curves_of(obj: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:
     """Return the f-curves of a clip that move bones, by bone name; for an empty clip, the f-curves without keys."""
     found: dict[str, dict[tuple[str, int], bpy.types.FCurve]] = {}
-    for curve in _playing_curves(thing, source):
+    for curve in _playing_curves(obj, source):
         bone, channel = _bone_and_channel(curve.data_path)
         if channel in _CHANNELS and curve.array_index < _CHANNELS[channel] and curve.is_empty == source.is_empty:
             found.setdefault(bone, {}).setdefault((channel, curve.array_index), curve)
     return found
 
 
-def keys_suffice(thing: bpy.types.Object, found: Dependencies, source: ClipSource) -> bool:
+def keys_suffice(obj: bpy.types.Object, found: Dependencies, source: ClipSource) -> bool:
     """Return whether only the f-curves of the clip's action move the bones of an armature."""
-    data = thing.animation_data
+    data = obj.animation_data
     if source.strips or source.is_pose or found.moves_by_itself:  # the pose shown may differ from the keys
         return False
     mixed = data is not None and source.actions is None and _is_mixed(data)
     if mixed or (data is not None and (data.use_tweak_mode or len(data.drivers))):
         return False
-    if thing.data.animation_data is not None:
+    if obj.data.animation_data is not None:
         return False  # the armature data may animate settings of its bones
-    if any(_bone_and_channel(curve.data_path)[1] == "rotation_mode" for curve in _playing_curves(thing, source)):
+    if any(_bone_and_channel(curve.data_path)[1] == "rotation_mode" for curve in _playing_curves(obj, source)):
         return False
-    return all(_is_simple(bone) for bone in thing.pose.bones)
+    return all(_is_simple(bone) for bone in obj.pose.bones)
 
 
 def _is_mixed(data: bpy.types.AnimData) -> bool:
@@ -149,10 +149,10 @@ def _is_simple(bone: bpy.types.PoseBone) -> bool:
     )
 
 
-def bones_moved_otherwise(thing: bpy.types.Object) -> set[str]:
+def bones_moved_otherwise(obj: bpy.types.Object) -> set[str]:
     """Return the bones that are moved by constraints or drivers, including whole inverse kinematics chains."""
     moved = set()
-    for bone in thing.pose.bones:
+    for bone in obj.pose.bones:
         for constraint in bone.constraints:
             if constraint.mute:
                 continue
@@ -160,7 +160,7 @@ def bones_moved_otherwise(thing: bpy.types.Object) -> set[str]:
             length = getattr(constraint, "chain_count", 1)
             chain = [bone, *bone.parent_recursive]
             moved |= {member.name for member in (chain if length == 0 else chain[:length])}
-    data = thing.animation_data
+    data = obj.animation_data
     for driver in data.drivers if data is not None else ():
         bone, channel = _bone_and_channel(driver.data_path)
         if channel in _CHANNELS:
@@ -168,9 +168,9 @@ def bones_moved_otherwise(thing: bpy.types.Object) -> set[str]:
     return moved
 
 
-def moves_object(thing: bpy.types.Object, source: ClipSource) -> bool:
+def moves_object(obj: bpy.types.Object, source: ClipSource) -> bool:
     """Return whether a clip moves the armature object itself, unlike the constant keys that Blender's importers add."""
-    return any(curve.data_path in _OBJECT_CHANNELS and _varies(curve) for curve in _playing_curves(thing, source))
+    return any(curve.data_path in _OBJECT_CHANNELS and _varies(curve) for curve in _playing_curves(obj, source))
 
 
 def _varies(curve: bpy.types.FCurve) -> bool:
@@ -180,10 +180,10 @@ def _varies(curve: bpy.types.FCurve) -> bool:
     return len(curve.modifiers) > 0 or bool(np.ptp(heights) > _STILL * max(1.0, np.abs(heights).max()))
 
 
-def rest_channels(thing: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> None:
+def rest_channels(obj: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> None:
     """Set channels of bones to their rest values; the caller restores them."""
     for name, channel in channels:
-        bone = thing.pose.bones.get(name)
+        bone = obj.pose.bones.get(name)
         if bone is not None:
             setattr(bone, channel, _DEFAULTS[channel])
 
@@ -191,8 +191,8 @@ def rest_channels(thing: bpy.types.Object, channels: Iterable[tuple[str, str]]) 
 class PoseChannels:
     """The current channel values of bones, overridden by f-curves."""
 
-    def __init__(self, thing: bpy.types.Object, bones: Sequence[str], forgotten: set[tuple[str, str]]) -> None:
-        posed = thing.pose.bones
+    def __init__(self, obj: bpy.types.Object, bones: Sequence[str], forgotten: set[tuple[str, str]]) -> None:
+        posed = obj.pose.bones
         self.modes = [posed[name].rotation_mode for name in bones]
         self.values = {
             channel: np.array(

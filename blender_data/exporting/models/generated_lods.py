@@ -118,19 +118,19 @@ def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
     held = _with_held_borders(source, fixed)
     added = held.triangle_count - source.triangle_count
     fixed = np.concatenate([fixed, np.ones(len(held.points) - len(source.points), bool)])
-    with _temporary_scene() as (scene, thing):
-        data = thing.data
+    with _temporary_scene() as (scene, obj):
+        data = obj.data
         _fill(data, held, joints)
-        modifier = thing.modifiers.new("Decimate", "DECIMATE")
+        modifier = obj.modifiers.new("Decimate", "DECIMATE")
         modifier.ratio = (wanted + added) / held.triangle_count
         if fixed.any():
-            group = thing.vertex_groups.new(name=_GROUP)
+            group = obj.vertex_groups.new(name=_GROUP)
             group.add(np.flatnonzero(fixed).tolist(), 1.0, "REPLACE")
             modifier.vertex_group = _GROUP
             modifier.invert_vertex_group = True
         layer = scene.view_layers[0]
         layer.update()
-        evaluated = thing.evaluated_get(layer.depsgraph)
+        evaluated = obj.evaluated_get(layer.depsgraph)
         return _read(evaluated.data, source, joints)
 
 
@@ -208,12 +208,12 @@ def _temporary_scene() -> Iterator[tuple[bpy.types.Scene, bpy.types.Object]]:
     try:
         data = bpy.data.meshes.new("level")
         made.append(data)
-        thing = bpy.data.objects.new("level", data)
-        made.append(thing)
+        obj = bpy.data.objects.new("level", data)
+        made.append(obj)
         scene = bpy.data.scenes.new("level")
         made.append(scene)
-        scene.collection.objects.link(thing)
-        yield scene, thing
+        scene.collection.objects.link(obj)
+        yield scene, obj
     finally:
         bpy.data.batch_remove(reversed(made))
 

@@ -81,11 +81,11 @@ def needs_gltf(material: bpy.types.Material) -> bool:
 def materials_for_gltf(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Material]:
     """Return those materials of the faces of objects that need glTF; modifiers are not taken into account."""
     found: dict[bpy.types.Material, None] = {}
-    for thing in objects:
-        used = set(range(len(thing.material_slots)))
-        if isinstance(thing.data, bpy.types.Mesh) and thing.mode != "EDIT":
-            used &= set(np.unique(slot_of_faces(thing.data)).tolist())
-        found.update(dict.fromkeys(thing.material_slots[number].material for number in sorted(used)))
+    for obj in objects:
+        used = set(range(len(obj.material_slots)))
+        if isinstance(obj.data, bpy.types.Mesh) and obj.mode != "EDIT":
+            used &= set(np.unique(slot_of_faces(obj.data)).tolist())
+        found.update(dict.fromkeys(obj.material_slots[number].material for number in sorted(used)))
     return [material for material in found if material is not None and needs_gltf(material)]
 
 
@@ -182,8 +182,8 @@ def _triangles(
         context.view_layer.update()
         yield collection, meshes
     finally:
-        for thing in list(collection.objects):
-            bpy.data.objects.remove(thing)
+        for obj in list(collection.objects):
+            bpy.data.objects.remove(obj)
         bpy.data.collections.remove(collection)
         for mesh in meshes:
             bpy.data.meshes.remove(mesh)

@@ -84,8 +84,8 @@ class LodModelExport(SceneExport):
         """
         found = find_models(self.context, self.source, self.options)
         self.notices += found.notices
-        parts = list(dict.fromkeys(thing for model in found.models for thing in model.parts()))
-        unseen = [thing for thing in parts if thing not in found.enabled]
+        parts = list(dict.fromkeys(obj for model in found.models for obj in model.parts()))
+        unseen = [obj for obj in parts if obj not in found.enabled]
         instances = parts if self.capabilities.skeletons and self.options.use_instances else []
         with (
             scene_state.stand_ins(self.context, unseen) as self.spaces.stand_ins,
@@ -94,8 +94,8 @@ class LodModelExport(SceneExport):
             if self.options.use_instances:
                 self.notices += left_out_notice(parts_shown(parts, ModelIndex(bpy.data.objects).parts))
             copies = [copy for members in self.objects.copies.values() for copy in members]
-            seen = [*(self.spaces.stand_in(thing) for thing in parts), *copies]
-            with self.meshes.at_rest(thing for thing in seen if thing.type in MESHABLE):
+            seen = [*(self.spaces.stand_in(obj) for obj in parts), *copies]
+            with self.meshes.at_rest(obj for obj in seen if obj.type in MESHABLE):
                 self._read_instances(found.models)
                 models = yield from scaled(self._read_models(found.models), 0.0, 1.0 if self.as_imported else 0.2)
             self.notices += self.meshes.notices
@@ -109,7 +109,7 @@ class LodModelExport(SceneExport):
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
             wanted = [name for node in self.scene.nodes if node.mesh is not None for name in node.mesh.materials]
-            slots = [slot.material for thing in (*parts, *copies) for slot in thing.material_slots]
+            slots = [slot.material for obj in (*parts, *copies) for slot in obj.material_slots]
             materials = materials_by_name(wanted, slots)
             self.scene.materials = read_materials(materials, self.notices.append)
         if self.capabilities.gltf_materials and self.options.use_pbr_materials:
@@ -169,8 +169,8 @@ class LodModelExport(SceneExport):
                 finest, self.spaces.relative(finest, rig), self.spaces.of_armature(rig).space
             )
         model = LodModel(finest, node, mesh)
-        for level, thing in sorted(objects.levels.items()):
-            coarser = self._read_beside(thing, finest, read, into, armature)
+        for level, obj in sorted(objects.levels.items()):
+            coarser = self._read_beside(obj, finest, read, into, armature)
             if coarser is not None:
                 name = lod_names.of_level(node.name, level)
                 model.levels[level] = replace(node, name=name, mesh=coarser, lod=level, skin=None, to_object=None)
@@ -191,12 +191,12 @@ class LodModelExport(SceneExport):
             if mesh is not None:
                 mesh = replace(mesh, joint_indices=None, joint_weights=None)
                 model.physics = _shape_node(model, objects.physics, Role.PHYSICS, mesh)
-        for thing in (*objects.hulls, *((objects.base_hull,) if objects.base_hull else ())):
-            part = _Part(self.objects.hull_of(thing), self.spaces.place(thing, armature if finest.is_bound else None))
-            transforms.require_size(thing, part.place)
+        for obj in (*objects.hulls, *((objects.base_hull,) if objects.base_hull else ())):
+            part = _Part(self.objects.hull_of(obj), self.spaces.place(obj, armature if finest.is_bound else None))
+            transforms.require_size(obj, part.place)
             mesh = _placed(part, into, _location_beside(part, finest))
-            made = _shape_node(model, thing, Role.HULL, mesh)
-            if thing == objects.base_hull:
+            made = _shape_node(model, obj, Role.HULL, mesh)
+            if obj == objects.base_hull:
                 made.is_base_hull = True
                 model.base_hull = made
             else:
@@ -204,7 +204,7 @@ class LodModelExport(SceneExport):
 
     def _read_beside(
         self,
-        thing: bpy.types.Object,
+        obj: bpy.types.Object,
         owner: bpy.types.Object,
         finest: _Part,
         into: Matrix4,
@@ -213,41 +213,41 @@ class LodModelExport(SceneExport):
         is_shape: bool = False,
     ) -> Mesh | None:
         """Read a coarser level or a physics shape into the space of the node of its finest object, ``owner``."""
-        own = armature_of(thing)
-        part = self._read_part(thing, own or armature if finest.is_bound and not is_shape else None, bones=armature)
+        own = armature_of(obj)
+        part = self._read_part(obj, own or armature if finest.is_bound and not is_shape else None, bones=armature)
         if part is None:
             return None
         if finest.is_bound and not part.is_bound:
-            part.place = self.spaces.place(thing, armature)
+            part.place = self.spaces.place(obj, armature)
         is_static = not finest.is_bound and not part.is_bound
-        if is_static and self.duplicates.is_of_another(thing, owner, part.place, finest.place):
+        if is_static and self.duplicates.is_of_another(obj, owner, part.place, finest.place):
             part.place = finest.place
         place = _location_beside(part, finest, keeps_place=part.is_bound and own is not None)
         return level_slots.aligned(_placed(part, into, place), finest.mesh, is_shape=is_shape)
 
     def _read_part(
-        self, thing: bpy.types.Object, armature: bpy.types.Object | None, bones: bpy.types.Object | None = None
+        self, obj: bpy.types.Object, armature: bpy.types.Object | None, bones: bpy.types.Object | None = None
     ) -> _Part | None:
         """Read an object; return None if it has no visible mesh.
 
         ``armature`` deforms it. Its weights refer to the bones of the armature ``bones`` if given, otherwise to those
         of ``armature``.
         """
-        mesh = self.objects.mesh_of(thing, self._skeleton(bones or armature) if armature is not None else None)
+        mesh = self.objects.mesh_of(obj, self._skeleton(bones or armature) if armature is not None else None)
         if mesh is None:
             return None
         is_bound = armature is not None and (
-            mesh.joint_weights is not None or (self.as_imported and skin_reading.has_skin(thing))
+            mesh.joint_weights is not None or (self.as_imported and skin_reading.has_skin(obj))
         )
-        place = self.spaces.place(thing, armature if is_bound else None)
-        transforms.require_size(thing, place)
+        place = self.spaces.place(obj, armature if is_bound else None)
+        transforms.require_size(obj, place)
         return _Part(mesh, place, is_bound)
 
     def _read_instances(self, models: list[ModelObjects]) -> None:
         finest = {model.finest for model in models}
         if self.options.use_instances:
             self.objects.read_instances(finest)
-        elif left_out := [thing.name for thing in finest if thing.instance_type != "NONE"]:
+        elif left_out := [obj.name for obj in finest if obj.instance_type != "NONE"]:
             self.notices.append(f"Instances left out as chosen: {', '.join(sorted(left_out)[:8])}")
 
     def _skeleton(self, armature: bpy.types.Object) -> ReadSkeleton:
@@ -280,11 +280,11 @@ def _share_meshes(model: LodModel, known: EqualMeshes) -> None:
         model.mesh = model.finest.mesh
 
 
-def _shape_node(model: LodModel, thing: bpy.types.Object, role: Role, mesh: Mesh) -> Node:
+def _shape_node(model: LodModel, obj: bpy.types.Object, role: Role, mesh: Mesh) -> Node:
     """Return the node of a model's physics mesh or hull."""
     return replace(
         model.finest,
-        name=names.name_in_file(thing),
+        name=names.name_in_file(obj),
         mesh=mesh,
         role=role,
         to_object=None,
@@ -300,7 +300,7 @@ def _name_apart(models: list[LodModel]) -> None:
         name = model.finest.name
         number = 2
         if name in taken:
-            name = lod_names.without_suffix(model.thing.name)
+            name = lod_names.without_suffix(model.obj.name)
         while name in taken:
             name = f"{model.finest.name}.{number:03d}"
             number += 1

@@ -42,22 +42,22 @@ class LodModelMeshes:
         self._instances.left_out = ModelIndex(bpy.data.objects).parts
         self._instances.read_instances((set(finest) - set(self.copies)) | shown)
 
-    def mesh_of(self, thing: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
+    def mesh_of(self, obj: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
         """Return the mesh of an object and of the instances that it shows, in its own space."""
-        key = (thing, read.thing if read else None)
+        key = (obj, read.obj if read else None)
         if key not in self._read:
-            seen = self.spaces.stand_in(thing)
+            seen = self.spaces.stand_in(obj)
             before = len(self.meshes.notices)
-            own = self.meshes.read(seen, read) if thing.type in MESHABLE else None
-            if seen is not thing:
+            own = self.meshes.read(seen, read) if obj.type in MESHABLE else None
+            if seen is not obj:
                 said = self.meshes.notices[before:]
-                self.meshes.notices[before:] = [text.replace(f"{seen.name}:", f"{thing.name}:") for text in said]
+                self.meshes.notices[before:] = [text.replace(f"{seen.name}:", f"{obj.name}:") for text in said]
             meshes = [own] if own is not None else []
-            shown = self._instances.instances_of(thing)
-            for member in self.copies.get(thing, ()):
+            shown = self._instances.instances_of(obj)
+            for member in self.copies.get(obj, ()):
                 shown = [*shown, *self._instances.instances_of(member), *self._member_mesh(member, read)]
             if shown:
-                back = joint_poses.inverse(self.spaces.world(thing))
+                back = joint_poses.inverse(self.spaces.world(obj))
                 meshes += [transformed(mesh, back @ matrix) for mesh, matrix in shown]
             self._read[key] = join(meshes) if meshes else None
         return self._read[key]
@@ -66,12 +66,12 @@ class LodModelMeshes:
         """Return the mesh of an instanced object with its world matrix; an empty list if it has no mesh."""
         if member.type not in MESHABLE:
             return []
-        mesh = self.meshes.read(member, read if read is not None and armature_of(member) == read.thing else None)
+        mesh = self.meshes.read(member, read if read is not None and armature_of(member) == read.obj else None)
         return [] if mesh is None else [(mesh, self.spaces.world(member))]
 
-    def hull_of(self, thing: bpy.types.Object) -> Mesh:
+    def hull_of(self, obj: bpy.types.Object) -> Mesh:
         """Return the mesh of a hull: all its points in order, and its faces if it has any."""
-        seen = self.spaces.stand_in(thing)
+        seen = self.spaces.stand_in(obj)
         if not self.meshes.is_plain(seen):
             seen = seen.evaluated_get(self.meshes.reader.depsgraph)
         data = seen.to_mesh()
@@ -80,7 +80,7 @@ class LodModelMeshes:
                 return Mesh(np.empty((0, 3), np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
             corners = Triangulation.of(data).corner_point if len(data.polygons) else np.empty(0, np.int32)
             mesh = Mesh(points_of(data), corners, np.zeros(len(corners) // 3, np.int32), [""])
-            mesh.surfaces = surfaces.read(thing, [], [])[:1]
+            mesh.surfaces = surfaces.read(obj, [], [])[:1]
             return mesh
         finally:
             seen.to_mesh_clear()

@@ -22,7 +22,7 @@ def lod_model_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
     children keep the rotation and scale of the file.
     """
     world = space @ hierarchy.world_matrices(read.local, read.parents)
-    bones = read.thing.data.bones
+    bones = read.obj.data.bones
     tails = np.array([bones[name].tail_local - bones[name].head_local for name in read.bones], np.float64)
     is_parent = set(read.parents)
     for number, name in enumerate(read.bones):

@@ -40,7 +40,7 @@ _MOST_PARTS = 256
 class LodModel:
     """The nodes of one model: levels of detail and physics shapes."""
 
-    thing: bpy.types.Object
+    obj: bpy.types.Object
     finest: Node
     mesh: Mesh
     """The mesh of the finest node."""
@@ -98,7 +98,7 @@ class MissingParts:
     def _content(self, model: LodModel) -> Hashable:
         """Return a key that is equal for models for which the same parts are made; rigged ones are never equal."""
         meshes = [(node.role, node.lod, node.is_base_hull, id(node.mesh)) for node in model.nodes(0)]
-        own_shape = str(model.thing.meshferry.physics_shape)
+        own_shape = str(model.obj.meshferry.physics_shape)
         return (*meshes, own_shape, id(model) if model.finest.skeleton is not None else None)
 
     def _missing_of(self, model: LodModel) -> Iterator[tuple[float, str]]:
@@ -168,7 +168,7 @@ class MissingParts:
                 lod=level,
                 skin=None,
                 to_object=None,
-                generated_from=model.thing.name,
+                generated_from=model.obj.name,
             )
             counts.append(f"{finer.triangle_count:,}")
         if floor:
@@ -176,7 +176,7 @@ class MissingParts:
                 f"Keep Open Borders costs triangles: made levels keep {floor:,} at least; turn it off for levels with "
                 "fewer"
             )
-            name = model.thing.name
+            name = model.obj.name
             self.costs.append(Finding(Severity.WARNING, f"Object '{name}'", text, names=(name,)))
         if counts:
             self._made_levels.append((model.finest.name, f"{most:,} → {', '.join(counts)} triangles"))
@@ -185,7 +185,7 @@ class MissingParts:
 
     def _make_shapes(self, model: LodModel) -> None:
         choice = physics_choice(
-            model.thing,
+            model.obj,
             self.options.physics_shape,
             has_object=model.physics is not None,
             has_hulls=bool(model.hulls),
@@ -235,20 +235,20 @@ class MissingParts:
 
     def _shape(self, model: LodModel, mesh: Mesh, what: str, role: Role) -> Node:
         node = replace(model.finest, name=f"{model.finest.name} {what}", mesh=mesh, role=role)
-        return replace(node, skeleton=None, skin=None, to_object=None, generated_from=model.thing.name)
+        return replace(node, skeleton=None, skin=None, to_object=None, generated_from=model.obj.name)
 
 
-def physics_choice(thing: bpy.types.Object, choice: str, *, has_object: bool, has_hulls: bool) -> str:
+def physics_choice(obj: bpy.types.Object, choice: str, *, has_object: bool, has_hulls: bool) -> str:
     """Return the kind of a model's physics shape: its own setting, existing objects, or the export's option.
 
     Parameters
     ----------
-    thing:
+    obj:
         The finest object of the model.
     choice:
         Value of the export's option.
     """
-    own = str(thing.meshferry.physics_shape)
+    own = str(obj.meshferry.physics_shape)
     if own != "DEFAULT":
         return own
     if choice != "HULL" and (has_hulls or (has_object and choice != "PARTS")):
@@ -286,7 +286,7 @@ def _copy_parts(source: LodModel, model: LodModel) -> None:
 
     def own(node: Node, name: str) -> Node:
         place = replace(node, name=name, translation=model.finest.translation, rotation=model.finest.rotation)
-        return replace(place, scale=model.finest.scale, generated_from=model.thing.name)
+        return replace(place, scale=model.finest.scale, generated_from=model.obj.name)
 
     name = model.finest.name
     for level, node in source.levels.items():

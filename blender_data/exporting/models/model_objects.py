@@ -46,19 +46,19 @@ class ModelObjects:
     def parts(self) -> list[bpy.types.Object]:
         """Return all objects that are exported, the finest first."""
         others = (self.physics, *self.hulls, self.base_hull)
-        return list(dict.fromkeys([self.finest, *self.levels.values(), *(thing for thing in others if thing)]))
+        return list(dict.fromkeys([self.finest, *self.levels.values(), *(obj for obj in others if obj)]))
 
-    def _put(self, place: int | str, thing: bpy.types.Object) -> None:
+    def _put(self, place: int | str, obj: bpy.types.Object) -> None:
         if isinstance(place, int):
-            if 1 <= place < len(LEVEL_PROPERTIES) and self.levels.setdefault(place, thing) == thing:
+            if 1 <= place < len(LEVEL_PROPERTIES) and self.levels.setdefault(place, obj) == obj:
                 return
         elif place == "hull":
-            self.hulls.append(thing)
+            self.hulls.append(obj)
             return
-        elif getattr(self, place) in (None, thing):
-            setattr(self, place, thing)
+        elif getattr(self, place) in (None, obj):
+            setattr(self, place, obj)
             return
-        self.spare.append(thing)
+        self.spare.append(obj)
 
 
 class ModelIndex:
@@ -72,7 +72,7 @@ class ModelIndex:
         self._owner: dict[bpy.types.Object, bpy.types.Object] = {}
         self.astray: dict[bpy.types.Object, bpy.types.Object] = {}
         """Objects that refer to a finest object although they have parts themselves -> that finest object."""
-        things = [thing for thing in dict.fromkeys(objects) if thing.type in MESHABLE]
+        things = [obj for obj in dict.fromkeys(objects) if obj.type in MESHABLE]
         self._take_pointers(things)
         self._take_references(things)
         self._take_names(things)
@@ -82,21 +82,21 @@ class ModelIndex:
         """The objects that are a coarser level or physics shape of a finest object."""
         return self._owner.keys()
 
-    def finest_of(self, thing: bpy.types.Object) -> bpy.types.Object:
+    def finest_of(self, obj: bpy.types.Object) -> bpy.types.Object:
         """Return the finest object of the model to which an object belongs; the object itself if it is not a part."""
-        return self._owner.get(thing, thing)
+        return self._owner.get(obj, obj)
 
     def model(self, finest: bpy.types.Object) -> ModelObjects:
         """Return the model of which an object is the finest."""
         return self._models.setdefault(finest, ModelObjects(finest))
 
-    def _take(self, finest: bpy.types.Object, place: int | str, thing: bpy.types.Object) -> None:
-        if thing != finest and thing in self._models:
-            self.astray[thing] = finest
+    def _take(self, finest: bpy.types.Object, place: int | str, obj: bpy.types.Object) -> None:
+        if obj != finest and obj in self._models:
+            self.astray[obj] = finest
             return
-        self.model(finest)._put(place, thing)
-        if thing != finest:
-            self._owner.setdefault(thing, finest)
+        self.model(finest)._put(place, obj)
+        if obj != finest:
+            self._owner.setdefault(obj, finest)
 
     def _take_pointers(self, things: Iterable[bpy.types.Object]) -> None:
         """Assign the parts named by the pointer properties of finest objects (LODs, physics shape).
@@ -104,38 +104,38 @@ class ModelIndex:
         An object that is the target of a pointer is not a finest object, so it is processed last.
         """
         pointers: dict[bpy.types.Object, list[tuple[int | str, bpy.types.Object]]] = {}
-        for thing in things:
-            kept = thing.meshferry
+        for obj in things:
+            kept = obj.meshferry
             found = [(place, getattr(kept, name)) for name, place in _POINTERS]
             given = [(place, part) for place, part in found if part is not None and part.type in MESHABLE]
             given = [(place, part) for place, part in given if not is_deleted(part)]
-            if given and not is_deleted(thing):
-                pointers[thing] = given
+            if given and not is_deleted(obj):
+                pointers[obj] = given
         pointed = {part for owner, given in pointers.items() for _, part in given if part != owner}
-        for thing in sorted(pointers, key=lambda thing: thing in pointed):
-            if thing not in self._owner:
-                for place, part in pointers[thing]:
-                    self._take(thing, place, part)
+        for obj in sorted(pointers, key=lambda obj: obj in pointed):
+            if obj not in self._owner:
+                for place, part in pointers[obj]:
+                    self._take(obj, place, part)
 
     def _take_references(self, things: Iterable[bpy.types.Object]) -> None:
         """Assign the parts that point at their finest object, or at another part of it."""
-        for thing in things:
-            finest = self._referred(thing)
-            if thing in self._owner or finest is None:
+        for obj in things:
+            finest = self._referred(obj)
+            if obj in self._owner or finest is None:
                 continue
-            if finest == thing:
-                direct = _reference(thing)
-                if direct is not None and direct != thing and self.finest_of(direct) != thing:
-                    self.astray[thing] = direct  # the references form a cycle
+            if finest == obj:
+                direct = _reference(obj)
+                if direct is not None and direct != obj and self.finest_of(direct) != obj:
+                    self.astray[obj] = direct  # the references form a cycle
                 continue
-            kept = thing.meshferry
+            kept = obj.meshferry
             place = {"PHYSICS": "physics", "HULL": "hull", "BASE_HULL": "base_hull"}.get(kept.role)
-            self._take(finest, place or max(1, kept.lod), thing)
+            self._take(finest, place or max(1, kept.lod), obj)
 
-    def _referred(self, thing: bpy.types.Object) -> bpy.types.Object | None:
+    def _referred(self, obj: bpy.types.Object) -> bpy.types.Object | None:
         """Return the finest object that an object points at, directly or through parts; itself for a cycle."""
-        finest = _reference(thing)
-        passed = {thing}
+        finest = _reference(obj)
+        passed = {obj}
         while finest is not None and finest not in passed and finest not in self._owner:
             passed.add(finest)
             further = _reference(finest)
@@ -146,31 +146,31 @@ class ModelIndex:
 
     def _take_names(self, things: Iterable[bpy.types.Object]) -> None:
         """Assign the parts that are only recognised by name."""
-        free = [thing for thing in things if thing not in self._owner]
-        parsed = {thing: lod_names.parse(thing.name) for thing in free}
-        parts = [thing for thing, name in parsed.items() if name.is_part and thing not in self._models]
+        free = [obj for obj in things if obj not in self._owner]
+        parsed = {obj: lod_names.parse(obj.name) for obj in free}
+        parts = [obj for obj, name in parsed.items() if name.is_part and obj not in self._models]
         if not parts:
             return
-        finer = [thing for thing in free if thing.meshferry.role == "RENDER" and not parsed[thing].is_part]
-        by_name = {thing.name: thing for thing in finer}
+        finer = [obj for obj in free if obj.meshferry.role == "RENDER" and not parsed[obj].is_part]
+        by_name = {obj.name: obj for obj in finer}
         by_stem: dict[str, list[bpy.types.Object]] = {}
         by_number: dict[tuple[str, str], bpy.types.Object] = {}
-        for thing in finer:
-            by_stem.setdefault(parsed[thing].stem, []).append(thing)
-            by_number.setdefault((parsed[thing].stem, parsed[thing].number), thing)
-        for thing in sorted(parts, key=lambda thing: thing.name):
-            name = parsed[thing]
+        for obj in finer:
+            by_stem.setdefault(parsed[obj].stem, []).append(obj)
+            by_number.setdefault((parsed[obj].stem, parsed[obj].number), obj)
+        for obj in sorted(parts, key=lambda obj: obj.name):
+            name = parsed[obj]
             finest = by_number.get((name.stem, name.number)) or (None if name.number else by_name.get(name.stem))
             alike = by_stem.get(name.stem, [])
             if finest is None and len(alike) == 1:
                 finest = alike[0]
             if finest is not None:
-                self._take(finest, "physics" if name.is_physics else int(name.level or 0), thing)
+                self._take(finest, "physics" if name.is_physics else int(name.level or 0), obj)
 
 
-def is_deleted(thing: bpy.types.Object) -> bool:
+def is_deleted(obj: bpy.types.Object) -> bool:
     """Return whether an object is in no collection: the user deleted it, but other data still refers to it."""
-    return not thing.users_collection
+    return not obj.users_collection
 
 
 def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dict[str, bpy.types.Object]:
@@ -178,15 +178,15 @@ def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dic
 
     With ``with_made``, levels that an export generates are included; the finest object represents them.
     """
-    things = [thing for thing in objects if thing.type in MESHABLE]
+    things = [obj for obj in objects if obj.type in MESHABLE]
     index = ModelIndex(things)
     found: dict[str, bpy.types.Object] = {}
-    for thing in things:
-        if index.finest_of(thing) == thing:
-            levels = index.model(thing).levels
+    for obj in things:
+        if index.finest_of(obj) == obj:
+            levels = index.model(obj).levels
             for level in range(1, len(LEVEL_PROPERTIES)):
                 if level in levels or with_made:
-                    found.setdefault(lod_names.of_level(name_in_file(thing), level), levels.get(level, thing))
+                    found.setdefault(lod_names.of_level(name_in_file(obj), level), levels.get(level, obj))
     return found
 
 
@@ -194,15 +194,15 @@ def linked_duplicates(finest: bpy.types.Object, part: bpy.types.Object) -> list[
     """Return the objects with the data of a finest object that point at the same part, including itself."""
     pointers = [name for name, _place in _POINTERS]
     return [
-        thing
-        for thing in bpy.data.objects
-        if thing.data == finest.data and any(getattr(thing.meshferry, name) == part for name in pointers)
+        obj
+        for obj in bpy.data.objects
+        if obj.data == finest.data and any(getattr(obj.meshferry, name) == part for name in pointers)
     ]
 
 
-def _reference(thing: bpy.types.Object) -> bpy.types.Object | None:
+def _reference(obj: bpy.types.Object) -> bpy.types.Object | None:
     """Return the object that an object refers to as its finest one."""
-    kept = thing.meshferry
+    kept = obj.meshferry
     found: bpy.types.Object | None = kept.lod_of if kept.role == "RENDER" else kept.shape_of
     return found if found is not None and found.type in MESHABLE and not is_deleted(found) else None
 
@@ -262,8 +262,8 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
     if not options.use_as_imported:
         active = context.view_layer.objects.active
         root = index.finest_of(active) if active is not None else None
-        ordered.sort(key=lambda thing: (thing != root, thing.name.casefold(), thing.name))
-    found.models = [index.model(thing) for thing in ordered]
+        ordered.sort(key=lambda obj: (obj != root, obj.name.casefold(), obj.name))
+    found.models = [index.model(obj) for obj in ordered]
     found.notices += _notices(found.models, index, options)
     return found
 
@@ -271,14 +271,14 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
 def _notices(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions) -> Iterator[str]:
     """Yield warnings about levels and shapes that are not exported as their names or properties say."""
     finest = [model.finest for model in models]
-    for thing in finest:
-        if thing in index.astray:
-            other = index.astray[thing].name
+    for obj in finest:
+        if obj in index.astray:
+            other = index.astray[obj].name
             yield (
-                f"'{thing.name}': cannot be a level or shape of '{other}' and have such itself; exported as an object "
+                f"'{obj.name}': cannot be a level or shape of '{other}' and have such itself; exported as an object "
                 "of its own"
             )
-    lone = [thing.name for thing in finest if lod_names.parse(thing.name).is_part]
+    lone = [obj.name for obj in finest if lod_names.parse(obj.name).is_part]
     if lone and not options.use_as_imported:
         yield (
             f"{listed(lone)}: named like a level of detail or a physics shape, but what it belongs to is not there; "
@@ -287,4 +287,4 @@ def _notices(models: Sequence[ModelObjects], index: ModelIndex, options: ExportO
     for model in models:
         if model.spare:
             why = f"the place of its level or shape of '{model.finest.name}' is taken or does not exist, left out"
-            yield f"{listed([thing.name for thing in model.spare])}: {why}"
+            yield f"{listed([obj.name for obj in model.spare])}: {why}"

@@ -57,14 +57,14 @@ class ObjectSpaces:
         """Objects that Blender does not evaluate -> temporary copies that it evaluates."""
         self._armatures: dict[bpy.types.Object, ArmatureSpace] = {}
 
-    def stand_in(self, thing: bpy.types.Object) -> bpy.types.Object:
-        return self.stand_ins.get(thing, thing)
+    def stand_in(self, obj: bpy.types.Object) -> bpy.types.Object:
+        return self.stand_ins.get(obj, obj)
 
-    def evaluated(self, thing: bpy.types.Object) -> bpy.types.Object:
-        return self.stand_in(thing).evaluated_get(self.meshes.reader.depsgraph)
+    def evaluated(self, obj: bpy.types.Object) -> bpy.types.Object:
+        return self.stand_in(obj).evaluated_get(self.meshes.reader.depsgraph)
 
-    def world(self, thing: bpy.types.Object) -> Matrix4:
-        return transforms.world(self.evaluated(thing))
+    def world(self, obj: bpy.types.Object) -> Matrix4:
+        return transforms.world(self.evaluated(obj))
 
     def of_armature(self, armature: bpy.types.Object) -> ArmatureSpace:
         if armature not in self._armatures:
@@ -77,26 +77,26 @@ class ObjectSpaces:
                 _warn_unapplied(armature, space, self.warn)
         return self._armatures[armature]
 
-    def relative(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
+    def relative(self, obj: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
         """Return the matrix from an object's own space to the world's or an armature object's.
 
         It is computed from the object's own channels if possible, since these keep full precision far from the origin.
         """
-        seen = self.evaluated(thing)
+        seen = self.evaluated(obj)
         above = self.evaluated(armature) if armature is not None else None
         if transforms.has_plain_channels(seen, above):
             return matrix_of(transforms.local(seen, above))
         world = transforms.world(seen)
         return world if armature is None else snapped(self.of_armature(armature).inverse @ world)
 
-    def place(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
+    def place(self, obj: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
         """Return the matrix from an object's own space to the world, or relative to an armature."""
-        relative = self.relative(thing, armature)
+        relative = self.relative(obj, armature)
         return relative if armature is None else self.of_armature(armature).space @ relative
 
-    def transform(self, thing: bpy.types.Object, armature: bpy.types.Object | None, place: Matrix4) -> Transform:
+    def transform(self, obj: bpy.types.Object, armature: bpy.types.Object | None, place: Matrix4) -> Transform:
         """Return the transform of a model's nodes, with positive scales; ``place`` is that of the finest object."""
-        seen = self.evaluated(thing)
+        seen = self.evaluated(obj)
         above = self.evaluated(armature) if armature is not None else None
         is_plain = armature is None or np.array_equal(self.of_armature(armature).space, np.identity(4))
         if is_plain and transforms.has_plain_channels(seen, above):
@@ -105,7 +105,7 @@ class ObjectSpaces:
             translation, rotation, scale, shear = joint_poses.decompose(place[None])
             found = Transform(_tuple(translation[0]), _tuple(rotation[0]), _tuple(scale[0]))
             if shear[0] > _SHEAR:
-                self.notice(f"{thing.name}: its transform is sheared; the shear was applied to the points")
+                self.notice(f"{obj.name}: its transform is sheared; the shear was applied to the points")
         return replace(found, scale=_tuple(np.abs(found.scale)))
 
 

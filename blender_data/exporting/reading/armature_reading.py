@@ -41,7 +41,7 @@ _POSITION_DRIFT = 1e-6
 class ReadSkeleton:
     """A skeleton of the scene, and how its joints relate to the bones of its armature."""
 
-    thing: bpy.types.Object
+    obj: bpy.types.Object
     skeleton: Skeleton
     bones: list[str]
     """Name of each joint's bone, (J)."""
@@ -59,7 +59,7 @@ class ReadSkeleton:
 
 
 def read_skeleton(
-    thing: bpy.types.Object, *, deform_only: bool = False, notice: Callable[[str], None] = lambda _text: None
+    obj: bpy.types.Object, *, deform_only: bool = False, notice: Callable[[str], None] = lambda _text: None
 ) -> ReadSkeleton:
     """Read the bones of an armature object as a skeleton, in the space of the object.
 
@@ -72,7 +72,7 @@ def read_skeleton(
     notice:
         Called with a warning about each change that the skeleton needed.
     """
-    bones = _ordered([bone for bone in thing.data.bones if not deform_only or _deforms(bone)])
+    bones = _ordered([bone for bone in obj.data.bones if not deform_only or _deforms(bone)])
     place = {bone.name: number for number, bone in enumerate(bones)}
     parents = [place[bone.parent.name] if bone.parent is not None else -1 for bone in bones]
     rest = rest_matrices(bones)
@@ -80,15 +80,15 @@ def read_skeleton(
     joints, sheared = binds.joints()
     if sheared:
         notice(
-            f"{thing.name}: {len(sheared)} bones (such as '{sheared[0]}') have parent joints of unequal scale, which "
+            f"{obj.name}: {len(sheared)} bones (such as '{sheared[0]}') have parent joints of unequal scale, which "
             "would shear them; the nearest joints without shear were exported"
         )
     for bone, joint in zip(bones, joints, strict=True):
         joint.deforms = bone.use_deform
-        joint.target_joint = bone.meshferry.target_joint if thing.meshferry.use_bone_table else ""
-    stored = stored_fields(thing.meshferry, Skeleton)
-    skeleton = Skeleton(names.name_in_file(thing), joints, choices=import_choices.read(thing), **stored)
-    return ReadSkeleton(thing, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)
+        joint.target_joint = bone.meshferry.target_joint if obj.meshferry.use_bone_table else ""
+    stored = stored_fields(obj.meshferry, Skeleton)
+    skeleton = Skeleton(names.name_in_file(obj), joints, choices=import_choices.read(obj), **stored)
+    return ReadSkeleton(obj, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)
 
 
 def rest_matrices(bones: list[bpy.types.Bone]) -> Matrix4:
@@ -293,7 +293,7 @@ class SkeletonSpace:
             joints.append(replace(joint, translation=place, rotation=turn, scale=extent))
         if sheared:
             notice(
-                f"{read.thing.name}: the armature is scaled unequally, which shears its bones; apply its scale "
+                f"{read.obj.name}: the armature is scaled unequally, which shears its bones; apply its scale "
                 "(Ctrl A). The nearest without shear was exported"
             )
         return replace(read.skeleton, joints=joints)

@@ -44,18 +44,18 @@ def names_in_files(objects: Iterable[bpy.types.Object]) -> dict[str, set[str]]:
     """Return the names that the materials of imported meshes have in their files, by name of the format."""
     formats = {made.meshferry.import_id: made.meshferry.file_format for made in bpy.data.collections}
     found: dict[str, set[str]] = {}
-    for thing in objects:
-        if isinstance(thing.data, bpy.types.Mesh) and thing.meshferry.import_id:
-            stored = json.loads(thing.data.meshferry.slot_names or "[]")
-            found.setdefault(formats.get(thing.meshferry.import_id, ""), set()).update(filter(None, stored))
+    for obj in objects:
+        if isinstance(obj.data, bpy.types.Mesh) and obj.meshferry.import_id:
+            stored = json.loads(obj.data.meshferry.slot_names or "[]")
+            found.setdefault(formats.get(obj.meshferry.import_id, ""), set()).update(filter(None, stored))
     return found
 
 
-def used_materials(context: bpy.types.Context, thing: bpy.types.Object, *, use_modifiers: bool) -> list[str]:
+def used_materials(context: bpy.types.Context, obj: bpy.types.Object, *, use_modifiers: bool) -> list[str]:
     """Return the names of the materials of a mesh object's faces in the order of its slots; all slots in edit mode."""
-    seen = thing.evaluated_get(context.evaluated_depsgraph_get()) if use_modifiers else thing
-    if thing.type != "MESH" or thing.mode == "EDIT":
-        return material_names([slot.material for slot in thing.material_slots])
+    seen = obj.evaluated_get(context.evaluated_depsgraph_get()) if use_modifiers else obj
+    if obj.type != "MESH" or obj.mode == "EDIT":
+        return material_names([slot.material for slot in obj.material_slots])
     slots = material_names(materials_of(seen, seen.data))
     counts = np.bincount(np.clip(slot_of_faces(seen.data), 0, len(slots) - 1), minlength=len(slots))
     return [name for name, count in zip(slots, counts.tolist(), strict=True) if count]

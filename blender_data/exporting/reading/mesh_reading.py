@@ -73,53 +73,51 @@ class MeshReader:
             self.findings.append(finding)
         self.notice(str(finding))
 
-    def read(self, thing: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
+    def read(self, obj: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
         """Return the mesh of an object in its own space, or None if it has no triangles."""
-        seen = thing if is_instance or not self.options.use_modifiers else thing.evaluated_get(self.depsgraph)
+        seen = obj if is_instance or not self.options.use_modifiers else obj.evaluated_get(self.depsgraph)
         if not is_instance and is_part_of_family(seen):
             return None
         data = seen.to_mesh()
         try:
             if data is None or not len(data.polygons):
                 if data is not None and len(data.vertices):
-                    self.notice(f"{thing.name}: it has vertices but no faces; nothing of its mesh was exported")
+                    self.notice(f"{obj.name}: it has vertices but no faces; nothing of its mesh was exported")
                 return None
-            return self.convert(thing, seen, data, Triangulation.of(data))
+            return self.convert(obj, seen, data, Triangulation.of(data))
         finally:
             seen.to_mesh_clear()
 
-    def convert(
-        self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation
-    ) -> Mesh:
+    def convert(self, obj: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation) -> Mesh:
         """Convert ``data``, the mesh of ``seen``, which is either ``thing`` itself or its evaluated version."""
         loops = cut.loops
         mesh = Mesh(points_of(data), cut.corner_point, np.zeros(len(cut.corner_point) // 3, np.int32))
-        mesh.materials, mesh.material_index = self._materials(thing, seen, data, cut.polygon)
+        mesh.materials, mesh.material_index = self._materials(obj, seen, data, cut.polygon)
         mesh.normal = _normals(data, loops, cut.polygon)
         if self.can.lod_models and not self.options.use_as_imported and _has_blurred_normals(data):
             mesh.normal = replace(mesh.normal, values=_unit(np.rint(mesh.normal.values * _STEPS) / _STEPS))
-        mesh.normal = self._as_imported(mesh.normal, thing, data, cut)
-        if text := _free_normals_notice(thing, data, mesh, at_rest=self.can.skeletons):
+        mesh.normal = self._as_imported(mesh.normal, obj, data, cut)
+        if text := _free_normals_notice(obj, data, mesh, at_rest=self.can.skeletons):
             self.notice(text)
-        mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(thing, data)]
+        mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(obj, data)]
         if mesh.uvs:
             stored = quantised_values.with_stored(mesh.uvs[0], "uv", data, cut.corner_point, loops)
             mesh.uvs[0] = stored or mesh.uvs[0]
-        mesh.colors = self._colors(thing, data, loops)
-        mesh.custom = _custom_layers(thing, data, loops)
+        mesh.colors = self._colors(obj, data, loops)
+        mesh.custom = _custom_layers(obj, data, loops)
         mesh.tangent = _tangents(data, mesh, loops) if not self.can.lod_models else None
         if mesh.tangent is not None and self.can.splits_vertices:
-            mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(thing, data, cut.corner_point, loops))
+            mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(obj, data, cut.corner_point, loops))
         mesh.normal = quantised_values.with_stored(mesh.normal, "normal", data, cut.corner_point, loops)
         mesh.tangent = quantised_values.with_stored(mesh.tangent, "tangent", data, cut.corner_point, loops)
         return mesh
 
-    def _as_imported(self, normal: Layer, thing: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation) -> Layer:
+    def _as_imported(self, normal: Layer, obj: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation) -> Layer:
         """Return the normals of a mesh, with those of its file as far as wanted and known; ``data`` may be changed."""
         by_vertex = self.normals_by_file_vertex and (_has_blurred_normals(data) or self.can.lod_models)
         if not by_vertex and not self.can.lod_models:
             return normal
-        vertices = _file_vertices(thing, data, cut.corner_point, cut.loops)
+        vertices = _file_vertices(obj, data, cut.corner_point, cut.loops)
         if by_vertex and normal.per_corner:
             most_apart = np.inf if self.can.lod_models else _BLUR
             normal = _middle_normals(normal, vertices, cut.corner_point, most_apart)
@@ -134,7 +132,7 @@ class MeshReader:
         shaped = replace(base, points=points, normal=normal)
         return ShapeKey(name, points, normal, _tangents(data, shaped, cut.loops))
 
-    def _uv_maps(self, thing: bpy.types.Object, data: bpy.types.Mesh) -> list[bpy.types.MeshUVLoopLayer]:
+    def _uv_maps(self, obj: bpy.types.Object, data: bpy.types.Mesh) -> list[bpy.types.MeshUVLoopLayer]:
         """Return the UV maps to export: each of ``uv_names`` gets the map of that name, or else the next other map."""
         found = list(data.uv_layers)
         if self.render_uv_first:
@@ -150,12 +148,12 @@ class MeshReader:
         extra = ", ".join(f"'{layer.name}'" for layer in others)
         if extra:
             self.notice(
-                f"{thing.name}: UV maps beyond the {self.can.uv_layers} that the file holds were left out: {extra}"
+                f"{obj.name}: UV maps beyond the {self.can.uv_layers} that the file holds were left out: {extra}"
             )
         return chosen
 
     def _materials(
-        self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, polygon: IntArray | None
+        self, obj: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, polygon: IntArray | None
     ) -> tuple[list[str], IntArray]:
         """Return material names by slot and the slot of each triangle."""
         found = material_slots.materials_of(seen, data)
@@ -164,7 +162,7 @@ class MeshReader:
         beyond = int(np.count_nonzero((index > last) | (index < 0)))
         if beyond and self.can.materials:
             self.notice(
-                f"{thing.name}: {beyond} faces point beyond its material slots and take the last one, "
+                f"{obj.name}: {beyond} faces point beyond its material slots and take the last one, "
                 "as Blender shows them"
             )
         if beyond:
@@ -174,10 +172,10 @@ class MeshReader:
         empty = [str(number + 1) for number, name in enumerate(materials) if not name and number in used]
         if empty and found and self.can.materials:
             what = f"each of the material slots {', '.join(empty)}" if len(empty) > 1 else f"material slot {empty[0]}"
-            self.notice(f"{thing.name}: {what} is empty; its faces get the default material")
+            self.notice(f"{obj.name}: {what} is empty; its faces get the default material")
         return materials, index if polygon is None else index[polygon]
 
-    def _colors(self, thing: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
+    def _colors(self, obj: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
         """Return the colour layers as 8 bits, sRGB-encoded; the one marked for rendering first.
 
         A float attribute for which the mesh stores the file's encoded colours is returned as linear floats, with these.
@@ -190,7 +188,7 @@ class MeshReader:
             extra = ", ".join(f"'{attribute.name}'" for attribute in found[self.can.color_layers :])
             beyond = f"colour attributes beyond the {self.can.color_layers} that the file holds"
             which = beyond if self.can.color_layers else "colour attributes, of which the file holds none,"
-            self.notice(f"{thing.name}: {which} were left out: {extra}")
+            self.notice(f"{obj.name}: {which} were left out: {extra}")
         return [_color(attribute, data, loops) for attribute in found[: self.can.color_layers]]
 
 
@@ -202,12 +200,12 @@ def is_part_of_family(seen: bpy.types.Object) -> bool:
     return base is not None and base.type == "META"
 
 
-def _free_normals_notice(thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, *, at_rest: bool) -> str:
+def _free_normals_notice(obj: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, *, at_rest: bool) -> str:
     """Return a notice if the free normals of an object do not follow changes of its mesh, or an empty string."""
     attribute = data.attributes.get("custom_normal")
     if attribute is None or attribute.data_type != "FLOAT_VECTOR" or mesh.normal is None:
         return ""
-    original = thing.original
+    original = obj.original
     causes = [
         f"{m.type.title()} modifier"
         for m in original.modifiers
@@ -222,7 +220,7 @@ def _free_normals_notice(thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Me
     if not causes:
         return ""
     return (
-        f"{thing.name}: its exact normals do not follow its {' and '.join(causes)}; "
+        f"{obj.name}: its exact normals do not follow its {' and '.join(causes)}; "
         "use Make Normals Editable in the Meshferry panel, or delete them with Mesh > Normals > Reset Vectors"
     )
 
@@ -323,9 +321,9 @@ def _color(attribute: bpy.types.Attribute, data: bpy.types.Mesh, loops: IntArray
     return Layer(attribute.name, encoded, stored=stored)
 
 
-def _custom_layers(thing: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
+def _custom_layers(obj: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
     """Return the file's custom layers that the mesh stores as attributes."""
-    kept = getattr(thing.original.data, "meshferry", None)
+    kept = getattr(obj.original.data, "meshferry", None)
     layers = []
     for entry in getattr(kept, "custom_layers", ()):
         whole = data.attributes.get(entry.attribute)
@@ -404,13 +402,13 @@ def _with_signs(directions: FloatArray, mesh: Mesh) -> FloatArray:
 
 
 def _file_vertices(
-    thing: bpy.types.Object, data: bpy.types.Mesh, corner_point: IntArray, loops: IntArray | None
+    obj: bpy.types.Object, data: bpy.types.Mesh, corner_point: IntArray, loops: IntArray | None
 ) -> IntArray | None:
     """Return the file's vertex of each corner, if the mesh still has its imported topology.
 
     Such a mesh needs no additional vertices, whatever its tangents are.
     """
-    kept = getattr(thing.original.data, "meshferry", None)
+    kept = getattr(obj.original.data, "meshferry", None)
     if kept is None or not 0 < kept.file_vertices == len(data.vertices) or kept.file_corners != len(data.loops):
         return None
     if not kept.is_welded:

@@ -49,85 +49,85 @@ class RestMeshes:
             for armature, bones in self.undeforming.items()
         ]
 
-    def is_plain(self, thing: bpy.types.Object) -> bool:
+    def is_plain(self, obj: bpy.types.Object) -> bool:
         """Return whether the object's own mesh data is its rest mesh, so that no evaluation is needed."""
-        if thing.type != "MESH":
+        if obj.type != "MESH":
             return False
         if not self.use_modifiers:
             return True
-        if any(m.show_viewport and not (self.with_bones and m.type == "ARMATURE") for m in thing.modifiers):
+        if any(m.show_viewport and not (self.with_bones and m.type == "ARMATURE") for m in obj.modifiers):
             return False
-        if not self.with_bones and thing.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
+        if not self.with_bones and obj.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
             return False
-        return self.use_keys or thing.meshferry.rest_is_basis or not shape_reading.is_reshaped(thing)
+        return self.use_keys or obj.meshferry.rest_is_basis or not shape_reading.is_reshaped(obj)
 
     @contextlib.contextmanager
     def at_rest(self, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
         """Temporarily show objects at rest, if they must be evaluated."""
-        evaluated = [thing for thing in objects if not self.is_plain(thing)]
-        pinned = [thing for thing in evaluated if self.use_keys or thing.meshferry.rest_is_basis]
+        evaluated = [obj for obj in objects if not self.is_plain(obj)]
+        pinned = [obj for obj in evaluated if self.use_keys or obj.meshferry.rest_is_basis]
         bound = evaluated if self.with_bones else []
         with scene_state.undeformed(self.context, bound), scene_state.resting(self.context, pinned):
             self.reader.depsgraph = self.context.evaluated_depsgraph_get()
             yield
 
-    def read(self, thing: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
+    def read(self, obj: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
         """Return the mesh of an object in its own space, or None if it has no visible mesh."""
-        plain = self.is_plain(thing)
-        seen = thing if plain else thing.evaluated_get(self.reader.depsgraph)
+        plain = self.is_plain(obj)
+        seen = obj if plain else obj.evaluated_get(self.reader.depsgraph)
         if is_part_of_family(seen):
             return None
         data = seen.to_mesh()
         try:
             if data is None or not len(data.polygons):
-                return self._without_faces(thing, data)
-            keys = shape_reading.shape_keys(thing) if self.use_keys else []
-            _notice_relative_keys(thing, keys, self.reader.notice)
+                return self._without_faces(obj, data)
+            keys = shape_reading.shape_keys(obj) if self.use_keys else []
+            _notice_relative_keys(obj, keys, self.reader.notice)
             if plain:
-                shape_reading.show_basis(thing, data)
+                shape_reading.show_basis(obj, data)
             cut = Triangulation.of(data)
-            mesh = self.reader.convert(thing, seen, data, cut)
+            mesh = self.reader.convert(obj, seen, data, cut)
             if keys and plain:
-                mesh.shape_keys = self._plain_shapes(thing, data, mesh, cut)
+                mesh.shape_keys = self._plain_shapes(obj, data, mesh, cut)
             if read is not None:
-                self._read_weights(thing, seen, data, mesh, read)
+                self._read_weights(obj, seen, data, mesh, read)
         finally:
             seen.to_mesh_clear()
         if keys and not plain:
-            mesh.shape_keys = self._evaluated_shapes(thing, mesh, cut)
-        mesh.surfaces = self._surfaces(thing, mesh)
+            mesh.shape_keys = self._evaluated_shapes(obj, mesh, cut)
+        mesh.surfaces = self._surfaces(obj, mesh)
         return mesh
 
-    def _without_faces(self, thing: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
+    def _without_faces(self, obj: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
         """Warn about an object without faces. Return an empty mesh if it was imported, otherwise None."""
         if data is None:
             return None
-        from_file = len(thing.meshferry.surfaces) or any(c.meshferry.from_file for c in thing.users_collection)
+        from_file = len(obj.meshferry.surfaces) or any(c.meshferry.from_file for c in obj.users_collection)
         if len(data.vertices) or not from_file:
             what = "it has vertices but no faces" if len(data.vertices) else "it has no faces"
-            self.reader.notice(f"{thing.name}: {what}; nothing of its mesh was exported")
+            self.reader.notice(f"{obj.name}: {what}; nothing of its mesh was exported")
         if not from_file:
             return None
         mesh = Mesh(np.empty((0, 3), np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
-        mesh.surfaces = surfaces.read(thing, [], [])
+        mesh.surfaces = surfaces.read(obj, [], [])
         mesh.materials = [surface.name for surface in mesh.surfaces]
         return mesh
 
     # -- weights --------------------------------------------------------------------------------
 
     def _read_weights(
-        self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, read: ReadSkeleton
+        self, obj: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, read: ReadSkeleton
     ) -> None:
         """Read the bone weights of each point into ``mesh``; this destroys ``data``."""
         if not self.influences:
             return
-        wanted = deform_bones.exported(read.thing, self.capabilities)
+        wanted = deform_bones.exported(read.obj, self.capabilities)
         joint_of = {name: joint for name, joint in read.joint_of.items() if name in wanted}
-        _notice_other_deformations(thing, read, self.reader.notice)
+        _notice_other_deformations(obj, read, self.reader.notice)
         table = np.array([joint_of.get(group.name, -1) for group in seen.vertex_groups], np.int32)
         if not (table >= 0).any():
             self.reader.notice(
-                f"{thing.name}: none of its vertex groups is named like a bone of '{read.thing.name}' that deforms; "
+                f"{obj.name}: none of its vertex groups is named like a bone of '{read.obj.name}' that deforms; "
                 "it was exported without weights"
             )
             return
@@ -140,42 +140,42 @@ class RestMeshes:
         if cut:
             number = counted(cut, "vertex has", "vertices have")
             text = f"{number} more than {self.influences} weights; the strongest were kept"
-            self.reader.warn(Finding(Severity.WARNING, thing.name, text, fix=Fix.LIMIT_WEIGHTS, names=(thing.name,)))
+            self.reader.warn(Finding(Severity.WARNING, obj.name, text, fix=Fix.LIMIT_WEIGHTS, names=(obj.name,)))
 
     def _note_undeforming(self, mesh: Mesh, read: ReadSkeleton) -> None:
         """Remember the bones of a mesh's weights that do not deform in Blender."""
-        off = {number: name for name, number in read.joint_of.items() if not read.thing.data.bones[name].use_deform}
+        off = {number: name for name, number in read.joint_of.items() if not read.obj.data.bones[name].use_deform}
         if not off or mesh.joint_indices is None or mesh.joint_weights is None:
             return
         used = np.unique(mesh.joint_indices[mesh.joint_weights > 0]).tolist()
         found = {off[number]: None for number in used if number in off}
         if found:
-            self.undeforming.setdefault(read.thing.name, {}).update(found)
+            self.undeforming.setdefault(read.obj.name, {}).update(found)
 
     # -- shape keys -----------------------------------------------------------------------------
 
     def _plain_shapes(
-        self, thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, cut: Triangulation
+        self, obj: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, cut: Triangulation
     ) -> list[ShapeKey]:
         """Read shape keys as stored; ``data``, a copy, is filled with one shape after the other."""
         shapes = []
-        for key, points in shape_reading.stored_shapes(thing, data):
+        for key, points in shape_reading.stored_shapes(obj, data):
             shape_reading.set_points(data, points)
             shapes.append(self.reader.convert_shape(key.name, data, mesh, cut))
         return shapes
 
-    def _evaluated_shapes(self, thing: bpy.types.Object, mesh: Mesh, cut: Triangulation) -> list[ShapeKey]:
+    def _evaluated_shapes(self, obj: bpy.types.Object, mesh: Mesh, cut: Triangulation) -> list[ShapeKey]:
         """Read shape keys with the object's modifiers applied, or none if these change the topology."""
         shapes: list[ShapeKey] = []
-        with scene_state.shape_shown(thing):
-            for key in shape_reading.shown_alone(self.context, thing):
+        with scene_state.shape_shown(obj):
+            for key in shape_reading.shown_alone(self.context, obj):
                 self.reader.depsgraph = self.context.evaluated_depsgraph_get()
-                seen = thing.evaluated_get(self.reader.depsgraph)
+                seen = obj.evaluated_get(self.reader.depsgraph)
                 data = seen.to_mesh()
                 try:
                     if data is None or not cut.fits(data, len(mesh.points)):
                         self.reader.notice(
-                            f"{thing.name}: its shape keys were left out, since its modifiers make other faces of "
+                            f"{obj.name}: its shape keys were left out, since its modifiers make other faces of "
                             f"'{key.name}' than of its Basis; apply the modifiers, or turn them off"
                         )
                         return []
@@ -186,29 +186,29 @@ class RestMeshes:
 
     # -- surfaces -------------------------------------------------------------------------------
 
-    def _surfaces(self, thing: bpy.types.Object, mesh: Mesh) -> list[Surface]:
+    def _surfaces(self, obj: bpy.types.Object, mesh: Mesh) -> list[Surface]:
         """Return a surface for each of the mesh's materials; modifiers may have added some to the object's."""
-        found = surfaces.read(thing, [layer.name for layer in mesh.uvs], [key.name for key in mesh.shape_keys])
-        unused = [entry.name for entry in surfaces.unused(thing)] if self.with_surfaces else []
+        found = surfaces.read(obj, [layer.name for layer in mesh.uvs], [key.name for key in mesh.shape_keys])
+        unused = [entry.name for entry in surfaces.unused(obj)] if self.with_surfaces else []
         if unused:
             self.reader.notice(
-                f"{thing.name}: surfaces of the list without a material slot were not exported: {listed(unused)}; "
+                f"{obj.name}: surfaces of the list without a material slot were not exported: {listed(unused)}; "
                 "use Match Material Slots"
             )
         return found[: len(mesh.materials)] + [Surface(name) for name in mesh.materials[len(found) :]]
 
 
-def _notice_other_deformations(thing: bpy.types.Object, read: ReadSkeleton, notice: Callable[[str], None]) -> None:
+def _notice_other_deformations(obj: bpy.types.Object, read: ReadSkeleton, notice: Callable[[str], None]) -> None:
     """Warn about kinds of deformation that no format can hold."""
-    modifiers = armature_modifiers(thing)
-    others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.thing]
+    modifiers = armature_modifiers(obj)
+    others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.obj]
     if others:
-        notice(f"{thing.name}: '{read.thing.name}' deforms it in the file, but not {', '.join(map(repr, others))}")
-    bones = read.thing.data.bones
-    of_groups = [bones[group.name] for group in thing.vertex_groups if group.name in bones]
+        notice(f"{obj.name}: '{read.obj.name}' deforms it in the file, but not {', '.join(map(repr, others))}")
+    bones = read.obj.data.bones
+    of_groups = [bones[group.name] for group in obj.vertex_groups if group.name in bones]
     bendy = [bone.name for bone in of_groups if bone.bbone_segments > 1]
     if bendy:
-        notice(f"{thing.name}: bendy bones are straight in a file: {listed(bendy)}")
+        notice(f"{obj.name}: bendy bones are straight in a file: {listed(bendy)}")
     for modifier in modifiers[:1]:
         ways = {
             "bone envelopes": modifier.use_bone_envelopes,
@@ -217,17 +217,17 @@ def _notice_other_deformations(thing: bpy.types.Object, read: ReadSkeleton, noti
         }
         used = [way for way, is_used in ways.items() if is_used]
         if used:
-            notice(f"{thing.name}: its armature modifier uses {' and '.join(used)}, which a file does not hold")
+            notice(f"{obj.name}: its armature modifier uses {' and '.join(used)}, which a file does not hold")
 
 
 def _notice_relative_keys(
-    thing: bpy.types.Object, keys: Iterable[bpy.types.ShapeKey], notice: Callable[[str], None]
+    obj: bpy.types.Object, keys: Iterable[bpy.types.ShapeKey], notice: Callable[[str], None]
 ) -> None:
     """Warn about shape keys that are relative to another key in Blender; in a file they are relative to the Basis."""
-    others = [key.name for key in keys if key.relative_key != thing.data.shape_keys.reference_key]
-    if others and thing.data.shape_keys.use_relative:
+    others = [key.name for key in keys if key.relative_key != obj.data.shape_keys.reference_key]
+    if others and obj.data.shape_keys.use_relative:
         notice(
-            f"{thing.name}: in a file all shape keys are relative to the Basis, {listed(others)} too; set Relative "
+            f"{obj.name}: in a file all shape keys are relative to the Basis, {listed(others)} too; set Relative "
             "To to the Basis to see them so"
         )
 

@@ -17,12 +17,12 @@ _SAME = 1e-5
 """Tolerance for equal matrices, relative to their size: single-precision rounding."""
 
 
-def has_skin(thing: bpy.types.Object) -> bool:
+def has_skin(obj: bpy.types.Object) -> bool:
     """Return whether the binding of the imported file is stored on an object."""
-    return len(thing.meshferry.skin.joints) > 0
+    return len(obj.meshferry.skin.joints) > 0
 
 
-def read_skin(thing: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Skin | None:
+def read_skin(obj: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Skin | None:
     """Return the binding stored with an object, or None.
 
     Parameters
@@ -34,9 +34,9 @@ def read_skin(thing: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Ski
     space:
         (4, 4) from the space of the armature object to that of the exported joints: the armature's rotation and scale.
     """
-    if not has_skin(thing):
+    if not has_skin(obj):
         return None
-    kept = thing.meshferry.skin
+    kept = obj.meshferry.skin
     bind_shape = _matrix(kept.bind_shape)
     given = _matrix(kept.given_matrix)
     if np.abs(relative - given).max() > _SAME * max(1.0, float(np.abs(given).max())):

@@ -161,27 +161,27 @@ class PlacementImporter:
         """Place a model; return its object, or the armature that it hangs on."""
         made = stand.template.copy(self.job.keep)
         fitting = names.fit(name)
-        for item in made:
-            item.name = names.fit(f"{name} Armature") if len(made) > 1 and item.type == "ARMATURE" else fitting
+        for obj in made:
+            obj.name = names.fit(f"{name} Armature") if len(made) > 1 and obj.type == "ARMATURE" else fitting
             if level:
-                item.meshferry.lod = level
-            if stand.materials != stand.template.materials and item.type == "MESH":
-                self._set_materials(item, stand)
+                obj.meshferry.lod = level
+            if stand.materials != stand.template.materials and obj.type == "MESH":
+                self._set_materials(obj, stand)
             if is_hidden or stand.is_hidden:
-                self._hide(part, item)
-            self._link_object(part, item, level)
-            if item.type == "ARMATURE":
-                self._armatures.setdefault(item.data, item)
+                self._hide(part, obj)
+            self._link_object(part, obj, level)
+            if obj.type == "ARMATURE":
+                self._armatures.setdefault(obj.data, obj)
         self.triangles += stand.template.triangles if level == 0 else 0
         _place(made[0], parent, matrix)
         return made[0]
 
-    def _set_materials(self, item: bpy.types.Object, stand: Stand) -> None:
+    def _set_materials(self, obj: bpy.types.Object, stand: Stand) -> None:
         """Set the materials that differ from those of the mesh data on the object itself."""
-        for slot, name, usual in zip(item.material_slots, stand.materials, stand.template.materials, strict=False):
+        for slot, name, usual in zip(obj.material_slots, stand.materials, stand.template.materials, strict=False):
             if name != usual:
                 slot.link = "OBJECT"
-                slot.material = self.job.materials.find(name, layers_of(item.data))
+                slot.material = self.job.materials.find(name, layers_of(obj.data))
 
     def _new_object(self, node: PlacedNode) -> bpy.types.Object:
         """Create the object of a node that is not a model."""

@@ -28,16 +28,16 @@ def place(models: Sequence[Sequence[bpy.types.Object]]) -> None:
         shift = reached + gap - start
         reached = end + shift
         own = set(model)
-        for thing in model:
-            if thing.parent not in own:
-                thing.delta_location.x += shift
+        for obj in model:
+            if obj.parent not in own:
+                obj.delta_location.x += shift
 
 
 def _range(model: Sequence[bpy.types.Object]) -> tuple[float, float] | None:
     """Return the smallest and largest X of a model's bounding boxes; None without objects."""
     places = [
-        (thing.matrix_world @ Vector(corner)).x if thing.type != "EMPTY" else thing.matrix_world.translation.x
-        for thing in model
-        for corner in thing.bound_box
+        (obj.matrix_world @ Vector(corner)).x if obj.type != "EMPTY" else obj.matrix_world.translation.x
+        for obj in model
+        for corner in obj.bound_box
     ]
     return (min(places), max(places)) if places else None

@@ -150,7 +150,7 @@ def active_armature(context: bpy.types.Context) -> bpy.types.Object | None:
     if active is None or active.type == "ARMATURE":
         return active
     owners = [modifier.object for modifier in active.modifiers if modifier.type == "ARMATURE"]
-    return next((thing for thing in [*owners, active.parent] if thing is not None and thing.type == "ARMATURE"), None)
+    return next((obj for obj in [*owners, active.parent] if obj is not None and obj.type == "ARMATURE"), None)
 
 
 def _names(skeleton: Skeleton, keyed: Collection[int] | None) -> list[set[str]]:
@@ -316,7 +316,7 @@ def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list
     if not there.bones or not found:
         none = np.tile(np.eye(4), (len(found), 1, 1))
         return joint_poses.PoseSpace(none, none)
-    was_imported = any(there.thing.data.bones[name].meshferry.order >= 0 for name in there.bones)
+    was_imported = any(there.obj.data.bones[name].meshferry.order >= 0 for name in there.bones)
     own = joint_poses.PoseSpace.of(bind_matrices(skeleton), parents_of(skeleton), there.rest[places])
     if skeleton.has_bind and not was_imported:
         return own

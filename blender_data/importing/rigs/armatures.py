@@ -148,22 +148,22 @@ def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -
 
     layer = context.view_layer
     try:
-        thing = build(context, name, replace(skeleton, name=""), 0.0, to_children=False, keep=keep).armature
-        thing.location = context.scene.cursor.location
-        context.collection.objects.link(thing)
+        obj = build(context, name, replace(skeleton, name=""), 0.0, to_children=False, keep=keep).armature
+        obj.location = context.scene.cursor.location
+        context.collection.objects.link(obj)
         # ``layer.objects`` has newly linked objects only after an update, and none of excluded collections.
         layer.update()
-        if thing.name not in layer.objects:
-            context.scene.collection.objects.link(thing)
+        if obj.name not in layer.objects:
+            context.scene.collection.objects.link(obj)
             layer.update()
     except BaseException:
         bpy.data.batch_remove(made)
         raise
     for other in tuple(layer.objects.selected):
         other.select_set(False, view_layer=layer)
-    thing.select_set(True, view_layer=layer)
-    layer.objects.active = thing
-    return thing
+    obj.select_set(True, view_layer=layer)
+    layer.objects.active = obj
+    return obj
 
 
 def extent(rest: Array) -> float:
@@ -180,41 +180,41 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
 
 
 @contextlib.contextmanager
-def edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[None]:
+def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[None]:
     """Put an object into edit mode, also one in no collection; afterwards restore mode, selection and active object."""
     before = Selection(context)
     # Link it to the scene's own collection, which cannot be hidden or excluded.
     home = context.scene.collection
-    is_there = home in thing.users_collection  # objects of libraries may have the same name
+    is_there = home in obj.users_collection  # objects of libraries may have the same name
     if not is_there:
-        home.objects.link(thing)
+        home.objects.link(obj)
     try:
-        before.give_way_to(thing)
+        before.give_way_to(obj)
         bpy.ops.object.mode_set(mode="EDIT")
         yield
     finally:
-        if thing.mode != "OBJECT":
+        if obj.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         if not is_there:
-            home.objects.unlink(thing)
+            home.objects.unlink(obj)
         before.restore()
 
 
-def connected(thing: bpy.types.Object, bones: Iterable[str]) -> list[str]:
+def connected(obj: bpy.types.Object, bones: Iterable[str]) -> list[str]:
     """Return those of the named bones that are connected to their parents, and so ignore locations."""
-    return [name for name in bones if thing.data.bones[name].use_connect]
+    return [name for name in bones if obj.data.bones[name].use_connect]
 
 
-def has_editable_bones(thing: bpy.types.Object) -> bool:
+def has_editable_bones(obj: bpy.types.Object) -> bool:
     """Return whether the bones of an armature can be edited; those of a library cannot, even if overridden."""
-    return thing.data.library is None and thing.data.override_library is None
+    return obj.data.library is None and obj.data.override_library is None
 
 
-def connect(context: bpy.types.Context, thing: bpy.types.Object, bones: Collection[str], *, is_connected: bool) -> None:
+def connect(context: bpy.types.Context, obj: bpy.types.Object, bones: Collection[str], *, is_connected: bool) -> None:
     """Connect bones to their parents, or disconnect them."""
-    with edit_mode(context, thing):
+    with edit_mode(context, obj):
         for name in bones:
-            thing.data.edit_bones[name].use_connect = is_connected
+            obj.data.edit_bones[name].use_connect = is_connected
 
 
 def _edit_bones(

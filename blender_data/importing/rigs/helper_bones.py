@@ -74,9 +74,9 @@ def hide_scaled(armature: bpy.types.Object, scales: Mapping[str, float]) -> None
         total[bone.name] = scales.get(bone.name, 1.0) * (total[bone.parent.name] if bone.parent else 1.0)
     if max(total.values()) <= LARGE:
         return
-    meshes = [item for item in bpy.data.objects if item.type == "MESH" and armature_of(item) == armature]
-    deforming = {group.name for item in meshes for group in item.vertex_groups}
-    size = max((float(item.dimensions[axis]) for item in meshes for axis in range(3)), default=0.0)
+    meshes = [obj for obj in bpy.data.objects if obj.type == "MESH" and armature_of(obj) == armature]
+    deforming = {group.name for obj in meshes for group in obj.vertex_groups}
+    size = max((float(obj.dimensions[axis]) for obj in meshes for axis in range(3)), default=0.0)
     if deforming and size > 0:
         others = [bone for bone in data.bones if bone.name not in deforming and total[bone.name] > LARGE]
         _put_away(data, [bone for bone in others if _is_long(bone, bone.length * total[bone.name], deforming, size)])

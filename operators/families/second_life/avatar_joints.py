@@ -32,9 +32,9 @@ WEIGHTED_DESCRIPTION = "Bones that take part in automatic weights: those with De
 def chosen_avatar(context: bpy.types.Context) -> Any | None:
     """Return the avatar's armature: the active or a selected one, that of the active mesh, or the only one."""
     layer = context.view_layer.objects
-    item = layer.active
-    of_mesh = armature_of(item) if item is not None and item.type in MESHABLE else None
-    for candidate in (item, *layer.selected, of_mesh):
+    obj = layer.active
+    of_mesh = armature_of(obj) if obj is not None and obj.type in MESHABLE else None
+    for candidate in (obj, *layer.selected, of_mesh):
         if candidate is not None and candidate.type == "ARMATURE" and known_bones(candidate):
             return candidate
     avatars = [other for other in layer if other.type == "ARMATURE" and known_bones(other)]
@@ -110,8 +110,8 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
         known = known_bones(armature)
         wanted = {name for name, joint in known.items() if joint in chosen_joints(self.weighted)}
         if self.use_weighted:
-            meshes = [item for item in bpy.data.objects if item.type == "MESH" and armature_of(item) == armature]
-            wanted.update(name for item in meshes for name in deform_bones.weighted_groups(item) if name in known)
+            meshes = [obj for obj in bpy.data.objects if obj.type == "MESH" and armature_of(obj) == armature]
+            wanted.update(name for obj in meshes for name in deform_bones.weighted_groups(obj) if name in known)
         deform_bones.set_deforming(armature, wanted, known)
         bones = rpt_(counted(len(wanted), "bone takes", "bones take"))
         self.report({"INFO"}, rpt_("{}: {} part in automatic weights").format(armature.name, bones))
@@ -173,10 +173,10 @@ def _moved_by_files(armature: Any) -> set[str]:
     """Return the table's names of joints that the files of bound meshes move."""
     table = skeleton_table.table()
     found = set()
-    for item in bpy.data.objects:
-        if item.type != "MESH" or not item.meshferry.skin.has_positions or armature_of(item) != armature:
+    for obj in bpy.data.objects:
+        if obj.type != "MESH" or not obj.meshferry.skin.has_positions or armature_of(obj) != armature:
             continue
-        for joint in item.meshferry.skin.joints:
+        for joint in obj.meshferry.skin.joints:
             known = skeleton_table.canonical(joint.name)
             place = TO_AVATAR[:3, :3] @ np.array(joint.position, np.float64)
             if known is not None and np.linalg.norm(place - table[known].position) > joint_positions.MOVED:

@@ -29,12 +29,11 @@ def chosen_meshes(context: bpy.types.Context) -> Models:
     """Return the selected models: for each its finest mesh object, followed by its coarser levels of detail."""
     index = ModelIndex(context.scene.objects)
     active = context.view_layer.objects.active
-    selected = [item for item in context.view_layer.objects.selected if item.type == "MESH"]
-    finest = dict.fromkeys(index.finest_of(item) for item in sorted(selected, key=lambda item: item != active))
-    models = [index.model(item) for item in finest if item.type == "MESH" and item.meshferry.role == "RENDER"]
+    selected = [obj for obj in context.view_layer.objects.selected if obj.type == "MESH"]
+    finest = dict.fromkeys(index.finest_of(obj) for obj in sorted(selected, key=lambda obj: obj != active))
+    models = [index.model(obj) for obj in finest if obj.type == "MESH" and obj.meshferry.role == "RENDER"]
     return [
-        [model.finest, *(item for _level, item in sorted(model.levels.items()) if item.type == "MESH")]
-        for model in models
+        [model.finest, *(obj for _level, obj in sorted(model.levels.items()) if obj.type == "MESH")] for model in models
     ]
 
 
@@ -46,7 +45,7 @@ class NeedsMeshes:
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         """Require a mesh and an avatar."""
-        if not any(item.type == "MESH" for item in context.view_layer.objects.selected):
+        if not any(obj.type == "MESH" for obj in context.view_layer.objects.selected):
             cls.poll_message_set("Select a mesh object")
             return False
         if chosen_avatar(context) is None:
@@ -61,7 +60,7 @@ class NeedsMeshes:
         try:
             if avatar is None or not models:
                 raise MeshferryError("Select a mesh object that is neither a level of detail nor physics")
-            update_worlds(context, [avatar, *(item for model in models for item in model)])
+            update_worlds(context, [avatar, *(obj for model in models for obj in model)])
             text = self.change(context, models, avatar)
         except MeshferryError as problem:
             self.report({"ERROR"}, rpt_(str(problem)))
@@ -75,7 +74,7 @@ class NeedsMeshes:
 
     def bind(self, models: Models, avatar: Any, find: Callable[[], binding.Bindings]) -> str:
         """Bind the meshes of models with the weights that are found for them; return the report."""
-        items = [item for model in models for item in model]
+        items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
         bindings = find()
         scaled, unscaled = apply_scales(models)
@@ -151,9 +150,9 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         layout.use_property_decorate = False
         layout.prop_search(self, "source", context.scene, "objects", icon="MESH_DATA")
         layout.prop(self, "use_mirror")
-        item = context.object
-        if item is not None and item.type == "MESH":
-            layout.prop_search(self, "vertex_group", item, "vertex_groups")
+        obj = context.object
+        if obj is not None and obj.type == "MESH":
+            layout.prop_search(self, "vertex_group", obj, "vertex_groups")
         else:
             layout.prop(self, "vertex_group")
 
@@ -169,7 +168,7 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
             raise MeshferryError(f"'{self.vertex_group}' has the weights of a bone; choose another vertex group")
         update_worlds(context, [source])
         surface = self.surface(source, avatar)
-        items = [item for model in models for item in model]
+        items = [obj for model in models for obj in model]
         return self.bind(models, avatar, lambda: self.found(items, surface, avatar))
 
     def surface(self, source: Any, avatar: Any) -> WeightedSurface:
@@ -194,10 +193,10 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
             return bindings
         joints = set(known_bones(avatar))
         return {
-            item: joint_weights.mixed(
-                joint_weights.read(item, joints), new, group_weights(item, self.vertex_group), MOST_INFLUENCES
+            obj: joint_weights.mixed(
+                joint_weights.read(obj, joints), new, group_weights(obj, self.vertex_group), MOST_INFLUENCES
             )
-            for item, new in bindings.items()
+            for obj, new in bindings.items()
         }
 
 
@@ -227,17 +226,17 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
             raise MeshferryError(
                 f"{avatar.name}: it has no collision volumes; add an avatar with them, and bind the meshes to that one"
             )
-        items = [item for model in models for item in model]
+        items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
         joints = set(known_bones(avatar))
         bindings = {
-            item: volume_weights.split(item, avatar, families, joints, self.factor, MOST_INFLUENCES) for item in items
+            obj: volume_weights.split(obj, avatar, families, joints, self.factor, MOST_INFLUENCES) for obj in items
         }
         used = sorted({name for weights in bindings.values() for name in weights.used})
         if not used:
             raise MeshferryError(f"{items[0].name}: it has no weights for '{avatar.name}'; use Bind to Avatar first")
-        for item, weights in bindings.items():
-            joint_weights.write(item, weights, joints)
+        for obj, weights in bindings.items():
+            joint_weights.write(obj, weights, joints)
         deform_bones.switch_on(avatar, used)
         volumes = {name for family in families for name in family.volumes}
         number = counted(len(volumes.intersection(used)), "collision volume")
@@ -266,16 +265,16 @@ class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
     def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
         """Clean the weights for the avatar's joints."""
         joints = set(known_bones(avatar))
-        items = [item for model in models for item in model]
+        items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
         vertices = groups = 0
-        for item in items:
-            before = joint_weights.read(item, joints)
+        for obj in items:
+            before = joint_weights.read(obj, joints)
             values = joint_weights.limited(before.values, MOST_INFLUENCES, self.threshold)
             vertices += int(np.count_nonzero(np.abs(values - before.values).max(axis=1, initial=0.0) > 1e-4))
             after = replace(before, values=values)
             groups += len(before.joints) - len(after.used)
-            joint_weights.write(item, after, joints)
+            joint_weights.write(obj, after, joints)
         changed = f"{counted(vertices, 'vertex', 'vertices')} changed, {counted(groups, 'vertex group')} removed"
         return f"{listed([model[0].name for model in models], 3)}: {changed}"
 
@@ -289,13 +288,11 @@ def apply_scales(models: Models) -> tuple[list[str], list[str]]:
     uneven = [
         model
         for model in models
-        if any(
-            not is_even(item.scale) and not any(kept.has_domains for kept in item.meshferry.surfaces) for item in model
-        )
+        if any(not is_even(obj.scale) and not any(kept.has_domains for kept in obj.meshferry.surfaces) for obj in model)
     ]
     safe = [model for model in uneven if not any(map(scale_refusal, model))]
-    for item in (item for model in safe for item in model):
-        apply_scale(item)
+    for obj in (obj for model in safe for obj in model):
+        apply_scale(obj)
     return [model[0].name for model in safe], [model[0].name for model in uneven if model not in safe]
 
 
@@ -315,11 +312,11 @@ def weighted_bones(avatar: Any) -> list[str]:
 def sources(context: bpy.types.Context) -> list[str]:
     """Return the names of visible meshes that are bound to an avatar and not selected, the densest first."""
     found = [
-        item
-        for item in context.view_layer.objects
-        if item.type == "MESH" and not item.select_get() and item.visible_get() and armature_of(item) is not None
+        obj
+        for obj in context.view_layer.objects
+        if obj.type == "MESH" and not obj.select_get() and obj.visible_get() and armature_of(obj) is not None
     ]
-    return [item.name for item in sorted(found, key=lambda item: -len(item.data.vertices))]
+    return [obj.name for obj in sorted(found, key=lambda obj: -len(obj.data.vertices))]
 
 
 def source_bones(source: Any, avatar: Any) -> dict[str, str]:
@@ -357,7 +354,7 @@ def other_sides(known: dict[str, str]) -> list[int]:
     return [number.get(skeleton_table.other_side(joint) or joint, place) for joint, place in number.items()]
 
 
-def group_weights(item: Any, name: str) -> Any:
+def group_weights(obj: Any, name: str) -> Any:
     """Return the weights of vertices in a vertex group, (V,).
 
     Raises
@@ -365,9 +362,9 @@ def group_weights(item: Any, name: str) -> Any:
     MeshferryError
         The object has no such group.
     """
-    found = joint_weights.read(item, {name})
+    found = joint_weights.read(obj, {name})
     if not found.joints:
-        raise MeshferryError(f"{item.name}: it has no vertex group '{name}'")
+        raise MeshferryError(f"{obj.name}: it has no vertex group '{name}'")
     return found.values[:, 0]
 
 

@@ -91,7 +91,7 @@ class ExportSecondLife(ExportFiles):
         """Return the source of the export and its name."""
         source, name = super().source(context, path)
         if source.kind == "SELECTION":
-            shown = [item for item in context.view_layer.objects.selected if item.instance_type == "COLLECTION"]
+            shown = [obj for obj in context.view_layer.objects.selected if obj.instance_type == "COLLECTION"]
             models = [model.finest for model in chosen_models(context)]
             source = exporter.Source("OBJECTS", objects=(*models, *shown))
             if not source.objects:

@@ -54,12 +54,12 @@ class OBJECT_OT_second_life_level_show(NeedsModel, bpy.types.Operator):
             if self.part not in parts:
                 continue
             if self.part == PHYSICS:
-                seen = all(item.visible_get() for item in parts[PHYSICS])
+                seen = all(obj.visible_get() for obj in parts[PHYSICS])
                 (hidden if seen else shown).extend(parts[PHYSICS])
             else:
-                levels = [item for key, items in parts.items() if key != PHYSICS for item in items]
+                levels = [obj for key, items in parts.items() if key != PHYSICS for obj in items]
                 shown += parts[self.part]
-                hidden += [item for item in levels if item not in parts[self.part]]
+                hidden += [obj for obj in levels if obj not in parts[self.part]]
         unseen = level_objects.show_only(context, shown, hidden)
         if unseen:
             text = rpt_("'{}' cannot be shown: disabled in viewports, or in an excluded collection")
@@ -109,7 +109,7 @@ class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
                 self.report({"INFO"}, rpt_("There is already an object for this level"))
             return {"CANCELLED"}
         bpy.ops.object.second_life_level_show(part=self.part)
-        triangles = sum(len(item.data.polygons) for item in made)
+        triangles = sum(len(obj.data.polygons) for obj in made)
         self.report({"INFO"}, f"{made[0].name}: {rpt_(counted(triangles, 'triangle'))}")
         return {"FINISHED"}
 

@@ -26,8 +26,8 @@ PICKERS = dict(zip((*LEVELS, PHYSICS), (*LEVEL_PROPERTIES, "physics_object"), st
 
 def is_wanted(context: bpy.types.Context) -> bool:
     """Return whether the active object has a type to export to Second Life and was not imported from another family."""
-    item = context.object
-    return item is not None and item.type in {*MESHABLE, "ARMATURE"} and concerns(context, "second_life")
+    obj = context.object
+    return obj is not None and obj.type in {*MESHABLE, "ARMATURE"} and concerns(context, "second_life")
 
 
 def chosen_models(context: bpy.types.Context) -> list[ModelObjects]:
@@ -38,15 +38,15 @@ def chosen_models(context: bpy.types.Context) -> list[ModelObjects]:
     A selected LOD or physics object selects its model; a selected armature selects all meshes that it deforms.
     """
     active = context.view_layer.objects.active
-    selected = sorted(context.view_layer.objects.selected, key=lambda item: (item != active, item.name))
+    selected = sorted(context.view_layer.objects.selected, key=lambda obj: (obj != active, obj.name))
     if not selected and active is not None:
         selected = [active]
     index = ModelIndex(context.scene.objects)
     found: dict[Any, None] = {}
-    for item in selected:
-        parts = [item] if item.type in MESHABLE else []
-        if item.type == "ARMATURE":
-            parts = sorted((one for one in context.scene.objects if armature_of(one) == item), key=_name)
+    for obj in selected:
+        parts = [obj] if obj.type in MESHABLE else []
+        if obj.type == "ARMATURE":
+            parts = sorted((one for one in context.scene.objects if armature_of(one) == obj), key=_name)
         for part in parts:
             finest = index.finest_of(part)
             if finest.meshferry.role == "RENDER":
@@ -68,8 +68,8 @@ class NeedsModel:
 
 def objects_by_part(model: ModelObjects) -> dict[str, list[Any]]:
     """Return the objects of a model by part: levels and physics. Parts without an object are left out."""
-    shapes = [item for item in (model.physics, *model.hulls, model.base_hull) if item is not None]
-    levels = {LEVELS[level]: [item] for level, item in sorted(model.levels.items())}
+    shapes = [obj for obj in (model.physics, *model.hulls, model.base_hull) if obj is not None]
+    levels = {LEVELS[level]: [obj] for level, obj in sorted(model.levels.items())}
     return {LEVELS[0]: [model.finest], **levels, **({PHYSICS: shapes} if shapes else {})}
 
 
@@ -80,14 +80,14 @@ def subject_of(models: Sequence[ModelObjects]) -> str:
     return rpt_("{} and {} more").format(models[0].finest.name, len(models) - 1)
 
 
-def imported_from(item: Any) -> Path | None:
+def imported_from(obj: Any) -> Path | None:
     """Return the asset file that an object was imported from, if it still exists."""
-    for collection in homes_of(item):
+    for collection in homes_of(obj):
         path = bpy.path.abspath(collection.meshferry.source_path)
         if path and collection.meshferry.file_format == SECOND_LIFE_MESH.name and os.path.isfile(path):
             return Path(path)
     return None
 
 
-def _name(item: Any) -> str:
-    return str(item.name)
+def _name(obj: Any) -> str:
+    return str(obj.name)

@@ -228,5 +228,5 @@ def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any]
 
 def draw_eye(layout: Any, key: str, items: list[Any]) -> None:
     """Draw the button that shows a part: an eye, which is open while the part is visible."""
-    icon = "HIDE_OFF" if any(item.visible_get() for item in items) else "HIDE_ON"
+    icon = "HIDE_OFF" if any(obj.visible_get() for obj in items) else "HIDE_ON"
     layout.operator("object.second_life_level_show", text="", icon=icon).part = key

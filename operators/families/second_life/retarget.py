@@ -65,8 +65,8 @@ class SECOND_LIFE_UL_bones(bpy.types.UIList):
 
 def chosen_rig(context: bpy.types.Context) -> Any | None:
     """Return the active armature, or that of the active object, if it has deforming bones that the avatar lacks."""
-    item = context.object
-    rig = armature_of(item) if item is not None and item.type in MESHABLE else item
+    obj = context.object
+    rig = armature_of(obj) if obj is not None and obj.type in MESHABLE else obj
     if rig is None or rig.type != "ARMATURE":
         return None
     return rig if any(skeleton_table.canonical(name) is None for name in deforming(rig)) else None
@@ -283,12 +283,12 @@ class Retargeting:
             return block
 
         layer = self.context.view_layer
-        before = [item for item in (layer.objects.active, *layer.objects.selected) if item is not None]
+        before = [obj for obj in (layer.objects.active, *layer.objects.selected) if obj is not None]
         matrices = {} if self.keeps else avatar_fit.fit_matrices(self.heads)
         try:
             avatar = self._avatar(keep)
             copies = {
-                item: rig_copies.copy_bound(item, self.rig, avatar, self.joints, PREFIX, keep) for item in self.meshes
+                obj: rig_copies.copy_bound(obj, self.rig, avatar, self.joints, PREFIX, keep) for obj in self.meshes
             }
             for copy in copies.values():
                 if matrices:
@@ -326,7 +326,7 @@ class Retargeting:
 
     def _warnings(self) -> list[str]:
         """Return texts about bones without a joint and limbs in another pose than the avatar's."""
-        weighted = {name for item in self.meshes for name in deform_bones.weighted_groups(item)}
+        weighted = {name for obj in self.meshes for name in deform_bones.weighted_groups(obj)}
         lost = bone_tables.unmapped_text([bone for bone in self.unmapped if bone in weighted])
         turned = avatar_fit.pose_text(self.heads) if self.keeps else ""
         return [text for text in (lost, turned) if text]

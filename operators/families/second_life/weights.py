@@ -187,13 +187,13 @@ def stamp_of(context: bpy.types.Context, models: Iterable[ModelObjects]) -> str:
     traits: list[str] = []
     for model in islice(models, MOST_WATCHED):
         for key, items in objects_by_part(model).items():
-            for item in items:
-                data = item.data
-                counts = (len(data.vertices), len(data.polygons)) if item.type == "MESH" else ()
-                scale = [round(value, 4) for value in item.scale]
-                modifiers = [(modifier.type, modifier.show_viewport) for modifier in item.modifiers]
-                slots = [slot.material.name if slot.material else "" for slot in item.material_slots]
-                traits.append(repr((key, item.name, counts, scale, modifiers, slots, item.meshferry.physics_shape)))
+            for obj in items:
+                data = obj.data
+                counts = (len(data.vertices), len(data.polygons)) if obj.type == "MESH" else ()
+                scale = [round(value, 4) for value in obj.scale]
+                modifiers = [(modifier.type, modifier.show_viewport) for modifier in obj.modifiers]
+                slots = [slot.material.name if slot.material else "" for slot in obj.material_slots]
+                traits.append(repr((key, obj.name, counts, scale, modifiers, slots, obj.meshferry.physics_shape)))
     traits.append(repr(sorted(last_upload_values(context).items())))
     return "\n".join(traits)
 

@@ -28,8 +28,8 @@ _Items = list[tuple[str, str, str]]
 
 def names_for(context: bpy.types.Context) -> MaterialNames:
     """Return the names of the game, and those of the mod that the active object or the .blend file belongs to."""
-    item = context.object
-    owners = [item, *homes_of(item)] if item is not None else [context.collection]
+    obj = context.object
+    owners = [obj, *homes_of(obj)] if obj is not None else [context.collection]
     return material_names(preferred_path(GAME), file_records.path_of(owners))
 
 
@@ -67,11 +67,11 @@ class OBJECT_OT_timbermesh_material_choose(bpy.types.Operator):
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         """Require an editable object with material slots."""
-        item = context.object
-        if item is None or not hasattr(item.data, "materials"):
+        obj = context.object
+        if obj is None or not hasattr(obj.data, "materials"):
             cls.poll_message_set("Choose an object with materials")
             return False
-        if not item.is_editable or not item.data.is_editable:
+        if not obj.is_editable or not obj.data.is_editable:
             cls.poll_message_set("The object is linked from another file")
             return False
         return True
@@ -98,7 +98,7 @@ class OBJECT_OT_timbermesh_material_choose(bpy.types.Operator):
         return {"FINISHED"}
 
 
-def assign_name(item: Any, name: str, known: MaterialNames) -> tuple[int, str]:
+def assign_name(obj: Any, name: str, known: MaterialNames) -> tuple[int, str]:
     """Give the active slot of an object the material with a name of the game.
 
     An existing material of that name is assigned. Otherwise the slot's own material is renamed, unless it is linked or
@@ -109,9 +109,9 @@ def assign_name(item: Any, name: str, known: MaterialNames) -> tuple[int, str]:
     tuple
         Index of the slot, and the old name if the material was renamed.
     """
-    if not len(item.material_slots):
-        item.data.materials.append(None)
-    slot = item.material_slots[item.active_material_index]
+    if not len(obj.material_slots):
+        obj.data.materials.append(None)
+    slot = obj.material_slots[obj.active_material_index]
     old = slot.material
     has_name = any(name_in_file(material) == name for material in bpy.data.materials)
     if not has_name and old is not None and old.is_editable and not known.is_known(name_in_file(old)):

@@ -115,7 +115,7 @@ class OBJECT_OT_timbermesh_slot_add(_AddEmpty, bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the empty, numbered if there are others of its kind."""
-        return self.add(context, free_slot_name(self.keyword, {item.name for item in context.blend_data.objects}))
+        return self.add(context, free_slot_name(self.keyword, {obj.name for obj in context.blend_data.objects}))
 
 
 class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
@@ -140,13 +140,13 @@ class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Switch the selected objects to the opposite of the active object's current state."""
         is_own = not context.object.name.startswith(MARK)
-        chosen = [item for item in dict.fromkeys([context.object, *context.selected_objects]) if item.is_editable]
-        changed = [item for item in chosen if item.name.startswith(MARK) != is_own]
-        for item in changed:
-            set_own_node(item, is_own)
+        chosen = [obj for obj in dict.fromkeys([context.object, *context.selected_objects]) if obj.is_editable]
+        changed = [obj for obj in chosen if obj.name.startswith(MARK) != is_own]
+        for obj in changed:
+            set_own_node(obj, is_own)
         text = rpt_("Own nodes: {}") if is_own else rpt_("Merged into their parents: {}")
         self.report(
-            {"INFO"}, text.format(", ".join(item.name for item in changed[:5]) + (" …" if len(changed) > 5 else ""))
+            {"INFO"}, text.format(", ".join(obj.name for obj in changed[:5]) + (" …" if len(changed) > 5 else ""))
         )
         return {"FINISHED"}
 

@@ -51,9 +51,9 @@ class TIMBERMESH_PT_object(Sidebar, bpy.types.Panel):
     def draw(self, context: bpy.types.Context) -> None:
         """Draw its name in the file and whether it becomes a node."""
         layout = self.layout
-        item = context.object
-        layout.prop(item, "name", text="", icon="OBJECT_DATA")
-        is_own = item.name.startswith(MARK)
+        obj = context.object
+        layout.prop(obj, "name", text="", icon="OBJECT_DATA")
+        is_own = obj.name.startswith(MARK)
         layout.operator(
             "object.timbermesh_own_node",
             text="Node of Its Own (#)",
@@ -61,8 +61,8 @@ class TIMBERMESH_PT_object(Sidebar, bpy.types.Panel):
             icon="CHECKBOX_HLT" if is_own else "CHECKBOX_DEHLT",
             depress=is_own,
         )
-        layout.prop(item.meshferry, "is_root")
-        if item.type == "MESH" and has_free_normals(item.data):
+        layout.prop(obj.meshferry, "is_root")
+        if obj.type == "MESH" and has_free_normals(obj.data):
             layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
 
 
@@ -76,17 +76,17 @@ class TIMBERMESH_PT_kept(Sidebar, bpy.types.Panel):
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         """Require an active object with data stored from its file."""
-        item = context.object
-        return item is not None and (is_renamed(item) or item.meshferry.has_rest or bool(custom_layers_of(item)))
+        obj = context.object
+        return obj is not None and (is_renamed(obj) or obj.meshferry.has_rest or bool(custom_layers_of(obj)))
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw its name in the file, its rest transform and the layers that are attributes."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
-        item = context.object
-        kept = item.meshferry
-        if is_renamed(item):
+        obj = context.object
+        kept = obj.meshferry
+        if is_renamed(obj):
             layout.prop(kept, "source_name")
         if kept.has_rest:
             layout.prop(kept, "has_rest")
@@ -94,7 +94,7 @@ class TIMBERMESH_PT_kept(Sidebar, bpy.types.Panel):
             column.prop(kept, "rest_location")
             column.prop(kept, "rest_rotation")
             column.prop(kept, "rest_scale")
-        for layer in custom_layers_of(item):
+        for layer in custom_layers_of(obj):
             layout.prop(layer, "name", text=layer.attribute, translate=False)
 
 
@@ -113,8 +113,8 @@ class TIMBERMESH_PT_materials(Sidebar, bpy.types.Panel):
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the slots, the choice of names, and the button for the example models or the preferences."""
         layout = self.layout
-        item = context.object
-        layout.template_list("MATERIAL_UL_matslots", "", item, "material_slots", item, "active_material_index", rows=3)
+        obj = context.object
+        layout.template_list("MATERIAL_UL_matslots", "", obj, "material_slots", obj, "active_material_index", rows=3)
         row = layout.row(align=True)
         row.operator(
             materials.OBJECT_OT_timbermesh_material_choose.bl_idname,
@@ -183,9 +183,9 @@ class TIMBERMESH_PT_collection(Sidebar, bpy.types.Panel):
         draw_findings(layout, context, TIMBERMESH, collection.name)
 
 
-def custom_layers_of(item: Any) -> list[Any]:
+def custom_layers_of(obj: Any) -> list[Any]:
     """Return the custom layers of an object's mesh, which have no equivalent in Blender."""
-    return list(item.data.meshferry.custom_layers) if item.type == "MESH" else []
+    return list(obj.data.meshferry.custom_layers) if obj.type == "MESH" else []
 
 
 PANELS = (

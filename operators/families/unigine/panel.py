@@ -46,19 +46,17 @@ class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the list and the settings of the surface chosen in it."""
         layout = self.layout
-        item: Any = context.object
-        listed = surfaces.written(item)
-        slot_count = len(item.material_slots)
+        obj: Any = context.object
+        listed = surfaces.written(obj)
+        slot_count = len(obj.material_slots)
         row = layout.row()
         if slot_count:
             rows = 4 if slot_count > 1 else 3
-            row.template_list(
-                "UNIGINE_UL_surfaces", "", item, "material_slots", item, "active_material_index", rows=rows
-            )
+            row.template_list("UNIGINE_UL_surfaces", "", obj, "material_slots", obj, "active_material_index", rows=rows)
         else:
             box = row.box()
             for surface in listed:
-                draw_written(box, surface, item, None)
+                draw_written(box, surface, obj, None)
             if not listed:
                 box.label(text="No faces", text_ctxt=CONTEXT)
         buttons = row.column(align=True)
@@ -67,10 +65,10 @@ class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
         buttons.separator()
         buttons.operator("object.meshferry_surfaces_match", text="", icon="FILE_REFRESH")
         layout.operator(OBJECT_OT_meshferry_project_materials.bl_idname, icon="MATERIAL")
-        draw_unused(layout, context, surfaces.unused(item))
-        active = item.active_material_index if slot_count else 0
+        draw_unused(layout, context, surfaces.unused(obj))
+        active = obj.active_material_index if slot_count else 0
         if active < len(listed):
-            draw_surface(layout, listed[active], item)
+            draw_surface(layout, listed[active], obj)
 
 
 class UNIGINE_PT_level_of_detail(Sidebar, bpy.types.Panel):
@@ -123,7 +121,7 @@ class UNIGINE_PT_armature(Sidebar, bpy.types.Panel):
         column.prop(rig.meshferry, "skeleton_path")
 
 
-def draw_written(layout: Any, surface: surfaces.WrittenSurface, item: Any, material: Any) -> None:
+def draw_written(layout: Any, surface: surfaces.WrittenSurface, obj: Any, material: Any) -> None:
     """Draw the exported name, as the property that determines it, and the lightmap size."""
     split = layout.split(factor=0.72, align=True)
     if surface.has_own_name:
@@ -133,10 +131,10 @@ def draw_written(layout: Any, surface: surfaces.WrittenSurface, item: Any, mater
             text="",
             emboss=False,
             icon="FILE_TEXT",
-            placeholder=surface.name or name_in_file(item),
+            placeholder=surface.name or name_in_file(obj),
         )
     elif material is None:
-        split.label(text=surface.name or name_in_file(item), icon="OBJECT_DATA", translate=False)
+        split.label(text=surface.name or name_in_file(obj), icon="OBJECT_DATA", translate=False)
     elif surface.name == material.name:
         split.prop(material, "name", text="", emboss=False, icon="MATERIAL")
     else:
@@ -155,13 +153,13 @@ def draw_unused(layout: Any, context: bpy.types.Context, entries: list[Any]) -> 
     column.operator("object.meshferry_surfaces_match", icon="FILE_REFRESH")
 
 
-def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> None:
+def draw_surface(layout: Any, surface: surfaces.WrittenSurface, obj: Any) -> None:
     """Draw the settings of one surface. Settings for data that the object lacks are greyed out."""
     column = layout.column()
     column.use_property_split = True
     column.use_property_decorate = False
-    if len(item.material_slots):
-        column.prop(item.material_slots[item.active_material_index], "material", text="Material", text_ctxt=CONTEXT)
+    if len(obj.material_slots):
+        column.prop(obj.material_slots[obj.active_material_index], "material", text="Material", text_ctxt=CONTEXT)
     entry = surface.entry
     if entry is None:
         column.label(text="Exported with defaults", text_ctxt=CONTEXT, icon="INFO")
@@ -171,8 +169,8 @@ def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> No
     column.prop(entry, "lightmap_resolution")
     holds = layout.column(align=True)
     holds.label(text="Stored Data", text_ctxt=CONTEXT)
-    uv_layers = len(item.data.uv_layers)
-    has_colors, has_weights = len(item.data.color_attributes) > 0, len(item.vertex_groups) > 0
+    uv_layers = len(obj.data.uv_layers)
+    has_colors, has_weights = len(obj.data.color_attributes) > 0, len(obj.vertex_groups) > 0
     for pair in (
         (("has_uv0", uv_layers > 0), ("has_uv1", uv_layers > 1)),
         (("has_colors", has_colors), ("has_weights", has_weights)),

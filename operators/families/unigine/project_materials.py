@@ -74,7 +74,7 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
         all_found: list[tuple[str, list[Any], _Found]] = []
         for number, (path, items) in enumerate(targets.items()):
             with messages.attempt(path) as name:
-                names = [surface.name for item in items for surface in surfaces.written(item)]
+                names = [surface.name for obj in items for surface in surfaces.written(obj)]
                 finding = project_steps("Reading the project", _find, path, list(dict.fromkeys(names)), chosen)
                 found = yield from scaled(finding, number / len(targets), (number + 1) / len(targets), name)
                 all_found.append((path, items, found))
@@ -117,9 +117,9 @@ def _assign(items: Iterable[Any], found: _Found, warnings: list[str]) -> int:
     finder = MaterialFinder(use_existing=True, library="", given=given, warn=warnings.append)
     count = 0
     try:
-        for item in items:
-            layers = layers_of(item.data)
-            for slot, surface in zip(item.material_slots, surfaces.written(item), strict=False):
+        for obj in items:
+            layers = layers_of(obj.data)
+            for slot, surface in zip(obj.material_slots, surfaces.written(obj), strict=False):
                 name = found.of_surface.get(surface.name)
                 if name is None:
                     continue
@@ -137,11 +137,11 @@ def _assign(items: Iterable[Any], found: _Found, warnings: list[str]) -> int:
 def _targets(context: bpy.types.Context) -> dict[str, list[Any]]:
     """Return the selected, editable meshes that were imported from UNIGINE files, by the path of the file."""
     found: dict[str, list[Any]] = {}
-    for item in getattr(context, "selected_objects", ()):
-        if item.type != "MESH" or not item.is_editable or not item.data.is_editable:
+    for obj in getattr(context, "selected_objects", ()):
+        if obj.type != "MESH" or not obj.is_editable or not obj.data.is_editable:
             continue
-        for home in homes_of(item):
+        for home in homes_of(obj):
             if home.meshferry.file_format == UNIGINE_MESH.name and home.meshferry.source_path:
-                found.setdefault(bpy.path.abspath(home.meshferry.source_path), []).append(item)
+                found.setdefault(bpy.path.abspath(home.meshferry.source_path), []).append(obj)
                 break
     return found
