@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import registry
 from .core.capabilities import losses
 from .core.errors import ExportError, FormatError
-from .core.findings import Finding, errors_of, warnings_of, with_allowed
+from .core.findings import Finding, errors_of, warning, warnings_of, with_allowed
 from .core.format import Format
 from .core.import_choices import adopt_choices, store_choices, with_import_choices
 from .core.options import resolve
@@ -278,11 +278,17 @@ def encode_part(
     with _quiet_numpy():
         ignore_errors = ignore_errors or scene.as_imported
         findings = target.check_scene(scene)
-        _refuse_errors(findings, ignore_errors=ignore_errors)
+        broken = [] if ignore_errors else errors_of(findings)
         scene = replace(scene, notes=[])
-        document, checked = check_part(scene, target, options, given=given, path=path)
-        findings += checked
-        _refuse_errors(findings, ignore_errors=ignore_errors)
+        document = None
+        try:
+            document, checked = check_part(scene, target, options, given=given, path=path)
+            findings += checked
+        except Exception:
+            if not broken:
+                raise  # otherwise it may be an effect of the errors, which are reported
+        if not ignore_errors and (broken := broken or errors_of(findings)):
+            raise _refusal(broken, [*findings, *(warning("", text) for text in scene.warnings)])
         broken = errors_of(findings)
         lost = list(dict.fromkeys(scene.warnings))
         said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
@@ -310,19 +316,11 @@ def check_part(
     return document, with_allowed(checked, values, is_same_format=is_same_format, file_names=names)
 
 
-def _refuse_errors(findings: Sequence[Finding], *, ignore_errors: bool) -> None:
-    """Raise ExportError for errors of the target program.
-
-    Raises
-    ------
-    ExportError
-        With all findings; the text has the first errors.
-    """
-    broken = list(dict.fromkeys(str(finding) for finding in errors_of(findings)))
-    if broken and not ignore_errors:
-        rest = len(broken) - MOST_ERRORS
-        more = f"; and {rest} more" if rest > 0 else ""
-        raise ExportError("; ".join(broken[:MOST_ERRORS]) + more, findings)
+def _refusal(broken: Iterable[Finding], findings: Sequence[Finding]) -> ExportError:
+    """Return the error for broken rules of the target program: its text has the first, and it holds all findings."""
+    texts = list(dict.fromkeys(map(str, broken)))
+    rest = len(texts) - MOST_ERRORS
+    return ExportError("; ".join(texts[:MOST_ERRORS]) + (f"; and {rest} more" if rest > 0 else ""), findings)
 
 
 def encode_scene(

@@ -93,9 +93,11 @@ class ExportScene(ExportDialog):
         )
         is_listed = False
         if messages.findings:
-            unchecked = [warning("", text) for text in (*files.losses, *messages.warnings)]
-            found = {str(finding): finding for finding in (*unchecked, *files.findings, *messages.findings)}
-            keep_findings(context, self.format, self.findings_subject(context), found.values())
+            found = list(dict.fromkeys((*files.findings, *messages.findings)))
+            known = set(map(str, found))
+            said = [text for text in (*files.losses, *messages.warnings) if text not in known]
+            found += [warning("", text) for text in said]
+            keep_findings(context, self.format, self.findings_subject(context), found)
             is_listed = show_refusal(self)
         return conclude(self, messages, phrases, "Exported", is_listed=is_listed)
 

@@ -507,6 +507,17 @@ def test_errors_stop_an_export_unless_it_is_kept_as_imported() -> None:
     assert encoded.outputs[-1].data
 
 
+def test_a_refusal_holds_what_the_rest_of_the_export_would_report() -> None:
+    scene = crate()
+    of(scene, 4).points[:] *= np.float32(0)
+    for node in scene.nodes:
+        node.name = node.name.replace("crate", "crate_LOD1")
+    part = SECOND_LIFE_UPLOAD.files_of(scene)[0]
+    with pytest.raises(ExportError, match="too thin or too small") as caught:
+        api.encode_part(part, SECOND_LIFE_UPLOAD)
+    assert [str(finding) for finding in caught.value.findings if "called 'crate' in the files" in str(finding)]
+
+
 def test_thin_hulls_are_triangles_in_an_upload_set_unless_analysed() -> None:
     scene = crate()
     hull = cube()
