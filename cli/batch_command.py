@@ -175,7 +175,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     started = time.monotonic()
     _require_consistent(arguments)
     if arguments.plan is not None:
-        from .batch.remote import shard  # only machines of a cluster or farm load it
+        from .batch import shard  # only machines of a cluster or farm load it
 
         return shard.run(arguments, reporter)
     if not arguments.paths and not arguments.lists:

@@ -11,8 +11,8 @@ from batch_mills import ROOT, TO, journal_lines, shard_journals, write_library, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.cli import environment
+from meshferry.cli.batch import shard
 from meshferry.cli.batch.plan import Plan, PlannedNames
-from meshferry.cli.batch.remote import shard
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk import locks
 
@@ -202,7 +202,7 @@ def test_what_makes_no_sense_is_refused(library, meshferry, arguments, said):
 def test_a_shard_ends_with_who_started_it():
     child = (
         f"import sys, time; sys.path.insert(0, {str(ROOT / 'tests')!r}); import load_package; "
-        "load_package.load_package(); from meshferry.cli.batch.remote import shard; import threading; "
+        "load_package.load_package(); from meshferry.cli.batch import shard; import threading; "
         "threading.Thread(target=shard._exit_with_parent, daemon=True).start(); print('up', flush=True); time.sleep(60)"
     )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], stderr=subprocess.PIPE)"

@@ -28,7 +28,7 @@ from ...reporting import one_line
 from .. import journal
 from ..tasks import LoadedTask, Result, Status, Task
 from ..workers.worker_process import death
-from .shard import WITH_PARENT, journals, shard_options, worker_command
+from .shard_command import WITH_PARENT, journals, shard_options, worker_command
 
 LONGEST_SHARD = 200
 """Maximum number of files in a shard: the loss if a machine fails. Converting them takes much longer than a start."""

@@ -38,7 +38,7 @@ from ...reporting import Reporter
 from ..plan import Plan, connect, insert_tasks, new_plan, set_head, to_sql
 from ..state import State
 from ..tasks import JOURNAL_FILE, Task
-from .shard import shard_options, worker_command
+from .shard_command import shard_options, worker_command
 
 TEMPLATE_FILE = "template.json"
 VALUES_FILE = "parameter_values.json"

@@ -14,56 +14,35 @@ import dataclasses
 import itertools
 import os
 import re
-import shlex
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from ....io_formats.core.errors import MeshferryError, MissingLibraryError, refusal
-from ....io_formats.core.messages import counted
-from ....io_formats.disk import locks
-from ... import environment
-from ...conversions.conversion_arguments import given_conversion
-from ...conversions.convert_plan import output_folder
-from ...reporting import Reporter
-from .. import journal
-from ..journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
-from ..plan import Plan
-from ..progress import Progress
-from ..runner import Run, write_report
-from ..state import State, locked, require_own_state
-from ..summary import Summary
-from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Task
-from ..workers.messages import Setup
-from ..workers.pool import Pool
+from ...io_formats.core.errors import MeshferryError, MissingLibraryError, refusal
+from ...io_formats.core.messages import counted
+from ...io_formats.disk import locks
+from .. import environment
+from ..conversions.conversion_arguments import given_conversion
+from ..conversions.convert_plan import output_folder
+from ..reporting import Reporter
+from . import journal
+from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
+from .plan import Plan
+from .progress import Progress
+from .remote.shard_command import journals
+from .runner import Run, write_report
+from .state import State, locked, require_own_state
+from .summary import Summary
+from .tasks import JOURNAL_FILE, STATE_FOLDER, Result, Task
+from .workers.messages import Setup
+from .workers.pool import Pool
 
-WITH_PARENT = "--end-with-parent"
-"""Flag of a shard that ends when the process that started it ends."""
 _WATCH_SECONDS = 0.5
 _RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
 """A contiguous range in Open Job Description: ``7``, ``5-5``, ``1-50``."""
-
-
-def worker_command(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the words of ``--worker-command``, which is not empty."""
-    is_windows = sys.platform == "win32"  # backslashes are part of paths there
-    try:
-        words = shlex.split(arguments.worker_command, posix=not is_windows)
-    except ValueError as problem:
-        raise MeshferryError(f"--worker-command {arguments.worker_command}: {problem}") from None
-    if not words:
-        raise MeshferryError("--worker-command is empty; give the command of this program")
-    return tuple(word.strip('"') if is_windows else word for word in words)
-
-
-def shard_options(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the arguments for every shard of a run."""
-    options = [f"--time-limit={arguments.time_limit:g}", f"--recycle={arguments.recycle}"]
-    return (*options, *(["--checksum"] if arguments.checksum else []))
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
@@ -155,11 +134,6 @@ def parse_range(text: str, last: int, group: int = 1) -> range:
     if numbers[0] < 1 or numbers[1] > most:
         raise MeshferryError(f"'{text}' goes past the plan, whose lines are 1-{most}")
     return range((numbers[0] - 1) * group + 1, min(numbers[1] * group, last) + 1)
-
-
-def journals(output: Path, lines: range) -> tuple[Path, str]:
-    """Return the folder for the journals of a shard, and the start of their names, which a number follows."""
-    return output / STATE_FOLDER / SHARDS_FOLDER, f"{lines[0]}-{lines[-1]}~"
 
 
 class _ShardStore:
