@@ -24,8 +24,6 @@ from .tasks import STATE_FOLDER, SourceFile, Task
 
 _NAMED = 3
 """Clashes that an error message lists; further ones are counted."""
-_OBSOLETE = ("batch.json", "plan.jsonl", "targets.u64")
-"""Files of the plans of version 0.1.0."""
 _TEMPORARY = {
     "keys": "(line INTEGER PRIMARY KEY, source INTEGER, name INTEGER)",
     "inside": "(name INTEGER, line INTEGER)",
@@ -104,8 +102,6 @@ def make_plan(
             draft.resolve_clashes(numbers=numbers)
             count = draft.value("SELECT count(*) FROM tasks")
             set_head(connection, dataclasses.replace(head, roots=tuple(draft.roots), count=count))
-        for name in _OBSOLETE:
-            (folder / name).unlink(missing_ok=True)
     except (OSError, sqlite3.Error) as problem:
         reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
         raise MeshferryError(f"{folder}: the plan cannot be written: {reason}") from None

@@ -2,7 +2,7 @@
 
 ``state.sqlite`` has the journal line of each target, also of targets that a later plan does not contain, as their
 files still exist. The same lines are written to ``journal.jsonl`` for other programs. Journal lines that are missing
-in the state, written by version 0.1.0 or before a kill or a power cut, are imported at the next start.
+in the state, written before a kill or a power cut, are imported at the next start.
 """
 
 from __future__ import annotations

@@ -258,8 +258,6 @@ def test_a_plan_is_complete_or_not_there(plan: Callable[..., Plan], tmp_path: Pa
             planning.make_plan(broken(), tmp_path / "out", HEAD)
         if problem == "before":
             assert os.listdir(folder) == []
-            for name in ("batch.json", "plan.jsonl", "targets.u64"):  # of version 0.1.0
-                (folder / name).write_bytes(b"x")
             plan(source("b.mesh"))
     assert targets(Plan(folder)) == ["b.blend"]
     assert os.listdir(folder) == [PLAN_FILE]

@@ -144,7 +144,7 @@ def test_an_unchanged_file_keeps_its_result_and_gets_its_new_date(tmp_path):
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 200])
 def test_a_torn_last_line_of_a_journal_is_not_imported(tmp_path, cut):
-    """Without the state, as version 0.1.0 left it."""
+    """Without the state."""
     tasks = [make_task(0), make_task(1)]
     path = fill(tmp_path, tasks)
     whole = path.read_bytes()
