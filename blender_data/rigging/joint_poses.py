@@ -103,13 +103,9 @@ class PoseSpace:
         above = np.where((np.asarray(parents) >= 0)[:, None, None], world[np.asarray(parents, np.intp)], np.eye(4))
         return cls(inverse(rest) @ above, inverse(world) @ rest)
 
-    def to_basis(self, joint: int | npt.NDArray[np.intp], local: Array) -> Array:
-        """Convert a joint's local transforms, (F, 4, 4), to transforms of its bone relative to its rest."""
-        return self.left[joint] @ local @ self.right[joint]
-
-    def to_local(self, joint: int | npt.NDArray[np.intp], basis: Array) -> Array:
-        """Convert a bone's transforms relative to its rest to local transforms of its joint, the inverse."""
-        return inverse(self.left[joint]) @ basis @ inverse(self.right[joint])
+    def to_local(self, joints: npt.NDArray[np.intp], basis: Array) -> Array:
+        """Convert transforms of n bones relative to their rest, (n, F, 4, 4), to local transforms of their joints."""
+        return inverse(self.left[joints])[:, None] @ basis @ inverse(self.right[joints])[:, None]
 
 
 @dataclass(frozen=True)
@@ -138,7 +134,7 @@ def bone_channels(
     local = np.empty((count, 3, 4, frames))
     _compose(local.transpose(1, 2, 0, 3), translation, rotation, scale)
     with np.errstate(over="ignore", invalid="ignore"):
-        # Same as PoseSpace.to_basis, without computing the last rows (0, 0, 0, 1).
+        # The inverse of PoseSpace.to_local, without computing the last rows (0, 0, 0, 1).
         left, right = space.left[joints], space.right[joints]
         turned = (left[:, :3, :3] @ local.reshape(count, 3, 4 * frames)).reshape(local.shape)
         turned[:, :, 3] += left[:, :3, 3, None]

@@ -216,10 +216,10 @@ class JointSampler:
         space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
         for chunk in _chunks(np.flatnonzero(keyed)):
             basis = poses.matrices(chunk, frames, [curves[read.bones[joint]] for joint in chunk])
-            tracks.add(chunk, _to_local(space, chunk, basis))
+            tracks.add(chunk, space.to_local(chunk, basis))
         still = np.flatnonzero(~keyed)
         if len(frames):
-            tracks.add_still(still, _to_local(space, still, poses.matrices(still, frames[:1], [{} for _ in still])))
+            tracks.add_still(still, space.to_local(still, poses.matrices(still, frames[:1], [{} for _ in still])))
         return self._finished(rig, source, tracks, keyed)
 
     # -- frame by frame -------------------------------------------------------------------------
@@ -243,7 +243,7 @@ class JointSampler:
                     if parent < 0
                     else read.rest[parent] @ joint_poses.inverse(poses[:, parent]) @ poses[:, joint]
                 )
-            tracks.add(chunk, _to_local(space, chunk, basis))
+            tracks.add(chunk, space.to_local(chunk, basis))
         if self.to_end:
             tracks.sheared.clear()
         clip = self._finished(rig, source, tracks, keyed)
@@ -306,11 +306,6 @@ class JointSampler:
 
 def _chunks(joints: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
     return [joints[start : start + _CHUNK] for start in range(0, len(joints), _CHUNK)]
-
-
-def _to_local(space: joint_poses.PoseSpace, joints: npt.NDArray[np.intp], basis: Array) -> Array:
-    """Convert transforms of bones relative to their rest, (n, F, 4, 4), to local transforms of their joints."""
-    return joint_poses.inverse(space.left[joints])[:, None] @ basis @ joint_poses.inverse(space.right[joints])[:, None]
 
 
 class _Tracks:
