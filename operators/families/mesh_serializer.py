@@ -37,7 +37,8 @@ class ImportMeshSerializer(ImportAnyName):
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Fail immediately for files that are not models, as most files with these extensions are not."""
-        if not any(self.known_formats()):
+        known = self.known_formats()
+        if known and not any(known):
             return self.execute(context)
         return ImportAnyName.invoke(self, context, event)
 

@@ -123,6 +123,7 @@ def test_options_are_asked_for_where_there_is_a_model(clean_blender: Any, tmp_pa
         answer: str = operator.invoke(asked, clean_blender.context, None)
         return answer
 
+    assert drop(own) == "asked", "File > Import gives no file"
     assert drop(own, "buffer.bin") == "executed"
     assert drop(own, "crate.bin") == drop(own, "buffer.bin", "crate.bin") == "asked"
     assert drop(shared, "crate.mesh") == {"CANCELLED"}
