@@ -276,22 +276,22 @@ def encode_part(
         (``Scene.as_imported``), this is a warning.
     """
     with _quiet_numpy():
-        ignore_errors = ignore_errors or scene.as_imported
+        allows_errors = ignore_errors or scene.as_imported
         findings = target.check_scene(scene)
-        broken = [] if ignore_errors else errors_of(findings)
+        broken = errors_of(findings)
         scene = replace(scene, notes=[])
         document = None
         try:
             document, checked = check_part(scene, target, options, given=given, path=path)
             findings += checked
         except Exception:
-            if not broken:
+            if allows_errors or not broken:
                 raise  # otherwise it may be an effect of the errors, which are reported
-        if not ignore_errors and (broken := broken or errors_of(findings)):
+        broken = broken or errors_of(findings)  # errors of the scene may have others in the document as effect
+        if broken and not allows_errors:
             raise _refusal(broken, [*findings, *(warning("", text) for text in scene.warnings)])
-        broken = errors_of(findings)
         lost = list(dict.fromkeys(scene.warnings))
-        said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
+        said = lost + [str(finding) for finding in (*warnings_of(findings), *errors_of(findings))]
         name = scene_name(Path(path)) if path is not None else file_name(scene.name)
         outputs = target.write_files(document, name)
         notes = [*scene.notes, *(output.note for output in outputs if output.note)]

@@ -12,12 +12,13 @@ from ...io_formats.core.scene import Surface
 from .. import names
 from ..properties import store_fields, stored_fields
 
-_UV_NAMES = ("UV0", "UV1")
+UV_NAMES = ("UV0", "UV1")
+"""UV maps with these names become the first and second UV channel, whatever their order in Blender."""
 
 
 def uv_place(name: str, position: int) -> int:
     """Return the file's index of a UV layer: according to its name, or else its position in the list."""
-    return _UV_NAMES.index(name) if name in _UV_NAMES else position
+    return UV_NAMES.index(name) if name in UV_NAMES else position
 
 
 def write(
@@ -43,7 +44,7 @@ def write(
         store_fields(entry, replace(surface, order=place) if surface.order is None else surface)
         for position, held in enumerate(surface.uvs or ()):
             number = uv_place(uv_names[position], position)
-            if number < len(_UV_NAMES):
+            if number < len(UV_NAMES):
                 setattr(entry, f"has_uv{number}", held)
         for key, source_name in (surface.shape_keys or {}).items():
             shape = entry.shapes.add()

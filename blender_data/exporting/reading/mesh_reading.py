@@ -17,16 +17,13 @@ from ....io_formats.geometry.normals import share_backwards
 from ....io_formats.geometry.vertices import turn_triangles
 from ... import compat
 from ...importing.meshes import FILE_VERTEX
-from ...mesh_data import file_normals, quantised_values
+from ...mesh_data import file_normals, quantised_values, surfaces
 from ..export_options import ExportOptions
 from . import material_slots
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
 
-
-UV_NAMES = ("UV0", "UV1")
-"""UV maps with these names become the first and second UV channel, whatever their order in Blender."""
 
 _STEPS = 2048
 """Steps per unit to which normals are rounded: 0.02 degrees, as large as the error of Blender's tangent space."""
@@ -41,8 +38,8 @@ _MOST_BACKWARDS = 0.01
 class MeshReader:
     """Reads the meshes of one export for a format with these capabilities; warnings are in ``notices``.
 
-    For models that are placed, normals are rounded from Blender's tangent space, so that equal ones are equal again:
-    compressed files are a tenth smaller.
+    For models with levels of detail, normals are rounded from Blender's tangent space, so that equal ones are equal
+    again: compressed files are a tenth smaller.
     """
 
     def __init__(self, depsgraph: bpy.types.Depsgraph, options: ExportOptions, can: Capabilities) -> None:
@@ -51,14 +48,13 @@ class MeshReader:
         self.can = can
         self.render_uv_first = can.lod_models or can.uv_layers == 1
         """Whether the UV map marked for rendering comes first."""
-        self.uv_names = () if self.render_uv_first or can.node_hierarchy else UV_NAMES
+        self.uv_names = () if self.render_uv_first or can.node_hierarchy else surfaces.UV_NAMES
         """UV maps with these names get the index of their name here; others fill the remaining indices."""
-        self.normals_by_file_vertex = can.splits_vertices and not can.node_hierarchy
+        splits = can.splits_vertices and not can.node_hierarchy
+        self.normals_by_file_vertex = options.use_as_imported if can.lod_models else splits
         """Whether corners that were one vertex in a file have one normal, since Blender's tangent space changes them
         slightly. Only normals of a vertex that differ by no more than that are meant; others were edited by the user.
         """
-        if can.lod_models:
-            self.normals_by_file_vertex = options.use_as_imported
         self.notices: list[str] = []
         self.findings: list[Finding] = []
         """The warnings of ``notices`` that name objects to select or offer a fix."""
@@ -89,7 +85,7 @@ class MeshReader:
             seen.to_mesh_clear()
 
     def convert(self, obj: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation) -> Mesh:
-        """Convert ``data``, the mesh of ``seen``, which is either ``thing`` itself or its evaluated version."""
+        """Convert ``data``, the mesh of ``seen``, which is either ``obj`` itself or its evaluated version."""
         loops = cut.loops
         mesh = Mesh(points_of(data), cut.corner_point, np.zeros(len(cut.corner_point) // 3, np.int32))
         mesh.materials, mesh.material_index = self._materials(obj, seen, data, cut.polygon)
