@@ -33,7 +33,7 @@ def append_materials(path: Path, is_wanted: Callable[[str], bool]) -> Appended:
         The file cannot be opened, or has none of the materials.
     """
     if kind := special_kind(path):
-        raise MeshferryError(f"'{path}' is a {kind}, not a .blend file")
+        raise MeshferryError("'{}' is a {}, not a .blend file", path, kind)
     existing = {names.name_in_file(material): material for material in bpy.data.materials}
     kept: list[str] = []
     libraries = set(bpy.data.libraries)
@@ -43,13 +43,13 @@ def append_materials(path: Path, is_wanted: Callable[[str], bool]) -> Appended:
             kept = [name for name in wanted if name in existing and not _is_replaceable(existing[name])]
             target.materials = [name for name in wanted if name not in kept]
     except (OSError, RuntimeError) as problem:
-        raise MeshferryError(f"'{path}' cannot be opened: {problem}") from None
+        raise MeshferryError("'{}' cannot be opened: {}", path, problem) from None
     finally:
         for library in set(bpy.data.libraries) - libraries:
             if not library.users_id:  # Blender leaves an entry for the file although nothing is linked from it
                 bpy.data.libraries.remove(library)
     if not wanted:
-        raise MeshferryError(f"'{path}' has none of the materials")
+        raise MeshferryError("'{}' has none of the materials", path)
     added: list[str] = []
     replaced: list[str] = []
     for name, material in zip((name for name in wanted if name not in kept), target.materials, strict=True):

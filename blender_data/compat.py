@@ -153,12 +153,28 @@ def curve_groups(action: bpy.types.Action, slot: Any) -> Any:
     return action.layers[0].strips[0].channelbag(slot, ensure=True).groups
 
 
+def slot_of(player: Any) -> Any:
+    """Return the slot of the action of animation data or an NLA strip; None before 4.4."""
+    return player.action_slot if HAS_SLOTS else None
+
+
+def set_slot(player: Any, slot: Any) -> None:
+    """Set the slot of the action of animation data or an NLA strip, if there is one."""
+    if HAS_SLOTS and slot is not None:
+        player.action_slot = slot
+
+
+def slots_of(action: bpy.types.Action) -> list[Any]:
+    """Return the slots of an action; before 4.4 only None, which stands for the whole action."""
+    return list(action.slots) if HAS_SLOTS else [None]
+
+
 def assign_action(owner: bpy.types.ID, action: bpy.types.Action | None, slot: Any) -> None:
     """Make an action and its slot active on a data block, since Blender does not always choose the slot itself."""
     animation = owner.animation_data or owner.animation_data_create()
     animation.action = action
-    if HAS_SLOTS and action is not None and slot is not None:
-        animation.action_slot = slot
+    if action is not None:
+        set_slot(animation, slot)
 
 
 def action_curves(action: bpy.types.Action, slot: Any) -> list[bpy.types.FCurve]:
@@ -193,8 +209,7 @@ def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name:
     track = animation.nla_tracks.new()
     track.name = name
     strip = track.strips.new(name, int(action.frame_range[0]), action)
-    if HAS_SLOTS and slot is not None:
-        strip.action_slot = slot
+    set_slot(strip, slot)
     track.mute = True
 
 

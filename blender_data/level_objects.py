@@ -7,8 +7,9 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.core.scene import Mesh, Node, Scene
+from ..io_formats.core.scene import Node, Scene
 from . import names
+from .exporting.reading.material_reading import materials_by_name
 from .exporting.reading.mesh_reading import transformed
 from .importing import meshes
 from .names import fit_all
@@ -48,19 +49,25 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         if node.skeleton is not None:
             joints = [joint.name for joint in scene.skeletons[node.skeleton].joints]
             weights = meshes.GroupWeights.of(mesh, fit_all(joints, "Bone"))
-        slots = _materials(finest, mesh.materials)
-        mesh = _in_space_of_object(mesh, node, scene)
+        own = [slot.material for slot in finest.material_slots]
+        found = materials_by_name(mesh.materials, own)
+        slots = [found.get(name) for name in mesh.materials]
+        to_object = scene.nodes[node.lod_of].to_object if node.lod_of is not None else None
+        if to_object is not None:  # the space of the node lacks mirroring and shear of the finest object
+            mesh = transformed(mesh, to_object)
         data = meshes.build_mesh(name, mesh, slots, keep, weights)
         if not finest.material_slots and not any(slots):
             data.materials.clear()  # an empty slot causes a warning in each export
-        meshes.set_normals(data, mesh, exact=False)
+        if mesh.normal is not None:
+            meshes.set_editable_normals(data, mesh.normal, mesh.corner_point)
         level: bpy.types.Object = keep(bpy.data.objects.new(names.fit(name), data))
         for group in weights.names if weights else ():
             level.vertex_groups.new(name=group)
         _follow(level, finest)
         level.meshferry.lod_of = finest
         level.meshferry.lod = node.lod
-        for collection in _open_to_new(finest.users_collection) or [context.scene.collection]:
+        homes = [one for one in finest.users_collection if one.is_editable and one.override_library is None]
+        for collection in homes or [context.scene.collection]:
             collection.objects.link(level)
         context.view_layer.update()
         level.hide_set(True, view_layer=context.view_layer)
@@ -68,27 +75,6 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         bpy.data.batch_remove(made)
         raise
     return level
-
-
-def _materials(finest: bpy.types.Object, wanted: Iterable[str]) -> list[bpy.types.Material | None]:
-    """Find the materials of slots by their file names in the finest object's slots, then in its modifiers."""
-    own = [slot.material for slot in finest.material_slots if slot.material]
-    found: dict[str, bpy.types.Material] = {}
-    for material in (*own, *bpy.data.materials):
-        found.setdefault(names.name_in_file(material), material)
-    return [found.get(name) if name else None for name in wanted]
-
-
-def _open_to_new(collections: Iterable[bpy.types.Collection]) -> list[bpy.types.Collection]:
-    """Return the collections to which objects can be added: not linked from another file, not library overrides."""
-    return [one for one in collections if one.is_editable and one.override_library is None]
-
-
-def _in_space_of_object(mesh: Mesh, node: Node, scene: Scene) -> Mesh:
-    """Return a level's mesh in the finest object's own space; the space of its node lacks mirroring and shear."""
-    finest = node.lod_of
-    matrix = scene.nodes[finest].to_object if finest is not None else None
-    return mesh if matrix is None else transformed(mesh, matrix)
 
 
 def _follow(level: bpy.types.Object, finest: bpy.types.Object) -> None:

@@ -27,6 +27,20 @@ from .exporting.export_options import MERGING, PHYSICS_SHAPE
 from .translation_context import add_context
 
 
+class NamedInFile:
+    """The name of a data block in its file, for the property groups of blocks that Blender may have to rename."""
+
+    source_name: StringProperty(
+        name="Name in File",
+        description="Name that this has in the file, where Blender had to give it another. "
+        "Used on export while it keeps the name it got on import",
+    )
+    given_name: StringProperty(
+        name="Name on Import",
+        description="Name that Blender gave this on import; once it is renamed, its new name is exported",
+    )
+
+
 class MeshferryFile(bpy.types.PropertyGroup):
     """The file that a data block was last imported from or exported to."""
 
@@ -42,22 +56,13 @@ class MeshferryFile(bpy.types.PropertyGroup):
     )
     owner: StringProperty(name="Owner", description="Name of the data block that the file belongs to, not to a copy")
     is_confirmed: BoolProperty(
-        name="Confirmed", description="Stored by version 0.2, and ignored: each session asks the user", default=False
+        name="Confirmed", description="Stored by version 0.2, and ignored: each session asks the user"
     )
 
 
-class MeshferryBone(bpy.types.PropertyGroup):
+class MeshferryBone(NamedInFile, bpy.types.PropertyGroup):
     """The joint of a bone in its file, whose transform may have a scale, unlike Blender's bones."""
 
-    source_name: StringProperty(
-        name="Name in File",
-        description="Name that the bone has in the file, where Blender had to give it another. "
-        "Used on export while the bone keeps the name it got on import",
-    )
-    given_name: StringProperty(
-        name="Name on Import",
-        description="Name that Blender gave the bone on import; once the bone is renamed, its new name is exported",
-    )
     order: IntProperty(
         name="Place in File", description="Place of the bone in the file's table; -1: it was not imported", default=-1
     )
@@ -137,7 +142,6 @@ class MeshferrySurface(bpy.types.PropertyGroup):
     has_weights: BoolProperty(
         name="Weights",
         description="The surface holds bone weights; it gets them anyway where vertex groups of bones move it",
-        default=False,
     )
     shapes: CollectionProperty(
         type=MeshferrySurfaceShape,
@@ -147,7 +151,7 @@ class MeshferrySurface(bpy.types.PropertyGroup):
     base_name: StringProperty(
         name="Base Shape in File", description="Name that the surface's base shape has in the file, mostly empty"
     )
-    has_domains: BoolProperty(name="Has Ranges", description="The ranges below are those of the file", default=False)
+    has_domains: BoolProperty(name="Has Ranges", description="The ranges below are those of the file")
     position_domain: FloatVectorProperty(
         name="Position Range",
         description="Least and most coordinates that the file stores the surface's points between",
@@ -186,15 +190,11 @@ class MeshferrySkin(bpy.types.PropertyGroup):
         "while it is the same, the bind shape matrix holds",
         size=16,
     )
-    has_positions: BoolProperty(name="Joint Positions", description="The file moves joints", default=False)
-    has_pelvis_offset: BoolProperty(name="Has Pelvis Offset", description="The file gives one", default=False)
-    pelvis_offset: FloatProperty(
-        name="Pelvis Offset", description="Metres by which the whole avatar is lifted", default=0.0
-    )
+    has_positions: BoolProperty(name="Joint Positions", description="The file moves joints")
+    has_pelvis_offset: BoolProperty(name="Has Pelvis Offset", description="The file gives one")
+    pelvis_offset: FloatProperty(name="Pelvis Offset", description="Metres by which the whole avatar is lifted")
     lock_scale: BoolProperty(
-        name="Lock Scale",
-        description="Body shape sliders do not scale joints whose positions are overridden",
-        default=False,
+        name="Lock Scale", description="Body shape sliders do not scale joints whose positions are overridden"
     )
 
 
@@ -205,23 +205,13 @@ class MeshferryImportChoice(bpy.types.PropertyGroup):
     value: StringProperty(name="Value", description="True, False or the name of a choice")
 
 
-class MeshferryObject(bpy.types.PropertyGroup):
+class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
     """Properties of an object in its file, which are used by the export."""
 
     file: PointerProperty(type=MeshferryFile, name="File", description="The file that the object last went to")
     is_root: BoolProperty(
         name="Top-Level Node",
         description="Export this object as a root of the file rather than below a root named like the collection",
-        default=False,
-    )
-    source_name: StringProperty(
-        name="Name in File",
-        description="Name that the object has in the file, where Blender had to give it another. "
-        "Used on export while the object keeps the name it got on import",
-    )
-    given_name: StringProperty(
-        name="Name on Import",
-        description="Name that Blender gave the object on import; once the object is renamed, its new name is exported",
     )
     import_id: StringProperty(
         name="Import", description="The import that made the object; its collection has the same identifier"
@@ -241,7 +231,6 @@ class MeshferryObject(bpy.types.PropertyGroup):
     has_rest: BoolProperty(
         name="Own Rest Transform",
         description="The file holds a rest transform apart from the animation; it is exported as it stands here",
-        default=False,
     )
     rest_location: FloatVectorProperty(
         name="Rest Location", description="Location while no animation plays", size=3, subtype="TRANSLATION"
@@ -272,12 +261,11 @@ class MeshferryObject(bpy.types.PropertyGroup):
         description="What the file says of the surfaces that its material slots are",
     )
     active_surface: IntProperty(
-        name="Active Surface", description="Not used since 0.2: the active material slot is", default=0, min=0
+        name="Active Surface", description="Not used since 0.2: the active material slot is", min=0
     )
     lod: IntProperty(
         name="Level of Detail",
         description="0: the finest; others are exported with the object they stand for",
-        default=0,
         min=0,
         max=63,
     )
@@ -343,9 +331,8 @@ class MeshferryObject(bpy.types.PropertyGroup):
     use_bone_table: BoolProperty(
         name="Own Bone Table",
         description="Use the joints that were chosen for the bones of this armature, not those of the bundled tables",
-        default=False,
     )
-    active_bone: IntProperty(name="Bone", description="Selected bone of the bone table", default=0, min=0)
+    active_bone: IntProperty(name="Bone", description="Selected bone of the bone table", min=0)
     bone_palettes: StringProperty(
         name="Bone Colors", description="Colour sets of bones while they show priorities, as JSON by bone name"
     )
@@ -353,7 +340,6 @@ class MeshferryObject(bpy.types.PropertyGroup):
         name="Rest Shape Is the Basis",
         description="The mesh rests in its Basis shape, without its vertex animation, rather than as it stands "
         "at the first frame",
-        default=False,
     )
 
 
@@ -364,19 +350,9 @@ class MeshferryFileProperty(bpy.types.PropertyGroup):
     value: StringProperty(name="Value", description="The value in the file")
 
 
-class MeshferryMaterial(bpy.types.PropertyGroup):
+class MeshferryMaterial(NamedInFile, bpy.types.PropertyGroup):
     """The material in its file."""
 
-    source_name: StringProperty(
-        name="Name in File",
-        description="Name that the material has in the file, where Blender had to give it another. "
-        "Used on export while the material keeps the name it got on import",
-    )
-    given_name: StringProperty(
-        name="Name on Import",
-        description="Name that Blender gave the material on import; "
-        "once the material is renamed, its new name is exported",
-    )
     identity: StringProperty(
         name="GUID",
         description="Identifier of the material in its project, which distinguishes materials of the same name",
@@ -455,7 +431,6 @@ class MeshferryAction(bpy.types.PropertyGroup):
     fps: FloatProperty(
         name="Frame Rate",
         description="Frames a second that the clip has in the file; 0: the frame rate of the scene",
-        default=0.0,
         min=0.0,
         max=1000.0,
         precision=2,
@@ -463,13 +438,10 @@ class MeshferryAction(bpy.types.PropertyGroup):
     frame_count: IntProperty(
         name="Frames in File",
         description="Number of frames that the clip had in the file it came from; 0: it did not come from a file",
-        default=0,
         min=0,
     )
     root_motion: BoolProperty(
-        name="Root Motion",
-        description="The movement of the root bone moves the whole character in the engine",
-        default=False,
+        name="Root Motion", description="The movement of the root bone moves the whole character in the engine"
     )
     playback: PointerProperty(
         type=MeshferryPlayback, name="Playback", description="How the target program plays the animation"
@@ -497,7 +469,6 @@ class MeshferryCollection(bpy.types.PropertyGroup):
         name="Came from a File",
         description="The collection was made by importing a file, "
         "so each of its objects stays a node of its own on export",
-        default=False,
     )
     file_format: StringProperty(
         name="Format",
@@ -553,16 +524,13 @@ class MeshferryMesh(bpy.types.PropertyGroup):
         name="Vertices on Import",
         description="Number of vertices the mesh had after its import; while it still has as many, "
         "its vertices are taken for those of the file",
-        default=0,
         min=0,
     )
     is_welded: BoolProperty(
-        name="Welded on Import",
-        description="The vertices that the file splits along seams were joined on import",
-        default=False,
+        name="Welded on Import", description="The vertices that the file splits along seams were joined on import"
     )
     file_corners: IntProperty(
-        name="Corners on Import", description="Number of face corners the mesh had after its import", default=0, min=0
+        name="Corners on Import", description="Number of face corners the mesh had after its import", min=0
     )
     fingerprint: StringProperty(
         name="Checksums on Import", description="Checksums of the imported data as JSON, to find edits before a reload"
@@ -574,7 +542,6 @@ class MeshferryMesh(bpy.types.PropertyGroup):
         name="Backward Normals on Import",
         description="Share of the file's normals that point away from their faces; "
         "an export only mentions exact normals that were turned round since",
-        default=0.0,
         min=0.0,
         max=1.0,
     )
@@ -592,30 +559,24 @@ class StoredField:
     """Value of the property that stands for None."""
 
 
+def _alike(*names: str) -> dict[str, StoredField]:
+    """Return the mapping of fields to properties of the same names."""
+    return {name: StoredField(name) for name in names}
+
+
 FIELDS: Mapping[type, Mapping[str, StoredField]] = {
-    Scene: {"format": StoredField("file_format"), "source_name": StoredField("source_name")},
-    Node: {"is_root": StoredField("is_root"), "lod": StoredField("lod")},
+    Scene: {"format": StoredField("file_format"), **_alike("source_name")},
+    Node: _alike("is_root", "lod"),
     Skeleton: {"guid": StoredField("skeleton_guid"), "path": StoredField("skeleton_path")},
-    Skin: {
-        "pelvis_offset": StoredField("pelvis_offset", flag="has_pelvis_offset"),
-        "lock_scale": StoredField("lock_scale"),
-    },
+    Skin: {"pelvis_offset": StoredField("pelvis_offset", flag="has_pelvis_offset"), **_alike("lock_scale")},
     Surface: {
         "order": StoredField("order", none=-1),
-        "has_colors": StoredField("has_colors"),
         "has_weights": StoredField("has_weights", none=False),
-        "base_name": StoredField("base_name"),
-        "lightmap_channel": StoredField("lightmap_channel"),
-        "lightmap_resolution": StoredField("lightmap_resolution"),
         "position_domain": StoredField("position_domain", flag="has_domains"),
         "uv_domain": StoredField("uv_domain", flag="has_domains"),
+        **_alike("has_colors", "base_name", "lightmap_channel", "lightmap_resolution"),
     },
-    Clip: {
-        "name": StoredField("clip_name"),
-        "fps": StoredField("fps"),
-        "frame_count": StoredField("frame_count"),
-        "root_motion": StoredField("root_motion"),
-    },
+    Clip: {"name": StoredField("clip_name"), **_alike("fps", "frame_count", "root_motion")},
 }
 """Fields of a scene's dataclasses that registered properties store, by the names of the fields."""
 
@@ -678,25 +639,10 @@ def copy_group(
             target.property_unset(name)
 
 
-CLASSES = (
-    MeshferryFile,
-    MeshferryBone,
-    MeshferrySurfaceShape,
-    MeshferrySurface,
-    MeshferrySkinJoint,
-    MeshferrySkin,
-    MeshferryImportChoice,
-    MeshferryObject,
-    MeshferryFileProperty,
-    MeshferryMaterial,
-    MeshferryImage,
-    MeshferryJointPriority,
-    MeshferryPlayback,
-    MeshferryAction,
-    MeshferryCollection,
-    MeshferryCustomLayer,
-    MeshferryMesh,
+CLASSES = tuple(
+    cls for cls in list(globals().values()) if isinstance(cls, type) and issubclass(cls, bpy.types.PropertyGroup)
 )
+"""All property groups, in the order of their definitions."""
 
 OWNERS = (
     (bpy.types.Object, MeshferryObject),

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from ..io_formats.core.errors import MeshferryError
+from .batch.settings import RECYCLE_AFTER, TIME_LIMIT, BatchSettings, SourceChoice
 from .batch.sources import choice
 from .batch.tasks import REPORT_FILE, STATE_FOLDER
-from .batch.workers.messages import TIME_LIMIT
-from .batch.workers.pool import RECYCLE_AFTER
-from .batch.workers.resources import available_cores, threads_for
-from .batch.workers.worker_process import WorkerProcess, started_early
-from .conversions.blender_formats import BlenderFormat
-from .conversions.conversion_arguments import add_conversion_arguments, settings_of
+from .conversions.conversion_arguments import add_conversion_arguments, require_known_options, settings_of
 from .conversions.convert_plan import known_kind, output_folder
-from .option_arguments import number
+from .conversions.settings import option_tables
+from .option_arguments import number, require_usable_paths
 from .reporting import Reporter
-
-_MOST_EARLY = 4
-"""Maximum number of workers that are started before the number of files is known."""
 
 _DESCRIPTION = f"""\
 Convert all files below folders or in a list, on all cores.
@@ -174,22 +168,32 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Run a batch; return 1 if any file failed."""
     started = time.monotonic()
     _require_consistent(arguments)
-    if arguments.plan is not None:
+    settings = batch_settings(vars(arguments))
+    if settings.plan is not None:
         from .batch import shard  # only machines of a cluster or farm load it
 
-        return shard.run(arguments, reporter)
-    if not arguments.paths and not arguments.lists:
+        return shard.run(settings, settings.plan, reporter)
+    if not settings.sources.paths and not settings.sources.lists:
         raise MeshferryError("There is nothing to convert: give files, folders, archives or a --list of them")
-    if arguments.to is None:
+    if not settings.conversion.to:
         raise MeshferryError("Give the type of the files to write with --to EXTENSION")
-    if arguments.output is None:
+    if settings.output is None:
         raise MeshferryError("Give the folder to write into with -o FOLDER")
-    output_folder(arguments.output)
-    settings_of(arguments)
-    with _early_workers(arguments) as processes:
-        from .batch import runner  # while the workers start
+    output = output_folder(settings.output).absolute()
+    kind = known_kind(settings.conversion.to)[1]
+    # Options without effect are errors on the command line only: an options file may serve several formats.
+    require_known_options(settings_of(vars(getattr(arguments, "typed", arguments))), kind)
+    require_usable_paths(settings.conversion.options, option_tables())
+    from .batch import runner  # loads modules that the other uses of this command do not need
 
-        return runner.run(arguments, reporter, started, processes)
+    return runner.run(settings, output, reporter, started)
+
+
+def batch_settings(parsed: Mapping[str, Any]) -> BatchSettings:
+    """Return the settings of the parsed arguments, by name."""
+    sources = {field.name: parsed[field.name] for field in fields(SourceChoice)}
+    own = {field.name: parsed[field.name] for field in fields(BatchSettings) if field.name in parsed}
+    return BatchSettings(conversion=settings_of(parsed), sources=SourceChoice(**sources), **own)
 
 
 def _require_consistent(arguments: argparse.Namespace) -> None:
@@ -203,35 +207,20 @@ def _require_consistent(arguments: argparse.Namespace) -> None:
     if arguments.plan is None:
         for flag in ("range", "root", "collect"):
             if getattr(arguments, flag):
-                raise MeshferryError(f"--{flag} needs a plan: give its folder with --plan FOLDER")
+                raise MeshferryError("--{} needs a plan: give its folder with --plan FOLDER", flag)
         if arguments.scheduler is not None and arguments.openjd is not None:
             raise MeshferryError("--scheduler converts now and --openjd writes a job for later; choose one")
         return
     for flag in ("paths", "lists", "to", "scheduler", "openjd", "dry_run"):
         if getattr(arguments, flag):
             name = {"paths": "A SOURCE", "lists": "--list"}.get(flag, f"--{flag.replace('_', '-')}")
-            raise MeshferryError(f"{name} cannot be combined with --plan, which defines what to convert")
+            raise MeshferryError("{} cannot be combined with --plan, which defines what to convert", name)
     if (arguments.range is None) == (not arguments.collect):
         raise MeshferryError("Give the lines of the plan with --range, or use --collect when all are done")
 
 
-def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list[WorkerProcess]]:
-    """Start workers that load Blender while the driver finds and plans the files.
-
-    Workers are started only for a new output folder. With an existing one, there may be nothing to convert.
-    """
-    is_local = arguments.scheduler is None and arguments.openjd is None and not arguments.dry_run
-    if not is_local or Path(arguments.output, STATE_FOLDER).exists():
-        return nullcontext([])
-    jobs = arguments.jobs or available_cores()
-    if not arguments.lists and all(os.path.isfile(path) for path in arguments.paths):
-        jobs = min(jobs, len(arguments.paths))
-    loads_blender = isinstance(known_kind(arguments.to)[1], BlenderFormat)
-    return started_early(min(jobs, _MOST_EARLY), threads_for(jobs), loads_blender=loads_blender)
-
-
-def _page(text: str) -> Path | None:
+def _page(text: str) -> str:
     """Return the path of the report. Reject other extensions than .html: then ``--report`` is followed by a source."""
     if text and Path(text).suffix.lower() not in {".html", ".htm"}:
         raise argparse.ArgumentTypeError(f"'{text}' is not an .html file; put sources before --report")
-    return Path(text)
+    return text

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..io_formats import api
-from ..io_formats.core.findings import Finding, Severity, errors_of, warning, warnings_of
-from ..io_formats.core.messages import counted
-from ..io_formats.core.projects import Projects
-from ..io_formats.registry import FORMATS, by_name
-from . import inputs, interruption
-from .option_arguments import (
-    OptionTable,
-    add_arguments,
-    add_mounts_argument,
-    format_table,
-    preferred_options,
-    usable_values,
-)
+from ..io_formats.core.messages import Kind, Message, counted, distinct, errors_of, warnings_of
+from ..io_formats.registry import FORMATS
+from .examined_files import add_file_arguments, examine_files
+from .option_arguments import OptionTable, format_table, preferred_options
 from .reporting import Reporter, printable, unbroken
 
 
@@ -32,67 +25,51 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         description="Apply the rules of the program that will load each file: an error means that it fails there, "
         "a warning that it surprises. Exit status 1 if there is any error.",
     )
-    parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, a folder (searched to the bottom), a pattern")
-    add_mounts_argument(parser)
-    add_arguments(parser, list(_tables().values()))
+    add_file_arguments(parser, _tables())
     parser.set_defaults(run=run)
 
 
-def _tables() -> dict[str, OptionTable]:
-    """Return the options of each format that its checks use, by name of the format."""
-    found = {known.name: preferred_options(known) for known in FORMATS}
-    return {name: format_table("checking", name, by_name(name).label, options) for name, options in found.items()}
+def _tables() -> list[OptionTable]:
+    """Return the options of each format that its checks use; the key of a table is the name of the format."""
+    return [format_table("checking", known.name, known.label, preferred_options(known)) for known in FORMATS]
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the findings for every file; return 1 if any is an error."""
-    tables = _tables()
-    values = dict(zip(tables, usable_values(arguments, list(tables.values())), strict=True))
-    projects = Projects(is_fixed=True, has_mounts=arguments.mounts)
-    found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
-    wrong = reporter.fail_inputs("file", found.problems)
-    count = len(found.files) + len(found.problems)
-    for file in found.files:
-        interruption.check()
-        entry: dict[str, Any] = {"file": str(file.path)}
-        try:
-            with interruption.raising():
-                loaded = api.load(file.path)
-                own = values[loaded.format.name]
-                findings = loaded.format.check(loaded.document, own, loaded.path)
-                texts = loaded.format.missing(loaded.document, loaded.path, projects, own)
-                findings += [warning("", text) for text in texts]
-        except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
-            wrong += 1
-            entry["error"] = reporter.fail(file.path, problem)
-            reporter.record(entry)
-            continue
+
+    def examine(
+        loaded: api.LoadedFile, options: Mapping[str, Any], missing: Sequence[Message], entry: dict[str, Any]
+    ) -> bool:
+        findings = loaded.format.check(loaded.document, options, loaded.path)
+        findings += [replace(message, kind=Kind.WARNING) for message in distinct(missing)]
         errors, warnings = errors_of(findings), warnings_of(findings)
-        wrong += bool(errors)
         entry["format"] = loaded.format.name
         entry["errors"] = [_entry(finding) for finding in errors]
         entry["warnings"] = [_entry(finding) for finding in warnings]
-        reporter.record(entry)
+        entry["messages"] = [finding.as_json() for finding in errors + warnings]
         for finding in errors + warnings:
-            _print(reporter, file, finding)
+            _print(reporter, entry["file"], finding)
         if not findings:
-            reporter.say(f"{printable(file.path)}: No problems found")
+            reporter.say(f"{printable(entry['file'])}: No problems found")
+        return not errors
+
+    count, wrong = examine_files(vars(arguments), _tables(), reporter, examine)
     if count > 1:
         reporter.say(f"{count - wrong} of {counted(count, 'file')} without errors")
     return 1 if wrong else 0
 
 
-def _entry(finding: Finding) -> dict[str, Any]:
-    entry: dict[str, Any] = {"item": finding.item, "message": finding.message}
+def _entry(finding: Message) -> dict[str, Any]:
+    entry: dict[str, Any] = {"code": finding.code, "item": finding.item, "message": finding.message}
     if finding.elements is not None:
         found = finding.elements
         entry["elements"] = {"kind": found.kind, "node": found.node, "members": list(found.members)}
     return entry
 
 
-def _print(reporter: Reporter, file: inputs.InputFile, finding: Finding) -> None:
-    line = f"{printable(file.path)}: {finding.severity.value}: {unbroken(str(finding))}"
-    if finding.severity is Severity.ERROR:
+def _print(reporter: Reporter, file: str, finding: Message) -> None:
+    line = f"{printable(file)}: {finding.kind.value}: {unbroken(str(finding))}"
+    if finding.kind is Kind.ERROR:
         reporter.result(line)
     else:
         reporter.say(line)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..blender_data.importing.import_options import MATERIAL_LIBRARY
 from ..io_formats.core.errors import MeshferryError
-from ..io_formats.core.messages import counted
+from ..io_formats.core.messages import counted, summed_up
 from . import inputs, interruption
 from .conversions.blend_files import BlendSession
-from .conversions.clip_choice import ClipChoice
 from .conversions.conversion import Conversion
 from .conversions.conversion_arguments import (
     add_conversion_arguments,
-    given_conversion,
     require_known_options,
-    require_usable_paths,
     settings_of,
     useless_options,
 )
@@ -27,7 +23,9 @@ from .conversions.convert_plan import ConversionPlan, plan_conversions
 from .conversions.file_naming import FileNames
 from .conversions.outcomes import Outcome
 from .conversions.scene_writing import EMBEDDED
-from .reporting import Reporter, grouped, printable, summary
+from .conversions.settings import ConversionContext, option_tables
+from .option_arguments import require_usable_paths
+from .reporting import Reporter, printable, summary, warnings_entry
 
 if TYPE_CHECKING:
     from .batch.workers.conversion_worker import ConversionWorker
@@ -88,8 +86,8 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Convert every file; return 1 if any failed."""
-    settings = settings_of(arguments)
-    require_usable_paths(arguments)
+    settings = settings_of(vars(arguments))
+    require_usable_paths(settings.options, option_tables())
     library = settings.import_options.get(MATERIAL_LIBRARY.name)
     plan = plan_conversions(
         arguments.paths,
@@ -100,17 +98,20 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         warn=reporter.warn,
     )
     if plan.jobs:
-        require_known_options(arguments, plan.jobs[0].format)
-    for text in useless_options(arguments, plan):
+        require_known_options(settings, plan.jobs[0].format)
+    for text in useless_options(settings, plan):
         reporter.warn("convert", text)
     failed = reporter.fail_inputs("input", plan.problems)
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(BlendSession(show_chatter=reporter.debug))
-        names = FileNames(plan.taken)
-        conversion = Conversion(settings, session, names, several=len(plan.jobs) > 1)
+        context = ConversionContext(settings, session, FileNames(plan.taken))
+        conversion = Conversion(context, several=len(plan.jobs) > 1)
         importer: Conversion | ConversionWorker = conversion
         if _is_isolated(plan, reporter):
-            importer = stack.enter_context(_worker(arguments, plan, conversion, names, reporter))
+            from .batch.workers.conversion_worker import ConversionWorker  # other runs do not need it
+
+            worker = ConversionWorker(conversion, several=len(plan.jobs) > 1, shows_log=reporter.debug)
+            importer = stack.enter_context(worker)
         for job in plan.jobs:
             failed_sources = set()
             interruption.check()
@@ -124,7 +125,11 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         verb = "Could convert" if settings.dry_run else "Converted"
         reporter.say(f"{verb} {plan.source_count - failed:,} of {counted(plan.source_count, 'file')}")
     if not failed:
-        failed += _unknown_clips(settings.clips, reporter)
+        try:
+            context.clips.require_all()
+        except MeshferryError as problem:
+            failed += 1
+            reporter.fail("convert", problem)
     return 1 if failed else 0
 
 
@@ -132,27 +137,6 @@ def _is_isolated(plan: ConversionPlan, reporter: Reporter) -> bool:
     """Return whether a crash of one of Blender's own importers would lose more than the only file of this run."""
     sources = [source for job in plan.jobs for source in job.sources]
     return any(job.uses_importer for job in plan.jobs) and (len(sources) > 1 or reporter.as_json)
-
-
-def _worker(
-    arguments: argparse.Namespace, plan: ConversionPlan, conversion: Conversion, names: FileNames, reporter: Reporter
-) -> ConversionWorker:
-    """Return the process for sources of Blender's own importers."""
-    from .batch.workers.conversion_messages import RunSetup  # only runs with several such files load it
-    from .batch.workers.conversion_worker import ConversionWorker
-
-    setup = RunSetup(given_conversion(arguments), arguments.dry_run, len(plan.jobs) > 1, sys.path)
-    return ConversionWorker(setup, conversion, names, shows_log=reporter.debug)
-
-
-def _unknown_clips(clips: ClipChoice, reporter: Reporter) -> int:
-    """Report animations to rename that no file contains; return 1 if there are any."""
-    try:
-        clips.require_all()
-    except MeshferryError as problem:
-        reporter.fail("convert", problem)
-        return 1
-    return 0
 
 
 def _report(outcome: Outcome, reporter: Reporter, *, dry_run: bool) -> None:
@@ -165,7 +149,7 @@ def _report(outcome: Outcome, reporter: Reporter, *, dry_run: bool) -> None:
         entry["collection"] = outcome.collection
     if outcome.facts is not None:
         entry["facts"] = outcome.facts
-    entry["warnings"] = outcome.warnings
+    entry |= warnings_entry(outcome.warnings)
     if outcome.problem is not None:
         entry["error"] = reporter.fail(outcome.source, outcome.problem)
     elif outcome.facts is not None:
@@ -174,6 +158,6 @@ def _report(outcome: Outcome, reporter: Reporter, *, dry_run: bool) -> None:
         arrow = "would become" if dry_run else "->"
         source, target = printable(outcome.source), printable(outcome.target)
         reporter.say(f"{source}{printable(part)} {arrow} {target}{beside}: {printable(summary(outcome.facts))}")
-        for text in grouped(outcome.warnings):
+        for text in summed_up(outcome.warnings):
             reporter.warn(outcome.source, text)
     reporter.record(entry)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from ..io_formats.core.capabilities import Capabilities
+from ..io_formats.core.format import Format
 from ..io_formats.core.messages import counted
-from ..io_formats.registry import FORMATS, Format
+from ..io_formats.registry import FORMATS
 from .conversions.blender_formats import ANY_NUMBER, BLENDER_FORMATS, BlenderFormat
 from .reporting import Reporter
 
@@ -29,6 +31,9 @@ _NAMES = {
     "placed_models": "place and size of each object",
 }
 
+_RENAMED = {"lod_models": "placed_models"}
+"""JSON keys of fields that have other names."""
+
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
     """Add the sub command."""
@@ -41,70 +46,36 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG001 (all commands are called alike)
     """Print the list."""
     for known in FORMATS:
-        reporter.record(
-            {
-                "name": known.name,
-                "label": known.label,
-                "extensions": known.extensions,
-                "reads": list(known.extensions) if known.is_read else [],
-                "writes": list(known.written_extensions),
-                "is_set": known.is_set,
-                "needs_blender": False,
-                "holds": _record(known.capabilities),
-            }
-        )
-        _tell(known, _use(known), reporter)
+        _tell(known, list(known.extensions) if known.is_read else [], known.written_extensions, _use(known), reporter)
     for kind in BLENDER_FORMATS:
-        reporter.record(
-            {
-                "name": kind.name,
-                "label": kind.label,
-                "extensions": kind.extensions,
-                "reads": list(kind.extensions),
-                "writes": list(kind.extensions),
-                "is_set": kind.is_set,
-                "needs_blender": True,
-                "holds": _record(kind.capabilities),
-            }
-        )
         beside = "; several files beside each other" if kind.is_set else ""
-        _tell(kind, f"converted from and to through Blender{beside}", reporter)
+        use = f"converted from and to through Blender{beside}"
+        _tell(kind, kind.extensions, kind.extensions, use, reporter)
     return 0
 
 
 def _record(capabilities: Capabilities) -> dict[str, bool | int | float]:
-    """Return the capabilities under their JSON keys, which stay the same whatever the fields are called."""
-    return {
-        "uv_layers": capabilities.uv_layers,
-        "color_layers": capabilities.color_layers,
-        "custom_layers": capabilities.custom_layers,
-        "normals": capabilities.normals,
-        "splits_vertices": capabilities.splits_vertices,
-        "materials": capabilities.materials,
-        "project_textures": capabilities.project_textures,
-        "node_hierarchy": capabilities.node_hierarchy,
-        "shape_keys": capabilities.shape_keys,
-        "skeletons": capabilities.skeletons,
-        "influences": capabilities.influences,
-        "node_clips": capabilities.node_clips,
-        "joint_clips": capabilities.joint_clips,
-        "vertex_clips": capabilities.vertex_clips,
-        "keyed_clips": capabilities.keyed_clips,
-        "levels_of_detail": capabilities.levels_of_detail,
-        "surfaces": capabilities.surfaces,
-        "physics": capabilities.physics,
-        "placed_models": capabilities.lod_models,
-        "placement": capabilities.placement,
-        "opaque_colors": capabilities.opaque_colors,
-        "gltf_materials": capabilities.gltf_materials,
-        "joins_objects": capabilities.joins_objects,
-        "joins_clips": capabilities.joins_clips,
-        "longest_clip": capabilities.longest_clip,
-        "knows_joint": capabilities.knows_joint is not None,
-    }
+    """Return the capabilities under their JSON keys, which stay the same if a field is renamed."""
+    held = vars(capabilities) | {"knows_joint": capabilities.knows_joint is not None}
+    return {_RENAMED.get(name, name): value for name, value in held.items() if name != "meshes"}
 
 
-def _tell(known: Format | BlenderFormat, use: str, reporter: Reporter) -> None:
+def _tell(
+    known: Format | BlenderFormat, read: Sequence[str], written: Sequence[str], use: str, reporter: Reporter
+) -> None:
+    """Print a format with the extensions that are read and written."""
+    reporter.record(
+        {
+            "name": known.name,
+            "label": known.label,
+            "extensions": known.extensions,
+            "reads": read,
+            "writes": written,
+            "is_set": known.is_set,
+            "needs_blender": isinstance(known, BlenderFormat),
+            "holds": _record(known.capabilities),
+        }
+    )
     extensions = ", ".join(known.extensions)
     reporter.result(f"{known.label} ({extensions})\n  {use}\n  holds {described(known.capabilities)}")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from ..io_formats import registry
 from ..io_formats.api import format_of
 from ..io_formats.core.errors import FormatError, refusal
+from ..io_formats.core.format import Format
 from ..io_formats.disk.special_files import is_link, special_kind
-from ..io_formats.registry import Format
 from . import interruption
 
 BLEND = ".blend"
@@ -90,7 +90,7 @@ def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None, wa
     if os.path.isdir(path):  # Path.is_dir() raises an exception for paths that are too long
         files = _files_below(path, extensions, leave_out, warn)
         if not files:
-            raise FormatError(f"There are no {' or '.join(extensions)} files in this folder")
+            raise FormatError("There are no {} files in this folder", " or ".join(extensions))
         return files
     if not os.path.exists(path) and glob.has_magic(text):
         matches = [Path(match) for match in sorted(glob.glob(text, recursive=True)) if not os.path.isdir(match)]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..io_formats import api, registry
 from ..io_formats.core.errors import FormatError
-from ..io_formats.core.messages import counted
-from ..io_formats.core.projects import Projects
-from . import inputs, interruption
-from .option_arguments import OptionTable, add_arguments, add_mounts_argument, format_table, usable_values
-from .reporting import Reporter, clip_text, grouped, printable
+from ..io_formats.core.messages import Message, counted, summed_up
+from .examined_files import add_file_arguments, examine_files
+from .option_arguments import OptionTable, format_table
+from .reporting import Reporter, clip_text, printable, warnings_entry
 
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
@@ -23,52 +23,43 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         help="print the facts of files",
         description="Print what is in files. Exit status 0 when all could be read, 1 otherwise.",
     )
-    parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, a folder (searched to the bottom), a pattern")
+    add_file_arguments(parser, _tables())
     parser.add_argument(
         "--verify",
         action="store_true",
         help="also decode and encode each file and compare; a difference is a failure",
     )
-    add_mounts_argument(parser)
-    add_arguments(parser, list(_tables().values()))
     parser.set_defaults(run=run)
 
 
-def _tables() -> dict[str, OptionTable]:
-    """Return the options of each format that name folders, by name of the format."""
-    return {
-        known.name: format_table("inspecting", known.name, known.label, options)
+def _tables() -> list[OptionTable]:
+    """Return the options of each format that name folders; the key of a table is the name of the format."""
+    return [
+        format_table("inspecting", known.name, known.label, options)
         for known in registry.FORMATS
         if (options := tuple(option for option in known.import_options if option.preference))
-    }
+    ]
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the facts of every file; return 1 if any failed."""
-    tables = _tables()
-    values = dict(zip(tables, usable_values(arguments, list(tables.values())), strict=True))
-    projects = Projects(is_fixed=True, has_mounts=arguments.mounts)
-    found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
-    failed = reporter.fail_inputs("file", found.problems)
-    for file in found.files:
-        interruption.check()
-        entry: dict[str, Any] = {"file": str(file.path)}
+
+    def examine(
+        loaded: api.LoadedFile, _options: Mapping[str, Any], missing: Sequence[Message], entry: dict[str, Any]
+    ) -> bool:
+        entry |= {"format": loaded.format.name, **loaded.format.facts(loaded.document)}
+        warnings = [*entry["warnings"], *missing]
+        entry |= warnings_entry(warnings)
         try:
-            with interruption.raising():
-                loaded = api.load(file.path)
-                missing = loaded.format.missing(loaded.document, loaded.path, projects, values.get(loaded.format.name))
-            entry |= {"format": loaded.format.name, **loaded.format.facts(loaded.document)}
-            entry["warnings"] = [*entry["warnings"], *missing]
             if arguments.verify:
                 entry["identical"] = _is_identical(loaded)
-                if not entry["identical"]:
-                    raise FormatError("The file differs after decoding and encoding")
-        except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
-            failed += 1
-            entry["error"] = reporter.fail(file.path, problem)
-        reporter.record(entry)
-        if "format" in entry:
-            reporter.result(described(entry))
+        finally:
+            reporter.result(described(entry, warnings))
+        if not entry.get("identical", True):
+            raise FormatError("The file differs after decoding and encoding")
+        return True
+
+    _, failed = examine_files(vars(arguments), _tables(), reporter, examine)
     return 1 if failed else 0
 
 
@@ -78,7 +69,7 @@ def _is_identical(loaded: api.LoadedFile) -> bool:
     return encoded == loaded.data or loaded.format.same_content(loaded.data, encoded)
 
 
-def described(entry: dict[str, Any]) -> str:
+def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
     """Return the facts of a file as a few lines of text."""
     known = registry.by_name(entry["format"])
     form = f"{known.label} {entry['version']}" if entry["version"] else known.label
@@ -106,7 +97,7 @@ def described(entry: dict[str, Any]) -> str:
     lines += [f"  animation {printable(clip_text(clip, with_kind=True))}" for clip in entry["clips"]]
     if len(lines) == 1:
         lines.append("  nothing")
-    lines += [f"  warning: {printable(text)}" for text in grouped(entry["warnings"])]
+    lines += [f"  warning: {printable(text)}" for text in summed_up(warnings)]
     if "identical" in entry:
         lines.append("  identical after decoding and encoding" if entry["identical"] else "  NOT identical")
     return "\n".join(lines)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..io_formats.core.format import Format
-from ..io_formats.core.options import Choice, Option
+from ..io_formats.core.options import Choice, Option, Value
+
+_PREFIX = "option:"
+"""Start of the names of parsed arguments that are options of tables."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser, tables: Sequence[OptionTable]
     """Add one argument for each option of the tables; options that the user leaves out set no attribute."""
     owners: dict[str, list[OptionTable]] = {}
     options: dict[str, Option] = {}
-    for table in tables:
-        for option, flag in _flags(table, tables):
-            owners.setdefault(flag, []).append(table)
-            options[flag] = option
+    for table, option, flag in flags_of(tables):
+        owners.setdefault(flag, []).append(table)
+        options[flag] = option
     groups: dict[str, Any] = {}
     for flag, option in options.items():
         title = _heading(owners[flag])
@@ -79,13 +81,9 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def given_values(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> dict[str, Any]:
-    """Return the values of a table's options that the user gave, for :func:`..io_formats.core.options.resolve`."""
-    return {
-        option.name: getattr(arguments, _destination(flag))
-        for option, flag in _flags(table, tables)
-        if hasattr(arguments, _destination(flag))
-    }
+def given_options(parsed: Mapping[str, Any]) -> dict[str, Value]:
+    """Return the values of the options that the user gave, by flag without dashes, from all parsed arguments."""
+    return {name.removeprefix(_PREFIX): value for name, value in parsed.items() if name.startswith(_PREFIX)}
 
 
 def preferred_options(known: Format) -> tuple[Option, ...]:
@@ -94,33 +92,32 @@ def preferred_options(known: Format) -> tuple[Option, ...]:
     return tuple({option.name: option for option in options if option.preference}.values())
 
 
-def usable_values(arguments: argparse.Namespace, tables: Sequence[OptionTable]) -> list[dict[str, Any]]:
-    """Return the values of each table's options that the user gave.
+def values_of(given: Mapping[str, Value], tables: Sequence[OptionTable]) -> dict[str, dict[str, Value]]:
+    """Return the values of given options by the keys of their tables and by their names in these."""
+    found: dict[str, dict[str, Value]] = {table.key: {} for table in tables}
+    for table, option, flag in flags_of(tables):
+        if flag in given:
+            found[table.key][option.name] = given[flag]
+    return found
+
+
+def require_usable_paths(given: Mapping[str, Value], tables: Sequence[OptionTable]) -> None:
+    """Raise an error for a given path that its option cannot use.
 
     Raises
     ------
     MeshferryError
-        An option cannot use a path. The message names the path.
+        The message names the path.
     """
-    found = [given_values(arguments, table, tables) for table in tables]
-    for table, values in zip(tables, found, strict=True):
-        for option in table.options:
-            if option.probe is not None and values.get(option.name):
-                option.probe(values[option.name])
-    return found
+    for _, option, flag in flags_of(tables):
+        if option.probe is not None and given.get(flag):
+            option.probe(str(given[flag]))
 
 
-def given_flags(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> dict[str, Option]:
-    """Return the options of a table that the user gave, by flag."""
-    return {f"--{flag}": option for option, flag in _flags(table, tables) if hasattr(arguments, _destination(flag))}
-
-
-def given_arguments(arguments: argparse.Namespace, tables: Sequence[OptionTable]) -> list[str]:
-    """Return the given options of all tables as arguments, in the order of the tables and in normalised spelling."""
-    flags = dict.fromkeys(flag for table in tables for _, flag in _flags(table, tables))
-    return [
-        _spelt(flag, getattr(arguments, _destination(flag))) for flag in flags if hasattr(arguments, _destination(flag))
-    ]
+def spell_options(given: Mapping[str, Value], tables: Sequence[OptionTable]) -> list[str]:
+    """Return given options as arguments, in the order of the tables and in normalised spelling."""
+    flags = dict.fromkeys(flag for _, _, flag in flags_of(tables))
+    return [_spelt(flag, given[flag]) for flag in flags if flag in given]
 
 
 def _spelt(flag: str, value: Any) -> str:
@@ -129,32 +126,24 @@ def _spelt(flag: str, value: Any) -> str:
     return f"--{flag}={value!r}" if isinstance(value, float) else f"--{flag}={value}"
 
 
-def _flags(wanted: OptionTable, tables: Sequence[OptionTable]) -> list[tuple[Option, str]]:
-    """Return each option of a table with its flag, without the dashes.
+def flags_of(tables: Sequence[OptionTable]) -> Iterator[tuple[OptionTable, Option, str]]:
+    """Yield each option of the tables with its table and its flag, without the dashes.
 
     Tables may share an option. If two tables have different options of one name, the flag of the later table gets its
     key as a prefix.
     """
     owners: dict[str, Option] = {}
     for table in tables:
-        flags = []
         for option in table.options:
             flag = option.name.removeprefix("use_").replace("_", "-")
             if owners.setdefault(flag, option) != option:
                 flag = f"{table.key}-{flag}"
                 owners[flag] = option
-            flags.append((option, flag))
-        if table == wanted:
-            return flags
-    raise KeyError(wanted.key)
-
-
-def _destination(flag: str) -> str:
-    return "option:" + flag
+            yield table, option, flag
 
 
 def _add_argument(group: argparse._ArgumentGroup, option: Option, flag: str) -> None:
-    settings: dict[str, Any] = {"dest": _destination(flag), "default": argparse.SUPPRESS, "help": _help(option)}
+    settings: dict[str, Any] = {"dest": _PREFIX + flag, "default": argparse.SUPPRESS, "help": _help(option)}
     if isinstance(option.default, bool):
         settings["action"] = argparse.BooleanOptionalAction
     elif option.choices:

@@ -13,11 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 from ..io_formats.core.errors import FormatError, MeshferryError, MissingLibraryError
-from ..io_formats.core.messages import counted, listed
+from ..io_formats.core.messages import Message, Text, counted, distinct
 from . import environment
-
-NAMES_LISTED = 3
-"""Largest number of names in a warning; of more, only the number is given."""
 
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -78,7 +75,7 @@ class Reporter:
     def fail(self, file: object, problem: BaseException) -> str:
         """Print the one line ``file: cause`` and return the cause. The default file is that of the error."""
         text = cause(problem)
-        file = str(file) or getattr(problem, "file", "")
+        file = str(file) or (problem.file if isinstance(problem, FormatError) else "")
         if isinstance(problem, MissingLibraryError):
             self._library_is_missing = True
         self._print(f"{printable(file)}: {text}" if file else text, sys.stderr)
@@ -115,7 +112,7 @@ class Reporter:
             # EINVAL: on Windows, the reader closed the pipe. EBADF: closed before Blender reused its descriptor.
             if problem.errno not in {errno.EPIPE, errno.EINVAL, errno.EBADF} and stream is sys.stdout:
                 self.is_output_lost = True
-                self.fail("", MeshferryError(f"The output cannot be written: {problem.strerror or problem}"))
+                self.fail("", MeshferryError("The output cannot be written: {}", problem.strerror or problem))
 
 
 def _discard(stream: TextIO) -> None:
@@ -170,8 +167,7 @@ def one_line(text: str) -> str:
 def cause(problem: BaseException) -> str:
     """Return the message of an exception in one line, without the file name."""
     if isinstance(problem, FormatError):
-        unnamed = FormatError(problem.message, offset=problem.offset, item=problem.item)
-        return unbroken(str(unnamed))
+        return unbroken(problem.sentence(with_file=False))
     if isinstance(problem, MeshferryError):
         return unbroken(str(problem))
     if isinstance(problem, MemoryError):
@@ -192,17 +188,21 @@ def unexpected(problem: BaseException) -> str:
     )
 
 
-def grouped(warnings: Sequence[str]) -> list[str]:
-    """Merge warnings that differ only by name: ``Roof, Door and 7 more: no UV layer``."""
-    named: dict[str, list[str]] = {}
-    for text in dict.fromkeys(warnings):
-        name, colon, message = text.partition(": ")
-        named.setdefault(message if colon else text, []).append(name if colon else "")
-    lines = []
-    for message, names in named.items():
-        some = listed(names, NAMES_LISTED, quote="")
-        lines.append(f"{some}: {message}" if some else message)
-    return lines
+def error_cause(problem: BaseException) -> str:
+    """Return the message of an exception without names and numbers, which is the same for the same cause."""
+    return _skeleton(problem.message) if isinstance(problem, MeshferryError) else type(problem).__name__
+
+
+def _skeleton(text: Text) -> str:
+    """Return a text with an ellipsis for each value that is not a text."""
+    values = [_skeleton(value) if isinstance(value, Text) else "…" for value in text.values]
+    return re.sub(r"\{:[^}]*\}", "{}", text.template).format(*values) if values else text.template
+
+
+def warnings_entry(warnings: Sequence[Message]) -> dict[str, Any]:
+    """Return messages for a JSON record: as sentences, and as objects for programs."""
+    messages = distinct(warnings)
+    return {"warnings": list(map(str, messages)), "messages": [message.as_json() for message in messages]}
 
 
 def clip_text(clip: Mapping[str, Any], *, with_kind: bool = False) -> str:
@@ -213,7 +213,7 @@ def clip_text(clip: Mapping[str, Any], *, with_kind: bool = False) -> str:
     kind = f"{clip['kind']}, " if with_kind else ""
     rate = f" at {clip['fps']:g} fps" if clip["fps"] else ""
     name = f"'{clip['name']}'" if clip["name"] else "unnamed"
-    length = counted(clip["frames"], "frame")
+    length: str = counted(clip["frames"], "frame")
     if "seconds" in clip:
         length, rate = f"{clip['seconds']:.4g} s", f", keys{rate}" if rate else ""
     return f"{name}, {kind}{length}{rate}"
@@ -225,7 +225,7 @@ def summary(facts: Mapping[str, Any]) -> str:
     For files with only bones and animations, the numbers of objects, triangles and materials are left out.
     """
     clips: Sequence[Mapping[str, Any]] = facts["clips"]
-    parts = []
+    parts: list[str] = []
     if facts["nodes"] or not (facts["bones"] or clips):
         parts = [
             counted(facts["nodes"], "object"),
@@ -246,7 +246,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
-    if hasattr(value, "item"):
+    if hasattr(value, "item") and not isinstance(value, str):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene, Surface
-from meshferry.io_formats.registry import UNIGINE_MESH
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]

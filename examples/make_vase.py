@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
+from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
 from meshferry.io_formats.passes.join_meshes import join
-from meshferry.io_formats.registry import MESH_SERIALIZER
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import registry
 from .core.capabilities import losses
 from .core.errors import ExportError, FormatError
-from .core.findings import Finding, errors_of, warning, warnings_of, with_allowed
 from .core.format import Format
 from .core.import_choices import adopt_choices, store_choices, with_import_choices
+from .core.messages import Message, Report, Text, distinct, errors_of, joined, warnings_of, with_allowed
 from .core.options import resolve
 from .core.output_file import OutputFile
-from .disk.atomic_write import replace_file
 from .disk.file_names import distinct_file_names, file_name
 from .disk.file_sets import write_outputs
 from .disk.special_files import read_bytes, special_kind
@@ -25,29 +24,6 @@ from .disk.special_files import read_bytes, special_kind
 if TYPE_CHECKING:
     from .core.projects import Projects
     from .core.scene import ImportChoice, Scene
-
-__all__ = [
-    "EncodedFile",
-    "LoadedFile",
-    "SceneFiles",
-    "check_part",
-    "encode_part",
-    "encode_scene",
-    "file_name",
-    "file_names",
-    "files_of",
-    "format_of",
-    "load",
-    "read_bytes",
-    "read_scene",
-    "replace_file",
-    "scene_name",
-    "scene_of",
-    "split",
-    "writable_name",
-    "write_outputs",
-    "write_scene",
-]
 
 MOST_ERRORS = 5
 """Maximum number of broken rules in the text of an error."""
@@ -153,20 +129,32 @@ def writable_name(path: Path) -> str:
     return scene_name(path).encode("utf-8", "replace").decode("utf-8")
 
 
+class _Reported:
+    """Results with messages."""
+
+    messages: list[Message]
+
+    @property
+    def warnings(self) -> list[Message]:
+        """The messages without notes."""
+        return [message for message in self.messages if not message.is_note]
+
+    @property
+    def notes(self) -> list[Message]:
+        """The messages that report no loss."""
+        return [message for message in self.messages if message.is_note]
+
+
 @dataclass
-class EncodedFile:
+class EncodedFile(_Reported):
     """A file ready to be written."""
 
     scene: Scene
     """The scene of the file, with the file's name."""
     outputs: list[OutputFile]
     """The files that it becomes, the chosen one last."""
-    warnings: list[str]
-    """All texts for the user."""
-    losses: list[str]
-    """The texts among ``warnings`` about losses and repairs; the others are findings about the file."""
-    notes: list[str] = field(default_factory=list)
-    """Texts about the use of the files, such as which of them belongs to which face."""
+    messages: list[Message]
+    """Losses, changes and notes of the encoding, findings about the file, and notes about the use of its files."""
 
     @property
     def usage(self) -> str:
@@ -192,21 +180,17 @@ def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = N
     with _quiet_numpy():
         parts = target.files_of(scene if target.capabilities.keyed_clips else with_frames(scene), options)
     if not parts:
-        raise ExportError(f"There is nothing in '{scene.name}' that {_article(target.label)} file can hold")
+        raise ExportError("There is nothing in '{}' that {} file can hold", scene.name, _article(target.label))
     return parts
 
 
 @dataclass(frozen=True)
-class SceneFiles:
-    """The files that a scene becomes, and the texts about the whole scene."""
+class SceneFiles(_Reported):
+    """The files that a scene becomes, and the messages about the whole scene."""
 
     parts: list[Scene]
-    """A scene for each file, without the texts of the whole."""
-    losses: list[str]
-    findings: list[Finding]
-    """The warnings among ``losses`` that name objects to select or offer a fix."""
-    notes: list[str]
-    """Texts about generated data such as missing levels of detail; no action is needed."""
+    """A scene for each file, without the messages of the whole."""
+    messages: list[Message]
 
 
 def split(scene: Scene, target: Format, options: Mapping[str, Any] | None = None) -> SceneFiles:
@@ -225,10 +209,10 @@ def split(scene: Scene, target: Format, options: Mapping[str, Any] | None = None
     lost = losses(scene, can)
     fit(scene, can, registry.by_name(scene.format).capabilities if scene.format else None)
     parts = files_of(scene, target, options)
-    lost += [text for text in scene.warnings if text not in scene.notes]
+    messages = distinct([*lost, *scene.warnings])
     for part in parts:
         part.warnings = []  # a new list, since parts may share that of the scene
-    return SceneFiles(parts, lost, scene.findings, list(scene.notes))
+    return SceneFiles(parts, messages)
 
 
 def _quiet_numpy() -> AbstractContextManager[object]:
@@ -279,7 +263,6 @@ def encode_part(
         allows_errors = ignore_errors or scene.as_imported
         findings = target.check_scene(scene)
         broken = errors_of(findings)
-        scene = replace(scene, notes=[])
         document = None
         try:
             document, checked = check_part(scene, target, options, given=given, path=path)
@@ -289,13 +272,14 @@ def encode_part(
                 raise  # otherwise it may be an effect of the errors, which are reported
         broken = broken or errors_of(findings)  # errors of the scene may have others in the document as effect
         if broken and not allows_errors:
-            raise _refusal(broken, [*findings, *(warning("", text) for text in scene.warnings)])
-        lost = list(dict.fromkeys(scene.warnings))
-        said = lost + [str(finding) for finding in (*warnings_of(findings), *errors_of(findings))]
+            raise _refusal(broken, [*findings, *distinct(scene.warnings)])
         name = scene_name(Path(path)) if path is not None else file_name(scene.name)
         outputs = target.write_files(document, name)
-        notes = [*scene.notes, *(output.note for output in outputs if output.note)]
-        return EncodedFile(scene, outputs, list(dict.fromkeys(said)), lost, notes)
+        report = Report([*scene.warnings, *warnings_of(findings), *errors_of(findings)])
+        for output in outputs:
+            if output.note:
+                report.note("use-of-file", output.note)
+        return EncodedFile(scene, outputs, distinct(report.messages))
 
 
 def check_part(
@@ -305,7 +289,7 @@ def check_part(
     *,
     given: Container[str] | None = None,
     path: str | Path | None = None,
-) -> tuple[Any, list[Finding]]:
+) -> tuple[Any, list[Message]]:
     """Return the document of one of the scenes of :func:`split`, and what is wrong with it; see :func:`encode_part`."""
     values = options or {}
     values = with_import_choices(scene, target.export_options, values, values if given is None else given)
@@ -316,16 +300,19 @@ def check_part(
     return document, with_allowed(checked, values, is_same_format=is_same_format, file_names=names)
 
 
-def _refusal(broken: Iterable[Finding], findings: Sequence[Finding]) -> ExportError:
+def _refusal(broken: Iterable[Message], findings: Sequence[Message]) -> ExportError:
     """Return the error for broken rules of the target program: its text has the first, and it holds all findings."""
-    texts = list(dict.fromkeys(map(str, broken)))
+    texts = list(dict.fromkeys(broken))
     rest = len(texts) - MOST_ERRORS
-    return ExportError("; ".join(texts[:MOST_ERRORS]) + (f"; and {rest} more" if rest > 0 else ""), findings)
+    text = joined(texts[:MOST_ERRORS], "; ")
+    if rest > 0:
+        text = Text("{}; and {} more", text, rest)
+    return ExportError("{}", text, findings=findings)
 
 
 def encode_scene(
     scene: Scene, target: Format, options: Mapping[str, Any] | None = None, *, ignore_errors: bool = False
-) -> tuple[bytes, list[str]]:
+) -> tuple[bytes, list[Message]]:
     """Encode a scene that is one file of a format; return the chosen file's bytes and the texts for the user.
 
     Raises
@@ -337,10 +324,12 @@ def encode_scene(
     return encoded.outputs[-1].data, encoded.warnings
 
 
-def write_scene(scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None) -> list[str]:
+def write_scene(
+    scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None
+) -> list[Message]:
     """Encode a scene and replace ``path`` completely or not at all; return the texts for the user."""
     encoded = _encode_whole(scene, target, options, path, ignore_errors=False)
-    return list(dict.fromkeys(encoded.warnings + write_outputs(path, encoded.outputs)))
+    return distinct([*encoded.warnings, *write_outputs(path, encoded.outputs)])
 
 
 def _encode_whole(
@@ -349,7 +338,7 @@ def _encode_whole(
     """Encode a scene that is one file; the warnings include those about the whole scene."""
     files = split(scene, target, options)
     if len(files.parts) > 1:
-        raise ExportError(f"'{scene.name}' would become {len(files.parts)} files")
+        raise ExportError("'{}' would become {} files", scene.name, len(files.parts))
     encoded = encode_part(files.parts[0], target, options, path=path, ignore_errors=ignore_errors)
-    encoded.warnings = list(dict.fromkeys(files.losses + encoded.warnings))
+    encoded.messages = distinct(files.messages + encoded.messages)
     return encoded

@@ -11,48 +11,10 @@ from .core.errors import UnsupportedFormatError
 from .core.format import Family, Format
 from .core.recognition import Match, NearMiss
 from .mesh_serializer import formats as mesh_serializer
-from .mesh_serializer.formats import MESH_SERIALIZER
 from .second_life import formats as second_life
-from .second_life.formats import FORMATS as SECOND_LIFE
-from .second_life.formats import (
-    SECOND_LIFE_ANIMATION,
-    SECOND_LIFE_BUNDLE,
-    SECOND_LIFE_BVH,
-    SECOND_LIFE_MESH,
-    SECOND_LIFE_REQUEST,
-    SECOND_LIFE_UPLOAD,
-)
 from .timbermesh import formats as timbermesh
-from .timbermesh.formats import TIMBERMESH
 from .unigine import formats as unigine
-from .unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE, UNIGINE_SKELETON
 from .unknown_files import likely_text, signature_text
-
-__all__ = [
-    "EXTERNAL_FORMATS",
-    "FAMILIES",
-    "FORMATS",
-    "HEAD_SIZE",
-    "MESH_SERIALIZER",
-    "SECOND_LIFE",
-    "SECOND_LIFE_ANIMATION",
-    "SECOND_LIFE_BUNDLE",
-    "SECOND_LIFE_BVH",
-    "SECOND_LIFE_MESH",
-    "SECOND_LIFE_REQUEST",
-    "SECOND_LIFE_UPLOAD",
-    "TIMBERMESH",
-    "UNIGINE_ANIMATION",
-    "UNIGINE_MESH",
-    "UNIGINE_SCENE",
-    "UNIGINE_SKELETON",
-    "Format",
-    "by_content",
-    "by_extension",
-    "by_name",
-    "labels_of",
-    "of_same_family",
-]
 
 HEAD_SIZE = 4096
 """Number of bytes that ``sniff`` is given."""
@@ -92,7 +54,7 @@ def by_name(name: str) -> Format:
     for candidate in FORMATS:
         if candidate.name == name:
             return candidate
-    raise UnsupportedFormatError(f"There is no format '{name}'; known are {', '.join(f.name for f in FORMATS)}")
+    raise UnsupportedFormatError("There is no format '{}'; known are {}", name, ", ".join(f.name for f in FORMATS))
 
 
 def labels_of(name: str) -> tuple[str, ...]:
@@ -133,14 +95,15 @@ def by_content(head: bytes, size: int) -> Format:
     """
     best: Format | None = None
     best_match = Match.NONE
+    misses: list[NearMiss] = []
     for candidate in FORMATS:
-        match = candidate.sniff(head, size)
-        if match is Match.SIGNATURE:
+        found = candidate.sniff(head, size)
+        if isinstance(found, NearMiss):
+            misses.append(found)
+        elif found is Match.SIGNATURE:
             return candidate
-        if match > best_match:
-            best, best_match = candidate, match
-    others = (candidate for candidate in FORMATS if candidate is not best)
-    misses = [miss for candidate in others if (miss := candidate.near_miss(head, size)) is not None]
+        elif found > best_match:
+            best, best_match = candidate, found
     signature = signature_text(head) or next((miss.text for miss in misses if miss.has_signature), "")
     if best is not None and not signature:
         return best

@@ -7,6 +7,8 @@ import contextlib
 import re
 import zlib
 
+from .core.messages import Text
+
 _STARTS = (
     (b"glTF", "glTF binary; Blender imports it itself"),
     (b"PK\x03\x04", "a zip archive; unpack it first"),
@@ -62,7 +64,7 @@ def signature_text(head: bytes) -> str:
     """Return a sentence about a file with another program's signature, or an empty string."""
     for magic, text in _STARTS:
         if head.startswith(magic):
-            return f"This is {text}"
+            return Text("This is {}", Text(text))
     return _opensim_archive(head) or _text(head)
 
 
@@ -89,7 +91,7 @@ def _text(head: bytes) -> str:
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     for magic, said in _TEXT_STARTS:
         if text[: len(magic)].lower() == magic.lower():
-            return f"This is {said}"
+            return Text("This is {}", Text(said))
     if text.startswith(b"<"):
         root = re.match(rb"(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>]*>|\s)*<([A-Za-z]+)[\s>]", text, re.DOTALL)
         if root and root[1] in (b"mesh", b"skeleton") and re.search(rb"<(sharedgeometry|submeshes|bones)[\s>]", text):
@@ -97,7 +99,7 @@ def _text(head: bytes) -> str:
     if text.startswith(b"<?xml"):
         return "This is XML"
     unity = _unity_class(head)
-    return f"This is {unity}" if unity else ""
+    return Text("This is {}", Text(unity)) if unity else ""
 
 
 def likely_text(head: bytes) -> str:
@@ -109,7 +111,7 @@ def likely_text(head: bytes) -> str:
             # An incremental decoder accepts a head that ends within a multi-byte character.
             codecs.getincrementaldecoder("utf-8")().decode(text)
             kind = "plain text"
-    return f"not a format that Meshferry reads; it looks like {kind}" if kind else ""
+    return Text("not a format that Meshferry reads; it looks like {}", Text(kind)) if kind else ""
 
 
 def _unity_class(head: bytes) -> str:

@@ -12,14 +12,12 @@ MOST_TAGS = 20_000_000
 """Limit of the number of ``<`` in a file, which bounds the memory of its elements."""
 DEPTH_LIMIT = 1_000
 
-__all__ = ["Element", "depth_of", "parse_xml"]
-
 
 class _ReachedRoot(Exception):
     """The prolog has been parsed."""
 
 
-def parse_xml(data: bytes, *, depth_limit: int = DEPTH_LIMIT) -> Element:
+def parse_xml(data: bytes) -> Element:
     """Return the root element of an XML file.
 
     Raises
@@ -33,9 +31,12 @@ def parse_xml(data: bytes, *, depth_limit: int = DEPTH_LIMIT) -> Element:
     try:
         root = fromstring(data)  # noqa: S314  # document types, and with them entities, are refused above
     except (ParseError, LookupError, ValueError) as problem:
-        raise FormatError(f"The XML is not well-formed: {problem}") from None
-    if depth_of(root, depth_limit) > depth_limit:
-        raise FormatError(f"The XML is nested more than {depth_limit:,} levels deep")
+        raise FormatError("The XML is not well-formed: {}", problem) from None
+    depth, level = 0, [root]
+    while level and depth <= DEPTH_LIMIT:
+        depth, level = depth + 1, [child for element in level for child in element]
+    if depth > DEPTH_LIMIT:
+        raise FormatError("The XML is nested more than {:,} levels deep", DEPTH_LIMIT)
     return root
 
 
@@ -58,14 +59,4 @@ def _check_prolog(data: bytes) -> None:
     except (expat.ExpatError, LookupError, ValueError) as problem:
         if isinstance(problem, FormatError):
             raise
-        raise FormatError(f"The XML is not well-formed: {problem}") from None
-
-
-def depth_of(root: Element, limit: int = DEPTH_LIMIT) -> int:
-    """Return the number of levels of elements, counted at most one beyond the limit."""
-    depth = 0
-    level = [root]
-    while level and depth <= limit:
-        depth += 1
-        level = [child for element in level for child in element]
-    return depth
+        raise FormatError("The XML is not well-formed: {}", problem) from None

@@ -2,18 +2,16 @@
 
 
 def _modules():
-    from . import format_operators, last_report, preferences, translations
+    from . import last_report, preferences
     from .exporting import clip_choice, export_again, export_refusal
     from .findings import finding_fixes, finding_list, finding_selection
     from .importing import reload_file
     from .object_tools import mesh_normals, surfaces
 
     return (
-        translations,
         preferences,
         clip_choice,
         last_report,
-        format_operators,
         export_again,
         reload_file,
         mesh_normals,
@@ -22,17 +20,24 @@ def _modules():
         finding_selection,
         finding_fixes,
         export_refusal,
-        format_operators.FamilyPanels,
     )
 
 
 def register():
-    """Register all modules in order."""
+    """Register the translations, all modules in order, then the families of formats."""
+    from . import format_operators, registration, translations
+
+    translations.register()
     for module in _modules():
-        module.register()
+        registration.register(*registration.parts_of(module))
+    format_operators.register()
 
 
 def unregister():
-    """Unregister all modules in reverse order."""
+    """Unregister them in reverse order."""
+    from . import format_operators, registration, translations
+
+    format_operators.unregister()
     for module in reversed(_modules()):
-        module.unregister()
+        registration.unregister(*registration.parts_of(module))
+    translations.unregister()

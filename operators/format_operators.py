@@ -1,14 +1,17 @@
 """Operators, file handlers, menu entries and panels of each family of formats, built from its registry entry.
 
-A module ``families.<family>`` with ``HOOKS`` holds what a family has beyond that; see :mod:`.hooks`.
+A module or package ``families.<family>`` with ``HOOKS`` holds what a family has beyond that; see :mod:`.hooks`. All
+modules of a package are registered; see :mod:`.registration`.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import bpy
@@ -18,17 +21,17 @@ from bpy_extras.io_utils import poll_file_object_drop
 from ..io_formats import registry
 from ..io_formats.core.format import Family, Format
 from ..io_formats.core.shared_options import MESH_FILES
+from . import registration
 from .exporting.export_base import ExportScene
 from .exporting.export_files import ExportObjects
 from .format_panel import family_sidebar
 from .hooks import Hooks
-from .menus import MenuEntry, collection_under_pointer, registration
+from .layouts import button
+from .menus import collection_under_pointer
 from .option_properties import export_table, import_table, with_options
 from .preferences import drawn_for
+from .registration import MenuEntry
 from .sidebar import with_closed_copies
-from .translations import CONTEXT, classes_factory
-
-_HIDDEN = {"HIDDEN", "SKIP_SAVE"}
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,13 @@ class FamilyOperators:
     classes: Sequence[type]
     entries: Sequence[MenuEntry]
     panels: Sequence[type]
-    hooks: Hooks
+    modules: Sequence[ModuleType]
+    """Modules of the family's package, with further operators; see :mod:`.registration`."""
 
 
 def operators_for(family: Family) -> FamilyOperators:
     """Build the operators, file handlers, menu entries and panels of a family."""
-    hooks = _hooks_of(family)
+    hooks, modules = _hooks_of(family)
     importer = _importer(family, hooks) if any(known.is_read for known in family.formats) else None
     formats = {known.name: known for known in family.formats}
     mixins = hooks.exporters or {name: _default_exporter(known) for name, known in formats.items() if known.is_written}
@@ -60,7 +64,7 @@ def operators_for(family: Family) -> FamilyOperators:
     if hooks.has_closed_copies:
         panels = with_closed_copies(panels)
     entries = _menu_entries(family, importer, list(exporters.values()), hooks)
-    return FamilyOperators(importer, exporters, check, classes, entries, panels, hooks)
+    return FamilyOperators(importer, exporters, check, classes, entries, panels, modules)
 
 
 def label_of(family: Family, known: Format) -> str:
@@ -73,21 +77,26 @@ def collection_text(family: Family, known: Format) -> str:
     return f"Export {label_of(family, known)}…"
 
 
-def _hooks_of(family: Family) -> Hooks:
+def _hooks_of(family: Family) -> tuple[Hooks, list[ModuleType]]:
+    """Return the hooks of a family, and the modules of its package."""
     name = f"{__package__}.families.{family.name}"
     if importlib.util.find_spec(name) is None:
-        return Hooks()
-    hooks: Hooks = importlib.import_module(name).HOOKS
-    return hooks
+        return Hooks(), []
+    package = importlib.import_module(name)
+    found = pkgutil.iter_modules(getattr(package, "__path__", ()), f"{name}.")
+    return package.HOOKS, [importlib.import_module(module.name) for module in found]
 
 
-def _make_class(name: str, mixin: type, base: type, defaults: Mapping[str, Any], properties: Mapping[str, Any]) -> Any:
-    """Return an operator class from a mixin and a base, with defaults for attributes and properties the mixin lacks."""
+def _make_class(name: str, mixin: type, defaults: Mapping[str, Any]) -> Any:
+    """Return an operator class from a mixin, with defaults for attributes that the mixin lacks."""
     body = {key: value for key, value in defaults.items() if not getattr(mixin, key, None)}
-    cls = type(name, (mixin, base), {**body, "__module__": __name__, "__doc__": mixin.__doc__})
-    declared = {key for parent in cls.__mro__ for key in getattr(parent, "__annotations__", {})}
-    cls.__annotations__ = {key: value for key, value in properties.items() if key not in declared}
-    return cls
+    return type(name, (mixin, bpy.types.Operator), {**body, "__module__": __name__, "__doc__": mixin.__doc__})
+
+
+def _with_file_options(cls: Any) -> Any:
+    """Declare the options of an operator, and which files its file browser shows."""
+    cls.__annotations__ = {"filter_glob": StringProperty(default=cls.usual_names, options={"HIDDEN", "SKIP_SAVE"})}
+    return with_options(cls.option_table)(cls)
 
 
 def _patterns(extensions: Sequence[str]) -> str:
@@ -106,12 +115,9 @@ def _importer(family: Family, hooks: Hooks) -> Any:
         "option_table": import_table(*formats),
         "entry_text": f"{label_of(family, formats[0])} ({shown})",
         "other_importers": _other_importers(family),
+        "usual_names": _patterns(extensions),
     }
-    patterns = getattr(hooks.importer, "usual_names", "") or _patterns(extensions)
-    properties = {"filter_glob": StringProperty(default=patterns, options=_HIDDEN)}
-    name = f"IMPORT_SCENE_OT_{family.name}"
-    cls = _make_class(name, hooks.importer, bpy.types.Operator, defaults, properties)
-    return with_options(cls.option_table)(cls)
+    return _with_file_options(_make_class(f"IMPORT_SCENE_OT_{family.name}", hooks.importer, defaults))
 
 
 def _default_exporter(known: Format) -> type[ExportScene]:
@@ -130,10 +136,9 @@ def _exporter(family: Family, known: Format, mixin: type[ExportScene]) -> Any:
         "panel_prefix": family.name.upper() + name.removeprefix(family.name),
         "option_table": export_table(known),
         "entry_text": f"{label_of(family, known)} ({known.extensions[0]})",
+        "usual_names": _patterns(known.written_extensions),
     }
-    properties = {"filter_glob": StringProperty(default=_patterns(known.extensions[:1]), options=_HIDDEN)}
-    cls = _make_class(f"EXPORT_SCENE_OT_{name}", mixin, bpy.types.Operator, defaults, properties)
-    return with_options(cls.option_table)(cls)
+    return _with_file_options(_make_class(f"EXPORT_SCENE_OT_{name}", mixin, defaults))
 
 
 def _check(family: Family, exporter: Any, hooks: Hooks) -> Any:
@@ -148,7 +153,7 @@ def _check(family: Family, exporter: Any, hooks: Hooks) -> Any:
     }
     identifier = getattr(hooks.check, "bl_idname", "") or defaults["bl_idname"]
     name = f"EXPORT_SCENE_OT_{identifier.partition('.')[2]}"
-    return _make_class(name, hooks.check, bpy.types.Operator, defaults, {})
+    return _make_class(name, hooks.check, defaults)
 
 
 def _handled_extensions(family: Family) -> dict[str, list[str]]:
@@ -213,7 +218,7 @@ def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks
             menu.layout.operator_context = "INVOKE_DEFAULT"  # by default this menu calls ``execute``
             first = exporters[0]
             text = collection_text(family, first.format)
-            menu.layout.operator(first.bl_idname, text=text, text_ctxt=CONTEXT).collection = collection.name
+            button(menu.layout, first, text=text, collection=collection.name)
 
     draw_entries: list[tuple[str, Callable[[Any, Any], None]]] = [
         ("TOPBAR_MT_file_import", _draw_operators([importer] if importer else [])),
@@ -226,7 +231,7 @@ def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks
 def _draw_operators(operators: Sequence[Any]) -> Callable[[Any, Any], None]:
     def draw(menu: Any, _context: bpy.types.Context) -> None:
         for operator in operators:
-            menu.layout.operator(operator.bl_idname, text=operator.entry_text, text_ctxt=CONTEXT)
+            button(menu.layout, operator, text=operator.entry_text)
 
     return draw
 
@@ -237,40 +242,18 @@ EXPORTERS: dict[str, Any] = {name: cls for built in FAMILY_OPERATORS.values() fo
 
 
 def register() -> None:
-    """Register operators, file handlers and menu entries of all families."""
-    for add, _remove in _registrations():
-        add()
+    """Register operators, file handlers, menu entries, hook modules and panels of all families."""
+    for built in FAMILY_OPERATORS.values():
+        for parts in _parts_of(built):
+            registration.register(*parts)
 
 
 def unregister() -> None:
     """Unregister them in reverse order."""
-    for _add, remove in reversed(_registrations()):
-        remove()
+    for built in reversed(FAMILY_OPERATORS.values()):
+        for parts in reversed(_parts_of(built)):
+            registration.unregister(*parts)
 
 
-def _registrations() -> list[tuple[Callable[[], None], Callable[[], None]]]:
-    return [registration(built.classes, built.entries) for built in FAMILY_OPERATORS.values()]
-
-
-class FamilyPanels:
-    """The panels of all families, and the operators that only panels and fixes use."""
-
-    @staticmethod
-    def register() -> None:
-        """Register the hook modules and panels of all families."""
-        for add, _remove in _panel_registrations():
-            add()
-
-    @staticmethod
-    def unregister() -> None:
-        """Unregister them in reverse order."""
-        for _add, remove in reversed(_panel_registrations()):
-            remove()
-
-
-def _panel_registrations() -> list[tuple[Callable[[], None], Callable[[], None]]]:
-    steps: list[tuple[Callable[[], None], Callable[[], None]]] = []
-    for built in FAMILY_OPERATORS.values():
-        steps += [(module.register, module.unregister) for module in built.hooks.modules]
-        steps.append(classes_factory([*built.hooks.classes, *built.panels]))
-    return steps
+def _parts_of(built: FamilyOperators) -> list[Any]:
+    return [(built.classes, {}, built.entries), *map(registration.parts_of, built.modules), (built.panels, {}, ())]

@@ -6,9 +6,9 @@ import bpy
 
 from ..io_formats.core.format import Family
 from .findings.finding_list import draw_findings
+from .layouts import button, sidebar_panel
 from .object_tools.mesh_normals import has_free_normals
-from .sidebar import Sidebar, concerns, origins_of
-from .translations import CONTEXT
+from .sidebar import concerns, origins_of
 
 ICONS = {kind: f"OUTLINER_OB_{kind}" for kind in ("MESH", "ARMATURE", "EMPTY", "LIGHT", "CAMERA")}
 """Icons of the types of objects that imports make."""
@@ -19,13 +19,13 @@ def family_sidebar(family: Family, exporter: Any, check: Any) -> type:
     has_skeletons = any(known.capabilities.skeletons for known in family.formats)
     types = {"MESH", "EMPTY", "ARMATURE"} if has_skeletons else {"MESH", "EMPTY"}
 
-    def poll(_cls: type, context: bpy.types.Context) -> bool:
+    def is_shown(context: bpy.types.Context) -> bool:
         obj = context.object
         is_wanted = obj is None or obj.type in types or bool(origins_of(context))
         return is_wanted and concerns(context, family.name)
 
-    def draw(self: Any, context: bpy.types.Context) -> None:
-        layout = self.layout
+    @sidebar_panel(f"{family.name.upper()}_PT_sidebar", family.label, is_shown, parent="")
+    def panel(layout: Any, context: bpy.types.Context) -> None:
         obj = context.object
         if obj is None:
             collection = context.collection
@@ -40,12 +40,11 @@ def family_sidebar(family: Family, exporter: Any, check: Any) -> type:
         if has_free_normals(obj.data):
             layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
         row = layout.row(align=True)
-        row.operator(check.bl_idname, text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
+        button(row, check, text="Check", icon="CHECKMARK")
         draw_export(row)
         draw_findings(layout, context, exporter.format, obj.name)
 
     def draw_export(layout: Any) -> Any:
-        return layout.operator(exporter.bl_idname, text="Export…", text_ctxt=CONTEXT, icon="EXPORT")
+        return button(layout, exporter, text="Export…", icon="EXPORT")
 
-    body = {"bl_label": family.label, "poll": classmethod(poll), "draw": draw, "__module__": __name__}
-    return type(f"{family.name.upper()}_PT_sidebar", (Sidebar, bpy.types.Panel), body)
+    return panel

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from .exporting.export_base import ExportScene
 from .findings.checks import CheckObject, CheckScene
 from .importing.import_base import ImportFiles
-
-
-class Registrable(Protocol):
-    """A module with further operators of a family."""
-
-    def register(self) -> None: ...
-
-    def unregister(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -35,7 +27,3 @@ class Hooks:
     """Panels below the main panel."""
     has_closed_copies: bool = True
     """Whether each panel has a variant for objects made in Blender, which is closed by default."""
-    classes: Sequence[type] = ()
-    """Classes to register before the panels."""
-    modules: Sequence[Registrable] = ()
-    """Modules to register before the panels."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, PointerProperty, StringProperty
+from bpy.props import BoolProperty, StringProperty
 
 from .sidebar import draw_wrapped
-from .translations import CONTEXT, classes_factory, iface_
+from .translations import CONTEXT, iface_
 
 MOST_WARNINGS = 20
 """Maximum number of warnings reported one by one; if there are more, a text of the .blend file has all of them."""
@@ -50,16 +50,4 @@ def draw_report(layout: Any, context: bpy.types.Context) -> None:
         draw_wrapped(column, context, more, "DOT")
 
 
-register_classes, unregister_classes = classes_factory((MeshferryReport,))
-
-
-def register() -> None:
-    """Register the property group and the property that stores the report."""
-    register_classes()
-    bpy.types.WindowManager.meshferry_report = PointerProperty(type=MeshferryReport, options={"SKIP_SAVE"})
-
-
-def unregister() -> None:
-    """Unregister them in reverse order."""
-    del bpy.types.WindowManager.meshferry_report
-    unregister_classes()
+WINDOW_STATE = {"meshferry_report": MeshferryReport}

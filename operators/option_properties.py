@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import bpy
@@ -17,9 +17,10 @@ from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, St
 from ..blender_data.exporting import export_options
 from ..blender_data.exporting.clips.clip_sources import scene_rate
 from ..blender_data.importing import import_options
+from ..io_formats.core.format import Format
 from ..io_formats.core.options import Option, applicable, resolve
 from ..io_formats.core.shared_options import IMPORT_CHOICES
-from ..io_formats.registry import FORMATS, Format
+from ..io_formats.registry import FORMATS
 from .preferences import preferred_path
 from .translations import CONTEXT, iface_
 
@@ -31,7 +32,7 @@ the user interface (20 pixels at a resolution scale of 1). Earlier versions need
 """
 
 SECTIONS = ("Objects", "Geometry", "Armature", "Animation", "Materials", "File")
-"""Order of the sections of a dialog; sections of other names come last."""
+"""Order of the sections of a dialog."""
 
 LONGEST_LABEL = 16
 """Longest label, in characters, that fits beside the value in a file browser 1280 pixels wide; longer ones are above
@@ -40,16 +41,22 @@ it.
 
 
 def import_table(*formats: Format) -> tuple[Option, ...]:
-    """Return the options of an import dialog of these formats: the general ones and those of the formats."""
+    """Return the options of an import dialog of these formats: the applicable general ones and those of the formats."""
     own = [option for known in formats for option in known.import_options if not option.preference]
     general = applicable(import_options.IMPORT_OPTIONS, (known.capabilities for known in formats))
-    return tuple({option.name: option for option in (*general, *own)}.values())
+    return in_sections({option.name: option for option in (*general, *own)}.values())
 
 
 def export_table(target: Format) -> tuple[Option, ...]:
     """Return the options of an export dialog of a format: the applicable general ones and those of the format."""
     own = (option for option in target.export_options if not option.preference)
-    return (*applicable(export_options.EXPORT_OPTIONS, [target.capabilities]), *own)
+    return in_sections((*applicable(export_options.EXPORT_OPTIONS, [target.capabilities]), *own))
+
+
+def in_sections(table: Iterable[Option], sections: Sequence[str] = SECTIONS) -> tuple[Option, ...]:
+    """Return options in this order of their sections; sections of other names come last."""
+    rank = {section: number for number, section in enumerate(sections)}
+    return tuple(sorted(table, key=lambda option: rank.get(option.section, len(rank))))
 
 
 def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:
@@ -145,26 +152,27 @@ def draw_options(
     owner: Any,
     table: Iterable[Option],
     prefix: str,
-    order: Sequence[str] = SECTIONS,
     *,
     imported: Mapping[str, str] | None = None,
-    closed: Container[str] = (),
     height: float = math.inf,
 ) -> None:
-    """Draw a table of options in foldable sections named ``<prefix>_<section>``, in this order.
+    """Draw a table of options in foldable sections named ``<prefix>_<section>``.
 
     Options without effect at the current values of the others are left out. ``imported`` has a text for each
     option whose value some objects store from their import; if it is not empty, it is drawn in place of the property.
-    Sections in ``closed``, and those that do not fit in ``height`` with the ones before them, are folded until the user
-    opens them. The height is in units of Blender's user interface, about the height of a button.
+    Sections that do not fit in ``height`` with the ones before them are folded until the user opens them. The height is
+    in units of Blender's user interface, about the height of a button.
     """
     table = tuple(table)
     values = {option.name: getattr(owner, option.name) for option in table}
-    sections = sections_of(table, values, order)
+    sections: dict[str, list[Option]] = {}
+    for option in table:
+        if is_shown(option, values):
+            sections.setdefault(option.section, []).append(option)
     free = height - HEADER_HEIGHT * len(sections)
     for section, shown in sections.items():
         needed = BODY_MARGIN + ROW_HEIGHT * sum(_rows(option, values) for option in shown)
-        is_closed = section in closed or needed > free
+        is_closed = needed > free
         free -= 0.0 if is_closed else needed
         body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section, closed=is_closed)
         if body is not None:
@@ -188,15 +196,6 @@ def draw_options(
                 _draw_note(body, option, values)
                 if option.automatic_rate and not values[option.name]:
                     draw_automatic_rate(body, _clip_rate() if option.automatic_rate == "ACTION" else _scene_rate())
-
-
-def sections_of(table: Iterable[Option], values: Values, order: Sequence[str]) -> dict[str, list[Option]]:
-    """Return the options that have an effect by section, in this order of sections."""
-    found: dict[str, list[Option]] = {}
-    for option in table:
-        if is_shown(option, values):
-            found.setdefault(option.section, []).append(option)
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
 def _rows(option: Option, values: Values) -> int:

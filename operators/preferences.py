@@ -15,7 +15,7 @@ from bpy.props import BoolProperty, StringProperty
 from ..io_formats import registry
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.options import Option
-from .translations import CONTEXT, classes_factory, iface_
+from .translations import CONTEXT, iface_
 
 PACKAGE = __package__.rpartition(".")[0]
 """Name of the package by which Blender knows the add-on; its folder's name if it is not an extension."""
@@ -95,7 +95,7 @@ def _draw_problem(layout: Any, option: Option) -> None:
         try:
             option.probe(path)
         except MeshferryError as problem:
-            layout.label(text=iface_(str(problem)), icon="ERROR", translate=False)
+            layout.label(text=iface_(problem.sentence()), icon="ERROR", translate=False)
 
 
 def draw_guide(layout: Any, text: str, name: str) -> None:
@@ -147,6 +147,3 @@ def drawn_for(family: str) -> Callable[[Draw], Draw]:
         return draw_if_used
 
     return decorate
-
-
-register, unregister = classes_factory((MeshferryPreferences,))

@@ -13,7 +13,8 @@ from typing import Any
 import bpy
 
 from ..blender_data.steps import Step, Steps
-from .translations import iface_, rpt_
+from .reporting import inform
+from .translations import iface_
 
 PATIENCE = 0.5
 """Seconds of work before an operator becomes modal, with progress and Esc."""
@@ -149,7 +150,7 @@ class LongWork:
             return {"CANCELLED"}
         if event.type == "ESC" and event.value == "PRESS":
             self.cancel(context)
-            self.report({"INFO"}, rpt_("Cancelled; nothing was changed"))  # type: ignore[attr-defined]
+            inform(self, "Cancelled; nothing was changed")
             return {"CANCELLED"}
         if event.type != "TIMER":
             return {"RUNNING_MODAL"}

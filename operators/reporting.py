@@ -16,8 +16,7 @@ import bpy
 
 from ..io_formats.api import MOST_ERRORS
 from ..io_formats.core.errors import MeshferryError
-from ..io_formats.core.findings import Finding, errors_of
-from ..io_formats.core.messages import counted, listed
+from ..io_formats.core.messages import Kind, Message, Text, counted, errors_of, joined, listed
 from .last_report import MOST_WARNINGS, REPORT_TEXT, keep_report
 from .translations import rpt_
 
@@ -31,34 +30,32 @@ class Messages:
 
     done: list[str] = field(default_factory=list)
     """Names of files that succeeded."""
-    failures: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[tuple[str, Text]] = field(default_factory=list)
     """Names of failed files and the causes."""
-    warnings: dict[str, list[str]] = field(default_factory=dict)
+    warnings: dict[Message, list[str]] = field(default_factory=dict)
     """The names of the files concerned, by text of the warning."""
     notes: list[str] = field(default_factory=list)
     """Informational messages."""
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Message] = field(default_factory=list)
     """Findings of the checks that prevented writing a file."""
 
-    @property
-    def total(self) -> int:
-        """Number of processed files, whether they succeeded or failed."""
-        return len(self.done) + len(self.failures)
-
-    def warn(self, name: str, texts: Iterable[str]) -> None:
-        """Add warnings about ``name``; equal texts are stored once."""
-        for text in texts:
-            self.warnings.setdefault(text, []).append(name)
+    def warn(self, name: str, messages: Iterable[str]) -> None:
+        """Add warnings and notes about a file, or about all with an empty name; equal ones are stored once."""
+        for message in dict.fromkeys(messages):
+            if isinstance(message, Message) and message.kind is Kind.NOTE:
+                self.notes.append(message)
+            else:
+                self.warnings.setdefault(message, []).extend([name] if name else [])
 
     def lines(self) -> list[str]:
         """Return one line for each different warning, with the names of the files concerned if there are several files.
 
         A warning that concerns no particular file has no name.
         """
-        if self.total <= 1:
+        if len(self.done) + len(self.failures) <= 1:
             return [rpt_(text) for text in self.warnings]
         return [
-            f"{rpt_(listed(list(dict.fromkeys(names)), 3, quote=''))}: {rpt_(text)}" if names else rpt_(text)
+            rpt_(Text("{}: {}", listed(list(dict.fromkeys(names)), 3, quote=""), text) if names else text)
             for text, names in self.warnings.items()
         ]
 
@@ -86,28 +83,18 @@ class Messages:
             self.failures.append((name, unexpected(problem)))
 
 
-def cause_of(problem: Exception, path: str = "") -> str:
-    """Return the translated text of an expected error without the path at its start, since the report contains it."""
-    text = rpt_(str(problem))
-    for front in (path, str(Path(path)), Path(path).name) if path else ():
-        text = text.removeprefix(f"{front}: ")
-    return masked(text)
+def cause_of(problem: MeshferryError, path: str) -> Text:
+    """Return the text of an expected error without the path at its start, since the report contains it."""
+    return problem.sentence(with_file=problem.file not in {path, str(Path(path)), Path(path).name})
 
 
-def unexpected(problem: Exception) -> str:
+def unexpected(problem: Exception) -> Text:
     """Print an unexpected exception and return the text of the report."""
     traceback.print_exception(problem)
-    return rpt_(
-        "unexpected problem in Meshferry {} on Blender {} ({}); please report it with the text on the console"
-    ).format(addon_version(), bpy.app.version_string, masked(f"{type(problem).__name__}: {problem}"))
-
-
-def masked(text: str) -> str:
-    """Replace the user's home directory by ``~``, since reports are posted in public."""
-    home = str(Path.home())
-    if len(home) < 3:
-        return text
-    return re.sub(re.escape(home) + r"(?=[/\\'\" :,;)]|$)", "~", text)
+    return Text(
+        "unexpected problem in Meshferry {} on Blender {} ({}); please report it with the text on the console",
+        *(addon_version(), bpy.app.version_string, f"{type(problem).__name__}: {problem}"),
+    )
 
 
 def addon_version() -> str:
@@ -138,27 +125,25 @@ def conclude(
         Whether a dialog lists the causes of failures, so that Blender's error popup should not repeat them.
     """
     lines = messages.lines()
+    is_refused = bool(messages.failures) and not messages.done
     # The summary contains the only warning, or the first failure with its first errors, so they are not reported again.
     single = lines[0] if len(lines) == 1 and not messages.failures else ""
     others = [] if single else lines
     if len(messages.failures) == 1:
-        errors = list(dict.fromkeys(map(str, errors_of(messages.findings))))
-        others = [rpt_(text) for text in errors[MOST_ERRORS:]] + others
-    others = [f"{name}: {cause}" for name, cause in messages.failures[1:]] + others
+        others = [rpt_(error) for error in list(dict.fromkeys(errors_of(messages.findings)))[MOST_ERRORS:]] + others
+    others = [rpt_(Text("{}: {}", *failure)) for failure in messages.failures[1:]] + others
     report_lines(operator, others, "INFO" if is_listed else "WARNING")
-    if messages.failures and not messages.done:
-        summary = _failure_summary(messages, verb)
-        report(operator, "INFO" if is_listed else "ERROR", summary)
-        keep_report(readable(summary), [readable(line) for line in others], is_problem=True)
-        return {"CANCELLED"}
-    notes = [rpt_(note) for note in messages.notes]
+    notes = [] if is_refused else [rpt_(note) for note in messages.notes]
     for note in notes:
         report(operator, "INFO", note)
-    summary = _summary(messages, [rpt_(part) for part in parts if part], verb) + (f": {single}" if single else "")
+    summary = rpt_(_summary(messages, parts, verb)) + (f": {single}" if single else "")
     is_problem = bool(lines or messages.failures)
     keep_report(readable(summary), [readable(line) for line in (*others, *notes)], is_problem=is_problem)
-    report(operator, "WARNING" if is_problem else "INFO", summary)
-    return {"FINISHED"}
+    level = "WARNING" if is_problem else "INFO"
+    if is_refused:
+        level = "INFO" if is_listed else "ERROR"
+    report(operator, level, summary)
+    return {"CANCELLED"} if is_refused else {"FINISHED"}
 
 
 def report(operator: Any, level: str, text: str) -> None:
@@ -169,9 +154,29 @@ def report(operator: Any, level: str, text: str) -> None:
 def readable(text: str) -> str:
     """Return a line that Blender accepts: undecodable bytes, as in file names, become question marks.
 
-    Line breaks, as in names of bones, are escaped.
+    Line breaks, as in names of bones, are escaped. The user's home directory becomes ``~``, since reports are posted in
+    public.
     """
+    home = str(Path.home())
+    if len(home) > 2:
+        text = re.sub(re.escape(home) + r"(?=[/\\'\" :,;)]|$)", "~", text)
     return text.encode("utf-8", "replace").decode("utf-8").replace("\r", r"\r").replace("\n", r"\n")
+
+
+def inform(operator: Any, template: str, *values: object) -> None:
+    """Report a text as information, translated."""
+    report(operator, "INFO", rpt_(Text(template, *values)))
+
+
+def warn(operator: Any, template: str, *values: object) -> None:
+    """Report a text as a warning, translated."""
+    report(operator, "WARNING", rpt_(Text(template, *values)))
+
+
+def refuse(operator: Any, template: str, *values: object) -> set[str]:
+    """Report a text as an error, translated, and return the result of an operator that did nothing."""
+    report(operator, "ERROR", rpt_(Text(template, *values)))
+    return {"CANCELLED"}
 
 
 def report_lines(operator: Any, lines: list[str], level: str = "WARNING") -> None:
@@ -181,28 +186,23 @@ def report_lines(operator: Any, lines: list[str], level: str = "WARNING") -> Non
     if len(lines) > MOST_WARNINGS:
         text = bpy.data.texts.get(REPORT_TEXT) or bpy.data.texts.new(REPORT_TEXT)
         text.from_string("".join(f"{readable(line)}\n" for line in lines))
-        more = rpt_("and {} more, all in the text '{}' of the Text Editor")
-        report(operator, level, more.format(len(lines) - MOST_WARNINGS, REPORT_TEXT))
+        more = Text("and {} more, all in the text '{}' of the Text Editor", len(lines) - MOST_WARNINGS, REPORT_TEXT)
+        report(operator, level, rpt_(more))
 
 
-def _summary(messages: Messages, parts: list[str], verb: str) -> str:
-    if messages.warnings:
-        parts = [*parts, rpt_(counted(len(messages.warnings), "warning"))]
-    success = ", ".join(parts)
-    if messages.failures:
-        return _failure_summary(messages, verb, success)
-    if messages.total == 1:
-        return f"{messages.done[0]}: {success}"
-    return rpt_("{} {} files: {}").format(rpt_(verb), len(messages.done), success)
-
-
-def _failure_summary(messages: Messages, verb: str, success: str = "") -> str:
+def _summary(messages: Messages, parts: Iterable[str], verb: str) -> Text:
+    warnings = [counted(len(messages.warnings), "warning")] if messages.warnings else []
+    success = joined([*filter(None, parts), *warnings] if messages.done else [])
+    total = len(messages.done) + len(messages.failures)
+    if not messages.failures:
+        if total == 1:
+            return Text("{}: {}", messages.done[0], success)
+        return Text("{} {} files: {}", Text(verb), total, success)
     name, cause = messages.failures[0]
-    said = f"{name}: {cause}" if name else cause
-    if messages.total == 1:
-        return said
-    rest = len(messages.failures) - 1
-    if rest:
-        said += rpt_(" (and {} more)").format(rest)
-    count = rpt_("{} {} of {} files").format(rpt_(verb), len(messages.done), messages.total)
-    return f"{count} ({success}); {said}" if success else f"{count}; {said}"
+    failure = Text("{}: {}", name, cause) if name else Text("{}", cause)
+    if total == 1:
+        return failure
+    if len(messages.failures) > 1:
+        failure = Text("{} (and {} more)", failure, len(messages.failures) - 1)
+    count = Text("{} {} of {} files", Text(verb), len(messages.done), total)
+    return Text("{} ({}); {}", count, success, failure) if success else Text("{}; {}", count, failure)

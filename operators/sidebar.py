@@ -25,14 +25,6 @@ ICON_WIDTH = 22
 """Width of an icon in front of a text in pixels, at a resolution scale of 1."""
 
 
-class Sidebar:
-    """Base of the panels: their location in Blender."""
-
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Meshferry"
-
-
 def concerns(context: bpy.types.Context, family: str) -> bool:
     """Return whether to show a family's panels: it is enabled, and the active object is not of another family."""
     names = {known.name for known in FAMILIES[family].formats}
@@ -60,22 +52,19 @@ def with_closed_copies(classes: Iterable[type]) -> tuple[type, ...]:
     return (*(_variant(panel, is_own=False) for panel in classes), *(_variant(panel, is_own=True) for panel in classes))
 
 
-def _variant(panel: type, *, is_own: bool) -> type:
+def _variant(panel: Any, *, is_own: bool) -> type:
     """Return a variant of a panel, either for objects made in Blender or for imported ones."""
-    body = {name: value for name, value in vars(panel).items() if name not in {"__dict__", "__weakref__"}}
-    inherited = panel.poll if "poll" in vars(panel) else None
 
     def poll(_cls: type, context: bpy.types.Context) -> bool:
-        return (not origins_of(context)) == is_own and (inherited is None or inherited(context))
+        return (not origins_of(context)) == is_own and panel.poll(context)
 
-    body["poll"] = classmethod(poll)
     suffix = OWN if is_own else ""
-    body["bl_idname"] = panel.__name__ + suffix
-    if "bl_parent_id" in body:
-        body["bl_parent_id"] += suffix
+    body: dict[str, Any] = {"poll": classmethod(poll), "bl_idname": panel.__name__ + suffix}
+    if "bl_parent_id" in vars(panel):
+        body["bl_parent_id"] = panel.bl_parent_id + suffix
     elif is_own:
         body["bl_options"] = {"DEFAULT_CLOSED"}
-    return type(panel.__name__ + suffix, panel.__bases__, body)
+    return type(panel.__name__ + suffix, (panel,), {"__module__": __name__, **body})
 
 
 def homes_of(obj: Any) -> list[Any]:

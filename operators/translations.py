@@ -5,22 +5,21 @@ A dialog is completely in a language that has a file in ``translations/``, or co
 named after its locale (``de_DE.json``) with a translated value for each key; ``tests/examples/translation_template.py``
 generates the template.
 
-Texts about the content of files (warnings, findings, causes of failures) come from layers that compose them in English;
-see :mod:`.composed_texts`.
+Texts about the content of files (warnings, findings, causes of failures) are templates with values; see
+:mod:`..io_formats.core.messages`. Each template is a key.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 
 import bpy
 from bpy.app.translations import pgettext_iface, pgettext_rpt
 
-from ..blender_data.translation_context import CONTEXT, add_context
-from .composed_texts import ComposedTexts
+from ..blender_data.translation_context import CONTEXT
+from ..io_formats.core.messages import Text
 
 FOLDER = Path(__file__).resolve().parent.parent / "translations"
 TEMPLATE = "template.json"
@@ -29,32 +28,18 @@ _PACKAGE = __package__.rpartition(".")[0]
 
 
 def iface_(text: str) -> str:
-    """Return the translation of an interface text, which may be composed of templates, in Blender's language."""
+    """Return the translation of an interface text in Blender's language."""
     return _translated(text, pgettext_iface)
 
 
 def rpt_(text: str) -> str:
-    """Return the translation of a report text, which may be composed of templates, in Blender's language."""
+    """Return the translation of a report text in Blender's language."""
     return _translated(text, pgettext_rpt)
 
 
 def _translated(text: str, look_up: Callable[[str, str], str]) -> str:
     # Blender raises an error for a null character, which a name in a file may contain.
-    found = text if "\0" in text else look_up(text, CONTEXT)
-    return found if found != text else composed_texts().translated(text, lambda template: look_up(template, CONTEXT))
-
-
-@cache
-def composed_texts() -> ComposedTexts:
-    """Return the templates of all translations; without a translation there are none."""
-    return ComposedTexts(english for texts in load().values() for _context, english in texts)
-
-
-def classes_factory(classes: Sequence[type]) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return functions that register and unregister classes, whose names are translated in :data:`CONTEXT`."""
-    for cls in classes:
-        add_context(cls)
-    return bpy.utils.register_classes_factory(classes)
+    return Text(text).translated(lambda template: template if "\0" in template else look_up(template, CONTEXT))
 
 
 def load(folder: Path = FOLDER) -> dict[str, dict[tuple[str, str], str]]:

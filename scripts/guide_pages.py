@@ -31,6 +31,7 @@ GUIDES = (
     "reload",
     "conversion",
     "batch",
+    "messages",
 )
 """Names of the guides in the order of the navigation, here and on the documentation site."""
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from meshferry.io_formats.core.capabilities import Capabilities
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.core.findings import Finding, warning
 from meshferry.io_formats.core.format import Family, FileFormat, Reading, Sniffer, Writing
+from meshferry.io_formats.core.messages import Message, warning
 from meshferry.io_formats.core.options import Option
 from meshferry.io_formats.core.recognition import Match, NearMiss
 from meshferry.io_formats.core.scene import Mesh, Node, Scene
@@ -33,14 +33,11 @@ class Document:
 
 
 # sniffing.py
-def sniff(head: bytes, size: int) -> Match:
-    """Recognise the signature."""
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Recognise the signature, and explain files of other versions."""
+    if head.startswith(b"TOY ") and not head.startswith(SIGNATURE):
+        return NearMiss("This is a toy file of another version", has_signature=True)
     return Match.SIGNATURE if head.startswith(SIGNATURE) else Match.NONE
-
-
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Explain files of other versions."""
-    return NearMiss("This is a toy file of another version", has_signature=True) if head.startswith(b"TOY ") else None
 
 
 # reader.py
@@ -91,9 +88,9 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Docume
 
 
 # checks.py and facts.py
-def check(document: Document) -> list[Finding]:
+def check(document: Document) -> list[Message]:
     """Apply the rules of the target program."""
-    return [] if len(document.triangles) else [warning("", "the file has no triangles")]
+    return [] if len(document.triangles) else [warning("no-triangles", "the file has no triangles")]
 
 
 def facts(document: Document) -> dict[str, Any]:

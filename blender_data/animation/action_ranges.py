@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.findings import Finding, warning
-from ...io_formats.core.messages import listed
-from .. import compat
+from ...io_formats.core.messages import Message, Report, Text, listed
+from .. import arrays, compat
 
 _MOST_SAMPLES = 20_000
 """Largest number of samples to which keys extend an imported range: damaged files have keys at frame 24,000,000."""
@@ -71,33 +70,39 @@ def _is_same(one: Sequence[float], other: Sequence[float]) -> bool:
     return bool(np.abs(np.subtract(one, other)).max() <= _SAME_FRAME)
 
 
-def messages(action: Any, rate: float) -> list[tuple[str, bool]]:
-    """Return messages for an export about keys outside the range of an import, and whether they are lost."""
+def messages(action: Any, rate: float) -> list[Message]:
+    """Return messages for an export about keys outside the range of an import."""
     (first, last), (start, end) = exported_range(action, rate), action.frame_range
+    report = Report(item=Text("Animation '{}'", action.name))
     if (first, last) != (start, end):
-        text = f"Animation '{action.name}': exported from frame {first:g} to {last:g}, since keys are outside the "
-        return [(f"{text}imported frames {start:g} to {end:g}", False)]
+        text = "exported from frame {:g} to {:g}, since keys are outside the imported frames {:g} to {:g}"
+        report.note("range-extended", text, *(first, last, start, end))
+        return report.messages
     imported = _imported_range(action, rate)
     if not action.meshferry.source_path or (imported is not None and not _is_same(imported, action.frame_range)):
         return []  # the user set the range
-    lost = finding(action, rate)
-    return [(str(lost), True)] if lost is not None else []
+    lost = keys_lost(action, rate)
+    return [lost] if lost is not None else []
 
 
-def finding(action: Any, rate: float) -> Finding | None:
-    """Return a warning about keys outside the manual range that are not exported."""
+def keys_lost(action: Any, rate: float) -> Message | None:
+    """Return a loss: keys outside the manual range that are not exported."""
     start, end = action.frame_range
     if not action.use_frame_range or exported_range(action, rate) != (start, end):
         return None
     outside = _frames_outside(action)
     if not len(outside):
         return None
-    frames_text = listed([f"{frame:g}" for frame in outside], quote="")
-    text = (
-        f"keys at {frames_text} are outside its Manual Frame Range ({start:g} to {end:g}), so they are not exported; "
-        "extend the range in the Action Editor, or switch it off"
+    report = Report(item=Text("Animation '{}'", action.name))
+    report.loss(
+        "keys-outside-range",
+        "keys at {} are outside its Manual Frame Range ({:g} to {:g}), so they are not exported; extend the range in "
+        "the Action Editor, or switch it off",
+        listed([f"{frame:g}" for frame in outside], quote=""),
+        start,
+        end,
     )
-    return warning(f"Animation '{action.name}'", text)
+    return report.messages[0]
 
 
 def _frames_outside(action: Any) -> npt.NDArray[np.float64]:
@@ -108,8 +113,6 @@ def _frames_outside(action: Any) -> npt.NDArray[np.float64]:
     if first < start - _SAME_FRAME or last > end + _SAME_FRAME:  # reading all keys takes long
         for curve in compat.action_curves(action, None):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
-                flat = np.empty(len(curve.keyframe_points) * 2, np.float32)
-                curve.keyframe_points.foreach_get("co", flat)
-                found.append(flat[::2].astype(np.float64))
+                found.append(arrays.read(curve.keyframe_points, "co", 2)[:, 0].astype(np.float64))
     frames = np.unique(np.concatenate(found))
     return frames[(frames < start - _SAME_FRAME) | (frames > end + _SAME_FRAME)]

@@ -10,20 +10,6 @@ Range = tuple[float, float]
 """First and last frame."""
 
 
-class TimeLine:
-    """Snapshot of the frame rate and range of a scene."""
-
-    def __init__(self, scene: bpy.types.Scene) -> None:
-        render = scene.render
-        self._rate = (render.fps, render.fps_base)
-        self._range = (scene.frame_start, scene.frame_end)
-
-    def restore(self, scene: bpy.types.Scene) -> None:
-        """Restore the frame rate and range of a scene."""
-        scene.render.fps, scene.render.fps_base = self._rate
-        scene.frame_start, scene.frame_end = self._range
-
-
 def ranges_of_actions() -> list[Range]:
     """Return the ranges of all actions that are in use."""
     return [(action.frame_range[0], action.frame_range[1]) for action in bpy.data.actions if action.users]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...io_formats.core.option_rules import completes_models, embeds_animation
@@ -16,6 +17,22 @@ def _exports_clips(values: Mapping[str, Any]) -> bool:
 
 def _makes_levels(values: Mapping[str, Any]) -> bool:
     return completes_models(values) and values.get("missing_levels") == "MAKE"
+
+
+_geometry_option = partial(option, section="Geometry", needs=lambda can: can.meshes)
+_level_option = partial(option, section="Levels of Detail", needs=lambda can: can.lod_models)
+_clip_option = partial(option, section="Animation", shown_when=_exports_clips, needs=lambda can: can.clips)
+
+
+def _ratio(default: float, label: str) -> Any:
+    return _level_option(
+        default=default,
+        label=label,
+        description=f"Triangles of a made {label.lower()} level, as a share of the highest",
+        minimum=0.0,
+        maximum=1.0,
+        shown_when=_makes_levels,
+    )
 
 
 _ANALYZE = "An upload set holds its triangles, which Analyze in the upload window turns into hulls"
@@ -84,80 +101,44 @@ class ExportOptions(Options):
         ),
         needs=lambda can: not can.node_hierarchy and not can.lod_models and can.knows_joint is None,
     )
-    use_modifiers: bool = option(
+    use_modifiers: bool = _geometry_option(
         default=True,
         label="Apply Modifiers",
         description="Export objects as they look, with modifiers and shape keys",
-        section="Geometry",
-        needs=lambda can: can.meshes,
     )
-    use_shape_keys: bool = option(
+    use_shape_keys: bool = _geometry_option(
         default=True,
         label="Shape Keys",
         description="Export shape keys as shapes (morph targets); otherwise the mesh as they make it look",
-        section="Geometry",
         needs=lambda can: can.shape_keys,
     )
-    tolerance: float = option(
+    tolerance: float = _geometry_option(
         default=5e-4,
         label="Tolerance",
         description="Corners of a vertex whose normals differ by no more are stored once, "
         "if their UVs and colours are equal",
-        section="Geometry",
         minimum=0.0,
         maximum=0.1,
-        needs=lambda can: can.meshes,
     )
-    missing_levels: str = option(
+    missing_levels: str = _level_option(
         default="MAKE",
         label="Missing LODs",
         description="What becomes of levels of detail for which there is no object",
-        section="Levels of Detail",
         choices=(
             Choice("MAKE", "Make", "Made of the next finer one with Blender's Decimate, at the ratios below"),
             Choice("COPY", "Repeat", "The next finer one stands in for them"),
         ),
         shown_when=completes_models,
-        needs=lambda can: can.lod_models,
     )
-    medium_ratio: float = option(
-        default=0.4,
-        label="Medium",
-        description="Triangles of a made medium level, as a share of the highest",
-        section="Levels of Detail",
-        minimum=0.0,
-        maximum=1.0,
-        shown_when=_makes_levels,
-        needs=lambda can: can.lod_models,
-    )
-    low_ratio: float = option(
-        default=0.15,
-        label="Low",
-        description="Triangles of a made low level, as a share of the highest",
-        section="Levels of Detail",
-        minimum=0.0,
-        maximum=1.0,
-        shown_when=_makes_levels,
-        needs=lambda can: can.lod_models,
-    )
-    lowest_ratio: float = option(
-        default=0.05,
-        label="Lowest",
-        description="Triangles of a made lowest level, as a share of the highest",
-        section="Levels of Detail",
-        minimum=0.0,
-        maximum=1.0,
-        shown_when=_makes_levels,
-        needs=lambda can: can.lod_models,
-    )
-    use_open_borders: bool = option(
+    medium_ratio: float = _ratio(0.4, "Medium")
+    low_ratio: float = _ratio(0.15, "Low")
+    lowest_ratio: float = _ratio(0.05, "Lowest")
+    use_open_borders: bool = _level_option(
         default=True,
         label="Keep Open Borders",
         description="Leave the open edges of a mesh as they are where levels are made, so that necks and wrists do not "
         "tear where two meshes meet",
-        section="Levels of Detail",
         shown_when=_makes_levels,
-        needs=lambda can: can.lod_models,
     )
     physics_shape: str = option(
         default="AUTO",
@@ -204,11 +185,10 @@ class ExportOptions(Options):
         section="Armature",
         needs=lambda can: can.skeletons and not can.lod_models,
     )
-    clips: str = option(
+    clips: str = _clip_option(
         default="ACTIVE",
         label="Clips",
         description="What becomes an animation clip",
-        section="Animation",
         choices=(
             Choice(
                 "ACTIVE",
@@ -224,64 +204,51 @@ class ExportOptions(Options):
             Choice("POSE", "Static Pose", "One clip of a single frame: the pose shown in the current frame"),
         ),
         shown_when=embeds_animation,
-        needs=lambda can: can.clips,
     )
-    clip_names: str = option(
+    clip_names: str = _clip_option(
         default="",
         label="Only Clips",
         description="Names of the clips to export, separated by commas; * and ? stand for any letters. Empty: all",
-        section="Animation",
-        shown_when=_exports_clips,
-        needs=lambda can: can.clips,
     )
-    animated_bones: str = option(
+    animated_bones: str = _clip_option(
         default="ANIMATED",
         label="Bones",
         description="Which bones an animation stores",
-        section="Animation",
         choices=(
             Choice("ANIMATED", "Animated Ones", "Bones that have keys, or move by constraints or drivers"),
             Choice("ALL", "All", "Every bone"),
         ),
-        shown_when=_exports_clips,
         needs=lambda can: can.joint_clips,
     )
-    animation_kind: str = option(
+    animation_kind: str = _clip_option(
         default="AUTO",
         label="Kind",
         description="How movement is stored",
-        section="Animation",
         choices=(
             Choice("AUTO", "Automatic", "Node animation for nodes that move, vertex animation where a mesh deforms"),
             Choice("NODE", "Node Only", "Transforms of nodes; meshes keep their rest shape"),
             Choice("VERTEX", "Vertex Only", "Deforming meshes only; nodes keep their rest transform"),
         ),
-        shown_when=_exports_clips,
         needs=lambda can: can.node_clips and can.vertex_clips,
     )
-    loop: str = option(
+    loop: str = _clip_option(
         default="AUTO",
         label="Repeat Last Frame",
         description="A looping clip is stored without its last pose where that repeats the first",
-        section="Animation",
         choices=(
             Choice("AUTO", "Leave Out if Cyclic", "Left out of actions marked as cyclic"),
             Choice("DROP", "Leave Out", "Left out of every clip whose last pose equals its first"),
             Choice("KEEP", "Keep", "Every frame of the range is stored"),
         ),
-        shown_when=_exports_clips,
         needs=lambda can: can.clips and not can.keyed_clips,
     )
-    frame_rate: float = option(
+    frame_rate: float = _clip_option(
         default=0.0,
         label="Frame Rate",
         description="Frames a second in the file; 0: the rate that an imported action had, the scene's for others",
-        section="Animation",
         minimum=0.0,
         maximum=1000.0,
-        shown_when=_exports_clips,
         automatic_rate="ACTION",
-        needs=lambda can: can.clips,
     )
 
     @property

@@ -6,14 +6,13 @@ import contextlib
 
 import bpy
 
-from ...io_formats.core.findings import Finding, Fix, Severity
-from ...io_formats.core.messages import listed
+from ...io_formats.core.messages import Details, Fix, Text, distinct, listed
 from ...io_formats.core.scene import Node, Scene
 from ..steps import Step, Steps, finish, scaled
 from . import scene_state, transforms
 from .clips.animated_blocks import Dependencies, dependencies, may_deform
-from .clips.clip_sampling import ClipSampler, is_keyed, set_frame
-from .clips.clip_sources import ClipSource, find_clips, played
+from .clips.clip_sampling import ClipSampler, is_keyed
+from .clips.clip_sources import ClipSource, find_clips, played, scene_rate
 from .export_options import ExportOptions
 from .export_request import ExportRequest
 from .model_exporter import ModelExport
@@ -58,9 +57,11 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
     elif request.capabilities.lod_models:
         export = LodModelExport
     try:
-        return (yield from export(request).steps())
+        scene = yield from export(request).steps()
     except transforms.SingularTransformError as problem:
         raise transforms.all_singular(context, candidates_of(context, request.source), problem) from None
+    scene.warnings[:] = distinct(scene.warnings)
+    return scene
 
 
 class NodeTreeExport(SceneExport):
@@ -68,29 +69,26 @@ class NodeTreeExport(SceneExport):
 
     def __init__(self, request: ExportRequest) -> None:
         super().__init__(request)
-        selected = select(self.context, self.source, use_hidden=self.options.use_hidden)
-        self.objects = selected.objects
-        self.notices = selected.notices
+        self.objects = select(self.context, self.source, use_hidden=self.options.use_hidden, report=self.report)
         collection = self.source.collection
         merge = self.merges()
         self.scene.file_materials = names_in_files(self.objects)
         self.nodes = plan(self.objects, collection.name if collection else request.name, merge=merge)
         if merge:
-            self.say_dropped_empties()
+            self.report_dropped_empties()
 
-    def say_dropped_empties(self) -> None:
-        """Warn about empties that merging drops, since they have no node, no children and no instances."""
+    def report_dropped_empties(self) -> None:
+        """Report empties that merging drops, since they have no node, no children and no instances."""
         kept = {node.obj for node in self.nodes} | {obj.parent for obj in self.objects}
         dropped = [
             obj.name for obj in self.objects if obj.type == "EMPTY" and obj.instance_type == "NONE" and obj not in kept
         ]
         if dropped:
-            self._warn_unmarked(
-                dropped, "empties whose names do not begin with # are left out where objects are merged"
-            )
+            text = "empties whose names do not begin with # are left out where objects are merged"
+            self.report.loss("unmarked-empties", text, **_unmarked(dropped))
 
-    def warn_merged_animations(self) -> None:
-        """Warn about animated objects that are merged into the node of another object."""
+    def report_merged_animations(self) -> None:
+        """Report animated objects that are merged into the node of another object."""
         moved = [
             part.name
             for node in self.nodes
@@ -98,16 +96,14 @@ class NodeTreeExport(SceneExport):
             if part is not node.obj and is_keyed(part)
         ]
         if moved:
-            number = "an animated object" if len(moved) == 1 else "animated objects"
-            self._warn_unmarked(
-                moved,
-                f"{number} without # before the name, merged into another node, whose vertices move instead; "
+            number = Text("an animated object") if len(moved) == 1 else Text("animated objects")
+            self.report.loss(
+                "merged-animation",
+                "{} without # before the name, merged into another node, whose vertices move instead; "
                 "add # to move a node",
+                number,
+                **_unmarked(moved),
             )
-
-    def _warn_unmarked(self, unmarked: list[str], text: str) -> None:
-        """Warn about objects that need # before their names to become nodes."""
-        self.warn(Finding(Severity.WARNING, listed(unmarked), text, fix=Fix.MARK_NODE, names=tuple(unmarked)))
 
     def merges(self) -> bool:
         """Return whether objects are merged into their nearest # ancestor; by default not for imported collections."""
@@ -128,26 +124,28 @@ class NodeTreeExport(SceneExport):
         clips = find_clips(self.context.scene, found, self.options, self.file_clips) if holds_clips else []
         with scene_state.kept(self.context, found.animated, played(clips)) if clips else contextlib.nullcontext():
             yield from self.read(clips, found)
-        self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
 
     def read(self, clips: list[ClipSource], found: Dependencies) -> Steps[None]:
         """Read the rest state, then sample each clip."""
         if clips:
-            self.say_ranges(clips)
-            self.warn_merged_animations()
+            self.report_ranges(clips)
+            self.report_merged_animations()
             clips[0].play(found.animated)
-            set_frame(self.context.scene, clips[0].start)
+            scene_state.set_frame(self.context.scene, float(clips[0].frames(scene_rate(self.context.scene))[0]))
         animated = bool(clips)
-        with scene_state.resting(self.context, [obj for obj in self.objects if obj.meshferry.rest_is_basis]):
+        pinned = [obj for obj in self.objects if obj.meshferry.rest_is_basis]
+        with scene_state.changed(self.context, scene_state.resting(pinned)):
             depsgraph = self.context.evaluated_depsgraph_get()
-            reader = MeshReader(depsgraph, self.options, self.capabilities)
+            reader = MeshReader(depsgraph, self.options, self.capabilities, self.report)
             meshes = NodeMeshes(reader, depsgraph, self.options.tolerance)
             reading = self.node_meshes(meshes, animated=animated)
             node_meshes = yield from scaled(reading, 0.0, 0.4 if animated else 1.0)
-            self.scene.nodes = [self.node(index, node_meshes.get(index), depsgraph) for index in range(len(self.nodes))]
+            self.scene.nodes = [
+                self.node(node, node_meshes.get(index), meshes) for index, node in enumerate(self.nodes)
+            ]
         if animated:
-            sampler = ClipSampler(self.context, self.nodes, self.scene.nodes, meshes, self.options)
+            sampler = ClipSampler(self.context, self.nodes, self.scene, meshes, self.options)
             rest = scene_state.animated_values(found.animated, played(clips))
             for number, source in enumerate(clips):
                 # Objects that this clip does not animate are at rest, not in the last pose of the previous clip.
@@ -158,17 +156,13 @@ class NodeTreeExport(SceneExport):
                 clip = yield from scaled(sampler.sample(source, node_meshes), start, end)
                 if clip is not None:
                     self.scene.clips.append(clip)
-            self.notices += sampler.notices
-        self.notices += reader.notices
 
     def node_meshes(self, meshes: NodeMeshes, *, animated: bool) -> Steps[dict[int, NodeMesh]]:
         """Read the meshes of all nodes, as they rest."""
         if self.options.use_instances:
             meshes.read_instances({obj for node in self.nodes for obj in meshes.owners(node)})
         else:
-            instancers = [obj.name for obj in self.objects if obj.instance_type != "NONE"]
-            if instancers:
-                self.notices.append(f"Instances left out as chosen: {', '.join(instancers[:8])}")
+            self.leave_out_instances(self.objects)
         deforms = animated and self.capabilities.vertex_clips and self.options.animation_kind != "NODE"
         read: dict[int, NodeMesh] = {}
         for index, node in enumerate(self.nodes):
@@ -179,32 +173,32 @@ class NodeTreeExport(SceneExport):
                 read[index] = found
         return read
 
-    def node(self, index: int, found: NodeMesh | None, depsgraph: bpy.types.Depsgraph) -> Node:
+    def node(self, planned: PlannedNode, found: NodeMesh | None, meshes: NodeMeshes) -> Node:
         """Make a node of the scene with its rest transform."""
-        planned = self.nodes[index]
         node = Node(planned.name, planned.parent, mesh=found.mesh if found else None)
         if planned.parent == -1:
             node.is_root = True
-        rest = self.rest(planned, depsgraph)
+        rest = _rest(planned, meshes)
         node.translation, node.rotation, node.scale = rest.translation, rest.rotation, rest.scale
         if rest.sheared:
-            self.notices.append(
-                f"{planned.name}: its transform is sheared, which a file cannot hold; "
-                "the nearest without shear was exported"
-            )
+            text = "its transform is sheared, which a file cannot hold; the nearest without shear was exported"
+            self.report.change("sheared-transform", text, item=planned.name)
         return node
 
-    def rest(self, planned: PlannedNode, depsgraph: bpy.types.Depsgraph) -> transforms.Transform:
-        obj = planned.obj
-        if obj is None:
-            return transforms.IDENTITY
+
+def _rest(planned: PlannedNode, meshes: NodeMeshes) -> transforms.Transform:
+    obj = planned.obj
+    if obj is not None:
         kept = obj.meshferry
         if kept.has_rest and is_keyed(obj):
             return transforms.Transform(tuple(kept.rest_location), tuple(kept.rest_rotation), tuple(kept.rest_scale))
-        evaluated = obj.evaluated_get(depsgraph)
-        transforms.require_size(obj, transforms.world(evaluated))
-        above = self.nodes[planned.parent].obj if planned.parent >= 0 else None
-        return transforms.local(evaluated, above.evaluated_get(depsgraph) if above else None)
+        transforms.require_size(obj, transforms.world(obj.evaluated_get(meshes.depsgraph)))
+    return meshes.local(planned)
+
+
+def _unmarked(names: list[str]) -> Details:
+    """Return the fields of a message about objects that need # before their names to become nodes."""
+    return {"item": listed(names), "fix": Fix.MARK_NODE, "names": tuple(names)}
 
 
 def _may_move(part: bpy.types.Object, node: PlannedNode) -> bool:

@@ -15,7 +15,7 @@ from ...io_formats.passes.join_meshes import join
 from .. import import_choices, names
 from ..steps import Step, Steps, scaled
 from . import transforms
-from .clips import baked_state
+from .clips.baked_state import report_baked
 from .clips.joint_sampling import JointSampler
 from .export_request import ExportRequest
 from .node_meshes import NodeMeshes
@@ -23,7 +23,7 @@ from .object_selection import MESHABLE, armature_of, select, select_armatures
 from .reading.armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
 from .reading.mesh_reading import transformed
 from .reading.rest_meshes import RestMeshes
-from .real_instances import Copies, common_armature, left_out_notice, parts_shown, real_instances
+from .real_instances import Copies, common_armature, parts_shown, real_instances, report_parts
 from .scene_export import SceneExport
 
 Matrix4 = npt.NDArray[np.float64]
@@ -56,24 +56,17 @@ class ModelExport(SceneExport):
         """
         use_hidden = self.options.use_hidden
         if self.capabilities.meshes:
-            selected = select(self.context, self.source, use_hidden=use_hidden, with_empties=False)
-            self.notices += selected.notices
+            objects = select(self.context, self.source, use_hidden=use_hidden, with_empties=False, report=self.report)
             is_real = self.capabilities.skeletons and self.options.use_instances
-            with real_instances(self.context, selected.objects if is_real else []) as self.copies:
-                yield from scaled(self._read_objects(selected.objects), 0.0, 0.5)
-                self.notices += baked_state.notices(selected.objects, self.options, self.capabilities)
+            with real_instances(self.context, objects if is_real else []) as self.copies:
+                yield from scaled(self._read_objects(objects), 0.0, 0.5)
+                report_baked(objects, self.options, self.capabilities, self.report)
                 yield from scaled(self._read_clips(), 0.5, 1.0)
         else:
-            selected = select_armatures(self.context, self.source, use_hidden=use_hidden)
-            self.notices += selected.notices
-            for obj in selected.objects:
+            for obj in select_armatures(self.context, self.source, use_hidden=use_hidden, report=self.report):
                 self._skeleton(obj)
             yield from self._read_clips()
-        self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
 
     # -- skeletons ------------------------------------------------------------------------------
 
@@ -82,31 +75,30 @@ class ModelExport(SceneExport):
         if obj not in self.skeletons:
             transforms.require_size(obj, transforms.world(self._evaluated(obj)))
             deform_only = self.options.use_deform_bones_only
-            read = read_skeleton(obj, deform_only=deform_only, notice=self.notice)
+            read = read_skeleton(obj, deform_only=deform_only, report=self.report)
             space = SkeletonSpace(self._file_space(obj))
             self.skeletons[obj], self.spaces[obj] = read, space
-            self.scene.skeletons.append(space.moved(read, self.notice))
+            self.scene.skeletons.append(space.moved(read, self.report))
         return list(self.skeletons).index(obj)
 
     def _read_clips(self) -> Steps[None]:
         if not self.capabilities.joint_clips:
             return
-        sampler = JointSampler(self.context, self.options, self.capabilities, self.file_clips)
+        sampler = JointSampler(self.context, self.options, self.capabilities, self.report, self.file_clips)
         skeletons = [(read, self.spaces[obj]) for obj, read in self.skeletons.items()]
         self.scene.clips = yield from sampler.clips(skeletons)
-        self.notices += sampler.notices
-        self.say_ranges(sampler.sources)
+        self.report_ranges(sampler.sources)
         if not self.scene.clips and not self.capabilities.meshes:
             raise ExportError(
-                f"{listed([obj.name for obj in self.skeletons])}: no animation to export; give the armature an "
-                "action, or choose other clips"
+                "{}: no animation to export; give the armature an action, or choose other clips",
+                listed([obj.name for obj in self.skeletons]),
             )
 
     # -- meshes ---------------------------------------------------------------------------------
 
     def _read_objects(self, objects: list[bpy.types.Object]) -> Steps[None]:
         """Make a node of each object that has a mesh or shows instances."""
-        meshes = RestMeshes(self.context, self.options, self.capabilities)
+        meshes = RestMeshes(self.context, self.options, self.capabilities, self.report)
         instances = NodeMeshes(meshes.reader, meshes.reader.depsgraph, self.options.tolerance)
         place: dict[bpy.types.Object, int] = {}
         copies = [copy for members in self.copies.values() for copy in members]
@@ -124,33 +116,28 @@ class ModelExport(SceneExport):
             if finest in place and finest != obj:
                 self.scene.nodes[number].lod = max(1, obj.meshferry.lod)
                 self.scene.nodes[number].lod_of = place[finest]
-        self._say_lost_parents(place)
-        self.notices += meshes.notices
-        self.scene.findings += meshes.reader.findings
-        if not self.scene.nodes:
-            why = f" ({'; '.join(self.notices)})" if self.notices else ""
-            raise ExportError(f"There is no mesh to export{why}")
+        self._report_lost_parents(place)
+        self.require_nodes(self.scene.nodes)
 
-    def _say_lost_parents(self, exported: Mapping[bpy.types.Object, int]) -> None:
-        """Warn about objects whose parent is an exported object or a bone, since the format stores no parents."""
+    def _report_lost_parents(self, exported: Mapping[bpy.types.Object, int]) -> None:
+        """Report objects whose parent is an exported object or a bone, since the format stores no parents."""
         lost = [
             obj.name
             for obj in exported
             if obj.parent_type == "BONE" or (obj.parent in exported and obj.meshferry.lod_of is None)
         ]
         if lost:
-            self.notice(f"{listed(lost)}: the parent (an object or a bone) is not carried over")
+            text = "the parent (an object or a bone) is not carried over"
+            self.report.loss("parent-left-out", text, item=listed(lost))
 
     def _read_instances(self, instances: NodeMeshes, objects: list[bpy.types.Object]) -> None:
         if self.options.use_instances:
             parts = parts_shown([*objects, *self.copies])
-            self.notices += left_out_notice(parts)
+            report_parts(parts, self.report)
             instances.left_out = set(parts)
             instances.read_instances(set(objects))
-            return
-        left_out = [obj.name for obj in objects if obj.instance_type != "NONE"]
-        if left_out:
-            self.notice(f"Instances left out as chosen: {', '.join(left_out[:8])}")
+        else:
+            self.leave_out_instances(objects)
 
     def _node(self, obj: bpy.types.Object, meshes: RestMeshes, instances: NodeMeshes) -> Node | None:
         """Return the node of an object, or None if it has no visible mesh."""
@@ -166,7 +153,7 @@ class ModelExport(SceneExport):
             parts += self._member_parts(member, armature, meshes, instances)
         if not parts:
             return None
-        sources = [obj, *(source for member in members for source in (member, *instances.objects_shown_by(member)))]
+        sources = [obj, *(source for member in members for source in (member, *instances.shown.get(member, ())))]
         node = Node(names.name_in_file(obj), mesh=join(parts), skeleton=skeleton, choices=import_choices.read(*sources))
         carrier = armature or obj
         node.world = transforms.world(self._evaluated(carrier)) @ np.linalg.pinv(self._file_space(carrier))
@@ -188,7 +175,7 @@ class ModelExport(SceneExport):
                 transforms.require_size(obj, transforms.world(self._evaluated(obj)))
                 parts.append(transformed(own, self._to_file(obj, armature)))
         to_file = self._from_world(obj, armature)
-        parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances_of(obj)]
+        parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances.get(obj, [])]
         return parts
 
     def _evaluated(self, obj: bpy.types.Object) -> bpy.types.Object:

@@ -48,10 +48,6 @@ class NodeMesh:
     """The layout of each part that may move within the node."""
     moving_points: int = 0
 
-    @property
-    def moving_parts(self) -> list[bpy.types.Object]:
-        return list(self.layouts)
-
 
 class NodeMeshes:
     """Reads the meshes of one export."""
@@ -62,8 +58,10 @@ class NodeMeshes:
         self.tolerance = tolerance
         self.left_out: Container[bpy.types.Object] = ()
         """Objects whose instances are ignored."""
-        self._instances: dict[bpy.types.Object, list[tuple[Mesh, Matrix4]]] = {}
-        self._shown: dict[bpy.types.Object, dict[bpy.types.Object, None]] = {}
+        self.instances: dict[bpy.types.Object, list[tuple[Mesh, Matrix4]]] = {}
+        """The meshes and world matrices of instances, by instancer."""
+        self.shown: dict[bpy.types.Object, dict[bpy.types.Object, None]] = {}
+        """The objects of which an object shows instances."""
         self.rest_places: dict[bpy.types.Object, list[Matrix4]] = {}
         """Rest transforms of the instances within the node, by instancer."""
 
@@ -72,17 +70,9 @@ class NodeMeshes:
         for owner, instance in self._instances_of(instancers):
             mesh = self.reader.read(instance.object, is_instance=True)
             if mesh is not None:
-                self._instances.setdefault(owner, []).append((mesh, np.array(instance.matrix_world, np.float64)))
+                self.instances.setdefault(owner, []).append((mesh, np.array(instance.matrix_world, np.float64)))
                 shown: Any = instance.object.original
-                self._shown.setdefault(owner, {})[shown] = None
-
-    def instances_of(self, obj: bpy.types.Object) -> list[tuple[Mesh, Matrix4]]:
-        """Return the meshes and world matrices of an object's instances, as read by :meth:`read_instances`."""
-        return self._instances.get(obj, [])
-
-    def objects_shown_by(self, obj: bpy.types.Object) -> list[bpy.types.Object]:
-        """Return the objects of which an object shows instances, as read by :meth:`read_instances`."""
-        return list(self._shown.get(obj, ()))
+                self.shown.setdefault(owner, {})[shown] = None
 
     def _instances_of(
         self, instancers: Container[bpy.types.Object]
@@ -101,11 +91,11 @@ class NodeMeshes:
 
     def instance_places(self, nodes: Iterable[PlannedNode]) -> dict[bpy.types.Object, list[Matrix4]]:
         """Return the current matrices of instances within their nodes, by instancer."""
-        if not self._instances:
+        if not self.instances:
             return {}
         back = {owner: self.from_world(node) for node in nodes for owner in self.owners(node)}
-        places: dict[bpy.types.Object, list[Matrix4]] = {owner: [] for owner in self._instances}
-        for owner, instance in self._instances_of(self._instances):
+        places: dict[bpy.types.Object, list[Matrix4]] = {owner: [] for owner in self.instances}
+        for owner, instance in self._instances_of(self.instances):
             places[owner].append(back[owner] @ np.array(instance.matrix_world, np.float64))
         return places
 
@@ -127,11 +117,12 @@ class NodeMeshes:
             if part in moving:
                 corners, points = len(mesh.corner_point), len(mesh.points)
                 mesh, found = split_mesh(mesh, self.tolerance)
-                layouts[part] = PartLayout(found.vertex_corner, corners, points, self.is_mirrored(node, part))
+                is_mirrored = part is not node.obj and bool(np.linalg.det(self.matrix(node, part)[:3, :3]) < 0)
+                layouts[part] = PartLayout(found.vertex_corner, corners, points, is_mirrored)
                 moving_points += len(mesh.points)
             meshes.append(mesh)
         for obj in self.owners(node):
-            for mesh, matrix in self._instances.get(obj, []):
+            for mesh, matrix in self.instances.get(obj, []):
                 self.rest_places.setdefault(obj, []).append(self.from_world(node) @ matrix)
                 meshes.append(transformed(mesh, self.rest_places[obj][-1]))
         return NodeMesh(join(meshes), layouts, moving_points) if meshes else None
@@ -148,12 +139,16 @@ class NodeMeshes:
             return mesh
         return transformed(mesh, self.matrix(node, part), turned=layout.turned if layout else None)
 
-    def is_mirrored(self, node: PlannedNode, part: bpy.types.Object) -> bool:
-        return part is not node.obj and bool(np.linalg.det(self.matrix(node, part)[:3, :3]) < 0)
-
     def matrix(self, node: PlannedNode, part: bpy.types.Object) -> Matrix4:
         """Return the matrix from a part's space into its node's."""
         return self.from_world(node) @ transforms.world(part.evaluated_get(self.depsgraph))
+
+    def local(self, node: PlannedNode) -> transforms.Transform:
+        """Return a node's current local transform."""
+        if node.obj is None:
+            return transforms.IDENTITY
+        above = node.above.evaluated_get(self.depsgraph) if node.above is not None else None
+        return transforms.local(node.obj.evaluated_get(self.depsgraph), above)
 
     def from_world(self, node: PlannedNode) -> Matrix4:
         """Return the matrix from world space to a node's; for zero scale, the nearest invertible one."""

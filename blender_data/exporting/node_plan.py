@@ -10,9 +10,6 @@ import bpy
 from .. import names
 from .object_selection import MESHABLE
 
-OWN_NODE_PREFIX = "#"
-"""First character of the names of objects that are never merged into others (attachment points and moving parts)."""
-
 
 @dataclass
 class PlannedNode:
@@ -21,6 +18,8 @@ class PlannedNode:
     name: str
     obj: bpy.types.Object | None
     parent: int = -1
+    above: bpy.types.Object | None = None
+    """The object of the parent."""
     parts: list[bpy.types.Object] = field(default_factory=list)
     """Objects whose meshes belong to the node."""
     instancers: list[bpy.types.Object] = field(default_factory=list)
@@ -45,14 +44,15 @@ def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> lis
     if len(marked) == 1:
         objects = [marked[0], *(obj for obj in objects if obj is not marked[0])]
     for obj in objects:
-        above = _nearest(obj, place)
-        parent = default_parent if above is None else place[above]
+        nearest = _nearest(obj, place)
+        parent = default_parent if nearest is None else place[nearest]
         if obj in marked:
             parent = -1
-        is_own = not merge or obj in marked or obj.name.startswith(OWN_NODE_PREFIX)
+        is_own = not merge or obj in marked or obj.name.startswith(names.MARK)
         if is_own:
             place[obj] = len(nodes)
-            nodes.append(PlannedNode(names.name_in_file(obj), obj, parent))
+            above = nodes[parent].obj if parent >= 0 else None
+            nodes.append(PlannedNode(names.name_in_file(obj), obj, parent, above))
         if obj.type in MESHABLE:
             nodes[place[obj] if is_own else max(parent, 0)].parts.append(obj)
         elif not is_own:

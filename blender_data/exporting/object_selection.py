@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import bpy
 
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import listed
+from ...io_formats.core.messages import Kind, Message, Report, Text, joined, listed
 
 MESHABLE = frozenset({"MESH", "CURVE", "SURFACE", "FONT", "META"})
 """Types of objects that have a surface to export."""
 
 _SILENT = frozenset({"ARMATURE", "LATTICE"})
 """Types that are left out without a warning, since their effect on meshes is exported."""
-
-_KINDS = {"LIGHT": "light", "CAMERA": "camera", "LIGHT_PROBE": "light probe", "SPEAKER": "speaker", "VOLUME": "volume"}
 
 
 @dataclass(frozen=True)
@@ -28,14 +26,6 @@ class Source:
     objects: tuple[bpy.types.Object, ...] = ()
     roots: tuple[bpy.types.Object, ...] = ()
     """The selected armatures and empties, if ``objects`` are the meshes below them."""
-
-
-@dataclass
-class Selected:
-    """Objects to export, parents before children, and notices about the others."""
-
-    objects: list[bpy.types.Object] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
 
 
 def automatic_source(context: bpy.types.Context, *, with_tree: bool) -> Source:
@@ -86,8 +76,15 @@ def _below(context: bpy.types.Context, roots: Iterable[bpy.types.Object], *, wit
     return [obj for obj in found if (has_surface(obj) or (with_tree and obj.type == "EMPTY")) and obj.visible_get()]
 
 
-def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with_empties: bool = True) -> Selected:
-    """Choose the objects of an export.
+def select(
+    context: bpy.types.Context,
+    source: Source,
+    *,
+    use_hidden: bool,
+    with_empties: bool = True,
+    report: Report | None = None,
+) -> list[bpy.types.Object]:
+    """Choose the objects of an export, parents before children, and report the others.
 
     Objects that Blender does not evaluate (disabled in viewports, in excluded collections) are left out with a warning,
     since their modifiers would be missing. Hidden objects are exported if ``use_hidden``, coarser levels of detail
@@ -106,27 +103,27 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with
     candidates = candidates_of(context, source)
     enabled = set(enabled_objects(context.view_layer.layer_collection))
     coarser = set() if with_empties else _coarser(candidates, enabled, context, use_hidden=use_hidden)
-    chosen = Selected()
-    left_out: dict[str, list[bpy.types.Object]] = {}
+    report = report or Report()
+    chosen: list[bpy.types.Object] = []
+    left_out: dict[Message, list[bpy.types.Object]] = {}
     for candidate in dict.fromkeys([*candidates, *sorted(coarser, key=lambda obj: obj.name)]):
         refusal = None
         if candidate not in coarser:
             refusal = refusal_of(context, candidate, enabled, use_hidden=use_hidden, with_empties=with_empties)
         if refusal is None:
-            chosen.objects.append(candidate)
+            chosen.append(candidate)
         elif refusal:
             left_out.setdefault(refusal, []).append(candidate)
-    # No notices for the originals of instances, which are often in an excluded collection.
-    shown = set(shown_by(chosen.objects))
-    named = {why: [obj.name for obj in things if obj not in shown] for why, things in left_out.items()}
-    chosen.notices = [f"{listed(names)}: {why}" for why, names in named.items() if names]
-    if not chosen.objects:
-        why = f" ({'; '.join(chosen.notices)})" if chosen.notices else ""
-        raise ExportError(f"There is nothing to export in {label_of(source)}{why}")
+    # No messages for the originals of instances, which are often in an excluded collection.
+    shown = set(shown_by(chosen))
+    for message, things in left_out.items():
+        if names := [obj.name for obj in things if obj not in shown]:
+            report.about(listed(names)).add(message)
+    if not chosen:
+        raise ExportError("There is nothing to export in {}{}", label_of(source), because(report.messages))
     if not with_empties:
-        chosen.notices += _missing_levels(chosen.objects, candidates)
-    chosen.objects = parents_first(chosen.objects)
-    return chosen
+        _report_missing_levels(chosen, candidates, report)
+    return parents_first(chosen)
 
 
 def refusal_of(
@@ -136,8 +133,8 @@ def refusal_of(
     *,
     use_hidden: bool,
     with_empties: bool,
-) -> str | None:
-    """Return why an object is not exported: None if it is exported, an empty string for no message.
+) -> Message | None:
+    """Return why an object is not exported: None if it is exported, an empty message if that is not reported.
 
     Parameters
     ----------
@@ -145,20 +142,27 @@ def refusal_of(
         The objects that :func:`enabled_objects` yields.
     """
     if candidate.type == "EMPTY" and not with_empties and candidate.instance_type == "NONE":
-        return "empties have no place in such a file"
+        return loss("empties-left-out", "empties have no place in such a file")
     if candidate.type not in MESHABLE and candidate.type != "EMPTY":
         if candidate.type in _SILENT:
-            return ""
-        kind = _KINDS.get(candidate.type, candidate.type.lower().replace("_", " "))
-        return f"{kind}s cannot be exported"
+            return loss("", "")
+        kind = candidate.type.lower().replace("_", " ")
+        return loss("unsupported-objects", "{}s cannot be exported", Text(kind))
     if candidate not in enabled:
-        return "disabled in viewports or in excluded collections, left out"
+        return loss("disabled-objects", "disabled in viewports or in excluded collections, left out")
     if not use_hidden and not candidate.visible_get(view_layer=context.view_layer):
-        return "hidden, left out"
+        return loss("hidden-objects", "hidden, left out")
     return None
 
 
-def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: bool) -> Selected:
+def loss(code: str, template: str, *values: object) -> Message:
+    """Return the reason why objects are left out, for a message about them."""
+    return Message(Kind.LOSS, "", Text(template, *values), code=code)
+
+
+def select_armatures(
+    context: bpy.types.Context, source: Source, *, use_hidden: bool, report: Report | None = None
+) -> list[bpy.types.Object]:
     """Choose the armatures for an export of armatures: those of the source, and those that deform its meshes.
 
     Raises
@@ -183,11 +187,16 @@ def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: 
         else:
             chosen[found] = None
     hidden = list(dict.fromkeys(name for name in hidden if bpy.data.objects[name] not in chosen))
-    notices = [f"{listed(hidden)}: hidden or disabled, left out"] if hidden else []
+    report = report or Report()
+    if hidden:
+        report.loss("hidden-objects", "hidden or disabled, left out", item=listed(hidden))
     if not chosen:
-        why = f" ({'; '.join(notices)})" if notices else ""
-        raise ExportError(f"There is no armature in {label_of(source)}{why}; select one, or a mesh that it deforms")
-    return Selected(list(chosen), notices)
+        raise ExportError(
+            "There is no armature in {}{}; select one, or a mesh that it deforms",
+            label_of(source),
+            because(report.messages),
+        )
+    return list(chosen)
 
 
 def armature_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
@@ -230,8 +239,10 @@ def _coarser(
     }
 
 
-def _missing_levels(chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy.types.Object]) -> list[str]:
-    """Return a warning about coarser levels of detail that are left out, if no other warning names them."""
+def _report_missing_levels(
+    chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy.types.Object], report: Report
+) -> None:
+    """Report coarser levels of detail that are left out, if no other message names them."""
     exported = set(chosen)
     named = exported.union(candidates)
     missing = [
@@ -239,8 +250,9 @@ def _missing_levels(chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy
         for obj in bpy.data.objects
         if obj.meshferry.lod_of in exported and obj not in named and obj.type in MESHABLE and obj.users_scene
     ]
-    why = "levels of detail that are disabled in viewports, in excluded collections or in another scene, left out"
-    return [f"{listed(missing)}: {why}"] if missing else []
+    if missing:
+        text = "levels of detail that are disabled in viewports, in excluded collections or in another scene, left out"
+        report.loss("disabled-levels", text, item=listed(missing))
 
 
 def candidates_of(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:
@@ -294,15 +306,21 @@ def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Obje
         yield from enabled_objects(child)
 
 
-def label_of(source: Source) -> str:
+def because(notices: Iterable[str]) -> Text:
+    """Return notices in brackets, as the reason of a refusal; an empty text without notices."""
+    reasons = joined(notices, "; ")
+    return Text(" ({})", reasons) if reasons else Text("")
+
+
+def label_of(source: Source) -> Text:
     """Return the name of a source for messages."""
     if source.collection is not None:
-        return f"collection '{source.collection.name}'"
+        return Text("collection '{}'", source.collection.name)
     if source.roots:
-        return f"what is below {listed([obj.name for obj in source.roots])}"
+        return Text("what is below {}", listed([obj.name for obj in source.roots]))
     if source.kind == "OBJECTS":
-        return listed([obj.name for obj in source.objects]) or "nothing"
-    return "the selection" if source.kind == "SELECTION" else "the scene"
+        return listed([obj.name for obj in source.objects]) or Text("nothing")
+    return Text("the selection") if source.kind == "SELECTION" else Text("the scene")
 
 
 def parents_first(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:

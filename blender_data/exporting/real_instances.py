@@ -7,14 +7,15 @@ weights.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 import bpy
 from mathutils import Matrix
 
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import listed
+from ...io_formats.core.messages import Report, listed
 from ..names import name_in_file
+from . import scene_state
 from .object_selection import MESHABLE, armature_of, shown_by
 
 Copies = dict[bpy.types.Object, list[bpy.types.Object]]
@@ -38,21 +39,12 @@ def real_instances(context: bpy.types.Context, objects: Iterable[bpy.types.Objec
     """
     made: list[bpy.types.Object] = []
     found: Copies = {}
-    try:
-        for obj in objects:
-            if shows_skinned(obj):
-                copies = _copy_members(obj, made)
-                found[obj] = [copy for copy in copies if copy.type in MESHABLE or copy.instance_type != "NONE"]
-        for copy in made:
-            context.scene.collection.objects.link(copy)
-        if made:
-            context.view_layer.update()
+    for obj in objects:
+        if shows_skinned(obj):
+            copies = _copy_members(obj, made)
+            found[obj] = [copy for copy in copies if copy.type in MESHABLE or copy.instance_type != "NONE"]
+    with scene_state.linked(context, made):
         yield found
-    finally:
-        for copy in made:
-            bpy.data.objects.remove(copy)
-        if made:
-            context.view_layer.update()
 
 
 def common_armature(instance: bpy.types.Object, members: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
@@ -66,8 +58,10 @@ def common_armature(instance: bpy.types.Object, members: Iterable[bpy.types.Obje
     found = dict.fromkeys(armature for member in members if (armature := armature_of(member)) is not None)
     if len(found) > 1:
         raise ExportError(
-            f"'{instance.name}' is an instance of a collection with {len(found)} armatures; a mesh in a file has one. "
-            "Make the instance real (Object > Apply > Make Instances Real), or make a collection for each armature"
+            "'{}' is an instance of a collection with {} armatures; a mesh in a file has one. "
+            "Make the instance real (Object > Apply > Make Instances Real), or make a collection for each armature",
+            instance.name,
+            len(found),
         )
     return next(iter(found), None)
 
@@ -81,11 +75,12 @@ def parts_shown(objects: Iterable[bpy.types.Object], parts: Container[bpy.types.
     return [obj for obj in shown if _is_part(obj) or obj in parts]
 
 
-def left_out_notice(parts: Iterable[bpy.types.Object]) -> list[str]:
-    """Return a warning that these levels of detail and physics shapes of collection instances are left out."""
+def report_parts(parts: Iterable[bpy.types.Object], report: Report) -> None:
+    """Report that these levels of detail and physics shapes of collection instances are left out."""
     names = [obj.name for obj in parts]
-    why = "levels of detail and physics shapes of collection instances are left out"
-    return [f"{listed(names)}: {why}"] if names else []
+    if names:
+        text = "levels of detail and physics shapes of collection instances are left out"
+        report.loss("parts-of-instances", text, item=listed(names))
 
 
 def _members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
@@ -102,7 +97,7 @@ def _is_part(obj: bpy.types.Object) -> bool:
 
 
 def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Copy the objects of an instance and of nested ones, with their transforms; add each copy to ``made`` at once."""
+    """Copy the objects of an instance and of nested ones, with their transforms; add all copies to ``made``."""
     copies: dict[bpy.types.Object, bpy.types.Object] = {}
     for obj in _members(instance.instance_collection):
         copy = obj.copy()
@@ -121,19 +116,17 @@ def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> l
             copy.parent_type = "OBJECT"
             copy.matrix_parent_inverse = offset @ before
         for user in (*copy.modifiers, *copy.constraints):
-            _point_to_copies(user, copies)
+            refer_to_copies(user, copies)
     real: list[bpy.types.Object] = []
     for copy in copies.values():
         real += _copy_members(copy, made) if shows_skinned(copy) else [copy]
     return real
 
 
-def _point_to_copies(
-    user: bpy.types.Modifier | bpy.types.Constraint, copies: dict[bpy.types.Object, bpy.types.Object]
-) -> None:
-    """Make a modifier or a constraint refer to the copies instead of the original objects."""
-    for known in user.bl_rna.properties:
+def refer_to_copies(owner: bpy.types.bpy_struct, copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
+    """Make a modifier, a constraint or a property group refer to the copies instead of the original objects."""
+    for known in owner.bl_rna.properties:
         if known.type == "POINTER" and not known.is_readonly:
-            target = getattr(user, known.identifier)
-            if isinstance(target, bpy.types.Object) and target in copies:
-                setattr(user, known.identifier, copies[target])
+            copy = copies.get(getattr(owner, known.identifier))
+            if copy is not None:
+                setattr(owner, known.identifier, copy)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
-from ...io_formats.core.findings import Finding
+import bpy
+
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import joined
 from ...io_formats.core.scene import Scene
 from ..properties import stored_fields
 from ..steps import Steps
 from .clips.clip_sources import ClipSource
 from .export_request import ExportRequest
+from .object_selection import because
 
 
 class SceneExport:
@@ -24,19 +28,22 @@ class SceneExport:
         self.scene = Scene(request.name, tolerance=request.options.tolerance)
         if self.source.collection is not None:
             self.scene.source_name = stored_fields(self.source.collection.meshferry, Scene).get("source_name", "")
-        self.notices: list[str] = []
+        self.report = self.scene.report
 
-    def warn(self, finding: Finding) -> None:
-        """Add a warning that names objects to select or offers a fix."""
-        self.notices.append(str(finding))
-        self.scene.findings.append(finding)
-
-    def say_ranges(self, clips: Iterable[ClipSource]) -> None:
+    def report_ranges(self, clips: Iterable[ClipSource]) -> None:
         """Report keys outside the frame ranges of imported actions."""
-        for text, is_lost in dict.fromkeys(message for clip in clips for message in clip.messages):
-            self.notices.append(text)
-            if not is_lost:
-                self.scene.notes.append(text)
+        self.scene.warnings += [message for clip in clips for message in clip.messages]
+
+    def leave_out_instances(self, objects: Iterable[bpy.types.Object]) -> None:
+        """Report the instances of objects, which the options leave out."""
+        names = sorted(obj.name for obj in objects if obj.instance_type != "NONE")
+        if names:
+            self.report.loss("instances-left-out", "Instances left out as chosen: {}", joined(names[:8]))
+
+    def require_nodes(self, nodes: Sized) -> None:
+        """Raise an error that gives the warnings as the reason if there is no node."""
+        if not len(nodes):
+            raise ExportError("There is no mesh to export{}", because(self.scene.warnings))
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps; its ``warnings`` are for the user.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,15 +25,13 @@ def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: P
     setting a frame plays all animation in the file, the values of all other animated blocks are restored, too.
     """
     scene = context.scene
-    frame, camera = (scene.frame_current, scene.frame_subframe), scene.camera
-    plays = [(block, _animation_state(block)) for block in animated]
+    frame, camera = scene.frame_current + scene.frame_subframe, scene.camera
     channels = animated_values(_blocks(), played)
     try:
-        yield
+        with restored(setting for block in animated for setting in _played_settings(block.animation_data)):
+            yield
     finally:
-        for block, state in plays:
-            _restore_animation(block, state)
-        set_frame(scene, *frame)
+        set_frame(scene, frame)
         # Setting the frame applies the animation again, so restore values that the user changed without keys.
         for channel in channels:
             channel.restore()
@@ -41,42 +40,54 @@ def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: P
         context.view_layer.update()
 
 
-def set_frame(scene: bpy.types.Scene, frame: int, subframe: float) -> None:
-    """Set a frame and subframe; Blender reports negative subframes before frame 0, but does not accept them."""
-    if subframe < 0:
-        frame, subframe = frame - 1, subframe + 1
-    scene.frame_set(frame, subframe=subframe)
+def set_frame(scene: bpy.types.Scene, frame: float) -> None:
+    """Set the current frame of a scene, which need not be a whole number."""
+    whole = math.floor(frame)
+    scene.frame_set(whole, subframe=frame - whole)
 
 
-def _animation_state(block: bpy.types.ID) -> dict[str, Any]:
-    data = block.animation_data
-    return {
-        "action": data.action,
-        "slot": data.action_slot if compat.HAS_SLOTS else None,
-        "use_nla": data.use_nla,
-        "tracks": [
-            (track, track.mute, track.is_solo, [(strip, strip.mute) for strip in track.strips])
-            for track in data.nla_tracks
-        ],
-    }
+def _played_settings(data: bpy.types.AnimData) -> Iterator[tuple[Any, str]]:
+    """Yield the settings of animation data that determine what it plays."""
+    yield data, "action"
+    if compat.HAS_SLOTS:
+        yield data, "action_slot"
+    yield data, "use_nla"
+    for track in data.nla_tracks:
+        yield from ((track, "mute"), (track, "is_solo"), *((strip, "mute") for strip in track.strips))
 
 
-def _restore_animation(block: bpy.types.ID, state: dict[str, Any]) -> None:
-    data = block.animation_data
-    if data.action != state["action"]:
-        data.action = state["action"]
-    if compat.HAS_SLOTS and state["action"] is not None and data.action_slot != state["slot"]:
-        data.action_slot = state["slot"]
-    if data.use_nla != state["use_nla"]:
-        data.use_nla = state["use_nla"]
-    for track, mute, solo, strips in state["tracks"]:
-        if track.mute != mute:
-            track.mute = mute
-        if track.is_solo != solo:
-            track.is_solo = solo
-        for strip, strip_mute in strips:
-            if strip.mute != strip_mute:
-                strip.mute = strip_mute
+@contextlib.contextmanager
+def restored(settings: Iterable[tuple[Any, str]]) -> Iterator[None]:
+    """Restore attributes of Blender data, given by their owners and names, after a ``with`` block."""
+    before = [(owner, name, getattr(owner, name)) for owner, name in settings]
+    try:
+        yield
+    finally:
+        for owner, name, value in before:
+            _set(owner, name, value)
+
+
+@contextlib.contextmanager
+def changed(context: bpy.types.Context, settings: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
+    """Temporarily set attributes of Blender data, given by their owners and names, to other values."""
+    wanted = [setting for setting in settings if getattr(setting[0], setting[1]) != setting[2]]
+    try:
+        with restored([(owner, name) for owner, name, _value in wanted]):
+            for owner, name, value in wanted:
+                _set(owner, name, value)
+            if wanted:
+                context.view_layer.update()
+            yield
+    finally:
+        if wanted:
+            context.view_layer.update()
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    if getattr(owner, name) != value:
+        setattr(owner, name, value)
+        if name == "parent_type":
+            owner.update_tag(refresh={"DATA"})
 
 
 @dataclass(frozen=True)
@@ -88,11 +99,8 @@ class Channel:
     index: int
     value: Any
 
-    def now(self) -> Any:
-        return _value(self.owner, self.name, self.index)
-
     def restore(self) -> None:
-        if self.now() == self.value:
+        if _value(self.owner, self.name, self.index) == self.value:
             return
         if self.index >= 0:
             array = _value(self.owner, self.name, -1)
@@ -126,15 +134,9 @@ def _blocks() -> Iterator[bpy.types.ID]:
 
 def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
     """Yield the values that the actions of a data block may change."""
-    data = block.animation_data
-    strips = (strip.action for track in data.nla_tracks for strip in track.strips)
-    actions = dict.fromkeys([data.action, *strips, *played.get(block, ())])
-    paths = {
-        (curve.data_path, curve.array_index)
-        for action in actions
-        if action
-        for curve in compat.action_curves(action, None)
-    }
+    own = (holder.action for holder in compat.action_holders(block))
+    actions = dict.fromkeys([*own, *played.get(block, ())])
+    paths = {(curve.data_path, curve.array_index) for action in actions for curve in compat.action_curves(action, None)}
     for path, index in sorted(paths):
         place = path.rindex('["') if path.endswith('"]') else path.rfind(".")
         name = path[place:].removeprefix(".") if place >= 0 else path
@@ -145,92 +147,20 @@ def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
             yield Channel(owner, name, which, _value(owner, name, which))
 
 
-@contextlib.contextmanager
-def undeformed(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
-    """Temporarily disable the deformation of objects by armatures."""
-    shown = []
-    hung = []
-    try:
-        for obj in objects:
-            for modifier in obj.modifiers:
-                if modifier.type == "ARMATURE" and modifier.show_viewport:
-                    shown.append(modifier)
-                    modifier.show_viewport = False
-            if obj.parent_type == "ARMATURE":  # an "Armature Deform" parent deforms without a modifier
-                hung.append(obj)
-                obj.parent_type = "OBJECT"
-                obj.update_tag(refresh={"DATA"})
-        if shown or hung:
-            context.view_layer.update()
-        yield
-    finally:
-        for modifier in shown:
-            modifier.show_viewport = True
-        for obj in hung:
-            obj.parent_type = "ARMATURE"
-            obj.update_tag(refresh={"DATA"})
-        if shown or hung:
-            context.view_layer.update()
+def undeformed(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, Any]]:
+    """Yield the settings for :func:`changed` that disable the deformation of objects by armatures."""
+    for obj in objects:
+        yield from ((modifier, "show_viewport", False) for modifier in obj.modifiers if modifier.type == "ARMATURE")
+        if obj.parent_type == "ARMATURE":  # an "Armature Deform" parent deforms without a modifier
+            yield obj, "parent_type", "OBJECT"
 
 
-@contextlib.contextmanager
-def shape_shown(obj: bpy.types.Object) -> Iterator[None]:
-    """Restore the active shape key, Shape Key Lock and muted keys of an object after a ``with`` block."""
-    keys = obj.data.shape_keys
-    before = (obj.show_only_shape_key, obj.active_shape_key_index)
-    mutes = [(key, key.mute) for key in keys.key_blocks] if keys is not None else []
-    try:
-        yield
-    finally:
-        obj.show_only_shape_key, obj.active_shape_key_index = before
-        for key, mute in mutes:
-            if key.mute != mute:
-                key.mute = mute
-
-
-@contextlib.contextmanager
-def posed(context: bpy.types.Context, armatures: Iterable[bpy.types.Object]) -> Iterator[None]:
-    """Temporarily show armatures in pose position."""
-    resting = [obj.data for obj in armatures if obj.data.pose_position == "REST"]
-    try:
-        for data in resting:
-            data.pose_position = "POSE"
-        if resting:
-            context.view_layer.update()
-        yield
-    finally:
-        for data in resting:
-            data.pose_position = "REST"
-        if resting:
-            context.view_layer.update()
-
-
-@contextlib.contextmanager
-def resting(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
-    """Temporarily show objects in their Basis shape and without mesh caches."""
-    pinned = []
-    caches = []
+def resting(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, Any]]:
+    """Yield the settings for :func:`changed` that show objects in their Basis shape and without mesh caches."""
     for obj in objects:
         if getattr(obj.data, "shape_keys", None) is not None:
-            pinned.append((obj, obj.show_only_shape_key, obj.active_shape_key_index))
-            obj.show_only_shape_key = True
-            obj.active_shape_key_index = 0
-        for modifier in obj.modifiers:
-            if modifier.type == "MESH_CACHE" and modifier.show_viewport:
-                caches.append(modifier)
-                modifier.show_viewport = False
-    try:
-        if pinned or caches:
-            context.view_layer.update()
-        yield
-    finally:
-        for obj, only, index in pinned:
-            obj.show_only_shape_key = only
-            obj.active_shape_key_index = index
-        for modifier in caches:
-            modifier.show_viewport = True
-        if pinned or caches:
-            context.view_layer.update()
+            yield from ((obj, "show_only_shape_key", True), (obj, "active_shape_key_index", 0))
+        yield from ((modifier, "show_viewport", False) for modifier in obj.modifiers if modifier.type == "MESH_CACHE")
 
 
 @contextlib.contextmanager
@@ -242,17 +172,24 @@ def stand_ins(
     These are disabled in viewports, or only in collections that are excluded or belong to another scene. Without
     evaluation their modifiers are not applied and their transforms are outdated.
     """
-    copies: dict[bpy.types.Object, bpy.types.Object] = {}
+    copies = {obj: obj.copy() for obj in objects}
+    for copy in copies.values():
+        copy.hide_viewport = False
+    with linked(context, list(copies.values())):
+        yield copies
+
+
+@contextlib.contextmanager
+def linked(context: bpy.types.Context, copies: Sequence[bpy.types.Object]) -> Iterator[None]:
+    """Link copies of objects to the scene, and remove them after a ``with`` block."""
     try:
-        for obj in objects:
-            copies[obj] = obj.copy()
-            copies[obj].hide_viewport = False
-            context.scene.collection.objects.link(copies[obj])
+        for copy in copies:
+            context.scene.collection.objects.link(copy)
         if copies:
             context.view_layer.update()
-        yield copies
+        yield
     finally:
-        for copy in copies.values():
+        for copy in copies:
             bpy.data.objects.remove(copy)
         if copies:
             context.view_layer.update()

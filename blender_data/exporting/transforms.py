@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mathutils import Matrix, Quaternion, Vector
 
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.findings import error
+from ...io_formats.core.messages import Text, error
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -52,25 +52,21 @@ def all_singular(
 ) -> ExportError:
     """Return one error that names all objects with a singular transform; ``first`` is the error of the export."""
     depsgraph = context.evaluated_depsgraph_get()
-    found = [str(first)]
-    found += [
-        _singularity(obj, world(obj.evaluated_get(depsgraph)))
-        for obj in things
-        if obj.type != "EMPTY" and obj.visible_get(view_layer=context.view_layer)
-    ]
+    shown = [obj for obj in things if obj.type != "EMPTY" and obj.visible_get(view_layer=context.view_layer)]
+    found = [first.message, *(_singularity(obj, world(obj.evaluated_get(depsgraph))) for obj in shown)]
     problems = [problem for problem in dict.fromkeys(found) if problem]
-    return ExportError("; ".join(problems), [error("", problem) for problem in problems])
+    return ExportError.of(*(error("singular-transform", "{}", problem) for problem in problems))
 
 
-def _singularity(obj: bpy.types.Object, matrix: Matrix4) -> str:
+def _singularity(obj: bpy.types.Object, matrix: Matrix4) -> Text:
     """Return the reason why a transform cannot be inverted, or an empty string."""
     if not np.isfinite(matrix).all():
-        return f"'{obj.name}' has a transform with NaN or infinite values"
+        return Text("'{}' has a transform with NaN or infinite values", obj.name)
     lengths = np.linalg.norm(matrix[:3, :3], axis=0)
     if (lengths < _FLAT).any() or abs(np.linalg.det(matrix[:3, :3])) < _FLAT * max(1e-9, lengths.max()) ** 3:
         axis = "XYZ"[int(lengths.argmin())]
-        return f"'{obj.name}' has zero scale on {axis}; give it a size, or leave it out"
-    return ""
+        return Text("'{}' has zero scale on {}; give it a size, or leave it out", obj.name, axis)
+    return Text("")
 
 
 def local(obj: bpy.types.Object, above: bpy.types.Object | None) -> Transform:

@@ -15,8 +15,10 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import listed
-from .. import compat
+from ...io_formats.core.messages import Message, Report, joined, listed
+from .. import arrays, compat
+from ..exporting.clips.animated_blocks import with_shape_keys
+from ..exporting.clips.clip_sources import clip_name
 from ..exporting.object_selection import MESHABLE, enabled_objects, is_disabled, shown_by
 from ..exporting.reading.material_reading import extension_of, packed_content
 
@@ -112,7 +114,7 @@ def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> N
     layer.objects.active = objects[0] if objects else None
     missed = [obj.name for obj in objects if not obj.select_get()]
     if missed:
-        raise ExportError(f"{listed(missed)}: Blender does not select them for export; show them in the viewport")
+        raise ExportError("{}: Blender does not select them for export; show them in the viewport", listed(missed))
 
 
 def _show(layer: bpy.types.LayerCollection) -> None:
@@ -121,23 +123,25 @@ def _show(layer: bpy.types.LayerCollection) -> None:
         _show(child)
 
 
-def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[str]:
-    """Apply the modifiers of objects except armatures; return the warnings.
+def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[Message]:
+    """Apply the modifiers of objects except armatures; return the messages.
 
     Objects with shape keys keep their modifiers, since shape keys do not fit the modified mesh.
     """
-    notices: list[str] = []
+    report = Report()
     waiting: list[bpy.types.Object] = []
     for obj in objects:
         shown = [one for one in obj.modifiers if one.show_viewport and one.type != "ARMATURE"]
         if obj.type != "MESH" or not shown:
             continue
         if obj.data.shape_keys is not None:
-            names = ", ".join(one.name for one in shown)
-            notices.append(f"{obj.name}: modifiers left out, since the mesh has shape keys: {names}")
+            names = joined([one.name for one in shown])
+            text = "modifiers left out, since the mesh has shape keys: {}"
+            report.loss("modifiers-left-out", text, names, item=obj.name)
             continue
         if any(one.type in _POINT_CACHES for one in shown):
-            notices.append(f"{obj.name}: its point cache is not carried over; the mesh keeps its present shape")
+            text = "its point cache is not carried over; the mesh keeps its present shape"
+            report.loss("point-cache-left-out", text, item=obj.name)
         waiting.append(obj)
     armatures = [one for obj in waiting for one in obj.modifiers if one.type == "ARMATURE" and one.show_viewport]
     for modifier in armatures:
@@ -159,7 +163,7 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
         mesh.name = name
         for modifier in [one for one in obj.modifiers if one.type != "ARMATURE"]:
             obj.modifiers.remove(modifier)
-    return notices
+    return report.messages
 
 
 def count_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object], *, triangulated: bool) -> int:
@@ -169,11 +173,9 @@ def count_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object],
     for obj in objects:
         if obj.type not in MESHABLE:
             continue
-        evaluated = obj.evaluated_get(depsgraph)
-        mesh = evaluated.to_mesh()
-        faces += len(mesh.polygons)
-        corners += len(mesh.loops)
-        evaluated.to_mesh_clear()
+        with arrays.mesh_of(obj.evaluated_get(depsgraph)) as mesh:
+            faces += len(mesh.polygons)
+            corners += len(mesh.loops)
     return corners - 2 * faces if triangulated else faces
 
 
@@ -184,19 +186,13 @@ def sharp_objects(context: bpy.types.Context, objects: Iterable[bpy.types.Object
     for obj in objects:
         if obj.type not in MESHABLE:
             continue
-        evaluated = obj.evaluated_get(depsgraph)
-        mesh = evaluated.to_mesh()
-        if len(mesh.loops):
-            normals = np.empty(3 * len(mesh.loops), np.float32)
-            mesh.corner_normals.foreach_get("vector", normals)
-            normals = normals.reshape(-1, 3)
-            vertices = np.empty(len(mesh.loops), np.int32)
-            mesh.attributes[".corner_vert"].data.foreach_get("value", vertices)
+        with arrays.mesh_of(obj.evaluated_get(depsgraph)) as mesh:
+            normals = arrays.read(mesh.corner_normals, "vector", 3)
+            vertices = arrays.corner_vertices(mesh)
             last = np.empty((len(mesh.vertices), 3), np.float32)
             last[vertices] = normals
-            if np.abs(last[vertices] - normals).max() > _SHARP:
+            if np.abs(last[vertices] - normals).max(initial=0.0) > _SHARP:
                 names.append(obj.name)
-        evaluated.to_mesh_clear()
     return names
 
 
@@ -223,11 +219,10 @@ def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
     for obj in objects:
         blocks: list[Any] = [obj, obj.data, getattr(obj.data, "shape_keys", None)]
         blocks += [slot.material for slot in obj.material_slots]
-        players = [block.animation_data for block in blocks if block is not None and block.animation_data is not None]
-        blocks += [data.action for data in players]
-        blocks += [strip.action for data in players for track in data.nla_tracks for strip in track.strips]
+        blocks = [block for block in blocks if block is not None]
+        blocks += [holder.action for block in blocks for holder in compat.action_holders(block)]
         for block in blocks:
-            kept = compat.declared_properties(block) if block is not None else None
+            kept = compat.declared_properties(block)
             if kept is not None and _OWN in kept:
                 del kept[_OWN]
 
@@ -247,7 +242,7 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
         if image.source not in {"FILE", "GENERATED"} or not (is_packed or (source and source.is_file())):
             continue
         name = Path(bpy.path.basename(image.filepath) or image.name)
-        content = packed_content(image)
+        content = packed_content(image, Report())
         suffix = name.suffix or "." + image.file_format.lower().replace("jpeg", "jpg")
         if content is not None and suffix.lower() == ".dds":
             suffix = extension_of(content, suffix)
@@ -277,9 +272,8 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
 
 def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:
     """Set the scene's range to that of the objects' actions; return these actions without duplicates."""
-    blocks = [block for obj in objects for block in (obj, getattr(obj.data, "shape_keys", None)) if block is not None]
-    playing = [block.animation_data.action for block in blocks if block.animation_data and block.animation_data.action]
-    actions = [action for action in dict.fromkeys(playing) if compat.action_curves(action, None)]
+    playing = dict.fromkeys(data.action for _block, data in _players(objects))
+    actions = [action for action in playing if action is not None and compat.action_curves(action, None)]
     if actions:
         context.scene.frame_start = int(min(action.frame_range[0] for action in actions))
         context.scene.frame_end = max(
@@ -290,19 +284,19 @@ def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -
 
 def playing_clips(objects: Iterable[bpy.types.Object]) -> set[str]:
     """Return the names of the clips that objects and their shape keys currently play."""
-    blocks = [block for obj in objects for block in (obj, getattr(obj.data, "shape_keys", None))]
-    actions = [block.animation_data.action for block in blocks if block is not None and block.animation_data]
-    return {action.meshferry.clip_name or action.name for action in actions if action is not None}
+    return {clip_name(data.action) for _block, data in _players(objects)}
 
 
 def name_clips(objects: Iterable[bpy.types.Object]) -> None:
     """Add the actions of objects to muted tracks named after their clips, by which exporters group them."""
-    for obj in objects:
-        for block in (obj, getattr(obj.data, "shape_keys", None)):
-            data = block.animation_data if block is not None else None
-            if data is not None and data.action is not None:
-                slot = data.action_slot if compat.HAS_SLOTS else None
-                compat.stash_action(block, data.action, slot, data.action.meshferry.clip_name or data.action.name)
+    for block, data in _players(objects):
+        compat.stash_action(block, data.action, compat.slot_of(data), clip_name(data.action))
+
+
+def _players(objects: Iterable[bpy.types.Object]) -> list[tuple[bpy.types.ID, bpy.types.AnimData]]:
+    """Return the objects and their shape keys that play an action, with their animation data."""
+    players = [(block, block.animation_data) for block in with_shape_keys(objects)]
+    return [(block, data) for block, data in players if data is not None and data.action is not None]
 
 
 def key_interval(actions: Iterable[bpy.types.Action]) -> float:
@@ -310,9 +304,7 @@ def key_interval(actions: Iterable[bpy.types.Action]) -> float:
     least = 0.0
     for action in actions:
         for curve in compat.action_curves(action, None):
-            points = np.empty(2 * len(curve.keyframe_points), np.float32)
-            curve.keyframe_points.foreach_get("co", points)
-            gaps = np.diff(points[::2])
+            gaps = np.diff(arrays.read(curve.keyframe_points, "co", 2)[:, 0])
             gaps = gaps[gaps > 1e-3]
             if len(gaps):
                 least = min(least or np.inf, float(gaps.min()))

@@ -11,9 +11,11 @@ import numpy as np
 
 from ...io_formats.core.scene import Clip, TransformTrack
 from ...io_formats.geometry.quaternions import continuous
-from .. import compat
+from .. import arrays, compat
+from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.clips.clip_sources import scene_rate
 from ..importing.clips.actions import ClipActions, ClipTiming
+from ..rigging import joint_poses
 
 _CACHED = "TRANSFORM_CACHE"
 """Type of the constraint that reads an object's transform from a file."""
@@ -77,7 +79,7 @@ def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool)
     for action in bpy.data.actions:
         if action in held:
             continue
-        for slot in action.slots if compat.HAS_SLOTS else [None]:
+        for slot in compat.slots_of(action):
             curves = compat.action_curves(action, slot)
             own = [curve for curve in curves if not curve.data_path.startswith("pose.")]
             if own and not any(is_moving(curve) for curve in own):
@@ -121,21 +123,18 @@ def held_blocks(objects: Sequence[bpy.types.Object]) -> tuple[list[bpy.types.ID]
 
 def _animated(objects: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.ID, bpy.types.AnimData]]:
     """Yield the objects and their shape keys that have animation data, with this data."""
-    for obj in objects:
-        for block in (obj, getattr(obj.data, "shape_keys", None)):
-            if block is not None and block.animation_data is not None:
-                yield block, block.animation_data
+    for block in with_shape_keys(objects):
+        if block.animation_data is not None:
+            yield block, block.animation_data
 
 
 def _curves(player: bpy.types.AnimData | bpy.types.NlaStrip) -> list[bpy.types.FCurve]:
-    return compat.action_curves(player.action, player.action_slot if compat.HAS_SLOTS else None)
+    return compat.action_curves(player.action, compat.slot_of(player))
 
 
 def is_moving(curve: bpy.types.FCurve) -> bool:
     """Return whether the keys of a curve differ by more than rounding."""
-    points = np.empty(2 * len(curve.keyframe_points), np.float32)
-    curve.keyframe_points.foreach_get("co", points)
-    values = points[1::2]
+    values = arrays.read(curve.keyframe_points, "co", 2)[:, 1]
     return bool(len(values) and np.ptp(values) > _STILL * max(1.0, float(np.abs(values).max())))
 
 
@@ -163,7 +162,7 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
         obj.matrix_basis = place.matrix_basis
         moving = place.animation_data
         if moving is not None and moving.action is not None:
-            compat.assign_action(obj, moving.action, moving.action_slot if compat.HAS_SLOTS else None)
+            compat.assign_action(obj, moving.action, compat.slot_of(moving))
         gone.append(place)
     names = [(obj, _plain(obj)) for obj in objects if obj not in gone]
     bpy.data.batch_remove(gone)
@@ -180,8 +179,7 @@ def _rests(obj: bpy.types.Object) -> bool:
         return False
     if data is None or data.action is None:
         return True
-    slot = data.action_slot if compat.HAS_SLOTS else None
-    return all(curve.data_path.startswith("pose.") for curve in compat.action_curves(data.action, slot))
+    return all(curve.data_path.startswith("pose.") for curve in _curves(data))
 
 
 def _only_acts(obj: bpy.types.Object) -> bool:
@@ -251,10 +249,9 @@ def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
 def _stretch(action: bpy.types.Action, start: float, factor: float) -> None:
     """Scale the times of an action's keys about a frame by a factor."""
     for curve in compat.action_curves(action, None):
-        points = np.empty(2 * len(curve.keyframe_points), np.float32)
-        curve.keyframe_points.foreach_get("co", points)
-        points[::2] = start + (points[::2] - start) * factor
-        curve.keyframe_points.foreach_set("co", points)
+        points = arrays.read(curve.keyframe_points, "co", 2)
+        points[:, 0] = start + (points[:, 0] - start) * factor
+        curve.keyframe_points.foreach_set("co", points.reshape(-1))
         curve.update()
 
 
@@ -274,14 +271,9 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
         for constraint in [one for one in obj.constraints if one.type == _CACHED]:
             obj.constraints.remove(constraint)
         obj.rotation_mode = "QUATERNION"
-        parts = [mathutils.Matrix(matrix).decompose() for matrix in matrices]
-        turns = continuous(np.array([tuple(part[1]) for part in parts], np.float32))
-        track = TransformTrack(
-            target,
-            np.array([tuple(part[0]) for part in parts], np.float32),
-            turns,
-            np.array([tuple(part[2]) for part in parts], np.float32),
-        )
+        translation, rotation, scale, _shear = joint_poses.decompose(matrices)
+        turns = continuous(rotation.astype(np.float32))
+        track = TransformTrack(target, translation.astype(np.float32), turns, scale.astype(np.float32))
         actions.add_transforms(obj, track)
     actions.attach()
     scene.frame_set(scene.frame_start)

@@ -14,7 +14,7 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.scene import IntArray
-from .. import compat
+from .. import arrays, compat
 
 _FACE_INDEX = "meshferry face"
 _SAME_NORMAL = 1e-3
@@ -62,10 +62,8 @@ def duplicate_ranks(mesh: bpy.types.Mesh) -> IntArray:
     ranks = np.zeros(count, np.int32)
     if count < 2:
         return ranks
-    starts = np.empty(count, np.int32)
-    mesh.polygons.foreach_get("loop_start", starts)
-    vertices = np.empty(len(mesh.loops), np.int32)
-    mesh.attributes[".corner_vert"].data.foreach_get("value", vertices)
+    starts = arrays.read(mesh.polygons, "loop_start", dtype=np.int32)
+    vertices = arrays.corner_vertices(mesh)
     # Sums of random numbers do not depend on the order of the corners. Two faces with equal sums by chance would
     # merely get separate vertices.
     numbers = np.random.default_rng(0).integers(0, 1 << 63, len(mesh.vertices), np.uint64)
@@ -79,11 +77,9 @@ def duplicate_ranks(mesh: bpy.types.Mesh) -> IntArray:
 
 def _separate(mesh: bpy.types.Mesh, ranks: IntArray) -> None:
     """Give the faces of each rank above 0 separate vertices; normals are not changed."""
-    before = _corner_normals(mesh)
-    mesh.attributes.new(_FACE_INDEX, "INT", "FACE").data.foreach_set("value", np.arange(len(ranks), dtype=np.int32))
-    editable = bmesh.new()
-    try:
-        editable.from_mesh(mesh)
+    before = arrays.read(mesh.corner_normals, "vector", 3)
+    arrays.add_attribute(mesh, _FACE_INDEX, "INT", "FACE", np.arange(len(ranks)))
+    with arrays.edited(mesh) as editable:
         editable.faces.ensure_lookup_table()
         index = editable.faces.layers.int[_FACE_INDEX]
         groups = [
@@ -93,15 +89,6 @@ def _separate(mesh: bpy.types.Mesh, ranks: IntArray) -> None:
         for faces in groups:
             bmesh.ops.split(editable, geom=faces)
         editable.faces.sort(key=operator.itemgetter(index))  # Blender appends the split faces
-        editable.to_mesh(mesh)
-    finally:
-        editable.free()
     mesh.attributes.remove(mesh.attributes[_FACE_INDEX])
-    if np.abs(_corner_normals(mesh) - before).max() > _SAME_NORMAL:
+    if np.abs(arrays.read(mesh.corner_normals, "vector", 3) - before).max() > _SAME_NORMAL:
         compat.set_corner_normals(mesh, before)
-
-
-def _corner_normals(mesh: bpy.types.Mesh) -> np.ndarray:
-    normals = np.empty(3 * len(mesh.loops), np.float32)
-    mesh.corner_normals.foreach_get("vector", normals)
-    return normals.reshape(-1, 3)

@@ -53,9 +53,8 @@ def _source_of_inversion(node: Any) -> Any:
 def _with_inverted_green(image: bpy.types.Image) -> bpy.types.Image:
     """Return a packed copy of an image with inverted green."""
     width, height = (int(side) for side in image.size)
-    pixels = np.empty(width * height * image.channels, np.float32)
-    image.pixels.foreach_get(pixels)
-    pixels = pixels.reshape(-1, image.channels)
+    pixels = np.empty((width * height, image.channels), np.float32)
+    image.pixels.foreach_get(pixels.reshape(-1))
     if image.channels > _GREEN:
         pixels[:, _GREEN] = 1.0 - pixels[:, _GREEN]
     name = image.name

@@ -21,7 +21,7 @@ from ...io_formats.core.scene import (
     TransformTrack,
     VertexTrack,
 )
-from .. import compat, names
+from .. import arrays, compat, names
 from ..exporting.clips.animated_blocks import dependencies
 from ..exporting.clips.clip_sources import ClipSource, find_clips, scene_rate
 from ..exporting.export_options import ExportOptions
@@ -91,10 +91,8 @@ def _node(
 
 
 def _mesh(obj: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: bool) -> Mesh:
-    seen = obj.evaluated_get(depsgraph)
-    shown = seen.to_mesh()
-    points, triangles = len(shown.vertices), len(shown.loops) - 2 * len(shown.polygons)
-    seen.to_mesh_clear()
+    with arrays.mesh_of(obj.evaluated_get(depsgraph)) as shown:
+        points, triangles = len(shown.vertices), len(shown.loops) - 2 * len(shown.polygons)
     mesh = Mesh(
         np.zeros((points, 3), np.float32),
         np.zeros(3 * max(0, triangles), np.int32),
@@ -120,9 +118,7 @@ def _mesh(obj: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: bo
 
 def _color(attribute: bpy.types.Attribute) -> Layer:
     """Return a colour layer of one white value with the lowest alpha of the attribute."""
-    values = np.ones(4 * len(attribute.data), np.float32)
-    attribute.data.foreach_get("color", values)
-    least = values[3::4].min(initial=1.0)
+    least = arrays.read(attribute.data, "color", 4)[:, 3].min(initial=1.0)
     return Layer(attribute.name, np.array([[1.0, 1.0, 1.0, least]], np.float32))
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import bpy
 import numpy as np
 
-from ...io_formats import api, registry
+from ...io_formats import registry
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import Message, Report, distinct
 from ...io_formats.core.scene import FloatArray, Scene, VertexTrack
-from ..animation.time_line import TimeLine
+from ...io_formats.disk.atomic_write import replace_file
 from .clips.actions import PlayedBefore
 from .import_request import ImportRequest
 from .rigs import armatures
@@ -30,8 +31,10 @@ class ImportContext:
         self.request = request
         self.scene = request.scene
         self.options = request.options
-        self.warnings = list(request.scene.warnings)
-        self.frames_before = TimeLine(request.context.scene)
+        self.report = Report(list(request.scene.warnings))
+        scene = request.context.scene
+        times = ((scene.render, "fps"), (scene.render, "fps_base"), (scene, "frame_start"), (scene, "frame_end"))
+        self.times_before = [(owner, name, getattr(owner, name)) for owner, name in times]
         self.made: list[bpy.types.ID] = []
         self.caches: list[tuple[Path, bytes | None]] = []
         """Paths of the files and folders that were written, and the previous content of each (None if it is new)."""
@@ -46,15 +49,11 @@ class ImportContext:
         self.selection = Selection(request.context)
         self.played = PlayedBefore(request.armature)
         self.materials = MaterialFinder(
-            use_existing=request.options.use_existing_materials,
-            library=request.options.material_library,
+            request.options,
             given=request.scene.materials,
             folder=Path(request.source_path).absolute().parent if request.source_path else None,
-            warn=self.warn_once,
-            link_textures=request.options.project_textures == "LINK",
+            report=self.report,
             keep_file=lambda path: self.caches.append((path, None)),
-            multiply_occlusion=request.options.use_ambient_occlusion,
-            cull_backfaces=request.options.use_backface_culling,
         )
         self.tracks: dict[int, list[tuple[int, VertexTrack]]] = {}
         """Vertex tracks of each node, with the index of their clip."""
@@ -74,15 +73,11 @@ class ImportContext:
                     whole = VertexTrack(track.target, _with_resting_points(track.points, mesh.points))
                     self.tracks.setdefault(track.target, []).append((number, whole))
 
-    def warn_once(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
-
     def of_model(self, scene: Scene) -> ImportContext:
         """Return a context for a model that the file of this import places; it makes this import's data blocks."""
         other = ImportContext(replace(self.request, scene=scene, armature=None))
         other.made, other.caches, other.materials = self.made, self.caches, self.materials
-        other.warnings = []
+        other.report = Report()
         return other
 
     def keep(self, block: Any) -> Any:
@@ -99,20 +94,14 @@ class ImportContext:
     def undo(self) -> None:
         """Remove all that this import made; restore frame rate, range, selection, mode and connections."""
         self.selection.restore()
-        self.frames_before.restore(self.request.context.scene)
+        for owner, name, value in self.times_before:
+            setattr(owner, name, value)
         self.played.restore()
         for armature, bones in self.disconnected:
             armatures.connect(self.request.context, armature, bones, is_connected=True)
         blocks = [*self.made, *self.materials.made]
-        for made in self.objects:
-            keys = getattr(made.data, "shape_keys", None)
-            if keys is not None:
-                blocks.append(keys)
         libraries = [block for block in blocks if isinstance(block, bpy.types.Library)]
-        shapes = {block.as_pointer() for block in blocks if isinstance(block, bpy.types.Key)}
-        bpy.data.batch_remove(
-            [block for block in blocks if block not in libraries and block.as_pointer() not in shapes]
-        )
+        bpy.data.batch_remove([block for block in blocks if block not in libraries])
         for library in libraries:
             bpy.data.libraries.remove(library)
         for path, replaced in reversed(self.caches):
@@ -122,7 +111,42 @@ class ImportContext:
                 elif replaced is None:
                     path.unlink()
                 else:
-                    api.replace_file(path, replaced)
+                    replace_file(path, replaced)
+
+
+@dataclass
+class ImportResult:
+    """Result of an import: the created objects, and warnings for the user."""
+
+    collection: bpy.types.Collection
+    objects: list[bpy.types.Object]
+    triangles: int
+    warnings: list[Message] = field(default_factory=list)
+    armatures: list[bpy.types.Object] = field(default_factory=list)
+    """Armatures with the file's bones: new ones, which are also in ``objects``, or the armature of the request."""
+    bones: int = 0
+    """Number of new bones."""
+    actions: int = 0
+    undo: Callable[[], None] = lambda: None
+    """Function that removes all data blocks and files of the import, and restores the changed settings."""
+    made: list[bpy.types.ID] = field(default_factory=list)
+    """All new data blocks."""
+
+    @classmethod
+    def of(
+        cls,
+        job: ImportContext,
+        collection: bpy.types.Collection,
+        objects: list[bpy.types.Object],
+        armatures: list[bpy.types.Object],
+        triangles: int,
+        actions: int,
+    ) -> ImportResult:
+        """Return the result of a finished import."""
+        bones = sum(len(armature.data.bones) for armature in armatures if armature in objects)
+        made = [*job.made, *job.materials.made]
+        warnings = distinct(job.report.messages)
+        return cls(collection, objects, triangles, warnings, armatures, bones, actions, job.undo, made)
 
 
 def _with_resting_points(moving: FloatArray, rest: FloatArray) -> FloatArray:

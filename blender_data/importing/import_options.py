@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...io_formats.core import option_rules
@@ -19,6 +20,10 @@ def _imports_animation(values: Mapping[str, Any]) -> bool:
 def _writes_cache(values: Mapping[str, Any]) -> bool:
     return values.get("vertex_animation") == "CACHE"
 
+
+_clip_option = partial(option, section="Animation", shown_when=_imports_animation, needs=lambda can: can.clips)
+_material_option = partial(option, section="Materials", needs=lambda can: can.materials)
+_project_option = partial(option, section="Materials", needs=lambda can: can.project_textures)
 
 AUTOMATIC_NORMALS_LIMIT = 200_000
 """Number of triangle corners up to which automatic normals are editable. On larger meshes setting these takes too long.
@@ -134,47 +139,36 @@ class ImportOptions(Options):
         noted_when=_writes_cache,
         needs=lambda can: can.vertex_clips,
     )
-    frame_start: int = option(
+    frame_start: int = _clip_option(
         default=1,
         label="First Frame",
         description="Frame of the scene at which animations begin",
-        section="Animation",
         minimum=-1_000_000,
         maximum=1_000_000,
-        shown_when=_imports_animation,
-        needs=lambda can: can.clips,
     )
-    use_file_frame_rate: bool = option(
+    use_file_frame_rate: bool = _clip_option(
         default=False,
         label="Set Frame Rate",
         description="Set the frame rate and the frame range of the scene to those of the first animation. Otherwise "
         "keys are placed so that the animation keeps its speed at the scene's own rate, and the range covers it if "
         "the scene plays nothing else",
-        section="Animation",
-        shown_when=_imports_animation,
-        needs=lambda can: can.clips,
     )
-    use_existing_materials: bool = option(
+    use_existing_materials: bool = _material_option(
         default=True,
         label="Use Existing",
         description="Use a material of this .blend that already has the right name, or the same GUID in its project, "
         "instead of making another",
-        section="Materials",
-        needs=lambda can: can.materials,
     )
-    material_library: str = option(
+    material_library: str = _material_option(
         default="",
         label="Library",
         description="A .blend file from which materials of the same names are linked; the rest are made new",
-        section="Materials",
         is_path=True,
-        needs=lambda can: can.materials,
     )
-    project_textures: str = option(
+    project_textures: str = _project_option(
         default="PACK",
         label="Textures",
         description="Where the images of a project's textures are stored",
-        section="Materials",
         choices=(
             Choice("PACK", "Packed", "Inside the .blend file, which then needs no other file"),
             Choice(
@@ -184,23 +178,18 @@ class ImportOptions(Options):
                 "are written to the folder 'textures' beside the .blend file, or packed if that is not saved yet",
             ),
         ),
-        needs=lambda can: can.project_textures,
     )
-    use_ambient_occlusion: bool = option(
+    use_ambient_occlusion: bool = _project_option(
         default=False,
         label="Ambient Occlusion",
         description="Multiply the ambient occlusion of a project's materials onto their color. Otherwise its image "
         "stays unconnected, since Blender computes occlusion itself",
-        section="Materials",
-        needs=lambda can: can.project_textures,
     )
-    use_backface_culling: bool = option(
+    use_backface_culling: bool = _project_option(
         default=True,
         label="Backface Culling",
         description="Hide the backs of faces in EEVEE and in the viewport where a project's material is one-sided, as "
         "the engine does",
-        section="Materials",
-        needs=lambda can: can.project_textures,
     )
 
 

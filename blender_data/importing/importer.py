@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import bpy
 
-from ...io_formats.core.placement import Placement
 from .. import import_marks, names
 from ..properties import store_fields
 from ..steps import Steps, finish
 from . import objects, scene_blocks
-from .import_context import ImportContext
+from .import_context import ImportContext, ImportResult
 from .import_options import ImportOptions
 from .import_request import ImportRequest
 from .placing.placements import PlacementImporter
 
 __all__ = ["ImportOptions", "ImportRequest", "ImportResult", "import_scene", "import_steps"]
-
-
-@dataclass
-class ImportResult:
-    """Result of an import: the created objects, and warnings for the user."""
-
-    collection: bpy.types.Collection
-    objects: list[bpy.types.Object]
-    triangles: int
-    warnings: list[str] = field(default_factory=list)
-    armatures: list[bpy.types.Object] = field(default_factory=list)
-    """Armatures with the file's bones: new ones, which are also in ``objects``, or the armature of the request."""
-    bones: int = 0
-    """Number of new bones."""
-    actions: int = 0
-    undo: Callable[[], None] = lambda: None
-    """Function that removes all data blocks and files of the import, and restores the changed settings."""
-    made: list[bpy.types.ID] = field(default_factory=list)
-    """All new data blocks."""
 
 
 def import_scene(request: ImportRequest) -> ImportResult:
@@ -62,38 +39,12 @@ def import_steps(request: ImportRequest) -> Steps[ImportResult]:
 
 def _build(job: ImportContext) -> Steps[ImportResult]:
     if job.scene.placement is not None:
-        return (yield from _build_placement(job, job.scene.placement))
+        return (yield from PlacementImporter(job, job.scene.placement).build())
     actions = yield from scene_blocks.build(job)
     job.materials.report_textures()
     triangles = sum(len(made.data.polygons) for made in job.objects if made.data and made.meshferry.role == "RENDER")
-    return ImportResult(
-        _link(job),
-        [*job.armatures, *job.objects],
-        triangles,
-        job.warnings,
-        list(dict.fromkeys(found.armature for found in job.bones if found is not None)),
-        sum(len(made.data.bones) for made in job.armatures),
-        actions,
-        job.undo,
-        [*job.made, *job.materials.made],
-    )
-
-
-def _build_placement(job: ImportContext, placement: Placement) -> Steps[ImportResult]:
-    """Build the collections of a file that places models of other files."""
-    builder = PlacementImporter(job, placement)
-    yield from builder.build()
-    return ImportResult(
-        builder.link(),
-        builder.objects,
-        builder.triangles,
-        job.warnings,
-        builder.armatures,
-        sum(len(made.data.bones) for made in builder.armatures),
-        builder.actions,
-        job.undo,
-        [*job.made, *job.materials.made],
-    )
+    armatures = list(dict.fromkeys(found.armature for found in job.bones if found is not None))
+    return ImportResult.of(job, _link(job), [*job.armatures, *job.objects], armatures, triangles, actions)
 
 
 def _link(job: ImportContext) -> bpy.types.Collection:

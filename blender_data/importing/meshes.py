@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import bmesh
 import bpy
 import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.binary.quantization import from_unorm
 from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
-from .. import compat, names
+from .. import arrays, compat, names
 from ..mesh_data import mesh_edits, vertex_weights
 
 COLOR_NAME = "Color"
@@ -62,7 +63,7 @@ def build_mesh(
     keep: Callable[[bpy.types.ID], Any],
     weights: GroupWeights | None = None,
 ) -> bpy.types.Mesh:
-    """Create a Blender mesh without its normals (see :func:`set_normals`).
+    """Create a Blender mesh without its normals (see :func:`set_editable_normals`).
 
     ``keep`` is called with the new mesh, so that it is removed if the import fails. The object of the mesh also gets
     the vertex groups of ``weights`` in that order. The triangles must be valid: corners within the points, no repeated
@@ -73,27 +74,23 @@ def build_mesh(
     ):
         raise ValueError("corners outside the points: the codec let a broken mesh through")
     built: bpy.types.Mesh = keep(bpy.data.meshes.new(names.fit(name)))
-    corners, triangles = len(mesh.corner_point), mesh.triangle_count
+    corners = len(mesh.corner_point)
     built.vertices.add(len(mesh.points))
-    points, corner_point = _flat(mesh.points, np.float32), _flat(mesh.corner_point, np.int32)
+    points = arrays.flat(mesh.points)
     if len(points):  # a mesh without loops lacks this attribute
         built.attributes["position"].data.foreach_set("vector", points)
     if weights is not None:
         written = vertex_weights.write(built, weights.groups, weights.weights)
         mesh_edits.store_weights(built, weights.names, weights.groups, written)
-    built.loops.add(corners)
-    built.polygons.add(triangles)
-    # Set the attribute, sixty times as fast as loops.foreach_set("vertex_index"). A mesh without loops lacks it.
+    arrays.add_triangles(built, mesh.corner_point)
     if corners:
-        built.attributes[".corner_vert"].data.foreach_set("value", corner_point)
         mesh_edits.store_values(built, "position", points)
-        mesh_edits.store_values(built, ".corner_vert", corner_point)
-    built.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
+        mesh_edits.store_values(built, ".corner_vert", arrays.flat(mesh.corner_point, np.int32))
     for material in materials:
         built.materials.append(material)
     if len(materials) > 1:
         index = built.attributes.get("material_index") or built.attributes.new("material_index", "INT", "FACE")
-        index.data.foreach_set("value", _flat(mesh.material_index, np.int32))
+        index.data.foreach_set("value", arrays.flat(mesh.material_index, np.int32))
     for layer in mesh.uvs[:MOST_UV_LAYERS]:
         _set_uv(built, layer, mesh.corner_point)
     for number, layer in enumerate(mesh.colors):
@@ -110,16 +107,11 @@ def build_mesh(
     return built
 
 
-def _flat(values: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
-    """Return values as ``foreach_set`` needs them to be fast: contiguous, flat and of the property's type."""
-    return np.ascontiguousarray(values, dtype).reshape(-1)
-
-
 def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.int32]) -> None:
     uv = built.uv_layers.new(name=layer.name, do_init=False)
     if uv is None:
         return
-    if layer.values.dtype == np.float32 and layer.index is None and not layer.per_corner:
+    if layer.values.dtype == np.float32 and arrays.domain_of(layer) == "POINT":
         # Copy each pair of floats as one 8-byte number, which takes half the time. Work in blocks, since ``take`` makes
         # an 8-byte copy of 4-byte indices at the peak of the import's memory use.
         pairs = np.ascontiguousarray(layer.values).view(np.uint64).reshape(-1)
@@ -129,7 +121,7 @@ def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.in
             np.take(pairs, corner_point[block], out=taken[block], mode="clip")  # the mode "raise" would copy
         values = taken.view(np.float32)
     else:
-        values = _flat(layer.at_corners(corner_point), np.float32)
+        values = arrays.flat(layer.at_corners(corner_point), np.float32)
     uv.uv.foreach_set("vector", values)
     mesh_edits.store_values(built, uv.name, values, is_uv=True)
 
@@ -137,17 +129,19 @@ def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.in
 def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
     """Add a colour attribute: per corner if the layer is indexed or per corner, otherwise per point."""
     is_byte = layer.values.dtype == np.uint8
-    on_corners = layer.index is not None or layer.per_corner
     values = layer.values[layer.index] if layer.index is not None else layer.values
-    attribute = built.color_attributes.new(
-        name, "BYTE_COLOR" if is_byte else "FLOAT_COLOR", "CORNER" if on_corners else "POINT"
-    )
+    kind = "BYTE_COLOR" if is_byte else "FLOAT_COLOR"
+    attribute = built.color_attributes.new(name, kind, arrays.domain_of(layer))
     if is_byte:
         # Only color_srgb preserves the 8-bit values.
-        attribute.data.foreach_set("color_srgb", _flat(from_unorm(values), np.float32))
-        mesh_edits.store_colors(built, attribute.name, values)
+        attribute.data.foreach_set("color_srgb", arrays.flat(from_unorm(values), np.float32))
+        mesh_edits.store_values(built, attribute.name, values)
     else:
-        attribute.data.foreach_set("color", _flat(values, np.float32))
+        attribute.data.foreach_set("color", arrays.flat(values, np.float32))
+
+
+_FLOATS = {1: "FLOAT", 2: "FLOAT2", 3: "FLOAT_VECTOR", 4: "FLOAT_COLOR"}
+"""Data types of attributes of floats, by their number."""
 
 
 def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
@@ -155,39 +149,22 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
 
     A Blender attribute has 1 to 4 floats or one integer; other layers need an attribute for each component.
     """
-    values = layer.values
-    on_corners = layer.index is not None or layer.per_corner
-    if layer.index is not None:
-        values = values[layer.index]
-    domain = "CORNER" if on_corners else "POINT"
+    values = layer.values if layer.index is None else layer.values[layer.index]
+    domain = arrays.domain_of(layer)
     kept = built.meshferry.custom_layers.add()
-    kept.name = layer.name
-    kept.dtype = values.dtype.str
-    kept.dimension = values.shape[1]
-    whole = values.dtype.kind in "iu"
-    if whole or values.shape[1] not in (1, 2, 3, 4) or values.dtype.itemsize > 4:
+    kept.name, kept.dtype, kept.dimension = layer.name, values.dtype.str, values.shape[1]
+    kind = _FLOATS.get(values.shape[1]) if values.dtype.kind not in "iu" and values.dtype.itemsize <= 4 else None
+    # Blender would take a corner attribute of two floats for a UV map.
+    if kind is None or (kind == "FLOAT2" and domain == "CORNER"):
         _set_components(built, kept, layer.name, values, domain)
-        return
-    kind, field = {
-        1: ("FLOAT", "value"),
-        2: ("FLOAT2", "vector"),
-        3: ("FLOAT_VECTOR", "vector"),
-        4: ("FLOAT_COLOR", "color"),
-    }[values.shape[1]]
-    if kind == "FLOAT2" and domain == "CORNER":
-        # Blender would take a corner attribute of two floats for a UV map.
-        _set_components(built, kept, layer.name, values, domain)
-        return
-    attribute = built.attributes.new(names.fit(layer.name), kind, domain)
-    kept.attribute = attribute.name
-    attribute.data.foreach_set(field, _flat(values, np.float32))
+    else:
+        kept.attribute = arrays.add_attribute(built, names.fit(layer.name), kind, domain, values)
 
 
 def _set_file_vertices(built: bpy.types.Mesh, layer: Layer) -> None:
     """Store the index of the file's vertex on each corner, unless it equals the index of the corner's point."""
     if layer.index is not None:
-        attribute = built.attributes.new(FILE_VERTEX, "INT", "CORNER")
-        attribute.data.foreach_set("value", _flat(layer.values[layer.index], np.int32))
+        arrays.add_layer(built, FILE_VERTEX, "INT", layer, layer.values)
 
 
 def _set_components(
@@ -203,33 +180,14 @@ def _set_components(
     kind = "FLOAT" if words.dtype == np.float32 else "INT"
     base = names.fit(name)[: compat.MAX_NAME_BYTES // 2]
     for column in range(words.shape[1]):
-        attribute = built.attributes.new(f"{base}.{column}", kind, domain)
+        name = arrays.add_attribute(built, f"{base}.{column}", kind, domain, words[:, column])
         if column == 0:
-            kept.attribute = attribute.name[:-2]
-        attribute.data.foreach_set("value", np.ascontiguousarray(words[:, column]))
-
-
-def set_normals(built: bpy.types.Mesh, mesh: Mesh, *, exact: bool) -> None:
-    """Set the custom normals of a mesh from its scene mesh.
-
-    ``exact`` normals are free normals (from 4.5): exactly as stored, but they do not follow edits. Others are stored in
-    tangent space and follow edits and deformation.
-    """
-    layer = mesh.normal
-    if layer is None or not len(mesh.corner_point):
-        return
-    on_points = layer.index is None and not layer.per_corner
-    if exact and compat.HAS_FREE_NORMALS:
-        values = layer.values if on_points else layer.at_corners(mesh.corner_point)
-        attribute = built.attributes.new("custom_normal", "FLOAT_VECTOR", "POINT" if on_points else "CORNER")
-        attribute.data.foreach_set("vector", _flat(values, np.float32))
-        return
-    set_editable_normals(built, layer, mesh.corner_point)
+            kept.attribute = name[:-2]
 
 
 def set_editable_normals(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.int32]) -> None:
     """Set tangent-space normals of a mesh whose corners are at the given points, (C,)."""
-    on_points = layer.index is None and not layer.per_corner
+    on_points = arrays.domain_of(layer) == "POINT"
     of_points = layer.values if on_points else _normals_of_points(layer, corner_point, len(built.vertices))
     if of_points is not None:
         compat.set_point_normals(built, np.ascontiguousarray(of_points, np.float32))
@@ -251,3 +209,13 @@ def _normals_of_points(layer: Layer, corner_point: npt.NDArray[np.int32], points
     if np.abs(apart).max(initial=0.0) > _SAME_NORMAL:
         return None
     return layer.values[chosen]
+
+
+def add_hull_faces(built: bpy.types.Mesh) -> None:
+    """Add the faces of the convex hull, which files do not store, to a mesh of points; all points are kept in order.
+
+    Coplanar points get a flat polygon. Points on a line or at one position get no faces.
+    """
+    with arrays.edited(built) as made:
+        bmesh.ops.convex_hull(made, input=made.verts[:], use_existing_faces=False)
+    built.meshferry.file_corners = len(built.loops)

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from ...io_formats.core.scene import Layer, Mesh, Node, Role
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
-from .. import compat, names
+from .. import arrays, compat, names
 from ..mesh_data import file_normals, quantised_values, surfaces
-from . import hull_faces, meshes, objects, shape_keys
+from . import meshes, objects, shape_keys
 from .import_context import ImportContext
 from .import_options import AUTOMATIC_NORMALS_LIMIT
 from .rigs import skins
@@ -38,7 +38,7 @@ class NodeBuilder:
         weights = self._group_weights(node, node.mesh, bones)
         mesh, data = self._build_mesh(index, node, node.mesh, weights)
         if node.role is Role.HULL and not mesh.triangle_count:
-            hull_faces.add(data)
+            meshes.add_hull_faces(data)
         made = objects.build_object(node, data, self.job.keep)
         if bones is not None:
             objects.hang_on_armature(made, bones.armature, weights.names if weights else ())
@@ -70,17 +70,18 @@ class NodeBuilder:
     def _build_mesh(
         self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
     ) -> tuple[Mesh, bpy.types.Mesh]:
-        """Build a node's mesh; warn about data that Blender cannot hold."""
+        """Build a node's mesh; report data that Blender cannot hold."""
         if self.options.use_weld and node.role is not Role.HULL:
             mesh, first = self._weld(index, mesh)
             if weights is not None:
                 weights = replace(weights, groups=weights.groups[first], weights=weights.weights[first])
+        report = self.job.report.about(node.name)
         mesh, dropped = drop_repeated_corners(mesh)
         if dropped:
-            self.job.warnings.append(f"{node.name}: {dropped} triangles without area were left out (a corner repeated)")
+            report.loss("repeated-corners", "{} triangles without area were left out (a corner repeated)", dropped)
         if len(mesh.uvs) > meshes.MOST_UV_LAYERS:
             extra = len(mesh.uvs) - meshes.MOST_UV_LAYERS
-            self.job.warnings.append(f"{node.name}: {extra} UV layers beyond Blender's 8 were left out")
+            report.loss("uv-maps-left-out", "{} UV layers beyond Blender's 8 were left out", extra)
         uv_names = tuple(layer.name for layer in mesh.uvs[: meshes.MOST_UV_LAYERS])
         layers = MeshLayers(meshes.COLOR_NAME if mesh.colors else "", uv_names)
         # A single slot without a material would be useless to the user.
@@ -89,7 +90,6 @@ class NodeBuilder:
         built = meshes.build_mesh(node.name, mesh, found, self.job.keep, weights)
         built.meshferry.slot_names = json.dumps(materials)
         quantised_values.write(built, mesh)
-        quantised_values.write_colors(built, mesh)
         self._set_normals(index, mesh, built, is_skinned=weights is not None)
         return mesh, built
 
@@ -124,10 +124,14 @@ class NodeBuilder:
         if exact and (index in self.job.tracks or has_shapes or is_skinned):
             exact = False  # free normals do not follow deformation
         if exact and mode == "EXACT" and not compat.HAS_FREE_NORMALS:
-            self.job.warn_once("This Blender has no exact normals (4.5 has); they were made editable ones")
-        if self.job.is_placed and not (exact and compat.HAS_FREE_NORMALS):
+            text = "This Blender has no exact normals (4.5 has); they were made editable ones"
+            self.job.report.change("no-exact-normals", text)
+        if not len(mesh.corner_point):
+            return
+        if exact and compat.HAS_FREE_NORMALS:
+            arrays.add_layer(built, "custom_normal", "FLOAT_VECTOR", mesh.normal, mesh.normal.values)
+            built.meshferry.backward_normals = share_backwards(mesh)
+        elif self.job.is_placed:
             file_normals.set_and_store(built, mesh.normal, mesh.corner_point)
         else:
-            meshes.set_normals(built, mesh, exact=exact)
-        if exact and compat.HAS_FREE_NORMALS:
-            built.meshferry.backward_normals = share_backwards(mesh)
+            meshes.set_editable_normals(built, mesh.normal, mesh.corner_point)

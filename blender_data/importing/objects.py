@@ -9,12 +9,10 @@ import bpy
 
 from ...io_formats.core.scene import Node, Role
 from .. import import_choices, names
+from ..exporting.models.model_objects import LEVEL_PROPERTIES
 from ..properties import store_fields
 
 _EMPTY_SIZE = 0.25
-
-_LEVELS = ("medium_level", "low_level", "lowest_level")
-"""Properties of the finest object that point to its coarser levels."""
 
 
 def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.types.ID], Any]) -> bpy.types.Object:
@@ -58,15 +56,11 @@ def hang_on_armature(made: bpy.types.Object, armature: bpy.types.Object, groups:
         made.modifiers.new("Armature", "ARMATURE").object = armature
 
 
-def set_level(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.Object]) -> None:
-    """Store which object is the finest level of detail of a node."""
-    if node.lod_of is not None:
-        made.meshferry.lod_of = of_nodes[node.lod_of]
-
-
 def set_role(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.Object]) -> None:
-    """Store the role of a node, and the model of its physics shape or hull."""
+    """Store the role of a node, and the finest object of its level of detail, physics shape or hull."""
     kept = made.meshferry
+    if node.lod_of is not None:
+        kept.lod_of = of_nodes[node.lod_of]
     kept.role = "BASE_HULL" if node.role is Role.HULL and node.is_base_hull else node.role.name
     if node.shape_of is not None:
         kept.shape_of = of_nodes[node.shape_of]
@@ -76,8 +70,8 @@ def point_to_parts(nodes: Sequence[Node], of_nodes: Sequence[bpy.types.Object]) 
     """Set the references from the finest object of each model to its coarser levels and physics shape."""
     for node, made in zip(nodes, of_nodes, strict=True):
         finest, shaped = node.lod_of, node.shape_of
-        if node.role is Role.RENDER and finest is not None and 0 < node.lod <= len(_LEVELS):
-            setattr(of_nodes[finest].meshferry, _LEVELS[node.lod - 1], made)
+        if node.role is Role.RENDER and finest is not None and 0 < node.lod < len(LEVEL_PROPERTIES):
+            setattr(of_nodes[finest].meshferry, LEVEL_PROPERTIES[node.lod], made)
         elif node.role is Role.PHYSICS and shaped is not None:
             of_nodes[shaped].meshferry.physics_object = made
 
@@ -103,42 +97,23 @@ def link_levels(
     """
     for armature in armatures:
         collection.objects.link(armature)
-    shown = [made for made in of_nodes if made.meshferry.role == "RENDER"]
-    hidden = _link_levels(collection, shown, keep, level_names)
-    shapes = [made for made in of_nodes if made.meshferry.role != "RENDER"]
-    if shapes:
-        part: bpy.types.Collection = keep(bpy.data.collections.new(names.fit(f"{collection.name} Physics")))
-        collection.children.link(part)
-        for made in shapes:
-            part.objects.link(made)
-        hidden.append(part)
-    for part in hidden:
-        part.hide_render = True
-    return hidden
-
-
-def _link_levels(
-    collection: bpy.types.Collection,
-    shown: Sequence[bpy.types.Object],
-    keep: Callable[[bpy.types.ID], Any],
-    level_names: Sequence[str],
-) -> list[bpy.types.Collection]:
-    levels = sorted({made.meshferry.lod for made in shown})
-    if not levels or levels[-1] == 0:
-        for made in shown:
+    has_levels = any(made.meshferry.lod for made in of_nodes if made.meshferry.role == "RENDER")
+    parts: dict[str, bpy.types.Collection] = {}
+    hidden = []
+    for made in sorted(of_nodes, key=lambda made: (made.meshferry.role != "RENDER", made.meshferry.lod)):
+        level, is_shape = made.meshferry.lod, made.meshferry.role != "RENDER"
+        if not (has_levels or is_shape):
             collection.objects.link(made)
-        return []
-    coarser = []
-    for level in levels:
-        label = f"LOD {level_names[level]}" if level < len(level_names) else f"LOD {level}"
-        part: bpy.types.Collection = keep(bpy.data.collections.new(label))
-        collection.children.link(part)
-        for made in shown:
-            if made.meshferry.lod == level:
-                part.objects.link(made)
-        if level:
-            coarser.append(part)
-    return coarser
+            continue
+        label = f"LOD {level_names[level] if level < len(level_names) else level}"
+        label = names.fit(f"{collection.name} Physics" if is_shape else label)
+        if label not in parts:
+            parts[label] = keep(bpy.data.collections.new(label))
+            collection.children.link(parts[label])
+            parts[label].hide_render = is_shape or level > 0
+            hidden += [parts[label]] if parts[label].hide_render else []
+        parts[label].objects.link(made)
+    return hidden
 
 
 def hide_levels(view_layer: bpy.types.ViewLayer, hidden: Sequence[bpy.types.Collection]) -> None:

@@ -33,7 +33,6 @@ def _relate_objects(job: ImportContext) -> None:
     for made, node in zip(job.objects, job.scene.nodes, strict=True):
         if node.parent >= 0:
             made.parent = job.objects[node.parent]
-        objects.set_level(made, node, job.objects)
         objects.set_role(made, node, job.objects)
     if job.is_placed:
         objects.point_to_parts(job.scene.nodes, job.objects)

@@ -8,8 +8,8 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.scene import ShapeKey, VertexTrack
-from .. import names
-from .clips.actions import ClipActions, LinearKeys
+from .. import arrays, names
+from .clips.actions import ClipActions, add_keys
 
 BASIS = "Basis"
 
@@ -23,7 +23,7 @@ def add_file_shapes(owner: bpy.types.Object, shapes: Sequence[ShapeKey]) -> dict
     fitting = names.fit_all([BASIS, *(shape.name for shape in shapes)], "Key")[1:]
     for shape, name in zip(shapes, fitting, strict=True):
         key = owner.shape_key_add(name=name, from_mix=False)
-        key.points.foreach_set("co", np.ascontiguousarray(shape.points, np.float32).reshape(-1))
+        key.points.foreach_set("co", arrays.flat(shape.points))
         key.value = 0.0  # Blender 5.0 gives new keys the value 1
         given[shape.name] = key.name
     return given
@@ -36,8 +36,7 @@ def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: Ve
     need no shape key.
     """
     mesh = owner.data
-    rest = np.empty(len(mesh.vertices) * 3, np.float32)
-    mesh.attributes["position"].data.foreach_get("vector", rest)
+    rest = arrays.points_of(mesh).reshape(-1)
     if mesh.shape_keys is None:
         owner.shape_key_add(name=BASIS, from_mix=False)
     keys = mesh.shape_keys
@@ -45,7 +44,7 @@ def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: Ve
     frames = clip_actions.timing.frames
     last = len(frames) - 1
     for number, points in enumerate(track.points):
-        flat = np.ascontiguousarray(points, np.float32).reshape(-1)
+        flat = arrays.flat(points)
         if np.array_equal(flat, rest):
             continue
         key = owner.shape_key_add(name=names.fit(f"{clip_actions.clip.name} {number + 1:03d}"), from_mix=False)
@@ -54,7 +53,7 @@ def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: Ve
         around = [frame for frame in (number - 1, number, number + 1) if 0 <= frame <= last]
         path = f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
         values = np.asarray([float(frame == number) for frame in around])
-        LinearKeys(frames[around], clip_actions.checksums).add(curves.new(path, index=0), values)
+        add_keys(curves.new(path, index=0), frames[around], values, clip_actions.checksums)
 
 
 def add_mesh_cache(owner: bpy.types.Object, path: str, frame_start: float, step: float) -> None:

@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from .. import compat
+from .. import arrays, compat
 from ..exporting.reading.mesh_reading import Triangulation
 
 _Flags = npt.NDArray[np.bool_]
@@ -46,46 +46,30 @@ def select_triangles(obj: bpy.types.Object, numbers: Sequence[int]) -> None:
     polygon = Triangulation.of(data).polygon
     faces = np.zeros(len(data.polygons), np.bool_)
     faces[triangles if polygon is None else polygon[triangles]] = True
-    corners = np.repeat(faces, _loop_totals(data))
+    corners = np.repeat(faces, arrays.read(data.polygons, "loop_total", dtype=np.int32))
     points = np.zeros(len(data.vertices), np.bool_)
-    points[_values(data.loops, "vertex_index")[corners]] = True
+    points[arrays.read(data.loops, "vertex_index", dtype=np.int32)[corners]] = True
     edges = np.zeros(len(data.edges), np.bool_)
-    edges[_values(data.loops, "edge_index")[corners]] = True
+    edges[arrays.read(data.loops, "edge_index", dtype=np.int32)[corners]] = True
     _select(data, points, edges, faces)
 
 
 def _select(data: bpy.types.Mesh, points: _Flags, edges: _Flags | None = None, faces: _Flags | None = None) -> None:
     """Set the selection and reveal it. Edges and faces that are not given are selected if all their vertices are."""
     if edges is None:
-        edges = points[_values(data.edges, "vertices", 2).reshape(-1, 2)].all(axis=1)
+        edges = points[arrays.read(data.edges, "vertices", 2, dtype=np.int32)].all(axis=1)
     if faces is None:
-        of_corners = points[_values(data.loops, "vertex_index")]
-        outside = np.zeros(len(data.polygons), np.intp)
-        np.add.at(outside, np.repeat(np.arange(len(data.polygons)), _loop_totals(data)), ~of_corners)
-        faces = outside == 0
+        of_corners = points[arrays.read(data.loops, "vertex_index", dtype=np.int32)]
+        totals = arrays.read(data.polygons, "loop_total", dtype=np.int32)
+        of_face = np.repeat(np.arange(len(data.polygons)), totals)
+        faces = np.bincount(of_face[~of_corners], minlength=len(data.polygons)) == 0
     parts: tuple[tuple[Any, _Flags], ...] = ((data.vertices, points), (data.edges, edges), (data.polygons, faces))
-    hidden = any(bool((_flags(part, "hide") & chosen).any()) for part, chosen in parts)
+    hidden = any(bool((arrays.read(part, "hide", dtype=np.bool_) & chosen).any()) for part, chosen in parts)
     for part, chosen in parts:
         part.foreach_set("select", chosen)
         if hidden:
             part.foreach_set("hide", np.zeros(len(part), np.bool_))
     data.update()
-
-
-def _loop_totals(data: bpy.types.Mesh) -> npt.NDArray[np.int32]:
-    return _values(data.polygons, "loop_total")
-
-
-def _values(part: Any, name: str, width: int = 1) -> npt.NDArray[np.int32]:
-    values = np.empty(len(part) * width, np.int32)
-    part.foreach_get(name, values)
-    return values
-
-
-def _flags(part: Any, name: str) -> _Flags:
-    values = np.empty(len(part), np.bool_)
-    part.foreach_get(name, values)
-    return values
 
 
 def select_bones(obj: bpy.types.Object, names: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.scene import FloatArray, IntArray, Layer
+from .. import arrays
 from ..importing.meshes import set_editable_normals
 
 ATTRIBUTE = "imported_normal"
@@ -32,11 +33,7 @@ def set_and_store(built: bpy.types.Mesh, layer: Layer, corner_point: IntArray) -
     """
     packed = _packed(layer.values)
     set_editable_normals(built, replace(layer, values=_unpacked(packed)), corner_point)
-    on_points = layer.index is None and not layer.per_corner
-    if layer.index is not None:
-        packed = packed.take(layer.index, axis=0)
-    attribute = built.attributes.new(ATTRIBUTE, "INT32_2D", "POINT" if on_points else "CORNER")
-    attribute.data.foreach_set("value", packed.reshape(-1))
+    arrays.add_layer(built, ATTRIBUTE, "INT32_2D", layer, packed)
 
 
 def restored(
@@ -78,23 +75,14 @@ def _unchanged(data: bpy.types.Mesh, vertex_of_loop: IntArray) -> tuple[FloatArr
         return None
     if attribute.domain not in {"POINT", "CORNER"}:
         return None
-    numbers = np.empty(2 * len(attribute.data), np.int32)
-    attribute.data.foreach_get("value", numbers)
-    values = _unpacked(numbers.reshape(-1, 2))
-    current = _corner_normals(data)
+    values = _unpacked(arrays.read_attribute(attribute))
+    current = arrays.read(data.corner_normals, "vector", 3)
     on_points = attribute.domain == "POINT"
     index = None if on_points else np.arange(len(values), dtype=np.int32)
     set_editable_normals(data, Layer("normal", values, index=index), vertex_of_loop)
-    same = np.abs(_corner_normals(data) - current).max(axis=1, initial=0.0) <= _UNCHANGED
+    same = np.abs(arrays.read(data.corner_normals, "vector", 3) - current).max(axis=1, initial=0.0) <= _UNCHANGED
     normals = values[vertex_of_loop] if on_points else values
     return normals, same & normals.any(axis=1)
-
-
-def _corner_normals(data: bpy.types.Mesh) -> FloatArray:
-    """Return the normals of all loops, (L, 3)."""
-    values = np.empty(len(data.loops) * 3, np.float32)
-    data.corner_normals.foreach_get("vector", values)
-    return values.reshape(-1, 3)
 
 
 def _packed(normals: npt.NDArray[np.floating]) -> IntArray:

@@ -13,21 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.scene import AnyArray, FloatArray, IntArray
-from .. import compat
+from .. import arrays, compat
+from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.object_selection import armature_of
 from . import vertex_weights
-
-_ATTRIBUTES = {
-    "FLOAT": ("value", 1, np.float32),
-    "INT": ("value", 1, np.int32),
-    "INT8": ("value", 1, np.int32),
-    "BOOLEAN": ("value", 1, bool),
-    "FLOAT_VECTOR": ("vector", 3, np.float32),
-    "FLOAT2": ("vector", 2, np.float32),
-    "FLOAT_COLOR": ("color", 4, np.float32),
-    "INT32_2D": ("value", 2, np.int32),
-}
-"""Property, number of components and type of the values of an attribute, by its data type."""
 
 _LABELS = {"position": "vertices", ".corner_vert": "faces", "material_index": "material assignment"}
 
@@ -44,9 +33,12 @@ def store_fingerprint(made: bpy.types.Object) -> None:
 
 
 def store_values(mesh: bpy.types.Mesh, attribute: str, values: AnyArray, *, is_uv: bool = False) -> None:
-    """Store the checksum of an attribute as it was set, since all values read again would be the peak of the memory."""
+    """Store the checksum of an attribute as it was set.
+
+    All values read again would be the peak of the memory, and reading byte colours takes an eighth of an import.
+    """
     if values.any() or attribute == "position":
-        _store(mesh, {_attribute_label(attribute, is_uv): zlib.crc32(values)})
+        _store(mesh, {_attribute_label(attribute, is_uv): zlib.crc32(np.ascontiguousarray(values))})
 
 
 def store_weights(mesh: bpy.types.Mesh, group_names: Sequence[str], groups: IntArray, weights: FloatArray) -> None:
@@ -55,12 +47,6 @@ def store_weights(mesh: bpy.types.Mesh, group_names: Sequence[str], groups: IntA
     used = np.fmax(weights, np.float32(0))
     sums = _group_sums(len(group_names), vertex, groups.reshape(-1), used.reshape(-1))
     _store(mesh, {_group_label(name): sums[at] for at, name in enumerate(group_names)})
-
-
-def store_colors(mesh: bpy.types.Mesh, attribute: str, values: AnyArray) -> None:
-    """Store the checksum of byte colours, since reading them from Blender takes an eighth of an import."""
-    if values.any():
-        _store(mesh, {f"attribute '{attribute}'": zlib.crc32(np.ascontiguousarray(values))})
 
 
 def _store(mesh: bpy.types.Mesh, checksums: Mapping[str, float]) -> None:
@@ -96,17 +82,14 @@ def key_checksum(points: npt.NDArray[np.float32]) -> float:
 
 def edited_actions(obj: bpy.types.Object) -> list[bpy.types.Action]:
     """Return the imported actions of an object and its shape keys with keys that are not those of the file."""
-    keys = getattr(obj.data, "shape_keys", None)
-    actions = [holder.action for owner in (obj, keys) if owner is not None for holder in compat.action_holders(owner)]
+    actions = [holder.action for owner in with_shape_keys([obj]) for holder in compat.action_holders(owner)]
     return [action for action in dict.fromkeys(actions) if action.meshferry.fingerprint and _is_action_edited(action)]
 
 
 def _is_action_edited(action: bpy.types.Action) -> bool:
     total = 0.0
     for curve in compat.action_curves(action, None):
-        points = np.empty(2 * len(curve.keyframe_points), np.float32)
-        curve.keyframe_points.foreach_get("co", points)
-        total += key_checksum(points.reshape(-1, 2))
+        total += key_checksum(arrays.read(curve.keyframe_points, "co", 2))
     return not math.isclose(total, float(action.meshferry.fingerprint), rel_tol=1e-9, abs_tol=1e-6)
 
 
@@ -122,20 +105,17 @@ def _checksums(mesh: bpy.types.Mesh, known: Container[str] = ()) -> Iterator[tup
     """
     for attribute in mesh.attributes:
         name, kind = attribute.name, attribute.data_type
-        if kind not in _ATTRIBUTES or (name.startswith(".") and name not in _LABELS) or name == "custom_normal":
+        if kind not in arrays.ATTRIBUTES or (name.startswith(".") and name not in _LABELS) or name == "custom_normal":
             continue  # custom normals follow from other edits
         label = _attribute_label(name, kind == "FLOAT2" and attribute.domain == "CORNER")
         if label in known:
             continue
-        field, width, dtype = _ATTRIBUTES[kind]
-        values: Any = np.empty(len(attribute.data) * width, dtype)
-        attribute.data.foreach_get(field, values)
+        values = arrays.read_attribute(attribute)
         if values.any() or name == "position":
             yield label, zlib.crc32(values)
     keys = list(mesh.shape_keys.key_blocks) if mesh.shape_keys is not None else []
-    shapes = (np.empty(len(key.points) * 3, np.float32) for key in keys)
-    for key, points in zip(keys, shapes, strict=True):
-        key.points.foreach_get("co", points)
+    for key in keys:
+        points = arrays.read(key.points, "co", 3)
         if key == keys[0]:
             basis = points
         else:
@@ -149,8 +129,7 @@ def _attribute_label(name: str, is_uv: bool) -> str:
 def _color_checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, int]]:
     for attribute in mesh.color_attributes:
         if attribute.data_type == "BYTE_COLOR":
-            values = np.empty(len(attribute.data) * 4, np.float32)
-            attribute.data.foreach_get("color_srgb", values)
+            values = arrays.read(attribute.data, "color_srgb", 4)
             if values.any():
                 yield f"attribute '{attribute.name}'", zlib.crc32(np.rint(values * 255).astype(np.uint8))
 

@@ -13,6 +13,7 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
+from .. import arrays
 
 ATTRIBUTES = {"normal": "file_normal", "tangent": "file_tangent", "uv": "file_uv"}
 """Attribute for the quantised values of each layer: all values in one integer, the first in its lowest bits."""
@@ -29,7 +30,7 @@ _BYTES = 4
 
 
 def write(built: bpy.types.Mesh, mesh: Mesh) -> None:
-    """Store the quantised values of a mesh's normals, tangents and first UVs as attributes, if it has any."""
+    """Store the quantised values of normals, tangents, first UVs and first colours as attributes, if there are any."""
     layers = {"normal": mesh.normal, "tangent": mesh.tangent, "uv": mesh.uvs[0] if mesh.uvs else None}
     for kind, layer in layers.items():
         if layer is None or layer.stored is None or len(layer.stored) != len(layer.values) or not len(layer.stored):
@@ -37,23 +38,13 @@ def write(built: bpy.types.Mesh, mesh: Mesh) -> None:
         packed = np.zeros((len(layer.stored), _BYTES), np.uint8)
         stored = np.ascontiguousarray(layer.stored, _TYPES[kind]).view(np.uint8)
         packed[:, : stored.shape[1]] = stored
-        numbers = packed.view("<i4").reshape(-1)
-        on_corners = layer.index is not None or layer.per_corner
-        attribute = built.attributes.new(ATTRIBUTES[kind], "INT", "CORNER" if on_corners else "POINT")
-        attribute.data.foreach_set("value", numbers if layer.index is None else numbers[layer.index])
-
-
-def write_colors(built: bpy.types.Mesh, mesh: Mesh) -> None:
-    """Store the sRGB-encoded values of the first colour layer as an attribute, if it has any."""
+        arrays.add_layer(built, ATTRIBUTES[kind], "INT", layer, packed.view("<i4"))
     layer = mesh.colors[0] if mesh.colors else None
     if layer is None or layer.stored is None or layer.stored.dtype != np.float32:
         return
     if len(layer.stored) != len(layer.values) or not len(layer.stored):
         return
-    values = layer.stored if layer.index is None else layer.stored[layer.index]
-    on_corners = layer.index is not None or layer.per_corner
-    attribute = built.attributes.new(COLOR_ATTRIBUTE, "FLOAT_VECTOR", "CORNER" if on_corners else "POINT")
-    attribute.data.foreach_set("vector", np.ascontiguousarray(values).reshape(-1))
+    arrays.add_layer(built, COLOR_ATTRIBUTE, "FLOAT_VECTOR", layer, layer.stored)
 
 
 def colors_of(data: bpy.types.Mesh, color: bpy.types.Attribute) -> FloatArray | None:
@@ -61,9 +52,7 @@ def colors_of(data: bpy.types.Mesh, color: bpy.types.Attribute) -> FloatArray | 
     attribute = data.attributes.get(COLOR_ATTRIBUTE)
     if attribute is None or attribute.data_type != "FLOAT_VECTOR" or attribute.domain != color.domain:
         return None
-    values = np.empty(3 * len(attribute.data), np.float32)
-    attribute.data.foreach_get("vector", values)
-    return values.reshape(-1, 3)
+    return arrays.read(attribute.data, "vector", 3)
 
 
 def with_stored(
@@ -83,12 +72,11 @@ def with_stored(
         return layer
     if attribute.domain not in {"POINT", "CORNER"}:
         return layer
-    numbers = np.empty(len(attribute.data), np.int32)
-    attribute.data.foreach_get("value", numbers)
+    numbers = arrays.read(attribute.data, "value", dtype=np.int32)
     rows = numbers.astype("<i4", copy=False).view(_TYPES[kind]).reshape(len(numbers), -1)
     stored = rows[:, : layer.values.shape[1]].astype(rows.dtype.newbyteorder("="), copy=False)
     on_points = attribute.domain == "POINT"
-    if layer.index is None and not layer.per_corner:
+    if arrays.domain_of(layer) == "POINT":
         return replace(layer, stored=np.ascontiguousarray(stored)) if on_points else layer
     at_corners = stored[corner_point] if on_points else stored if loops is None else stored[loops]
     return replace(layer, stored=_in_order(layer, at_corners))

@@ -102,16 +102,12 @@ def matched(obj: bpy.types.Object) -> list[bpy.types.PropertyGroup | None]:
     stored = obj.meshferry.surfaces
     slots = [slot.material for slot in obj.material_slots]
     waiting: dict[bpy.types.Material | None, deque[int]] = {}
-    for at in sorted(range(len(stored)), key=lambda at: _rank(stored[at].order)):
+    for at in sorted(range(len(stored)), key=lambda at: (stored[at].order < 0, stored[at].order)):
         waiting.setdefault(stored[at].material, deque()).append(at)
     places = [found.popleft() if (found := waiting.get(material)) else None for material in slots]
     left = {at for found in waiting.values() for at in found}
     places = [slot if place is None and slot in left else place for slot, place in enumerate(places)]
     return [None if place is None else stored[place] for place in places]
-
-
-def _rank(order: int) -> float:
-    return order if order >= 0 else float("inf")
 
 
 def _written(entry: bpy.types.PropertyGroup | None, material: bpy.types.Material | None) -> WrittenSurface:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.scene import FloatArray, IntArray
+from .. import arrays
 
 _BLOCK = 1 << 11
 """Number of vertices processed at a time: few enough for the processor's cache, which saves a sixth of the time."""
@@ -34,9 +35,7 @@ def write(mesh: bpy.types.Mesh, groups: IntArray, weights: FloatArray) -> FloatA
         (P, k) float32; 0 or less means no weight. Weights of the same group in a vertex are added.
     """
     weights = _joined(groups, weights)
-    made = bmesh.new()
-    try:
-        made.from_mesh(mesh)
+    with arrays.edited(mesh) as made:
         layer = made.verts.layers.deform.verify()
         vertices = iter(made.verts)
         with without_collection():
@@ -45,9 +44,6 @@ def write(mesh: bpy.types.Mesh, groups: IntArray, weights: FloatArray) -> FloatA
                 entries = [vertex[layer] for vertex in islice(vertices, len(weights[block]))]
                 for column in range(weights.shape[1]):
                     _set(entries, groups[block, column], weights[block, column])
-        made.to_mesh(mesh)
-    finally:
-        made.free()
     return weights
 
 

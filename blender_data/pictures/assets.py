@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import bpy
 import numpy as np
 import numpy.typing as npt
+
+from ..exporting.reading.material_reading import pixels_of
 
 
 def mark(
@@ -55,13 +56,9 @@ def _pixels(path: Path) -> npt.NDArray[np.float32] | None:
     except RuntimeError:
         return None
     try:
-        size: Any = image.size  # the stubs do not say that it is a sequence
-        width, height = size
-        if not width or not height:
+        if not all(image.size):
             return None
-        pixels = np.empty(width * height * 4, np.float32)
-        image.pixels.foreach_get(pixels)
-        pixels = pixels.reshape(height, width, 4)
+        pixels = pixels_of(image)
         pixels[..., :3] *= pixels[..., 3:]
         return pixels
     finally:

@@ -8,6 +8,8 @@ from typing import Any
 import bpy
 import numpy as np
 
+from .. import arrays
+
 _LAYER = "Picture"
 _LEAST_ALPHA = 0.4
 """Minimum alpha of transparent materials, so that they are visible in a picture."""
@@ -41,29 +43,22 @@ def _has_texture(material: bpy.types.Material | None) -> bool:
 def _bake(owner: bpy.types.Object) -> None:
     """Add a colour attribute to a mesh: the material's colour times the mesh's own colour attribute."""
     mesh: bpy.types.Mesh = owner.data
-    count = len(mesh.loops)
     table = np.array(
         [tuple(slot.material.diffuse_color) if slot.material else _PLAIN for slot in owner.material_slots] or [_PLAIN],
         np.float32,
     )
     table[:, 3] = 1.0
-    slots = np.zeros(len(mesh.polygons), np.int32)
-    mesh.polygons.foreach_get("material_index", slots)
-    corners = np.zeros(len(mesh.polygons), np.int32)
-    mesh.polygons.foreach_get("loop_total", corners)
+    slots = arrays.read(mesh.polygons, "material_index", dtype=np.int32)
+    corners = arrays.read(mesh.polygons, "loop_total", dtype=np.int32)
     colors = np.repeat(table[np.clip(slots, 0, len(table) - 1)], corners, axis=0)
     given = mesh.color_attributes.active_color or next(iter(mesh.color_attributes), None)
-    if given is not None and len(colors) == count:
-        values = np.empty(len(given.data) * 4, np.float32)
-        given.data.foreach_get("color", values)
-        painted = values.reshape(-1, 4)[:, :3]
+    if given is not None and len(colors) == len(mesh.loops):
+        painted = arrays.read(given.data, "color", 4)[:, :3]
         if given.domain == "POINT":
-            points = np.empty(count, np.int32)
-            mesh.loops.foreach_get("vertex_index", points)
-            painted = painted[points]
+            painted = painted[arrays.corner_vertices(mesh)]
         colors[:, :3] *= np.clip(np.nan_to_num(painted), 0.0, 1.0)
     layer = mesh.color_attributes.new(_LAYER, "FLOAT_COLOR", "CORNER")
-    layer.data.foreach_set("color", np.ascontiguousarray(colors).ravel())
+    layer.data.foreach_set("color", arrays.flat(colors))
     index = mesh.color_attributes.find(layer.name)
     mesh.color_attributes.active_color_index = index
     mesh.color_attributes.render_color_index = index

@@ -8,6 +8,9 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from .. import arrays
+from ..rigging.weighted_surfaces import world_points
+
 Array = npt.NDArray[np.float64]
 
 _COLOR = (0.35, 0.5, 0.68, 1.0)
@@ -72,12 +75,9 @@ def _bones(armature: bpy.types.Object) -> tuple[Array, Array]:
     """Return the heads and tails of the bones of an armature in its pose, each (B, 3), in world space."""
     posed = armature.pose.bones
     matrix = np.array(armature.matrix_world, np.float64)
-    ends = []
-    for name in ("head", "tail"):
-        flat = np.empty(len(posed) * 3, np.float32)
-        posed.foreach_get(name, flat)
-        ends.append(flat.reshape(-1, 3).astype(np.float64) @ matrix[:3, :3].T + matrix[:3, 3])
-    return ends[0], ends[1]
+    ends = (arrays.read(posed, name, 3).astype(np.float64) for name in ("head", "tail"))
+    heads, tails = (end @ matrix[:3, :3].T + matrix[:3, 3] for end in ends)
+    return heads, tails
 
 
 def _gaps(armature: bpy.types.Object) -> tuple[Array, Array]:
@@ -95,13 +95,9 @@ def _gaps(armature: bpy.types.Object) -> tuple[Array, Array]:
 def _edges_and_points(owner: bpy.types.Object) -> tuple[Array, Array]:
     """Return the ends of a mesh's edges, each (E, 3), in world space; without edges, each point twice."""
     mesh: bpy.types.Mesh = owner.data
-    flat = np.empty(len(mesh.vertices) * 3, np.float32)
-    mesh.vertices.foreach_get("co", flat)
-    matrix = np.array(owner.matrix_world, np.float64)
-    points = flat.reshape(-1, 3).astype(np.float64) @ matrix[:3, :3].T + matrix[:3, 3]
-    edges = np.empty(len(mesh.edges) * 2, np.int32)
-    mesh.edges.foreach_get("vertices", edges)
-    pairs = edges.reshape(-1, 2) if len(edges) else np.arange(len(points), dtype=np.int32)[:, None].repeat(2, axis=1)
+    points = world_points(owner)
+    edges = arrays.read(mesh.edges, "vertices", 2, np.int32)
+    pairs = edges if len(edges) else np.arange(len(points), dtype=np.int32)[:, None].repeat(2, axis=1)
     pairs = pairs[:: max(1, -(-len(pairs) // _MOST))]
     return points[pairs[:, 0]], points[pairs[:, 1]]
 
@@ -132,12 +128,7 @@ def _solids(name: str, heads: Array, tails: Array, side: float, *, is_bone: bool
     triangles = _TRIANGLES[None] + 6 * np.arange(len(heads), dtype=np.int32)[:, None, None]
 
     mesh = bpy.data.meshes.new(name)
-    mesh.vertices.add(points.size // 3)
-    mesh.vertices.foreach_set("co", points.astype(np.float32).ravel())
-    mesh.loops.add(triangles.size)
-    mesh.loops.foreach_set("vertex_index", triangles.ravel())
-    mesh.polygons.add(triangles.size // 3)
-    mesh.polygons.foreach_set("loop_start", np.arange(0, triangles.size, 3, dtype=np.int32))
+    arrays.fill_triangles(mesh, points.reshape(-1, 3), triangles)
     material = bpy.data.materials.new(name)
     material.diffuse_color = _COLOR
     mesh.materials.append(material)

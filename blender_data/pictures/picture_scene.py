@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from mathutils import Matrix
 
+from .. import arrays
+from ..exporting.reading.material_reading import pixels_of
 from . import picture_marks
 from .picture_colors import show_colors
 
@@ -92,9 +94,7 @@ def _points(scene: bpy.types.Scene) -> Array:
             if shown.type == "EMPTY" or (low > high).any():
                 continue
         else:
-            flat = np.empty(len(shown.data.vertices) * 3, np.float32)
-            shown.data.vertices.foreach_get("co", flat)
-            points = flat.reshape(-1, 3).astype(np.float64)
+            points = arrays.read(shown.data.vertices, "co", 3).astype(np.float64)
         matrix = np.array(instance.matrix_world, np.float64)
         placed = points @ matrix[:3, :3].T + matrix[:3, 3]
         found.append(placed[np.isfinite(placed).all(axis=1)])
@@ -143,19 +143,16 @@ def _set_camera(scene: bpy.types.Scene, points: Array) -> None:
 def is_blank(picture: str) -> bool:
     """Return whether all pixels of a picture file are transparent."""
     image: Any = bpy.data.images.load(picture)
-    pixels = np.empty(image.size[0] * image.size[1] * 4, np.float32)
-    image.pixels.foreach_get(pixels)
+    pixels = pixels_of(image)
     bpy.data.images.remove(image)
-    return not bool((pixels[3::4] > _SEEN).any())
+    return not bool((pixels[..., 3] > _SEEN).any())
 
 
 def _set_look(scene: bpy.types.Scene, size: int, *, is_large: bool) -> None:
-    """Set the render and shading settings of a scene, independent of the user's."""
+    """Set the render and shading settings of a new scene that differ from Blender's defaults."""
     render = scene.render
     render.engine = "BLENDER_WORKBENCH"
     render.resolution_x = render.resolution_y = size
-    render.resolution_percentage = 100
-    render.pixel_aspect_x = render.pixel_aspect_y = 1.0
     render.film_transparent = True
     render.use_simplify, render.simplify_subdivision_render = True, 1
     render.use_compositing = render.use_sequencer = False
@@ -163,14 +160,6 @@ def _set_look(scene: bpy.types.Scene, size: int, *, is_large: bool) -> None:
     scene.view_settings.exposure = _EXPOSURE
     scene.display.render_aa = "FXAA" if is_large else "8"
     shading = scene.display.shading
-    shading.light = "STUDIO"
     shading.show_cavity = True
-    shading.cavity_type = "SCREEN"
-    shading.curvature_ridge_factor = 1.0
-    shading.curvature_valley_factor = 1.0
     shading.show_object_outline = True
     shading.object_outline_color = (0.02, 0.02, 0.02)
-    shading.show_specular_highlight = True
-    shading.show_shadows = False
-    shading.show_backface_culling = False
-    shading.show_xray = False

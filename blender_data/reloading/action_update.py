@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import bpy
 
 from .. import compat, names
+from ..exporting.clips.clip_sources import clip_name
 
 Owner = bpy.types.Object | bpy.types.Key
 
@@ -40,12 +41,12 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
         before = compat.action_holders(old)
         for holder in compat.action_holders(new):
             twin = _find_twin(holder.action, before, [found.action for found in compat.action_holders(new)], paths)
-            slot = _slot_of(holder)
+            slot = compat.slot_of(holder)
             if twin is None:
                 added.append((old, holder.action, slot))
             else:
                 replaced.setdefault(twin.action, holder.action)
-                slots.setdefault(twin.action, {})[_handle(_slot_of(twin))] = slot
+                slots.setdefault(twin.action, {})[_handle(compat.slot_of(twin))] = slot
     everything: list[Owner] = [*bpy.data.objects, *bpy.data.shape_keys] if replaced else []
     _leave_tweak_mode(everything)
     holders: dict[bpy.types.Action, list[Any]] = {action: [] for action in replaced}
@@ -58,7 +59,7 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
         if owner.animation_data is None or owner.animation_data.action is None:
             compat.assign_action(owner, action, slot)
         else:
-            compat.stash_action(owner, action, slot, action.meshferry.clip_name or action.name)
+            compat.stash_action(owner, action, slot, clip_name(action))
     return ReplacedActions(list(replaced), list(dict.fromkeys(action.name for _owner, action, _slot in added)))
 
 
@@ -77,8 +78,8 @@ def copy_animation(old: bpy.types.Key, new: bpy.types.Key) -> None:
         for strip in track.strips:
             if strip.action is not None:
                 put = made.strips.new(strip.name, int(strip.frame_start), strip.action)
-                _set_slot(put, _slot_of(strip))
-    compat.assign_action(new, source.action, _slot_of(source))
+                compat.set_slot(put, compat.slot_of(strip))
+    compat.assign_action(new, source.action, compat.slot_of(source))
 
 
 def _find_twin(
@@ -108,9 +109,9 @@ def _replace(
     for holder in holders:
         is_strip = isinstance(holder, bpy.types.NlaStrip)
         is_whole = is_strip and (holder.action_frame_start, holder.action_frame_end) == before
-        handle = _handle(_slot_of(holder))
+        handle = _handle(compat.slot_of(holder))
         holder.action = made
-        _set_slot(holder, slots.get(handle))
+        compat.set_slot(holder, slots.get(handle))
         if is_whole:
             holder.action_frame_start, holder.action_frame_end = after
     if action.users:
@@ -119,8 +120,8 @@ def _replace(
         made[label] = value
     made.meshferry.use_export = action.meshferry.use_export
     names.take_over(action, made)
-    for old in action.slots if compat.HAS_SLOTS else ():
-        if slots.get(old.handle) is not None:
+    for old in compat.slots_of(action):
+        if old is not None and slots.get(old.handle) is not None:
             slots[old.handle].name_display = old.name_display
 
 
@@ -129,15 +130,6 @@ def _leave_tweak_mode(owners: Iterable[Owner]) -> None:
     for owner in owners:
         if owner.animation_data is not None and owner.animation_data.use_tweak_mode:
             owner.animation_data.use_tweak_mode = False
-
-
-def _slot_of(holder: Any) -> Any:
-    return holder.action_slot if compat.HAS_SLOTS else None
-
-
-def _set_slot(holder: Any, slot: Any) -> None:
-    if compat.HAS_SLOTS and slot is not None:
-        holder.action_slot = slot
 
 
 def _handle(slot: Any) -> int:

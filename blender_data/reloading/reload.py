@@ -17,7 +17,7 @@ from . import action_update, armature_update
 from .matching import Pairs, copies, objects_of
 from .mesh_update import replace_mesh
 
-_OF_USER = frozenset(("file", "source_name", "given_name", "physics_shape", "usage", "active_surface", "bone_palettes"))
+_OF_USER = frozenset(("file", "source_name", "given_name", "physics_shape", "usage", "bone_palettes"))
 """Properties of an object that a reload does not change."""
 
 _PARTS = ("medium_level", "low_level", "lowest_level", "physics_object")

@@ -13,7 +13,9 @@ import numpy.typing as npt
 from mathutils import Matrix
 
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import Text
 from ...io_formats.geometry.connectivity import labels, places
+from .. import arrays
 from ..exporting.object_selection import armature_modifiers
 from . import heat_weights, joint_weights
 from .joint_weights import JointWeights, Weights
@@ -29,19 +31,19 @@ def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Obje
     """Raise an error for an object that cannot be bound to an armature."""
     chosen = list(items)
     for obj in chosen:
-        problem = ""
+        problem = Text("")
         if not obj.is_editable or not obj.data.is_editable:
-            problem = "it is linked from another file"
+            problem = Text("it is linked from another file")
         elif obj.data.users - obj.data.use_fake_user > 1:
-            problem = "its mesh is shared with other objects; make it a single user first"
+            problem = Text("its mesh is shared with other objects; make it a single user first")
         elif not len(obj.data.polygons):
-            problem = "it has no faces"
+            problem = Text("it has no faces")
         elif not np.isfinite(world_points(obj)).all():
-            problem = "it has vertices that are NaN or infinite; delete or correct them"
+            problem = Text("it has vertices that are NaN or infinite; delete or correct them")
         elif obj in _ancestors(armature):
-            problem = f"'{armature.name}' is its child"
+            problem = Text("'{}' is its child", armature.name)
         if problem:
-            raise MeshferryError(f"{obj.name}: {problem}")
+            raise MeshferryError("{}: {}", obj.name, problem)
 
 
 def automatic(
@@ -114,10 +116,8 @@ def _ancestors(obj: bpy.types.Object) -> list[bpy.types.Object]:
 
 def _unbent(obj: bpy.types.Object, points: npt.NDArray[np.float64], values: Weights) -> Weights:
     """Give all points of a small loose part the mean of their weights."""
-    edges = np.empty(2 * len(obj.data.edges), np.int32)
-    obj.data.edges.foreach_get("vertices", edges)
     place = places(points)
-    pairs = place[edges].reshape(-1, 2)
+    pairs = place[arrays.read(obj.data.edges, "vertices", 2, np.int32)]
     _names, part = np.unique(labels(len(points), pairs[:, 0], pairs[:, 1])[place], return_inverse=True)
     part = part.reshape(-1)
     count = np.bincount(part)

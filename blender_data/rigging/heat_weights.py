@@ -18,8 +18,9 @@ import numpy.typing as npt
 from mathutils.bvhtree import BVHTree
 
 from ...io_formats.geometry.connectivity import labels
+from .. import arrays
 from .joint_weights import Weights, read
-from .weighted_surfaces import Points, Triangles, WeightedSurface
+from .weighted_surfaces import Points, WeightedSurface
 
 _SEAM = 5e-4
 """Largest distance in metres of points that are welded: seams between pieces of cloth."""
@@ -41,10 +42,7 @@ def heat_weights(
 
     Parts that are hidden or cannot be solved are left out. If none remains, all points have the nearest bones.
     """
-    bones = [armature.data.bones[name] for name in names]
-    place = np.array(armature.matrix_world, np.float64)
-    lines = np.array([(*bone.head_local, *bone.tail_local) for bone in bones], np.float64).reshape(-1, 2, 3)
-    lines = lines @ place[:3, :3].T + place[:3, 3]
+    lines = bone_lines(armature, names)
     joints = tuple(names)
     whole = _welded(surface)
     visible = _visible(whole, lines)
@@ -61,15 +59,23 @@ def heat_weights(
     return WeightedSurface(surface.points, surface.triangles, joints, nearest_bones(surface.points, lines))
 
 
+def bone_lines(armature: bpy.types.Object, names: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return the heads and tails of bones at rest in world space, (B, 2, 3)."""
+    bones = [armature.data.bones[name] for name in names]
+    place = np.array(armature.matrix_world, np.float64)
+    lines = np.array([(*bone.head_local, *bone.tail_local) for bone in bones], np.float64).reshape(-1, 2, 3)
+    return np.asarray(lines @ place[:3, :3].T + place[:3, 3])
+
+
 def nearest_bones(points: Points, lines: npt.NDArray[np.float64]) -> Weights:
     """Return weights that fall off with the fourth power of the distance from each bone, (P, B)."""
-    found = [1.0 / np.maximum(distance, 1e-3) ** 4 for distance, _target in _distances(points, lines)]
+    found = [1.0 / np.maximum(distance, 1e-3) ** 4 for distance, _target in bone_distances(points, lines)]
     weights = np.concatenate([np.empty((0, len(lines))), *found])
     shares: Weights = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
     return shares
 
 
-def _distances(points: Points, lines: npt.NDArray[np.float64]) -> Iterator[tuple[Points, Points]]:
+def bone_distances(points: Points, lines: npt.NDArray[np.float64]) -> Iterator[tuple[Points, Points]]:
     """Yield for each block of points the distances to all bones, (n, B), and the nearest points of them, (n, B, 3)."""
     start, along = lines[:, 0], lines[:, 1] - lines[:, 0]
     length = np.maximum((along * along).sum(axis=1), 1e-12)
@@ -83,21 +89,15 @@ def _distances(points: Points, lines: npt.NDArray[np.float64]) -> Iterator[tuple
 def _welded(surface: WeightedSurface) -> WeightedSurface:
     """Return the surface with seams welded and triangles without area removed, which no solution exists for."""
     mesh = _new_mesh(surface)
-    made = bmesh.new()
     try:
-        made.from_mesh(mesh)
-        bmesh.ops.remove_doubles(made, verts=made.verts[:], dist=_SEAM)
-        bmesh.ops.dissolve_degenerate(made, edges=made.edges[:], dist=_SEAM)
-        bmesh.ops.triangulate(made, faces=made.faces[:])
-        made.to_mesh(mesh)
-        points = np.empty(3 * len(mesh.vertices), np.float32)
-        mesh.vertices.foreach_get("co", points)
-        corners = np.empty(len(mesh.loops), np.int32)
-        mesh.loops.foreach_get("vertex_index", corners)
+        with arrays.edited(mesh) as made:
+            bmesh.ops.remove_doubles(made, verts=made.verts[:], dist=_SEAM)
+            bmesh.ops.dissolve_degenerate(made, edges=made.edges[:], dist=_SEAM)
+            bmesh.ops.triangulate(made, faces=made.faces[:])
+        points, corners = arrays.points_of(mesh), arrays.corner_vertices(mesh)
     finally:
-        made.free()
         bpy.data.meshes.remove(mesh)
-    return WeightedSurface(points.reshape(-1, 3).astype(np.float64), corners.reshape(-1, 3))
+    return WeightedSurface(points.astype(np.float64), corners.reshape(-1, 3))
 
 
 def _visible(surface: WeightedSurface, lines: npt.NDArray[np.float64]) -> WeightedSurface:
@@ -128,7 +128,7 @@ def _visible(surface: WeightedSurface, lines: npt.NDArray[np.float64]) -> Weight
 def _ways_in(points: Points, lines: npt.NDArray[np.float64]) -> tuple[Points, Points]:
     """Return the directions from points to the nearest bones, (P, 3), and their distances, (P,)."""
     ways, depths = [np.empty((0, 3))], [np.empty(0)]
-    for number, (distance, target) in enumerate(_distances(points, lines)):
+    for number, (distance, target) in enumerate(bone_distances(points, lines)):
         here = np.arange(len(distance))
         nearest = distance.argmin(axis=1)
         depths.append(distance[here, nearest])
@@ -170,8 +170,13 @@ def _solved(
     if not len(points):
         return weights
     part = WeightedSurface(surface.points[points], corners.reshape(-1, 3).astype(np.int32))
-    with _temporary_object(context, part) as obj:
-        things = [obj, armature]
+    mesh = _new_mesh(part)
+    obj = bpy.data.objects.new(mesh.name, mesh)
+    # The scene's own collection cannot be hidden or excluded.
+    context.scene.collection.objects.link(obj)
+    things = [obj, armature]
+    try:
+        context.view_layer.update()
         with (
             context.temp_override(
                 active_object=armature, object=armature, selected_objects=things, selected_editable_objects=things
@@ -180,6 +185,9 @@ def _solved(
         ):
             bpy.ops.object.parent_set(type="ARMATURE_AUTO")
         found = read(obj, set(joints)).for_joints(joints)
+    finally:
+        bpy.data.objects.remove(obj)
+        bpy.data.meshes.remove(mesh)
     found[~np.isfinite(found)] = 0.0
     weights[points] = found
     return weights
@@ -203,28 +211,8 @@ def _temporary_armature(
         bpy.data.armatures.remove(data)
 
 
-@contextmanager
-def _temporary_object(context: bpy.types.Context, surface: WeightedSurface) -> Iterator[bpy.types.Object]:
-    mesh = _new_mesh(surface)
-    obj = bpy.data.objects.new(mesh.name, mesh)
-    # The scene's own collection cannot be hidden or excluded.
-    context.scene.collection.objects.link(obj)
-    try:
-        context.view_layer.update()
-        yield obj
-    finally:
-        bpy.data.objects.remove(obj)
-        bpy.data.meshes.remove(mesh)
-
-
 def _new_mesh(surface: WeightedSurface) -> bpy.types.Mesh:
     mesh = bpy.data.meshes.new("Heat Weights")
-    triangles: Triangles = np.ascontiguousarray(surface.triangles, np.int32)
-    mesh.vertices.add(len(surface.points))
-    mesh.attributes["position"].data.foreach_set("vector", surface.points.astype(np.float32).ravel())
-    mesh.loops.add(triangles.size)
-    mesh.loops.foreach_set("vertex_index", triangles.ravel())
-    mesh.polygons.add(len(triangles))
-    mesh.polygons.foreach_set("loop_start", np.arange(0, triangles.size, 3, dtype=np.int32))
+    arrays.fill_triangles(mesh, surface.points, surface.triangles)
     mesh.update(calc_edges=True)
     return mesh

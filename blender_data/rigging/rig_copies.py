@@ -11,8 +11,9 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from .. import names
+from .. import arrays, names
 from ..exporting.object_selection import armature_modifiers, armature_of
+from ..exporting.real_instances import refer_to_copies
 from . import joint_weights
 from .joint_poses import Array
 
@@ -31,7 +32,8 @@ def rest_matrix(obj: bpy.types.Object, armature: bpy.types.Object) -> Array:
     world = np.array(obj.matrix_world, np.float64)
     if not (bone := _bone_of(obj, armature)):
         return world
-    posed, rest = (np.array(armature.matrix_world @ one, np.float64) for one in _bone_matrices(armature, bone))
+    of_bone = armature.pose.bones[bone].matrix, armature.data.bones[bone].matrix_local
+    posed, rest = (np.array(armature.matrix_world @ matrix, np.float64) for matrix in of_bone)
     at_rest: Array = rest @ np.linalg.pinv(posed) @ world
     return at_rest
 
@@ -130,10 +132,9 @@ def deform(obj: bpy.types.Object, matrices: Mapping[str, Array], default: Array)
     blended = _blended(obj, matrices, default) @ local
     places = [data.vertices] + ([key.data for key in data.shape_keys.key_blocks] if data.shape_keys else [])
     for points in places:
-        values = np.empty(len(points) * 3, np.float32)
-        points.foreach_get("co", values)
-        moved = np.einsum("vij,vj->vi", blended[:, :3, :3], values.reshape(-1, 3)) + blended[:, :3, 3]
-        points.foreach_set("co", np.ascontiguousarray(moved, np.float32).reshape(-1))
+        values = arrays.read(points, "co", 3)
+        moved = np.einsum("vij,vj->vi", blended[:, :3, :3], values) + blended[:, :3, 3]
+        points.foreach_set("co", arrays.flat(moved))
     _turn_free_normals(data, blended[:, :3, :3])
     if np.linalg.det(local[:3, :3]) < 0:
         data.flip_normals()
@@ -145,10 +146,7 @@ def deform(obj: bpy.types.Object, matrices: Mapping[str, Array], default: Array)
 def relate_copies(copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
     """Let copies refer to copies where their originals refer to each other, as levels of detail do."""
     for copy in copies.values():
-        kept = copy.meshferry
-        for known in kept.bl_rna.properties:
-            if known.type == "POINTER" and (other := copies.get(getattr(kept, known.identifier))) is not None:
-                setattr(kept, known.identifier, other)
+        refer_to_copies(copy.meshferry, copies)
 
 
 def link_beside(context: bpy.types.Context, copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
@@ -185,26 +183,19 @@ def _turn_free_normals(data: bpy.types.Mesh, linear: Array) -> None:
     normals = data.attributes.get("custom_normal")
     if normals is None or normals.data_type != "FLOAT_VECTOR" or normals.domain not in {"POINT", "CORNER"}:
         return
-    values = np.empty(len(normals.data) * 3, np.float32)
-    normals.data.foreach_get("vector", values)
+    values = arrays.read(normals.data, "vector", 3)
     vertex = np.arange(len(data.vertices), dtype=np.int32)
     if normals.domain == "CORNER":
-        vertex = np.empty(len(data.loops), np.int32)
-        data.loops.foreach_get("vertex_index", vertex)
+        vertex = arrays.corner_vertices(data)
     # The cofactors of a matrix turn normals, as its inverse transpose does.
     x, y, z = np.moveaxis(linear, 2, 0)
     cofactors = np.stack((np.cross(y, z), np.cross(z, x), np.cross(x, y)), axis=2)
-    turned = np.einsum("vij,vj->vi", cofactors[vertex], values.reshape(-1, 3))
+    turned = np.einsum("vij,vj->vi", cofactors[vertex], values)
     turned /= np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-12)
-    normals.data.foreach_set("vector", turned.astype(np.float32).reshape(-1))
+    normals.data.foreach_set("vector", arrays.flat(turned))
 
 
 def _bone_of(obj: bpy.types.Object, armature: bpy.types.Object) -> str:
     """Return the bone of an armature that an object is parented to, or an empty string."""
     is_bone = obj.parent == armature and obj.parent_type == "BONE" and obj.parent_bone in armature.data.bones
     return obj.parent_bone if is_bone and not armature_modifiers(obj) else ""
-
-
-def _bone_matrices(armature: bpy.types.Object, bone: str) -> tuple[Matrix, Matrix]:
-    """Return the posed matrix and the rest matrix of a bone in the space of its armature."""
-    return armature.pose.bones[bone].matrix, armature.data.bones[bone].matrix_local

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import joint_weights
+from .heat_weights import bone_distances, bone_lines
 from .joint_weights import JointWeights, Weights
 from .weighted_surfaces import Points, world_points
 
@@ -65,15 +66,10 @@ def _members(family: Family) -> tuple[str, ...]:
 
 def _shares(points: Points, armature: bpy.types.Object, family: Family) -> Points:
     """Return how much each point belongs to each volume, (P, n); the sum for a point is 1."""
-    matrix = np.array(armature.matrix_world, np.float64)
-    near = np.empty((len(points), len(family.volumes)))
-    for number, (name, size) in enumerate(zip(family.volumes, family.sizes, strict=True)):
-        bone = armature.data.bones[name]
-        head, tail = (matrix[:3, :3] @ np.array(end) + matrix[:3, 3] for end in (bone.head_local, bone.tail_local))
-        along = tail - head
-        share = np.clip((points - head) @ along / max(float(along @ along), 1e-12), 0.0, 1.0)
-        distance = np.linalg.norm(points - head - share[:, None] * along, axis=1)
-        near[:, number] = (size / np.maximum(distance, 0.1 * size)) ** 4
+    distances = bone_distances(points, bone_lines(armature, family.volumes))
+    distance = np.concatenate([np.empty((0, len(family.volumes))), *(block for block, _target in distances)])
+    size = np.array(family.sizes)
+    near = (size / np.maximum(distance, 0.1 * size)) ** 4
     if near.shape[1] > _NEAREST:
         farther = np.argpartition(-near, _NEAREST - 1, axis=1)[:, _NEAREST:]
         np.put_along_axis(near, farther, 0.0, axis=1)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from mathutils.bvhtree import BVHTree
 
+from .. import arrays
 from .joint_weights import Weights
 
 Points = npt.NDArray[np.float64]
@@ -46,19 +47,16 @@ class WeightedSurface:
 
 def world_points(obj: bpy.types.Object) -> Points:
     """Return the points of a mesh object, undeformed by modifiers, in world space."""
-    points = np.empty(3 * len(obj.data.vertices), np.float32)
-    obj.data.vertices.foreach_get("co", points)
+    points = arrays.read(obj.data.vertices, "co", 3).astype(np.float64)
     matrix = np.array(obj.matrix_world, np.float64)
-    found: Points = points.reshape(-1, 3).astype(np.float64) @ matrix[:3, :3].T + matrix[:3, 3]
+    found: Points = points @ matrix[:3, :3].T + matrix[:3, 3]
     return found
 
 
 def triangles_of(obj: bpy.types.Object) -> Triangles:
     """Return the triangles of a mesh object as indices of points, (T, 3)."""
     obj.data.calc_loop_triangles()
-    found = np.empty(3 * len(obj.data.loop_triangles), np.int32)
-    obj.data.loop_triangles.foreach_get("vertices", found)
-    return found.reshape(-1, 3)
+    return arrays.read(obj.data.loop_triangles, "vertices", 3, np.int32)
 
 
 def surface_of(items: Iterable[bpy.types.Object]) -> WeightedSurface:

@@ -55,7 +55,7 @@ def write_catalogs(output: Path, targets: Iterable[str]) -> None:
     except FileNotFoundError:
         text = _HEAD
     except OSError as problem:
-        raise MeshferryError(f"{path}: the catalogs cannot be read: {refusal(problem)}") from None
+        raise MeshferryError("{}: the catalogs cannot be read: {}", path, refusal(problem)) from None
     known = {line.partition(":")[0].strip().lower() for line in text.splitlines()}
     folders = {catalog_id(target): posixpath.dirname(target) for target in targets}
     added = [f"{key}:{_entry(folder)}\n" for key, folder in folders.items() if key and key not in known]

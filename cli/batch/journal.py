@@ -7,22 +7,22 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from ...io_formats.core.errors import MeshferryError, refusal
+from ...io_formats.core.messages import Kind, Message
 from ...io_formats.disk.special_files import open_regular
 from .. import environment
-from .tasks import Result, Status, Task
+from ..reporting import warnings_entry
+from .tasks import SHARED_VALUES, Result, Status, Task
 
 LOCK_SUFFIX = ".lock"
 _ENTRY_START = b'{"target":'
 AFTER_TARGET = b',"source":'
 """Text after the target in a line. A target never contains it, as its quotation marks are escaped."""
 _VERSION = 1
-_SYNC_SECONDS = 5.0
-"""Interval of ``fsync`` in seconds. After a power cut, files with lost results are converted again."""
 _GOOD = frozenset(status.value for status in Status if status.is_good)
 encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
@@ -61,6 +61,11 @@ class Entry:
     attempts: int
     time: str
     """End of the task, UTC, such as ``2026-01-31T12:00:00Z``."""
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    """The warnings as objects; empty in lines of version 0.2.0."""
+    error_code: str = ""
+    error_cause: str = ""
+    """As in :class:`Result`."""
 
     def line(self) -> bytes:
         """Return the line with its line break, in ASCII: lone surrogates in names are escaped."""
@@ -69,8 +74,10 @@ class Entry:
     def to_result(self, task: Task) -> Result:
         """Return the result that this entry was made from."""
         status, outputs = Status(self.result), list(self.outputs)
-        values = (self.warnings, self.facts, self.error, self.seconds, self.attempts)
-        return Result(task, status, self.hash, outputs, *values)
+        values = {name: getattr(self, name) for name in SHARED_VALUES}
+        warnings = [Message.from_json(found) for found in self.messages]
+        warnings = warnings or [Message(Kind.LOSS, "", text) for text in self.warnings]
+        return Result(task, status, outputs=outputs, warnings=warnings, attempts=self.attempts, **values)
 
     def known(self, task: Task, options: str, output: Path) -> Known | None:
         """Return this conversion if it is valid for a task: same source and options, all outputs with their sizes."""
@@ -96,19 +103,18 @@ def entry_of(result: Result, options: str, output: Path, before: Entry | None) -
         member=task.member,
         size=task.size,
         modified=task.modified,
-        hash=result.hash,
         options=options,
         result=result.status.value,
         outputs={name: _file_size(f"{output}{os.sep}{name}") for name in result.outputs},
-        warnings=result.warnings,
-        facts=result.facts,
-        error=result.error,
-        seconds=round(result.seconds, 4),
+        **warnings_entry(result.warnings),
+        **{name: getattr(result, name) for name in SHARED_VALUES},
         attempts=result.attempts,
         time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     )
+    entry.seconds = round(entry.seconds, 4)
     if result.status is Status.UNCHANGED and before is not None:
-        entry.outputs, entry.warnings, entry.facts = before.outputs, before.warnings, before.facts
+        entry.outputs, entry.facts = before.outputs, before.facts
+        entry.warnings, entry.messages = before.warnings, before.messages
     return entry
 
 
@@ -119,7 +125,26 @@ def _file_size(path: str) -> int:
         return -1
 
 
-_KINDS: tuple[Any, ...] = (str, str, str, int, int, str, str, str, dict, list, dict, str, (float, int), int, str)
+_KINDS: tuple[Any, ...] = (
+    str,
+    str,
+    str,
+    int,
+    int,
+    str,
+    str,
+    str,
+    dict,
+    list,
+    dict,
+    str,
+    (float, int),
+    int,
+    str,
+    list,
+    str,
+    str,
+)
 """Types of the fields of an entry."""
 
 
@@ -128,7 +153,8 @@ def parse(line: bytes) -> Entry | None:
     try:
         entry = Entry(**json.loads(line))
         Status(entry.result)
-    except (ValueError, TypeError, RecursionError):
+        list(map(Message.from_json, entry.messages))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     return entry if all(map(isinstance, vars(entry).values(), _KINDS)) else None
 
@@ -144,22 +170,21 @@ def header(options: str) -> bytes:
     return encode(values).encode("ascii") + b"\n"
 
 
-def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
-    """Yield the complete lines of a journal, which may be missing, from an offset on."""
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the complete lines of a journal, which may be missing."""
     with contextlib.suppress(FileNotFoundError), os.fdopen(open_regular(path, follows_links=True), "rb") as stream:
-        stream.seek(start)
         yield from (line for line in stream if line.endswith(b"\n"))
 
 
 class JournalFile:
-    """A journal open for appending, truncated at ``end``, the offset of the end of its last complete line."""
+    """A journal open for appending; an incomplete last line is removed."""
 
-    def __init__(self, path: Path, end: int) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self.end = end
+        self.end = sum(map(len, read_lines(path)))
+        """Size in bytes."""
         self._stream: IO[bytes] = os.fdopen(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "ab", 0)
-        self._stream.truncate(end)
-        self._synced = time.monotonic()
+        self._stream.truncate(self.end)
 
     def write(self, line: bytes) -> None:
         """Append a line, completely or not at all.
@@ -176,18 +201,11 @@ class JournalFile:
         except OSError as problem:
             with contextlib.suppress(OSError):
                 self._stream.truncate(self.end)
-            raise MeshferryError(f"{self._path}: the journal cannot be written: {refusal(problem)}") from None
+            raise MeshferryError("{}: the journal cannot be written: {}", self._path, refusal(problem)) from None
         self.end += len(line)
-        if time.monotonic() - self._synced > _SYNC_SECONDS:
-            self.sync()
-
-    def sync(self) -> None:
-        """Flush all lines to disk."""
-        self._synced = time.monotonic()
-        with contextlib.suppress(OSError, ValueError):  # a compaction that was interrupted has closed the file
-            os.fsync(self._stream.fileno())
 
     def close(self) -> None:
         """Flush all lines to disk and close the file."""
-        self.sync()
+        with contextlib.suppress(OSError, ValueError):  # a compaction that was interrupted has closed the file
+            os.fsync(self._stream.fileno())
         self._stream.close()

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...io_formats import api
 from ...io_formats.core.errors import FormatError, MeshferryError
+from ...io_formats.disk.special_files import read_bytes
 
 SOURCES = "sources"
 """Key of the input files and folders in an options file."""
@@ -41,7 +41,7 @@ def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
     for name, value in _content(path).items():
         values = value if isinstance(value, list) else [value]
         if not all(isinstance(item, str | int | float) for item in values):
-            raise MeshferryError(f"{path}: '{name}' is neither a text, a number, true, false nor a list of these")
+            raise MeshferryError("{}: '{}' is neither a text, a number, true, false nor a list of these", path, name)
         if name == SOURCES:
             named += [literal(str(item)) for item in values]
         else:
@@ -53,14 +53,14 @@ def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
 def _content(path: str | Path) -> Mapping[str, Any]:
     """Return the values of a TOML or JSON file."""
     try:
-        text = api.read_bytes(path).decode("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
         found = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
     except FormatError as problem:
         raise MeshferryError(str(problem)) from None
     except UnicodeDecodeError:
-        raise MeshferryError(f"{path}: this is not UTF-8 text") from None
+        raise MeshferryError("{}: this is not UTF-8 text", path) from None
     except (ValueError, RecursionError) as problem:
-        raise MeshferryError(f"{path}: this is neither TOML nor JSON: {problem}") from None
+        raise MeshferryError("{}: this is neither TOML nor JSON: {}", path, problem) from None
     return dict(found)
 
 
@@ -73,13 +73,13 @@ def _arguments(
     if action is None or flag in {"--options", "--help"}:
         near = difflib.get_close_matches(flag, actions, 1) if action is None else []
         hint = f"; did you mean '{near[0].lstrip('-')}'?" if near else ""
-        raise MeshferryError(f"{path}: there is no option '{name}'{hint}")
+        raise MeshferryError("{}: there is no option '{}'{}", path, name, hint)
     if not isinstance(value, bool):
         if action.nargs == 0:
-            raise MeshferryError(f"{path}: '{name}' is either true or false")
+            raise MeshferryError("{}: '{}' is either true or false", path, name)
         yield f"{flag}={value}"
     elif action.nargs not in {0, "?"}:
-        raise MeshferryError(f"{path}: '{name}' is neither true nor false; it needs a value")
+        raise MeshferryError("{}: '{}' is neither true nor false; it needs a value", path, name)
     elif value:
         yield flag
     elif (opposite := flag.replace("--", "--no-", 1)) in action.option_strings:

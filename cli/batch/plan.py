@@ -21,6 +21,8 @@ from urllib.parse import quote
 from ...io_formats.core.errors import FormatError
 from ...io_formats.disk.atomic_write import rename_over
 from ...io_formats.disk.file_names import cautious_key
+from ..conversions.convert_plan import known_kind
+from ..conversions.settings import Settings
 from .tasks import PLAN_FILE, STATE_FOLDER, Task
 
 TASK_COLUMNS = "line - 1, root, path, member, target, size, modified"
@@ -40,12 +42,8 @@ _INSERT = "INSERT INTO tasks VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAS
 class PlanHead:
     """Options and roots of a plan."""
 
-    argv: tuple[str, ...]
-    """Options of the conversion, as on the command line of ``convert``."""
-    to: str
-    """Kind of file to write as the user named it, for :func:`...conversions.convert_plan.known_kind`."""
-    extension: str
-    """Extension of the files to write, with its dot."""
+    settings: Settings
+    """Settings of the conversion."""
     version: str
     """Version of Meshferry."""
     roots: tuple[str, ...] = ()
@@ -54,9 +52,14 @@ class PlanHead:
     """Number of tasks."""
 
     @property
+    def extension(self) -> str:
+        """Extension of the files to write, with its dot."""
+        return known_kind(self.settings.to)[0]
+
+    @property
     def digest(self) -> str:
         """Hash of everything but the source that affects the output. A task with another digest is done again."""
-        text = json.dumps([self.version, self.to, self.extension, list(self.argv)])
+        text = json.dumps([self.version, self.settings.to, self.extension, list(self.settings.spelled())])
         return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
 
@@ -114,7 +117,8 @@ class Plan:
         self.path = found / PLAN_FILE
         with _errors_of(self.path), contextlib.closing(connect(self.path, immutable=1)) as connection:
             values = json.loads(connection.execute("SELECT json FROM head").fetchone()[0])
-            self.head = PlanHead(**values | {name: tuple(values[name]) for name in ("argv", "roots")})
+            settings = Settings(**values.pop("settings"))
+            self.head = PlanHead(settings, **values | {"roots": tuple(values["roots"])})
             self.last_line: int = connection.execute("SELECT coalesce(max(line), 0) FROM tasks").fetchone()[0]
             """Highest line, counted from 1."""
         self.count = self.head.count
@@ -146,7 +150,7 @@ class Plan:
         with _errors_of(self.path), contextlib.closing(connect(self.path, immutable=1)) as connection:
             for task in map(Task._make, connection.execute(statement, (start, stop))):
                 if not 0 <= task.root < len(self.roots) or not _is_below(task.target):
-                    raise FormatError(f"Line {task.number + 1:,} of the plan is not valid", file=str(self.path))
+                    raise FormatError("Line {:,} of the plan is not valid", task.number + 1, file=str(self.path))
                 yield task
 
 
@@ -218,7 +222,5 @@ def _errors_of(path: Path) -> Iterator[None]:
 
 def _is_below(target: str) -> bool:
     """Return whether a target stays inside the output folder."""
-    if target and ".." not in target and target[0] not in "/\\" and ":" not in target:
-        return True
     parts = target.replace(os.sep, "/").split("/")
     return ".." not in parts and bool(parts[0]) and not os.path.splitdrive(target)[0]

@@ -91,7 +91,7 @@ def make_plan(
         Files would clash or overwrite a source, or the plan cannot be written.
     """
     if os.path.isfile(output):
-        raise MeshferryError(f"{output} is a file, not a folder")
+        raise MeshferryError("{} is a file, not a folder", output)
     folder = folder or output / STATE_FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def make_plan(
             set_head(connection, dataclasses.replace(head, roots=tuple(draft.roots), count=count))
     except (OSError, sqlite3.Error) as problem:
         reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
-        raise MeshferryError(f"{folder}: the plan cannot be written: {reason}") from None
+        raise MeshferryError("{}: the plan cannot be written: {}", folder, reason) from None
     return Plan(folder)
 
 
@@ -168,7 +168,7 @@ class _Draft:
                     victim = "itself" if line == source else f"the input {self._shown(source)}"
                     messages.append(f"{self._shown(line)} would overwrite {victim}")
         if count:
-            raise MeshferryError(f"{_and_more(messages, count)}; nothing was written")
+            raise MeshferryError("{}; nothing was written", _and_more(messages, count))
 
     def resolve_clashes(self, *, numbers: bool) -> None:
         """Find rows with the same target, number the later ones, and reserve all names.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import counted
 from .. import interruption
-from ..reporting import Reporter
+from ..reporting import Reporter, warnings_entry
 from .plan import Plan
 from .tasks import Result, Task, TaskKind
 
@@ -107,7 +107,7 @@ class Progress:
                 record["files"] = [str(self._output / name) for name in result.outputs]
             if result.facts:
                 record["facts"] = result.facts
-            record["warnings"] = result.warnings
+            record |= warnings_entry(result.warnings)
             if result.error:
                 record["error"] = result.error
             record["seconds"] = round(result.seconds, 4)

@@ -5,18 +5,16 @@ Tasks and results are streamed: neither the plan nor the results are in memory a
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import errno
 import functools
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
@@ -24,48 +22,45 @@ from ...io_formats.core.messages import counted
 from ...io_formats.disk.file_names import CAUTIOUS
 from ...io_formats.registry import FORMATS
 from .. import environment, interruption
-from ..conversions.conversion_arguments import (
-    given_conversion,
-    require_known_options,
-    require_usable_paths,
-    settings_of,
-    useless_between,
-)
+from ..conversions.conversion_arguments import useless_between
 from ..conversions.convert_plan import known_kind, refuse_same_kind, searched
+from ..conversions.settings import Settings
 from ..inputs import BLEND
-from ..reporting import Reporter, cause, printable
+from ..reporting import Reporter, cause, error_cause, printable
 from . import planning
 from .catalogs import write_catalogs
 from .journal import Known
 from .leftovers import sweep
 from .plan import Plan, PlanHead, PlannedNames
 from .progress import Progress
+from .settings import BatchSettings
 from .sources.archives import ArchiveReader
 from .sources.search import find
 from .state import State, locked, require_own_state
 from .summary import Summary
-from .tasks import PROJECTS_FOLDER, REPORT_FILE, STATE_FOLDER, LoadedTask, Result, SourceFile, Status, Task, TaskKind
+from .tasks import (
+    DISK_FULL,
+    PROJECTS_FOLDER,
+    REPORT_FILE,
+    STATE_FOLDER,
+    LoadedTask,
+    Result,
+    SourceFile,
+    Status,
+    Task,
+    TaskKind,
+)
 from .workers.messages import Setup
 from .workers.pool import Pool
 from .workers.resources import available_cores
-from .workers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
     from .remote.dask import DaskPool
     from .report.pictures import PictureRun
+    from .shard import ShardStore
 
 _FREE_BYTES = 1 << 20
 """Free space in bytes below which a failed file means that the disk is full."""
-
-
-class Store(Protocol):
-    """The tasks of a run and their results, such as :class:`.state.State`."""
-
-    def tasks(self) -> Iterator[tuple[Task, Known | None]]:
-        """Yield the tasks with their last conversion, if that is still valid."""
-
-    def append(self, result: Result) -> None:
-        """Store a result."""
 
 
 class Run:
@@ -74,12 +69,14 @@ class Run:
     Parameters
     ----------
     store:
-        The state, or the part of a plan that this machine converts.
+        Tasks and results: the state, or the part of a plan that this machine converts.
     checksum:
         Compare the content of sources with unchanged size and date, too.
     """
 
-    def __init__(self, store: Store, plan: Plan, *, output: Path, progress: Progress, checksum: bool = False) -> None:
+    def __init__(
+        self, store: State | ShardStore, plan: Plan, *, output: Path, progress: Progress, checksum: bool = False
+    ) -> None:
         self.summary = Summary()
         self._store = store
         self._output = output
@@ -107,58 +104,57 @@ class Run:
         return self.summary
 
     def draw(self, pool: Pool | DaskPool, results: Iterable[Result], count: int) -> str:
-        """Draw the missing pictures of ``count`` results; return an error message if this machine cannot draw."""
-        return self._draw(pool, functools.partial(self._load_pictures, results), count)
-
-    def draw_sources(self, pool: Pool | DaskPool, count: int) -> str:
-        """Draw the pictures of all new, changed and failed sources; return an error message if this machine cannot.
-
-        Sources that cannot be read fail here without a message: their conversion reports it.
-        """
-        return self._draw(pool, self._load_sources, count)
-
-    def _draw(self, pool: Pool | DaskPool, load: Callable[[PictureRun], Iterator[LoadedTask]], count: int) -> str:
+        """Draw the missing pictures of ``count`` results; print and return a message if this machine cannot draw."""
         from .report.pictures import PictureRun  # only batches with a report or assets load it
 
         pictures = PictureRun(self._output)
+        return self._draw(pool, pictures, ((result.task, pictures.wants(result)) for result in results), count)
+
+    def draw_sources(self, pool: Pool | DaskPool, count: int) -> None:
+        """Draw the pictures of all new, changed and failed sources; print a message if this machine cannot.
+
+        Sources that cannot be read fail here without a message: their conversion reports it.
+        """
+        from .report.pictures import PictureRun
+
+        pictures = PictureRun(self._output)
+        tasks = ((task, not self._is_done(known)) for task, known in self._store.tasks())
+        self._draw(pool, pictures, tasks, count)
+
+    def _draw(self, pool: Pool | DaskPool, pictures: PictureRun, tasks: Iterable[tuple[Task, bool]], count: int) -> str:
+        """Draw the pictures of those tasks that are marked."""
         self._progress.begin("drawing", count)
-        with closing(pool.run(load(pictures))) as drawn:
+        with closing(pool.run(self._load_pictures(pictures, tasks))) as drawn:
             for result in drawn:
                 pictures.note(result)
                 self._progress.ended(result)
+        if pictures.problem:
+            self._progress.reporter.note(pictures.problem)
         return pictures.problem
 
-    def _load_sources(self, pictures: PictureRun) -> Iterator[LoadedTask]:
-        for task, known in self._store.tasks():
-            if not pictures.problem and (known is None or not known.is_same or self._checksum):
-                with contextlib.suppress(MeshferryError):
+    def _load_pictures(self, pictures: PictureRun, tasks: Iterable[tuple[Task, bool]]) -> Iterator[LoadedTask]:
+        for task, is_wanted in tasks:
+            if is_wanted and not pictures.problem:
+                with contextlib.suppress(MeshferryError):  # the archive has changed
                     yield LoadedTask(task, TaskKind.PICTURE, content=self._content(task))
                     continue
             self._progress.skipped(task)
 
+    def _is_done(self, known: Known | None) -> bool:
+        return known is not None and known.is_same and not self._checksum
+
     def _load_tasks(self) -> Iterator[LoadedTask]:
         for task, known in self._store.tasks():
-            if known is not None and known.is_same and not self._checksum:
+            if self._is_done(known):
                 self.summary.skipped += 1
                 self._progress.skipped(task)
                 continue
             try:
                 content = self._content(task)
             except MeshferryError as problem:
-                self._finish(Result(task, Status.FAILED, error=cause(problem)))
+                self._finish(Result(task, Status.FAILED, error=cause(problem), error_cause=error_cause(problem)))
                 continue
             yield LoadedTask(task, known_hash=known.hash if known is not None else "", content=content)
-
-    def _load_pictures(self, results: Iterable[Result], pictures: PictureRun) -> Iterator[LoadedTask]:
-        for result in results:
-            try:
-                if pictures.wants(result):
-                    content = self._content(result.task)
-                    yield LoadedTask(result.task, TaskKind.PICTURE, known_hash=result.hash, content=content)
-                    continue
-            except MeshferryError:  # the archive has changed
-                pass
-            self._progress.skipped(result.task)
 
     def _content(self, task: Task) -> bytes | None:
         """Return the content of a member of an archive; None for a file."""
@@ -169,13 +165,13 @@ class Run:
         self._store.append(result)
         self.summary.add(result)
         self._progress.ended(result)
-        if result.status is Status.FAILED and _is_full(self._output, result.error):
-            raise MeshferryError(f"{self._output}: the disk is full; make room and run the same command again")
+        if result.status is Status.FAILED and _is_full(self._output, result):
+            raise MeshferryError("{}: the disk is full; make room and run the same command again", self._output)
 
 
-def _is_full(output: Path, error: str) -> bool:
+def _is_full(output: Path, result: Result) -> bool:
     """Return whether a file failed because the disk is full, in which case all others would fail, too."""
-    if any(os.strerror(number) in error for number in (errno.ENOSPC, errno.EDQUOT)):
+    if result.error_code == DISK_FULL:
         return True
     try:
         return shutil.disk_usage(output).free < _FREE_BYTES
@@ -183,56 +179,51 @@ def _is_full(output: Path, error: str) -> bool:
         return False
 
 
-def run(arguments: argparse.Namespace, reporter: Reporter, started: float, processes: list[WorkerProcess]) -> int:
+def run(settings: BatchSettings, output: Path, reporter: Reporter, started: float) -> int:
     """Run a batch; return 1 if any file failed.
 
     Parameters
     ----------
     started:
         ``time.monotonic()`` at the start of the command.
-    processes:
-        Workers that were started early.
 
     Raises
     ------
     KeyboardInterrupt, MeshferryError
         The run was interrupted, or failed before any file was converted.
     """
-    output = Path(arguments.output).absolute()
-    if arguments.dry_run:
-        return _preview(arguments, output, reporter)
+    if settings.dry_run:
+        return _preview(settings, output, reporter)
     problem: BaseException | None = None
     report = None
     with locked(output), _emptied(output / STATE_FOLDER / PROJECTS_FOLDER), Progress(reporter, output) as progress:
         sweep(output)
-        plan = make_plan(arguments, output, progress)
+        plan = make_plan(settings, output, progress)
         progress.plan = plan
-        with State(output, plan, has_journal=arguments.journal) as state:
-            makes_assets = settings_of(arguments).makes_assets
+        with State(output, plan, has_journal=settings.journal) as state:
+            makes_assets = settings.conversion.makes_assets
             if makes_assets:
                 write_catalogs(output, (task.target for task in plan.tasks()))
-            if arguments.openjd is not None:
+            if settings.openjd is not None:
                 from .remote import openjd
 
-                return openjd.write_job(arguments, plan, state, reporter)
-            conversion = Run(state, plan, output=output, progress=progress, checksum=arguments.checksum)
+                return openjd.write_job(Path(settings.openjd).absolute(), settings, plan, state, reporter)
+            conversion = Run(state, plan, output=output, progress=progress, checksum=settings.checksum)
             try:
                 if makes_assets:
-                    no_pictures = conversion.draw_sources(local_pool(arguments, plan, output), plan.count)
-                    if no_pictures:
-                        reporter.note(no_pictures)
-                conversion.convert(_workers(arguments, plan, output, processes), plan.count)
+                    conversion.draw_sources(local_pool(settings, plan, output), plan.count)
+                conversion.convert(_workers(settings, plan, output), plan.count)
                 state.compact()
-                if arguments.report is not None:
-                    report = write_report(conversion, arguments, plan, state, progress)
+                if settings.report is not None:
+                    report = write_report(conversion, settings, plan, state, progress)
             except (KeyboardInterrupt, MeshferryError) as ended:
                 problem = ended
-            unknown = _unknown_clips(arguments, state)
+            unknown = _unknown_clips(settings.conversion, state)
     summary = conversion.summary
     if isinstance(problem, MeshferryError) and not summary.converted:
         raise problem
     summary.planned, summary.unreadable, summary.report = plan.count, progress.unreadable, report
-    summary.journal = state.journal_path if arguments.journal else None
+    summary.journal = state.journal_path if settings.journal else None
     summary.seconds = time.monotonic() - started
     reporter.say(summary.text())
     reporter.record(summary.record())
@@ -243,7 +234,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
         reporter.fail("", problem)
     elif summary.is_good and unknown:
         names = ", ".join(f"'{name}'" for name in unknown)
-        reporter.fail("batch", MeshferryError(f"--rename-clip: no file has an animation {names}"))
+        reporter.fail("batch", MeshferryError("--rename-clip: no file has an animation {}", names))
     return 0 if summary.is_good and problem is None and not unknown else 1
 
 
@@ -257,17 +248,17 @@ def _emptied(folder: Path) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _preview(arguments: argparse.Namespace, output: Path, reporter: Reporter) -> int:
+def _preview(settings: BatchSettings, output: Path, reporter: Reporter) -> int:
     """Print what a run would convert; return 1 if a source cannot be searched."""
     require_own_state(output)
     count = done = 0
     with tempfile.TemporaryDirectory() as folder:
         with Progress(reporter, output) as progress:
-            plan = make_plan(arguments, output, progress, Path(folder))
-        with State(output, plan, is_preview=True) as state:
+            plan = make_plan(settings, output, progress, Path(folder))
+        with State(output, plan, preview=Path(folder)) as state:
             for task, known in state.tasks():
                 interruption.check()
-                if known is not None and known.is_same and not arguments.checksum:
+                if known is not None and known.is_same and not settings.checksum:
                     done += 1
                     continue
                 count += 1
@@ -279,10 +270,10 @@ def _preview(arguments: argparse.Namespace, output: Path, reporter: Reporter) ->
     return 1 if progress.unreadable else 0
 
 
-def _unknown_clips(arguments: argparse.Namespace, state: State) -> list[str]:
+def _unknown_clips(settings: Settings, state: State) -> list[str]:
     """Return the old names of ``--rename-clip`` that no animation of any converted file had."""
-    unknown = {new: old for old, new in arguments.rename_clip}
-    if not unknown or not known_kind(arguments.to)[1].capabilities.clips:
+    unknown = {new: old for old, new in settings.new_names.items()}
+    if not unknown or not known_kind(settings.to)[1].capabilities.clips:
         return []
     for result in state.results():
         for clip in result.facts.get("clips", ()):
@@ -290,21 +281,13 @@ def _unknown_clips(arguments: argparse.Namespace, state: State) -> list[str]:
     return list(unknown.values())
 
 
-def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, folder: Path | None = None) -> Plan:
-    """Find the sources and choose their targets. Contradicting arguments and clashing files are errors."""
-    extension, kind = known_kind(arguments.to)
-    # Options without effect are errors on the command line only: an options file may serve several formats.
-    require_known_options(getattr(arguments, "typed", arguments), kind)
-    require_usable_paths(arguments)
-    head = PlanHead(given_conversion(arguments), arguments.to, extension, environment.version())
+def make_plan(settings: BatchSettings, output: Path, progress: Progress, folder: Path | None = None) -> Plan:
+    """Find the sources and choose their targets. Clashing files are errors."""
+    extension, kind = known_kind(settings.conversion.to)
+    head = PlanHead(settings.conversion, environment.version())
     found = find(
-        arguments.paths,
+        settings.sources,
         searched(kind, extension),
-        lists=arguments.lists,
-        base=arguments.base,
-        match=arguments.match,
-        skip=arguments.skip,
-        newer=arguments.newer,
         leave_out=output,
         written=extension,
         on_problem=progress.fail,
@@ -314,12 +297,12 @@ def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, f
     progress.begin("finding", None)
     noted = _note_extensions(progress.shown(found), extensions, extension)
     # The file systems of a render farm may compare names differently than the one of this machine.
-    rules = None if arguments.openjd is None else CAUTIOUS
-    numbers = arguments.clashes == "number"
+    rules = None if settings.openjd is None else CAUTIOUS
+    numbers = settings.clashes == "number"
     plan = planning.make_plan(noted, output, head, numbers=numbers, rules=rules, folder=folder)
-    _require_other_than_library(arguments, output, plan)
+    _require_other_than_library(settings.conversion, output, plan)
     read = [known for known in FORMATS if known.is_read and not extensions.isdisjoint(("", *known.extensions))]
-    for text in useless_between(arguments, read, kind, from_blend=BLEND in extensions):
+    for text in useless_between(settings.conversion, read, kind, from_blend=BLEND in extensions):
         progress.reporter.warn("batch", text)
     return plan
 
@@ -337,9 +320,9 @@ def _note_extensions(sources: Iterable[SourceFile], extensions: set[str], writte
         yield source
 
 
-def _require_other_than_library(arguments: argparse.Namespace, output: Path, plan: Plan) -> None:
+def _require_other_than_library(settings: Settings, output: Path, plan: Plan) -> None:
     """Refuse to overwrite the .blend file that materials are taken from."""
-    library = settings_of(arguments).import_options.get(MATERIAL_LIBRARY.name)
+    library = settings.import_options.get(MATERIAL_LIBRARY.name)
     if not library:
         return
     try:
@@ -347,42 +330,36 @@ def _require_other_than_library(arguments: argparse.Namespace, output: Path, pla
     except ValueError:
         return  # it is on another drive
     if target in PlannedNames(plan.path):
-        raise MeshferryError(f"A file would overwrite the material library {library}; nothing was written")
+        raise MeshferryError("A file would overwrite the material library {}; nothing was written", library)
 
 
-def _workers(
-    arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess]
-) -> Pool | DaskPool:
-    if arguments.scheduler is None:
-        return local_pool(arguments, plan, output, processes)
+def _workers(settings: BatchSettings, plan: Plan, output: Path) -> Pool | DaskPool:
+    if settings.scheduler is None:
+        return local_pool(settings, plan, output)
     from .remote.dask import DaskPool  # only batches on clusters load it
 
-    return DaskPool(arguments, output)
+    return DaskPool(settings, output)
 
 
-def local_pool(
-    arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess] | None = None
-) -> Pool:
+def local_pool(settings: BatchSettings, plan: Plan, output: Path) -> Pool:
     """Return the worker processes of this machine."""
-    setup = Setup(plan.head.argv, plan.head.to, str(output), plan.roots, str(plan.path), arguments.time_limit)
-    jobs = arguments.jobs or available_cores()
-    return Pool(setup, max(1, min(jobs, plan.count)), arguments.recycle, started=processes)
+    setup = Setup(plan.head.settings, str(output), plan.roots, str(plan.path), settings.time_limit)
+    jobs = settings.jobs or available_cores()
+    return Pool(setup, max(1, min(jobs, plan.count)), settings.recycle)
 
 
-def write_report(conversion: Run, arguments: argparse.Namespace, plan: Plan, state: State, progress: Progress) -> Path:
+def write_report(conversion: Run, settings: BatchSettings, plan: Plan, state: State, progress: Progress) -> Path:
     """Draw the missing pictures and write the report; return its path."""
     from .report.report import About, write
 
-    no_pictures = conversion.draw(local_pool(arguments, plan, state.output), state.results(), plan.count)
-    if no_pictures:
-        progress.reporter.note(no_pictures)
+    no_pictures = conversion.draw(local_pool(settings, plan, state.output), state.results(), plan.count)
     about = About(
         version=environment.described(),
-        options=["--to", plan.head.to, *plan.head.argv],
+        options=["--to", plan.head.settings.to, *plan.head.settings.spelled()],
         roots=plan.roots,
         ended=time.time(),
         no_pictures=no_pictures,
     )
-    to = arguments.report if arguments.report.name else state.output / STATE_FOLDER / REPORT_FILE
+    to = Path(settings.report) if settings.report else state.output / STATE_FOLDER / REPORT_FILE
     progress.begin("reporting", plan.count)
     return write(progress.shown(state.results()), about, state.output, to.absolute())

@@ -8,7 +8,6 @@ replaced atomically; each writes a separate journal.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import itertools
@@ -25,7 +24,6 @@ from ...io_formats.core.errors import MeshferryError, MissingLibraryError, refus
 from ...io_formats.core.messages import counted
 from ...io_formats.disk import locks
 from .. import environment
-from ..conversions.conversion_arguments import given_conversion
 from ..conversions.convert_plan import output_folder
 from ..reporting import Reporter
 from . import journal
@@ -34,6 +32,7 @@ from .plan import Plan
 from .progress import Progress
 from .remote.shard_command import journals
 from .runner import Run, write_report
+from .settings import BatchSettings
 from .state import State, locked, require_own_state
 from .summary import Summary
 from .tasks import JOURNAL_FILE, STATE_FOLDER, Result, Task
@@ -45,44 +44,46 @@ _RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
 """A contiguous range in Open Job Description: ``7``, ``5-5``, ``1-50``."""
 
 
-def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
-    """Convert the lines of ``--range``, or merge results with ``--collect``; return the exit status.
+def run(settings: BatchSettings, folder: str, reporter: Reporter) -> int:
+    """Convert the lines of ``--range`` of the plan in a folder, or merge results with ``--collect``; return the status.
 
     Raises
     ------
     MeshferryError
         The plan or the state cannot be used on this machine, which may lack a library.
     """
-    plan = Plan(Path(arguments.plan), arguments.root)
+    plan = Plan(Path(folder), settings.root)
     here = environment.version()
     if plan.head.version != here:
         raise MeshferryError(
-            f"{arguments.plan}: the plan was made by Meshferry {plan.head.version}, and this is {here}; "
-            "all machines need the same version"
+            "{}: the plan was made by Meshferry {}, and this is {}; all machines need the same version",
+            folder,
+            plan.head.version,
+            here,
         )
-    if arguments.output is None and plan.folder.name != STATE_FOLDER:
-        raise MeshferryError(f"{plan.folder} is not in an output folder; give one with -o")
-    output = (plan.folder.parent if arguments.output is None else output_folder(arguments.output)).absolute()
+    if settings.output is None and plan.folder.name != STATE_FOLDER:
+        raise MeshferryError("{} is not in an output folder; give one with -o", plan.folder)
+    output = (plan.folder.parent if settings.output is None else output_folder(settings.output)).absolute()
     require_own_state(output)
-    action = _collect if arguments.collect else _convert
-    return action(arguments, reporter, plan, output)
+    if settings.range is None:
+        return _collect(settings, reporter, plan, output)
+    return _convert(settings, parse_range(settings.range, plan.last_line, settings.lines), reporter, plan, output)
 
 
-def _convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
-    """Convert the lines of ``--range`` in one worker; return 0 even if files failed: the journal has the errors.
+def _convert(settings: BatchSettings, lines: range, reporter: Reporter, plan: Plan, output: Path) -> int:
+    """Convert lines of a plan in one worker; return 0 even if files failed: the journal has the errors.
 
     With ``--json``, the journal lines of all its tasks are printed, including those of earlier runs.
     """
-    if arguments.end_with_parent:
+    if settings.end_with_parent:
         threading.Thread(target=_exit_with_parent, daemon=True).start()
     if missing := environment.missing_libraries():  # the shard may succeed on another machine
-        raise MissingLibraryError(f"This machine lacks {' and '.join(missing)}")
-    lines = parse_range(arguments.range, plan.last_line, arguments.lines)
-    argv = (*plan.head.argv, *given_conversion(arguments))
-    setup = Setup(argv, plan.head.to, str(output), plan.roots, str(plan.path), arguments.time_limit)
-    with _ShardStore(plan, output, lines) as store:
-        pool = Pool(setup, 1, arguments.recycle)
-        conversion = Run(store, plan, output=output, progress=Progress(reporter, output), checksum=arguments.checksum)
+        raise MissingLibraryError("This machine lacks {}", " and ".join(missing))
+    chosen = plan.head.settings.updated(settings.conversion)
+    setup = Setup(chosen, str(output), plan.roots, str(plan.path), settings.time_limit)
+    with ShardStore(plan, output, lines) as store:
+        pool = Pool(setup, 1, settings.recycle)
+        conversion = Run(store, plan, output=output, progress=Progress(reporter, output), checksum=settings.checksum)
         totals = conversion.convert(pool, len(lines))
         if reporter.as_json:
             for entry in store.entries():
@@ -94,7 +95,7 @@ def _convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outp
     return 0
 
 
-def _collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
+def _collect(settings: BatchSettings, reporter: Reporter, plan: Plan, output: Path) -> int:
     """Merge the results of all machines and print the summary; return 1 if a line has no result."""
     journal_path = output / STATE_FOLDER / JOURNAL_FILE
     summary = Summary(plan.count, journal=journal_path)
@@ -104,15 +105,15 @@ def _collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outp
             try:
                 shutil.copyfile(before, journal_path)
             except OSError as problem:
-                raise MeshferryError(f"{journal_path}: {refusal(problem)}") from None
+                raise MeshferryError("{}: {}", journal_path, refusal(problem)) from None
         with State(output, plan) as state:
             state.compact()
             for result in state.results():
                 summary.add(result)
                 summary.seconds += result.seconds
-            if arguments.report is not None:
+            if settings.report is not None:
                 conversion = Run(state, plan, output=output, progress=progress)
-                summary.report = write_report(conversion, arguments, plan, state, progress)
+                summary.report = write_report(conversion, settings, plan, state, progress)
     reporter.say(summary.text())
     reporter.record(summary.record())
     return 1 if summary.left else 0
@@ -128,15 +129,15 @@ def parse_range(text: str, last: int, group: int = 1) -> range:
     """
     match = _RANGE.fullmatch(text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise MeshferryError(f"'{text}' is not a range: write numbers from 1, such as 7 or 1-50")
+        raise MeshferryError("'{}' is not a range: write numbers from 1, such as 7 or 1-50", text)
     numbers = int(match[1]), int(match[2] or match[1])
     most = -(-last // group)
     if numbers[0] < 1 or numbers[1] > most:
-        raise MeshferryError(f"'{text}' goes past the plan, whose lines are 1-{most}")
+        raise MeshferryError("'{}' goes past the plan, whose lines are 1-{}", text, most)
     return range((numbers[0] - 1) * group + 1, min(numbers[1] * group, last) + 1)
 
 
-class _ShardStore:
+class ShardStore:
     """The tasks of a shard and its journal, the first that no other process with the same shard has locked."""
 
     def __init__(self, plan: Plan, output: Path, lines: range) -> None:
@@ -148,7 +149,7 @@ class _ShardStore:
         self._folder, self._name = journals(output, lines)
         self._files = ExitStack()
 
-    def __enter__(self) -> _ShardStore:
+    def __enter__(self) -> ShardStore:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             paths = (self._folder / f"{self._name}{number}.jsonl" for number in itertools.count(1))
@@ -157,11 +158,11 @@ class _ShardStore:
             others = sorted(set(self._folder.glob(f"{self._name}*.jsonl")) - {path})
             known = (self._output / STATE_FOLDER / JOURNAL_FILE, *others, path)
             self._entries = _last_entries(known, [task.target for task in self._tasks])
-            self._journal = JournalFile(path, sum(map(len, journal.read_lines(path))))
+            self._journal = JournalFile(path)
             self._files.callback(self._journal.close)
         except OSError as problem:
             path = problem.filename or self._folder
-            raise MeshferryError(f"{path}: the journal cannot be written: {refusal(problem)}") from None
+            raise MeshferryError("{}: the journal cannot be written: {}", path, refusal(problem)) from None
         return self
 
     def __exit__(self, *_problem: object) -> None:

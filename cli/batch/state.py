@@ -1,8 +1,11 @@
-"""The state of a batch in an output folder: the last result of each target.
+"""The state of a batch in an output folder: the last result of each target, in ``state.sqlite``.
 
-``state.sqlite`` has the journal line of each target, also of targets that a later plan does not contain, as their
-files still exist. The same lines are written to ``journal.jsonl`` for other programs. Journal lines that are missing
-in the state, written before a kill or a power cut, are imported at the next start.
+Each result is committed before its worker gets another task, so a killed run loses no result. Targets that a later plan
+lacks stay in the state, as their files still exist.
+
+The results are also appended to ``journal.jsonl``, for other programs. It is read only if the state lacks its last
+line: if the state is missing or damaged, lacks commits after a power cut, or is of version 0.2.0, which committed
+results up to a second after it wrote them to the journal.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import sqlite3
-import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
@@ -25,17 +29,10 @@ from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
 from .plan import Plan, connect, to_sql
 from .tasks import JOURNAL_FILE, PLAN_FILE, SHARDS_FOLDER, STATE_FILE, STATE_FOLDER, Result, Status, Task
 
-_COMMIT_SECONDS = 1.0
-"""Interval of commits in seconds while there is a journal, from which results lost by a kill are imported."""
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, target TEXT NOT NULL UNIQUE, entry BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS journal (id INTEGER PRIMARY KEY, size INTEGER NOT NULL);
-"""
-"""``id`` grows with time. ``entry``: line of the journal. ``size``: imported bytes of the journal."""
+_TABLE = "results (id INTEGER PRIMARY KEY, target TEXT NOT NULL UNIQUE, entry BLOB NOT NULL)"
+"""``id`` grows with time. ``entry``: line of the journal."""
 _FILES = (STATE_FILE, JOURNAL_FILE, PLAN_FILE)
 """Start of the names of files in the state folder, with those that SQLite has beside its own."""
-_COLUMNS = {("results", "id"), ("results", "target"), ("results", "entry"), ("journal", "id"), ("journal", "size")}
-_IMPORTED = "SELECT max(size) FROM journal WHERE typeof(size) = 'integer' AND size <= ?"
 
 
 def require_own_state(output: Path) -> None:
@@ -52,14 +49,16 @@ def require_own_state(output: Path) -> None:
     try:
         found = [folder, *folder.iterdir()] if folder.is_dir() else [folder]
     except OSError as problem:
-        raise MeshferryError(f"{folder}: the folder cannot be read: {refusal(problem)}") from None
+        raise MeshferryError("{}: the folder cannot be read: {}", folder, refusal(problem)) from None
     for path in found:
         kind = "link" if is_link(path) else special_kind(path)
         if path.name.startswith(_FILES) and path.is_dir():
             kind = "folder"
         if kind:
             raise MeshferryError(
-                f"{path} is a {kind}, but a batch needs a state of its own; remove it, or name another folder with -o"
+                "{} is a {}, but a batch needs a state of its own; remove it, or name another folder with -o",
+                path,
+                kind,
             )
 
 
@@ -81,9 +80,11 @@ def locked(output: Path) -> Iterator[None]:
         lock = locks.hold(lock_path)
     except OSError as problem:
         refused = problem.filename or path
-        raise MeshferryError(f"{refused}: the journal cannot be written: {refusal(problem)}") from None
+        raise MeshferryError("{}: the journal cannot be written: {}", refused, refusal(problem)) from None
     if lock is None:
-        raise MeshferryError(f"{output}: another batch is writing to this folder; wait for it, or name another with -o")
+        raise MeshferryError(
+            "{}: another batch is writing to this folder; wait for it, or name another with -o", output
+        )
     try:
         yield
     finally:
@@ -94,7 +95,7 @@ def locked(output: Path) -> Iterator[None]:
 
 
 class State:
-    """The state of an output folder: a context manager. Missing journal lines and shards are imported at its start.
+    """The state of an output folder: a context manager. The journals of shards are merged at its start.
 
     Parameters
     ----------
@@ -104,8 +105,8 @@ class State:
         The plan of the run.
     has_journal:
         Write ``journal.jsonl`` too.
-    is_preview:
-        Read the results without a lock and without writing anything to the folder.
+    preview:
+        Empty folder for a copy of the state, which is used instead. The output folder is neither locked nor changed.
 
     Raises
     ------
@@ -113,28 +114,30 @@ class State:
         The folder cannot be written to.
     """
 
-    def __init__(self, output: Path, plan: Plan, *, has_journal: bool = True, is_preview: bool = False) -> None:
+    def __init__(self, output: Path, plan: Plan, *, has_journal: bool = True, preview: Path | None = None) -> None:
         self.output = output
-        self.journal_path = output / STATE_FOLDER / JOURNAL_FILE
+        folder = output / STATE_FOLDER
+        self.journal_path = folder / JOURNAL_FILE
         self._plan = plan
         self._options = plan.head.digest
-        self._commit_seconds = _COMMIT_SECONDS if has_journal else 0.0
-        self._committed = time.monotonic()
         self._journal: JournalFile | None = None
-        self._errors = _Errors(output / STATE_FOLDER)
-        path = output / STATE_FOLDER / STATE_FILE
+        self._errors = _Errors(folder)
         with self._errors:
-            self._db = _open(path, is_preview=is_preview)
-            size = self.journal_path.stat().st_size if self.journal_path.exists() else 0
-            self._end: int = max(0, self._db.execute(_IMPORTED, (size,)).fetchone()[0] or 0)
-            """Imported bytes of the journal, if this run does not write it."""
-            self._import_journal()
-            if is_preview:
+            if preview is not None:
+                for path in folder.glob(f"{STATE_FILE}*"):
+                    shutil.copyfile(path, preview / path.name)
+            self._db = _open((preview or folder) / STATE_FILE)
+            last_line = next(iter(deque(journal.read_lines(self.journal_path), maxlen=1)), b"")
+            last = journal.parse(last_line)
+            if last is None or (stored := self._entry(last.target)) is None or stored.time < last.time:
+                self._merge(journal.read_lines(self.journal_path))
+            if preview is not None:
                 return
             if has_journal:
-                self._journal = JournalFile(self.journal_path, self._end)
-                if not self._end:
-                    self._journal.write(journal.header(self._options))
+                newest = self._db.execute("SELECT entry FROM results ORDER BY id DESC LIMIT 1").fetchone()
+                if not last_line or newest not in {None, (last_line,)}:  # new, or it lacks results of other runs
+                    self.export_journal(self.journal_path)
+                self._journal = JournalFile(self.journal_path)
             self._merge_shards()
 
     def __enter__(self) -> Self:
@@ -143,8 +146,6 @@ class State:
     def __exit__(self, *_problem: object) -> None:
         if self._journal is not None:
             self._journal.close()
-        with contextlib.suppress(sqlite3.Error):
-            self._commit()
         self._db.close()
 
     def tasks(self) -> Iterator[tuple[Task, Known | None]]:
@@ -173,23 +174,20 @@ class State:
         before = self._entry(result.task.target) if result.status is Status.UNCHANGED else None
         with self._errors:
             self._store(entry_of(result, self._options, self.output, before))
-            if time.monotonic() - self._committed >= self._commit_seconds:
-                self._commit()
+            self._db.commit()
 
     def compact(self) -> None:
         """Rewrite the journal if it has replaced or damaged lines. If that fails, the old journal is kept."""
+        if self._journal is None:
+            return
         with self._errors:
-            self._commit()
-            if self._journal is None:
-                return
             with self.journal_path.open("rb") as stream:
                 lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
             if lines != self._db.execute("SELECT count(*) FROM results").fetchone()[0] + 1:
                 self._journal.close()  # Windows cannot replace open files
                 with contextlib.suppress(ExportError):
                     self.export_journal(self.journal_path)
-                self._journal = JournalFile(self.journal_path, self.journal_path.stat().st_size)
-                self._commit()
+                self._journal = JournalFile(self.journal_path)
 
     def export_journal(self, path: Path) -> None:
         """Replace a journal by one with all results.
@@ -199,17 +197,9 @@ class State:
         ExportError
             The file cannot be written.
         """
-        lines = (line for (line,) in self._db.execute("SELECT entry FROM results ORDER BY id"))
+        # A damaged entry may be of another type.
+        lines = (line for (line,) in self._db.execute("SELECT CAST(entry AS BLOB) FROM results ORDER BY id"))
         replace_file(path, itertools.chain([journal.header(self._options)], lines))
-
-    def _import_journal(self) -> None:
-        """Import the journal lines that are not in the state; all of them if the journal is another file."""
-        if self._end and not _ends_line(self.journal_path, self._end):
-            self._end = 0
-        start = self._end
-        self._end += sum(map(len, journal.read_lines(self.journal_path, start)))
-        if self._end > start:
-            self._merge(journal.read_lines(self.journal_path, start))
 
     def _merge_shards(self) -> None:
         """Merge the journals of shards and remove them; skip those that are still being written."""
@@ -230,27 +220,22 @@ class State:
             entry = journal.parse(line)
             if entry is not None and ((before := self._entry(entry.target)) is None or before.time <= entry.time):
                 self._store(entry)
-        if self._journal is not None:
-            self._journal.sync()
-        self._commit()
+        self._db.commit()
 
     def _entry(self, target: str) -> Entry | None:
         row = self._db.execute("SELECT entry FROM results WHERE target = CAST(? AS TEXT)", (to_sql(target),)).fetchone()
         return None if row is None else journal.parse(row[0])  # None, too, if damaged by the disk
 
     def _store(self, entry: Entry) -> None:
-        """Write an entry to the journal, if that is open, and to the database."""
+        """Write an entry to the journal, if that is open, and to the database, without a commit.
+
+        The journal is first: after a kill in between, its additional line makes :meth:`compact` rewrite it.
+        """
         line = entry.line()
         if self._journal is not None:
             self._journal.write(line)
         statement = "INSERT OR REPLACE INTO results VALUES (NULL, CAST(? AS TEXT), ?)"
         self._db.execute(statement, (to_sql(entry.target), line))
-
-    def _commit(self) -> None:
-        end = self._end if self._journal is None else self._journal.end
-        self._db.execute("INSERT OR REPLACE INTO journal VALUES (1, ?)", (end,))
-        self._db.commit()
-        self._committed = time.monotonic()
 
 
 class _Errors:
@@ -270,18 +255,10 @@ class _Errors:
                 path, reason = self._folder / STATE_FILE, str(problem)
             if type(problem) is sqlite3.DatabaseError:
                 reason += f"; delete {STATE_FILE}, and {JOURNAL_FILE} is read instead"
-            raise MeshferryError(f"{path}: the state cannot be read or written: {reason}") from None
+            raise MeshferryError("{}: the state cannot be read or written: {}", path, reason) from None
 
 
-def _ends_line(path: Path, offset: int) -> bool:
-    """Return whether a line of a file ends at an offset."""
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
-        stream.seek(offset - 1)
-        return stream.read(1) == b"\n"
-    return False
-
-
-def _open(path: Path, *, is_preview: bool) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     """Open the database; use a new one if the file is damaged or has other columns.
 
     Raises
@@ -290,14 +267,12 @@ def _open(path: Path, *, is_preview: bool) -> sqlite3.Connection:
         The file cannot be read or written, for which SQLite states no reason.
     """
     if path.exists():
-        os.close(open_regular(path, os.O_RDONLY if is_preview else os.O_RDWR))
+        os.close(open_regular(path, os.O_RDWR))
     try:
-        return _preview(path) if is_preview else _connect(path)
+        return _connect(path)
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError:
-        if is_preview:
-            return _preview(None)
         for suffix in ("", "-wal", "-journal"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
     return _connect(path)
@@ -306,45 +281,25 @@ def _open(path: Path, *, is_preview: bool) -> sqlite3.Connection:
 def _connect(path: Path) -> sqlite3.Connection:
     """Open the database with a write-ahead log, or without one on network disks that do not support it.
 
-    With exclusive locking, the index of the log is in memory instead of in a shared memory file.
+    With exclusive locking, the index of the log is in memory instead of in a shared memory file. A commit is one write
+    to the log without a flush to disk, so it takes microseconds, and a kill of the process cannot undo it.
     """
     with contextlib.ExitStack() as stack:  # Windows cannot remove a damaged file before it is closed
         db = stack.enter_context(contextlib.closing(connect(path)))
         try:
             db.execute("PRAGMA locking_mode=EXCLUSIVE")
             has_log = db.execute("PRAGMA journal_mode=WAL").fetchone()[0] == "wal"
+            db.execute("PRAGMA synchronous=NORMAL")
         except sqlite3.OperationalError:
             db.close()
             # the folder has a separate lock file
             db, has_log = stack.enter_context(contextlib.closing(connect(path, nolock=1))), False
         if not has_log:
-            db.execute("PRAGMA journal_mode=TRUNCATE")
-        db.execute("PRAGMA synchronous=NORMAL")
-        _require_columns(db)
+            # Two flushes to a network disk for each result would take longer than many conversions.
+            db.executescript("PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF")
+        db.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
+        if db.execute("SELECT sql FROM sqlite_master WHERE name = 'results'").fetchone() != (f"CREATE TABLE {_TABLE}",):
+            raise sqlite3.DatabaseError("the table has other columns")
         db.isolation_level = "DEFERRED"  # statements that write begin a transaction
         stack.pop_all()
         return db
-
-
-def _preview(path: Path | None) -> sqlite3.Connection:
-    """Return a temporary copy of the database, which lacks the results that a killed run left in its log.
-
-    Without a path, or if the file is missing, the copy is empty.
-    """
-    with contextlib.ExitStack() as stack:
-        db = stack.enter_context(contextlib.closing(sqlite3.connect("")))
-        if path is not None and path.is_file():
-            with contextlib.closing(connect(path, immutable=1)) as stored:
-                stored.backup(db)
-                db.text_factory = stored.text_factory
-        _require_columns(db)
-        stack.pop_all()
-        return db
-
-
-def _require_columns(db: sqlite3.Connection) -> None:
-    """Create missing tables; raise sqlite3.DatabaseError if existing ones have other columns."""
-    db.executescript(_SCHEMA)
-    columns = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'"
-    if {(table, column) for table, column in db.execute(columns) if table in {"results", "journal"}} != _COLUMNS:
-        raise sqlite3.DatabaseError("the tables have other columns")

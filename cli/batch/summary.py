@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,8 +30,6 @@ _WORDS = {
 SLOWEST_KEPT = 10
 QUARANTINED_KEPT = 100
 _CAUSES_KEPT = 1000
-_ODD_DETAILS = re.compile(r"'[^']*'|\d[\d.,]*")
-"""Names and numbers, which differ between failures with the same cause."""
 
 
 @dataclass
@@ -97,7 +94,7 @@ class Summary:
         if result.status.is_good:
             self.retried += result.attempts > 1
         elif not result.status.is_quarantined:
-            self._add_cause(result.error, result.task.source)
+            self._add_cause(result)
         elif len(self.quarantined) < QUARANTINED_KEPT:
             self.quarantined.append((result.task.source, result.error))
 
@@ -107,11 +104,11 @@ class Summary:
     def commonest_causes(self) -> list[Cause]:
         return sorted(self.causes.values(), key=lambda cause: -cause.count)
 
-    def _add_cause(self, error: str, source: str) -> None:
-        key = _ODD_DETAILS.sub("…", error)
+    def _add_cause(self, result: Result) -> None:
+        key = result.error_cause or result.error
         if key not in self.causes and len(self.causes) >= _CAUSES_KEPT:
             key = ""
-        self.causes.setdefault(key, Cause(error if key else "other causes", source)).count += 1
+        self.causes.setdefault(key, Cause(result.error if key else "other causes", result.task.source)).count += 1
 
     @property
     def is_good(self) -> bool:

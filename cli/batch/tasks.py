@@ -16,8 +16,11 @@ Paths in these files are relative, with ``/`` between folders: other machines ma
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from ...io_formats.core.messages import Message
 
 STATE_FOLDER = "meshferry-batch"
 PLAN_FILE = "plan.sqlite"
@@ -27,6 +30,7 @@ SHARDS_FOLDER = "shards"
 PICTURES_FOLDER = "pictures"
 PROJECTS_FOLDER = "projects"
 REPORT_FILE = "report.html"
+DISK_FULL, CANNOT_DRAW = "disk-full", "cannot-draw"
 
 
 class SourceFile(NamedTuple):
@@ -109,6 +113,10 @@ class LoadedTask:
     """Content of a member of an archive, which the driver reads."""
 
 
+SHARED_VALUES = ("hash", "facts", "error", "error_code", "error_cause", "seconds")
+"""Fields of a result that messages of workers and lines of journals contain as they are."""
+
+
 @dataclass(slots=True)
 class Result:
     """Result of a task."""
@@ -119,11 +127,16 @@ class Result:
     """BLAKE2b (16 bytes, hex) of the source's content."""
     outputs: list[str] = field(default_factory=list)
     """Files written, below the output folder; the target is the last if it is among them."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: Sequence[Message] = ()
+    """Messages; as plain texts if an old journal has nothing else."""
     facts: dict[str, Any] = field(default_factory=dict)
     """As ``convert --json`` prints them."""
     error: str = ""
     """One line; for a crash, the signal and the last output of the process."""
+    error_code: str = ""
+    """``DISK_FULL`` or ``CANNOT_DRAW`` if the error concerns all files, not this one."""
+    error_cause: str = ""
+    """The error without names and numbers; empty if unknown."""
     seconds: float = 0.0
     attempts: int = 1
     kind: TaskKind = TaskKind.CONVERT

@@ -12,6 +12,7 @@ import errno
 import importlib
 import io
 import logging
+import logging.handlers
 import os
 import re
 import secrets
@@ -20,14 +21,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import ExportOptions
 from ...blender_data.foreign.operator_errors import operator_error
 from ...blender_data.importing.import_options import ImportOptions
 from ...io_formats.core.capabilities import Capabilities
-from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
+from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError, refusal
+from ...io_formats.core.messages import Message
 from ...io_formats.core.options import Option
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import remove_file, rename_over, temporary_prefix, why_not_written
@@ -72,12 +73,19 @@ class BlendPart:
 
     collection: Any
     """A ``bpy.types.Collection``, or None for the whole scene."""
-    left_out: tuple[str, ...] = ()
-    """Warnings about data that Blender's own importer left out."""
+    left_out: tuple[Message, ...] = ()
+    """Messages about data that Blender's own importer left out."""
 
     @property
     def name(self) -> str:
         return self.collection.name if self.collection is not None else ""
+
+
+class CannotDrawError(ExportError):
+    """Blender cannot draw pictures of any file on this machine."""
+
+    def __init__(self, reason: object) -> None:
+        super().__init__("Blender cannot draw a picture: {}", reason)
 
 
 class BlendSession:
@@ -93,9 +101,7 @@ class BlendSession:
     def __enter__(self) -> BlendSession:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_problem: object) -> None:
         if self._registered is not None:
             self._registered.unregister()
             self._registered = None
@@ -159,7 +165,7 @@ class BlendSession:
             read = self.load_for_changes().ops.wm.open_mainfile
             self.call(read, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
         except RuntimeError as problem:
-            raise FormatError(f"Blender cannot open it: {operator_error(problem)}", file=str(path)) from None
+            raise FormatError("Blender cannot open it: {}", operator_error(problem), file=str(path)) from None
 
     def save(self, path: Path, *, compress: bool, is_flushed: bool = True) -> None:
         """Save the open file to ``path`` atomically.
@@ -190,9 +196,10 @@ class BlendSession:
             )
             _replace(place, temporary, is_flushed=is_flushed)
         except RuntimeError as problem:
-            raise ExportError(f"{path}: the file cannot be written: {_why_not_saved(place.parent, problem)}") from None
+            reason = _why_not_saved(place.parent, problem)
+            raise ExportError("the file cannot be written: {}", refusal(reason), file=path) from reason
         except OSError as problem:
-            raise ExportError(f"{path}: {why_not_written(path, problem)}") from None
+            raise ExportError(why_not_written(path, problem), file=path) from None
         finally:
             with contextlib.suppress(OSError):  # on a read-only disk, removing a missing file is an error, too
                 remove_file(temporary)
@@ -204,7 +211,7 @@ class BlendSession:
 
         Raises
         ------
-        ExportError
+        CannotDrawError
             Blender cannot render here, or cannot write the file.
         """
         scene.render.filepath = str(path.absolute())
@@ -212,9 +219,9 @@ class BlendSession:
         try:
             self.call(self.load_for_changes().ops.render.render, write_still=True, scene=scene.name)
         except RuntimeError as problem:
-            raise ExportError(f"Blender cannot draw a picture: {operator_error(problem)}") from None
+            raise CannotDrawError(operator_error(problem)) from None
         if not path.is_file():
-            raise ExportError("Blender cannot draw a picture: it writes none on this machine, which may lack OpenGL")
+            raise CannotDrawError("it writes none on this machine, which may lack OpenGL")
 
     def import_defaults(self) -> dict[str, Any]:
         """Return import defaults for Blender versions that lack a feature of the usual defaults, to avoid warnings."""
@@ -265,9 +272,14 @@ class BlendSession:
         redirected unless ``errors`` is set.
         """
         self._empty_file = None
-        with _logged_warnings() as warnings:
+        collector = logging.handlers.BufferingHandler(sys.maxsize)  # the glTF add-on logs its warnings
+        collector.setLevel(logging.WARNING)
+        logging.getLogger().addHandler(collector)
+        try:
             self._run(operator, errors=errors, **arguments)
-        return warnings
+        finally:
+            logging.getLogger().removeHandler(collector)
+        return [one_line(record.getMessage()) for record in collector.buffer]
 
     def _run(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> None:
         with self._quiet(errors=errors):
@@ -325,14 +337,14 @@ def _import_bpy() -> Any:
     except ImportError as problem:
         text = one_line(str(problem))
         if re.search("cannot allocate memory(?! in static TLS)|failed to map segment|paging file", text, re.IGNORECASE):
-            raise MeshferryError(f"There is not enough memory to load Blender's module bpy: {text}") from None
+            raise MeshferryError("There is not enough memory to load Blender's module bpy: {}", text) from None
         libraries = ""
         if re.search(r"lib\S+: cannot open shared object file", text):
             libraries = (
                 ". It needs system libraries, on Debian and Ubuntu: apt install libx11-6 libxrender1 libxfixes3 libxi6 "
                 "libxkbcommon0 libxext6 libsm6 libice6 libgl1"
             )
-        raise MissingLibraryError(f"Blender's module bpy cannot be loaded: {text}{libraries}") from None
+        raise MissingLibraryError("Blender's module bpy cannot be loaded: {}{}", text, libraries) from None
 
 
 def _replace(place: Path, temporary: Path, *, is_flushed: bool) -> None:
@@ -361,26 +373,28 @@ def _is_complete(path: Path) -> bool:
     return end.endswith(_ZSTD_END) or end.rstrip(b"\0").endswith(b"ENDB")
 
 
-def _why_not_saved(folder: Path, problem: RuntimeError) -> str:
+def _why_not_saved(folder: Path, problem: RuntimeError) -> Exception:
     """Return why Blender could not save a file to a folder.
 
     If writing fails after the file was opened, Blender reports the last error number of its thread. On a full disk this
     can be an unrelated one, such as "No such file or directory".
     """
     text = operator_error(problem)
-    unrelated = {os.strerror(number) for number in errno.errorcode if number not in _WRITE_ERRORS}
-    if text not in unrelated and str(problem):
-        return text
+    for number in _WRITE_ERRORS if str(problem) else ():
+        if text == os.strerror(number):
+            return OSError(number, text)
+    if text not in map(os.strerror, errno.errorcode) and str(problem):
+        return RuntimeError(text)
     with contextlib.suppress(OSError):
         if shutil.disk_usage(folder).free < _LIKELY_FULL:
-            return os.strerror(errno.ENOSPC)
-    return "Blender gave up, as it does on a full disk or beyond a quota or size limit"
+            return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return RuntimeError("Blender gave up, as it does on a full disk or beyond a quota or size limit")
 
 
 def _collection(collections: Mapping[str, Any], name: str) -> Any:
     if name not in collections:
         known = ", ".join(f"'{one}'" for one in collections) or "none"
-        raise ExportError(f"There is no collection '{name}' in the scene; there are {known}")
+        raise ExportError("There is no collection '{}' in the scene; there are {}", name, known)
     return collections[name]
 
 
@@ -395,27 +409,7 @@ def require_readable(path: Path) -> None:
         with path.open("rb"):
             pass
     except OSError as problem:
-        raise FormatError(f"The file cannot be read: {problem.strerror or problem}", file=str(path)) from None
-
-
-class _WarningCollector(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(one_line(record.getMessage()))
-
-
-@contextlib.contextmanager
-def _logged_warnings() -> Iterator[list[str]]:
-    """Collect warnings and errors from Python's ``logging``, which the glTF add-on uses."""
-    collector = _WarningCollector()
-    logging.getLogger().addHandler(collector)
-    try:
-        yield collector.texts
-    finally:
-        logging.getLogger().removeHandler(collector)
+        raise FormatError("The file cannot be read: {}", problem.strerror or problem, file=str(path)) from None
 
 
 @contextlib.contextmanager

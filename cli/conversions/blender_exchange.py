@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...blender_data.foreign.operator_errors import operator_error
 from ...io_formats.core.errors import ExportError, FormatError
-from ...io_formats.core.messages import counted
+from ...io_formats.core.messages import Message, Report, counted
 from ...io_formats.core.output_file import OutputFile
 from .blend_files import BlendSession, require_readable
 from .blender_formats import BlenderFormat
@@ -42,17 +42,17 @@ _HIGHEST_EXPONENT = 4
 
 @dataclass
 class Written:
-    """The files that Blender's exporter wrote, and its warnings."""
+    """The files that Blender's exporter wrote, and messages about them."""
 
     outputs: list[OutputFile]
     """The files; the chosen one is the last."""
-    notices: list[str]
+    notices: list[Message]
 
 
-def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
+def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[Message]]:
     """Import a file into the open one, in a collection named after it.
 
-    Return the collection, and warnings about data that the importer left out. If the open file is empty, the scene gets
+    Return the collection, and messages about data that the importer left out. If the open file is empty, the scene gets
     the frame rate at which the keys are on whole frames. Otherwise keys are moved to keep the speed at the scene's
     rate.
     """
@@ -94,15 +94,17 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     return made, lost
 
 
-def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
+def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[Message]]:
     from ...blender_data.foreign import blender_addon_export, blender_addon_import
 
     data = session.load_for_changes().data
     before = set(data.objects)
+    report = Report()
     try:
-        lost = _run(session, known.importers, known.reading, path.absolute())
+        for text in _run(session, known.importers, known.reading, path.absolute()):
+            report.loss("blender-importer-warning", text)
     except RuntimeError as problem:
-        raise FormatError(f"Blender cannot read it: {operator_error(problem)}", file=str(path)) from None
+        raise FormatError("Blender cannot read it: {}", operator_error(problem), file=str(path)) from None
     made = [obj for obj in data.objects if obj not in before]
     kept = blender_addon_import.without_scaffolding(made, known.scaffolding)
     if not kept:
@@ -114,9 +116,13 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any,
             session.load_for_changes().context, kept, triangulated=known.is_triangulated
         )
         if read < stored:
-            what = f"{stored - read:,} of {counted(stored, known.face_label)}"
-            lost.append(f"{what} left out by Blender's importer: not valid, or with the same vertices as another")
-    return collection, lost
+            report.loss(
+                "faces-left-out-by-importer",
+                "{:,} of {} left out by Blender's importer: not valid, or with the same vertices as another",
+                stored - read,
+                counted(stored, known.face_label),
+            )
+    return collection, report.messages
 
 
 def _rate_of(scene: Any) -> float:
@@ -183,7 +189,7 @@ def write_objects(
 
     context = session.load_for_changes().context
     context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale
-    notices = blender_addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
+    report = Report(blender_addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else [])
     blender_addon_export.unlink_disabled(objects)
     blender_addon_export.select(context, objects)
     blender_addon_export.set_range(context, objects)
@@ -207,14 +213,15 @@ def write_objects(
         if known.drops_duplicates:
             stack.enter_context(duplicate_faces.separated(objects))
         try:
-            notices += _run(session, known.exporters, {**known.writing, **more}, chosen)
+            for text in _run(session, known.exporters, {**known.writing, **more}, chosen):
+                report.note("blender-exporter-warning", text)
         except RuntimeError as problem:
-            raise ExportError(f"Blender cannot write it: {operator_error(problem)}") from None
+            raise ExportError("Blender cannot write it: {}", operator_error(problem)) from None
         if not chosen.is_file():
             raise ExportError("Blender cannot write it: it made no file")
         if exponent:
             chosen.write_bytes(_with_exponent(chosen.read_bytes(), -exponent))
-        return Written(_outputs(Path(folder), chosen), notices)
+        return Written(_outputs(Path(folder), chosen), report.messages)
 
 
 def _animation_arguments(scene: bpy.types.Scene, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:
@@ -251,7 +258,7 @@ def require_writer(session: BlendSession, known: BlenderFormat) -> None:
     try:
         _operator(session, known.exporters)
     except RuntimeError as problem:
-        raise ExportError(f"Blender cannot write it: {operator_error(problem)}") from None
+        raise ExportError("Blender cannot write it: {}", operator_error(problem)) from None
 
 
 def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str, Any], path: Path) -> list[str]:

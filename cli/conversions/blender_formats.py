@@ -100,10 +100,9 @@ class BlenderFormat:
         return not self.importers
 
 
-_EVERYTHING = Capabilities(
+_MODELS = Capabilities(
     uv_layers=MOST_UV_LAYERS,
     color_layers=ANY_NUMBER,
-    custom_layers=True,
     normals=True,
     materials=True,
     node_hierarchy=True,
@@ -113,25 +112,8 @@ _EVERYTHING = Capabilities(
     node_clips=True,
     joint_clips=True,
     vertex_clips=True,
-    levels_of_detail=True,
-    surfaces=True,
-    physics=True,
 )
-
-_GLTF = Capabilities(
-    uv_layers=MOST_UV_LAYERS,
-    color_layers=ANY_NUMBER,
-    normals=True,
-    splits_vertices=True,
-    materials=True,
-    node_hierarchy=True,
-    shape_keys=True,
-    skeletons=True,
-    influences=ANY_NUMBER,
-    node_clips=True,
-    joint_clips=True,
-    vertex_clips=True,
-)
+"""What .fbx files can hold; most other formats can hold more."""
 _READ_GLTF = {
     "merge_vertices": False,
     "import_pack_images": True,
@@ -154,21 +136,6 @@ _WRITE_GLTF = {
     # A scene's animation begins at frame 1, but a file's at its beginning.
     "export_anim_slide_to_zero": True,
 }
-_USD = Capabilities(
-    uv_layers=MOST_UV_LAYERS,
-    color_layers=ANY_NUMBER,
-    custom_layers=True,
-    normals=True,
-    materials=True,
-    node_hierarchy=True,
-    shape_keys=True,
-    skeletons=True,
-    influences=ANY_NUMBER,
-    node_clips=True,
-    joint_clips=True,
-    vertex_clips=True,
-    joins_clips=True,
-)
 _READ_USD = {
     "create_collection": False,
     "create_world_material": False,
@@ -192,13 +159,18 @@ _WRITE_USD = {
     "allow_unicode": True,
 }
 
-BLEND_FILE = BlenderFormat(name="blend", label="Blender", extensions=(".blend",), capabilities=_EVERYTHING)
+BLEND_FILE = BlenderFormat(
+    name="blend",
+    label="Blender",
+    extensions=(".blend",),
+    capabilities=replace(_MODELS, custom_layers=True, levels_of_detail=True, surfaces=True, physics=True),
+)
 
 GLB = BlenderFormat(
     name="glb",
     label="glTF Binary",
     extensions=(".glb",),
-    capabilities=_GLTF,
+    capabilities=replace(_MODELS, splits_vertices=True),
     older={"opaque_colors": (((4, 5), ANY_NUMBER), ((5, 2), 1))},
     importers=("import_scene.gltf",),
     exporters=("export_scene.gltf",),
@@ -223,19 +195,7 @@ FBX = BlenderFormat(
     name="fbx",
     label="FBX",
     extensions=(".fbx",),
-    capabilities=Capabilities(
-        uv_layers=MOST_UV_LAYERS,
-        color_layers=ANY_NUMBER,
-        normals=True,
-        materials=True,
-        node_hierarchy=True,
-        shape_keys=True,
-        skeletons=True,
-        influences=ANY_NUMBER,
-        node_clips=True,
-        joint_clips=True,
-        vertex_clips=True,
-    ),
+    capabilities=_MODELS,
     importers=("wm.fbx_import", "import_scene.fbx"),
     exporters=("export_scene.fbx",),
     reading={"use_anim": True, "use_custom_normals": True, "validate_meshes": False, "anim_offset": 1.0},
@@ -299,7 +259,7 @@ USD = BlenderFormat(
     name="usd",
     label="USD",
     extensions=(".usd", ".usdc", ".usda"),
-    capabilities=_USD,
+    capabilities=replace(_MODELS, custom_layers=True, joins_clips=True),
     older={"opaque_colors": (((4, 5), ANY_NUMBER),)},
     importers=("wm.usd_import",),
     exporters=("wm.usd_export",),

@@ -49,7 +49,7 @@ class ClipChoice:
         names = [self.new_names.get(clip.name, clip.name) for clip in scene.clips]
         for clip, name in zip(scene.clips, names, strict=True):
             if name != clip.name and names.count(name) > 1:
-                raise MeshferryError(f"--rename-clip '{clip.name}={name}': there is another animation '{name}'")
+                raise MeshferryError("--rename-clip '{}={}': there is another animation '{}'", clip.name, name, name)
         for clip, name in zip(scene.clips, names, strict=True):
             if clip.name in self.new_names:
                 self._renamed.add(clip.name)
@@ -80,7 +80,7 @@ class ClipChoice:
         for old in self.new_names:
             if old not in self._renamed:
                 known = ", ".join(f"'{name}'" for name in self._seen) or "none"
-                raise MeshferryError(f"--rename-clip: there is no animation '{old}'; there are {known}")
+                raise MeshferryError("--rename-clip: there is no animation '{}'; there are {}", old, known)
 
 
 def parse_renaming(text: str) -> tuple[str, str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ...io_formats import api, registry
 from ...io_formats.core.errors import FormatError, MeshferryError, refusal
+from ...io_formats.core.format import Format
 from ...io_formats.disk.atomic_write import DEVICE_NAME
 from ...io_formats.disk.file_names import PathTable, is_device
-from ...io_formats.registry import Format
 from .. import inputs
 from ..inputs import InputFile, Warn
 from ..reporting import shortened
@@ -37,6 +37,12 @@ class ConversionJob:
     source is written in the format of its own family."""
     content: bytes | None = None
     """The content of the first source if it was read already, for example from an archive."""
+    is_flushed: bool = True
+    """Whether each file is flushed to disk; see ``atomic_write.replace_file``."""
+    asset_catalog: str = ""
+    """UUID of the catalog of assets in the .blend file; empty for none."""
+    asset_picture: Path | None = None
+    """Image file for previews of assets, if there is one."""
 
     @property
     def uses_importer(self) -> bool:
@@ -118,9 +124,9 @@ def output_folder(text: str) -> Path:
     except FileNotFoundError:
         return Path(text)
     except (OSError, ValueError) as problem:
-        raise MeshferryError(f"{shortened(text)}: the folder cannot be used: {refusal(problem)}") from None
+        raise MeshferryError("{}: the folder cannot be used: {}", shortened(text), refusal(problem)) from None
     if not is_folder:
-        raise MeshferryError(f"{text} is a file, not a folder")
+        raise MeshferryError("{} is a file, not a folder", text)
     return Path(text)
 
 
@@ -140,7 +146,7 @@ def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
     extension = "." + text.lower().lstrip(".")
     found = registry.by_extension(extension) or blender_formats.by_extension(extension)
     if found is None:
-        raise MeshferryError(f"Nothing here writes '{extension}' files; known are {', '.join(_writable())}")
+        raise MeshferryError("Nothing here writes '{}' files; known are {}", extension, ", ".join(_writable()))
     return extension, found
 
 
@@ -218,19 +224,21 @@ def renamed(relative: Path, extension: str) -> Path:
 
 def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs:
     if len(paths) < 2:
-        raise MeshferryError(f"No output given for {paths[0]}: name the file to write, or use --to EXTENSION -o FOLDER")
+        raise MeshferryError(
+            "No output given for {}: name the file to write, or use --to EXTENSION -o FOLDER", paths[0]
+        )
     if not paths[-1]:
         raise MeshferryError("The last path is empty; name the file to write")
     target = Path(paths[-1])
     if os.path.isdir(target):
-        raise MeshferryError(f"{target} is a folder; use --to EXTENSION -o {target} to convert into it")
+        raise MeshferryError("{} is a folder; use --to EXTENSION -o {} to convert into it", target, target)
     if not target.suffix:
-        raise MeshferryError(f"{target} has no known extension; known are {', '.join(_writable())}")
+        raise MeshferryError("{} has no known extension; known are {}", target, ", ".join(_writable()))
     extension, format_ = known_kind(target.suffix)
     if is_device(target):
-        raise MeshferryError(f"{target}: {DEVICE_NAME}; nothing was written")
+        raise MeshferryError("{}: {}; nothing was written", target, DEVICE_NAME)
     if not os.path.isdir(target.parent):
-        raise MeshferryError(f"{target}: the folder does not exist: {target.parent}; nothing was written")
+        raise MeshferryError("{}: the folder does not exist: {}; nothing was written", target, target.parent)
     found = inputs.expand(paths[:-1], searched(format_, extension), warn=warn)
     _refuse_same_kind(found.files, extension)
     sources = [file.path for file in found.files]
@@ -248,14 +256,14 @@ def _embedded(sources: Sequence[Path], extension: str, target: Format, *, embeds
     if not holds or len(meshes) != 1 or inputs.is_blend(meshes[0]):
         raise MeshferryError(refusal)
     if not embeds:
-        raise MeshferryError(f"{refusal}, or --embedded-animation to write the animations into {meshes[0]}")
+        raise MeshferryError("{}, or --embedded-animation to write the animations into {}", refusal, meshes[0])
     return meshes + [source for source in sources if inputs.is_animation(source)]
 
 
 def refuse_same_kind(path: Path, extension: str) -> None:
     """Raise an error for a file of Blender's formats that already has the extension to write."""
     if blender_formats.by_path(path) and path.suffix.lower() == extension:
-        raise MeshferryError(f"{path} is a {extension} file already")
+        raise MeshferryError("{} is a {} file already", path, extension)
 
 
 def _refuse_same_kind(found: Sequence[InputFile], extension: str) -> None:
@@ -279,9 +287,9 @@ def _taken(jobs: Sequence[ConversionJob], also_read: Sequence[Path]) -> PathTabl
         other = taken.find(job.target)
         if isinstance(other, Path):
             victim = "itself" if other in job.sources else f"the input {other}"
-            raise MeshferryError(f"{job.sources[0]} would overwrite {victim}; nothing was written")
+            raise MeshferryError("{} would overwrite {}; nothing was written", job.sources[0], victim)
         if other is not None:
             both = f"{other.sources[0]} and {job.sources[0]}"
-            raise MeshferryError(f"{both} would both become {job.target}; nothing was written")
+            raise MeshferryError("{} would both become {}; nothing was written", both, job.target)
         taken.add(job.target, job)
     return taken

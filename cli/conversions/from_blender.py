@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 from ...blender_data.exporting.export_options import CLIPS, MERGING, ExportOptions
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
-from ...io_formats.registry import FORMATS, Format, of_same_family
+from ...io_formats.core.format import Format
+from ...io_formats.core.messages import Message
+from ...io_formats.disk.file_names import file_name
+from ...io_formats.registry import FORMATS, of_same_family
 from . import blender_exchange
-from .blend_files import BlendPart, BlendSession, parts_to_export
+from .blend_files import BlendPart, parts_to_export
 from .blender_formats import BlenderFormat
 from .convert_plan import ConversionJob
-from .file_naming import FileNames
 from .on_disk import on_disk
-from .outcomes import Outcome, Settings
+from .outcomes import Outcome
 from .part_writing import PartWriter
 from .scene_writing import OutputWriter
+from .settings import ConversionContext
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
@@ -38,40 +41,36 @@ _COMMON_NAMES = 5
 class FromBlender:
     """Open files of Blender's formats and write their content."""
 
-    def __init__(
-        self, settings: Settings, session: BlendSession, names: FileNames, writer: OutputWriter, add_clips: _AddClips
-    ) -> None:
-        self._settings = settings
-        self._session = session
-        self._names = names
+    def __init__(self, context: ConversionContext, writer: OutputWriter, add_clips: _AddClips) -> None:
+        self._settings = context.settings
+        self._session = context.session
+        self._names = context.names
+        self._clips = context.clips
         self._writer = writer
         self._add_clips = add_clips
-        self._part_writer = PartWriter(settings, session, writer)
+        self._part_writer = PartWriter(context, writer)
 
     def run(self, job: ConversionJob, source: BlenderFormat) -> Iterator[Outcome]:
         """Run one job; yield an outcome for each file written."""
         opened = Outcome(job.sources[0], job.target)
-        parts: list[BlendPart] = []
-
-        def open_file() -> None:
-            left_out: list[str] = []
+        with opened.attempt():
+            left_out: list[Message] = []
             with on_disk(job.sources[0], job.content) as path:
                 if source.is_blend:
                     self._session.open(path)
                 else:
                     self._session.start_empty()
                     _, left_out = blender_exchange.read_file(self._session, path, source)
-            parts.extend(replace(part, left_out=tuple(left_out)) for part in self._parts(job, source))
-
-        if not opened.attempt(open_file):
+            parts = [replace(part, left_out=tuple(left_out)) for part in self._parts(job, source)]
+        if opened.problem is not None:
             yield opened
             return
         if len(parts) > 1:
-            self._settings.clips.one_scene = False
+            self._clips.one_scene = False
         for part in parts:
             path = job.target
             if len(parts) > 1:
-                path = self._names.of_part(job.target, path, api.file_name(part.name))
+                path = self._names.of_part(job.target, path, file_name(part.name))
             outcome = Outcome(job.sources[0], path, collection=part.name)
             if isinstance(job.format, BlenderFormat):
                 yield self._part_writer.write(part, outcome, job, job.format)
@@ -88,7 +87,7 @@ class FromBlender:
         parts = parts_to_export(scene, self._settings.collections, several=job.in_folder)
         if len(parts) > 1 and not job.in_folder:
             raise ExportError(
-                f"{len(parts)} collections cannot become one file; use --to EXTENSION -o FOLDER to write one for each"
+                "{} collections cannot become one file; use --to EXTENSION -o FOLDER to write one for each", len(parts)
             )
         return parts
 
@@ -116,21 +115,18 @@ class FromBlender:
         self, part: BlendPart, outcome: Outcome, job: ConversionJob, target: Format, given: Mapping[str, Any]
     ) -> Iterator[Outcome]:
         """Write a part of the open file in one of Meshferry's formats."""
-        scenes: list[Scene] = []
-
-        def export() -> None:
+        with outcome.attempt():
             name = part.name or api.writable_name(job.target)
             options = ExportOptions.of({**given, **self._settings.export_options})
-            scenes.append(self._session.export_scene(part, options, name, target.capabilities))
-            self._part_writer.say_losses(part, scenes[0], options, target)
+            scene = self._session.export_scene(part, options, name, target.capabilities)
+            self._part_writer.report_losses(part, scene, options, target)
             if not job.is_named:
-                _note_other_format(scenes[0], target, job.target.suffix.lower())
-            self._settings.clips.apply(scenes[0], filtered=True)
-
-        if outcome.attempt(export):
-            yield from self._add_clips(scenes[0], outcome, job)
+                _note_other_format(scene, target, job.target.suffix.lower())
+            self._clips.apply(scene, filtered=True)
         if outcome.problem is None:
-            yield from self._writer.write(scenes[0], outcome, job, target)
+            yield from self._add_clips(scene, outcome, job)
+        if outcome.problem is None:
+            yield from self._writer.write(scene, outcome, job, target)
         else:
             yield outcome
 
@@ -139,9 +135,13 @@ def _note_other_format(scene: Scene, target: Format, extension: str) -> None:
     """Note that another format of the same extension knows the joints of the scene, and how to choose it."""
     other = _known_by([joint.name for skeleton in scene.skeletons for joint in skeleton.joints], extension)
     if other is not None and other is not target:
-        note = f"Written as {target.label}; --to {other.name} writes {other.label}, whose joints the armature has"
-        scene.notes.append(note)
-        scene.warnings.append(note)
+        scene.report.note(
+            "other-format-knows-joints",
+            "Written as {}; --to {} writes {}, whose joints the armature has",
+            target.label,
+            other.name,
+            other.label,
+        )
 
 
 def _known_by(joints: Sequence[str], extension: str) -> Format | None:

@@ -13,7 +13,7 @@ from ...io_formats import api
 from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import listed
+from ...io_formats.core.messages import Message
 from ...io_formats.core.options import resolve
 from ...io_formats.disk.atomic_write import make_folder
 from ...io_formats.passes.expand_placement import expanded
@@ -22,13 +22,14 @@ from ...io_formats.registry import by_name, labels_of
 from .. import inputs, interruption
 from ..scene_facts import scene_facts
 from . import blender_exchange, blender_formats
-from .blend_files import BlendPart, BlendSession
+from .blend_files import BlendPart
 from .blender_formats import BlenderFormat
 from .convert_plan import ConversionJob
 from .on_disk import on_disk
-from .outcomes import ANOTHER_FAILED, Outcome, Settings
-from .part_writing import PartWriter, lost_by_exporter
+from .outcomes import ANOTHER_FAILED, Outcome
+from .part_writing import PartWriter, hidden_objects, lost_by_exporter
 from .scene_writing import OutputWriter
+from .settings import ConversionContext
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
@@ -47,28 +48,29 @@ class _Work:
 
 
 class IntoBlender:
-    """Imports sources into an empty Blender file and writes it."""
+    """Converts to a Blender format: imports the sources into an empty Blender file, and saves or exports it."""
 
     def __init__(
         self,
-        settings: Settings,
-        session: BlendSession,
+        context: ConversionContext,
         writer: OutputWriter,
         on_source: Callable[[Path | None], None] | None = None,
     ) -> None:
-        self._settings = settings
-        self._session = session
+        self._settings = context.settings
+        self._session = context.session
+        self._projects = context.projects
+        self._clips = context.clips
         self._on_source = on_source
-        self._part_writer = PartWriter(settings, session, writer)
+        self._part_writer = PartWriter(context, writer)
 
     def run(self, job: ConversionJob, target: BlenderFormat) -> list[Outcome]:
         """Import every source into a collection of one file, and write it without the sources that failed."""
         outcomes = [Outcome(source, job.target) for source in job.sources]
         started = Outcome(job.sources[0], job.target)
-        options: list[ImportOptions] = []
-        if not started.attempt(lambda: options.append(self._start(target))):
+        with started.attempt():
+            work = _Work(job, target, self._start(target))
+        if started.problem is not None:
             return _all_failed(outcomes, started.problem)
-        work = _Work(job, target, options[0])
         # Importers of other add-ons may change any data in the open file, so it is not reused after them.
         ours = all(blender_formats.by_path(source) is None for source in job.sources)
         with self._session.emptied_afterwards() if ours else contextlib.nullcontext():
@@ -82,7 +84,8 @@ class IntoBlender:
             if self._on_source is not None:
                 self._on_source(outcome.source)
             content = job.content if outcome is outcomes[0] else None
-            outcome.attempt(lambda outcome=outcome, content=content: self._add(outcome, content, work))  # type: ignore[misc]
+            with outcome.attempt():
+                self._add(outcome, content, work)
         good = [outcome for outcome in outcomes if outcome.problem is None]
         if not good:
             return outcomes
@@ -92,7 +95,9 @@ class IntoBlender:
         if self._on_source is not None:
             self._on_source(None)
         saved = Outcome(job.sources[0], job.target)
-        if saved.attempt(lambda: self._save(saved, work, good)):
+        with saved.attempt():
+            self._save(saved, work, good)
+        if saved.problem is None:
             good[0].add(saved.warnings)
             good[0].facts = {**(good[0].facts or {}), **(saved.facts or {})}
             good[0].files = saved.files
@@ -121,17 +126,18 @@ class IntoBlender:
 
     def _add_ours(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
         with interruption.raising():
-            options, projects = self._settings.read_options, self._settings.projects
-            scene = api.read_scene(outcome.source, options, data=content, projects=projects)
-        self._settings.clips.apply(scene)
-        lost: list[str] = []
+            options = self._settings.read_options
+            scene = api.read_scene(outcome.source, options, data=content, projects=self._projects)
+        self._clips.apply(scene)
+        lost: list[Message] = []
         if scene.placement is not None and not work.target.is_blend:
             scene.placement = expanded(scene.placement)  # most of Blender's exporters leave out instances
         if not work.target.is_blend:
             lost = _fitted(scene, work.target.capabilities_in(self._session.load().app.version))
             lost += lost_by_exporter(scene, work.target)
         outcome.facts = facts = scene_facts(scene, work.target.capabilities)
-        outcome.set_warnings([*scene.warnings, *lost], lost, strict=self._settings.strict)
+        outcome.report(lost, strict=self._settings.strict)
+        outcome.add(scene.warnings)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
         result = self._session.import_scene(scene, work.options, outcome.source, work.armatures)
         outcome.collection = result.collection.name
@@ -142,8 +148,7 @@ class IntoBlender:
         if scene.placement is not None:
             found = {slot.material for obj in finest for slot in obj.material_slots if slot.material}
             outcome.facts["materials"] = len(found)
-        said = [*lost, *result.warnings]
-        outcome.set_warnings(said, said, strict=self._settings.strict)
+        outcome.report(result.warnings, strict=self._settings.strict)
 
     def _add_foreign(self, outcome: Outcome, content: bytes | None, known: BlenderFormat, work: _Work) -> None:
         """Import a file with one of Blender's own importers into a separate collection."""
@@ -153,10 +158,10 @@ class IntoBlender:
         _, lost, scene = self._part_writer.take_inventory(BlendPart(collection, tuple(left_out)), work.target)
         outcome.facts = scene_facts(scene, work.target.capabilities)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
-        outcome.set_warnings(lost, lost, strict=self._settings.strict)
+        outcome.report(lost, strict=self._settings.strict)
 
     def _save(self, saved: Outcome, work: _Work, sources: list[Outcome]) -> None:
-        self._settings.clips.require_now()
+        self._clips.require_now()
         if work.target.is_blend:
             if self._settings.dry_run:
                 return
@@ -164,21 +169,20 @@ class IntoBlender:
                 make_folder(work.job.target.parent)
             if self._settings.makes_assets:
                 for source in sources:
-                    self._mark_asset(source)
-            settings = self._settings
-            self._session.save(work.job.target, compress=settings.is_compressed, is_flushed=settings.is_flushed)
+                    self._mark_asset(source, work.job)
+            compress = self._settings.is_compressed
+            self._session.save(work.job.target, compress=compress, is_flushed=work.job.is_flushed)
         else:
             from ...blender_data.exporting.object_selection import is_disabled
 
             objects = list(self._session.load_for_changes().context.view_layer.objects)
             hidden = dict.fromkeys(obj for obj in objects if obj.hide_get() or is_disabled(obj))
             if hidden:
-                lost = f"{listed([obj.name for obj in hidden])}: hidden, left out"
-                saved.set_warnings([*saved.warnings, lost], [lost], strict=self._settings.strict)
+                saved.report([hidden_objects(hidden)], strict=self._settings.strict)
                 objects = [obj for obj in objects if obj not in hidden]
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
 
-    def _mark_asset(self, outcome: Outcome) -> None:
+    def _mark_asset(self, outcome: Outcome, job: ConversionJob) -> None:
         """Mark the collection of a source as an asset; animations for an armature of another source have none."""
         collection = self._session.load().data.collections.get(outcome.collection)
         if collection is None:
@@ -191,14 +195,14 @@ class IntoBlender:
             collection,
             tags=tags,
             description=f"Imported from {outcome.source.name}",
-            catalog=self._settings.asset_catalog,
-            picture=self._settings.asset_picture,
+            catalog=job.asset_catalog,
+            picture=job.asset_picture,
         )
 
 
-def _fitted(scene: Scene, can: Capabilities) -> list[str]:
+def _fitted(scene: Scene, can: Capabilities) -> list[Message]:
     """Remove data from a scene that a format cannot hold; return warnings about it."""
-    lost = losses(scene, can)
+    lost: list[Message] = [*losses(scene, can)]
     came_from = scene.format
     fit(scene, can, by_name(came_from).capabilities if came_from else None)
     if not can.clips:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import ExportOptions
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import counted, listed
-from ...io_formats.registry import Format
+from ...io_formats.core.format import Format
+from ...io_formats.core.messages import Kind, Message, Report, Text, counted, distinct, listed
 from ..scene_facts import scene_facts
 from . import blender_exchange
-from .blend_files import BlendPart, BlendSession
-from .blender_formats import BlenderFormat
+from .blend_files import BlendPart
+from .blender_formats import ANY_NUMBER, BLEND_FILE, BlenderFormat
 from .convert_plan import ConversionJob
-from .outcomes import Outcome, Settings
+from .outcomes import Outcome
 from .scene_writing import OutputWriter
+from .settings import ConversionContext
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
-
-_BONES = re.compile(r"^\d+ (bones?|weighted mesh(es)?|animated bones?) ")
 
 _CARRIED = frozenset({"EMPTY", "ARMATURE"})
 """Types of objects that are dropped without a warning in formats without a tree; their children keep their location."""
@@ -30,24 +31,21 @@ _CARRIED = frozenset({"EMPTY", "ARMATURE"})
 class PartWriter:
     """Writes parts of the open file with Blender's exporters, and reports losses."""
 
-    def __init__(self, settings: Settings, session: BlendSession, writer: OutputWriter) -> None:
-        self._settings = settings
-        self._session = session
+    def __init__(self, context: ConversionContext, writer: OutputWriter) -> None:
+        self._settings = context.settings
+        self._session = context.session
         self._writer = writer
 
     def write(self, part: BlendPart, outcome: Outcome, job: ConversionJob, target: BlenderFormat) -> Outcome:
         """Write a part of the open .blend file; return its outcome."""
-
-        def export() -> None:
+        with outcome.attempt():
             chosen, lost, scene = self.take_inventory(part, target)
             outcome.facts = scene_facts(scene, target.capabilities)
-            outcome.set_warnings(lost, lost, strict=self._settings.strict)
+            outcome.report(lost, strict=self._settings.strict)
             self.write_objects(chosen, [clip.name for clip in scene.clips], outcome, job, target)
-
-        outcome.attempt(export)
         return outcome
 
-    def take_inventory(self, part: BlendPart, target: BlenderFormat) -> tuple[list[Any], list[str], Scene]:
+    def take_inventory(self, part: BlendPart, target: BlenderFormat) -> tuple[list[Any], list[Message], Scene]:
         """Return the objects to write, the losses, and the inventory of a part: its data without values.
 
         Raises
@@ -62,8 +60,8 @@ class PartWriter:
         options = ExportOptions.of(self._settings.export_options)
         chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         if not chosen:
-            place = f"the collection '{part.name}'" if part.name else "the file"
-            raise ExportError(f"There is nothing to export in {place}: no object is shown")
+            place = Text("the collection '{}'", part.name) if part.name else Text("the file")
+            raise ExportError("There is nothing to export in {}: no object is shown", place)
         coarser = [obj for obj in left_out if blender_addon_export.belongs_to_another(obj)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
         can = target.capabilities_in(self._session.load().app.version)
@@ -71,15 +69,15 @@ class PartWriter:
             playing = blender_addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
-        lost = [*part.left_out, *losses(scene, can), *lost_objects(chosen, can)]
+        lost: list[Message] = [*part.left_out, *losses(scene, can), *lost_objects(chosen, can)]
         lost += lost_by_exporter(scene, target)
         unseen = dict.fromkeys([*left_out, *blender_addon_export.disabled_in_instances(chosen)])
         hidden = [obj for obj in unseen if not blender_addon_export.belongs_to_another(obj)]
         if hidden:
-            lost.append(f"{listed([obj.name for obj in hidden])}: hidden, left out")
+            lost.append(hidden_objects(hidden))
         return chosen, lost, scene
 
-    def say_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
+    def report_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
         """Report losses that concern objects or data which the export did not read."""
         from ...blender_data.foreign import blender_addon_export
         from ...blender_data.foreign.inventory import inventory
@@ -107,8 +105,14 @@ class PartWriter:
             whole.clips = []
         if can.vertex_clips and any(clip.vertices for clip in scene.clips):
             # The bones' deformation is exported as vertex animation, so missing bones are a note, not a loss.
-            baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), can)
-            scene.notes = [*scene.notes, *(t for t in baked if _BONES.search(t))]
+            without_bones = replace(
+                BLEND_FILE.capabilities,
+                skeletons=can.skeletons,
+                influences=ANY_NUMBER if can.influences else 0,
+                joint_clips=can.joint_clips,
+            )
+            baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), without_bones)
+            scene.warnings += [replace(message, kind=Kind.NOTE) for message in distinct(baked)]
         scene.warnings += [text for text in (*part.left_out, *losses(whole, can)) if text not in scene.warnings]
 
     def write_objects(
@@ -124,7 +128,7 @@ class PartWriter:
         from ...blender_data.exporting.object_selection import MESHABLE
 
         if not target.capabilities.skeletons and not any(obj.type in MESHABLE for obj in objects):
-            raise ExportError(f"There is no mesh to write; {target.label} files hold nothing else")
+            raise ExportError("There is no mesh to write; {} files hold nothing else", target.label)
         blender_exchange.require_writer(self._session, target)
         if target.averages_normals and target.capabilities_in(self._session.load().app.version).normals:
             self._report_sharp_edges(objects, outcome)
@@ -135,7 +139,7 @@ class PartWriter:
         if self._settings.dry_run:
             return
         written = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
-        outcome.set_warnings([*outcome.warnings, *written.notices], [], strict=self._settings.strict)
+        outcome.add(written.notices)
         self._writer.put(outcome, job, written.outputs)
 
     def _report_left_out(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
@@ -151,9 +155,13 @@ class PartWriter:
         missing = sum(counts.values())
         if missing:
             outcome.facts = {**(outcome.facts or {}), "missing_faces": missing}
-            names = listed([name for name, count in counts.items() if count])
-            lost = f"{counted(missing, target.face_label)} not carried over by Blender's exporter: {names}"
-            outcome.set_warnings([*outcome.warnings, lost], [lost], strict=self._settings.strict)
+            self._report_loss(
+                outcome,
+                "faces-left-out-by-exporter",
+                "{} not carried over by Blender's exporter: {}",
+                counted(missing, target.face_label),
+                listed([name for name, count in counts.items() if count]),
+            )
 
     def _report_sharp_edges(self, objects: list[Any], outcome: Outcome) -> None:
         """Report objects whose sharp edges become smooth, since the file has one normal for each vertex."""
@@ -161,9 +169,13 @@ class PartWriter:
 
         sharp = sharp_objects(self._session.load_for_changes().context, objects)
         if sharp:
-            what = counted(len(sharp), "object's sharp edges", "objects' sharp edges")
-            lost = f"{what} not carried over, since the file has one normal a vertex: {listed(sharp)}"
-            outcome.set_warnings([*outcome.warnings, lost], [lost], strict=self._settings.strict)
+            self._report_loss(
+                outcome,
+                "sharp-edges-left-out",
+                "{} not carried over, since the file has one normal a vertex: {}",
+                counted(len(sharp), "object's sharp edges", "objects' sharp edges"),
+                listed(sharp),
+            )
 
     def _report_held_poses(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
         """Report objects with constant animations, of which the file stores the pose but not the animation."""
@@ -178,46 +190,70 @@ class PartWriter:
         elif held:
             outcome.facts = {**(outcome.facts or {}), "clips": []}
         if held:
-            what = counted(len(held), "held pose")
-            lost = f"{what} not carried over as animation: {listed([block.name for block in held])}"
-            outcome.set_warnings([*outcome.warnings, lost], [lost], strict=self._settings.strict)
+            self._report_loss(
+                outcome,
+                "held-pose-left-out",
+                "{} not carried over as animation: {}",
+                counted(len(held), "held pose"),
+                listed([block.name for block in held]),
+            )
+
+    def _report_loss(self, outcome: Outcome, code: str, template: str, *values: object) -> None:
+        report = Report()
+        report.loss(code, template, *values)
+        outcome.report(report.messages, strict=self._settings.strict)
 
 
-def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[str]:
+def hidden_objects(objects: Iterable[Any]) -> Message:
+    """Return the message about objects that are left out because they are hidden."""
+    report = Report(item=listed([obj.name for obj in objects]))
+    report.loss("hidden-object-left-out", "hidden, left out")
+    message: Message = report.messages[0]
+    return message
+
+
+def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[Message]:
     """Return the losses due to the implementation of the exporter, not to the format."""
-    return [*_changed_names(scene, target), *_lost_among_several(scene, target)]
-
-
-def _lost_among_several(scene: Scene, target: BlenderFormat) -> list[str]:
-    """Return a warning about vertex animations, which are lost if exporters write several animations."""
+    report = Report()
+    _report_changed_names(scene, target, report)
+    # Vertex animations are lost if exporters write several animations.
     moved = [clip.name for clip in scene.clips for _ in clip.vertices]
-    if not target.every_action or len(scene.clips) < 2 or not moved:
-        return []
-    what = counted(len(moved), "vertex animation")
-    return [f"{what} not carried over, since there are several animations: {listed(list(dict.fromkeys(moved)))}"]
+    if target.every_action and len(scene.clips) > 1 and moved:
+        report.loss(
+            "vertex-animation-among-several",
+            "{} not carried over, since there are several animations: {}",
+            counted(len(moved), "vertex animation"),
+            listed(list(dict.fromkeys(moved))),
+        )
+    return report.messages
 
 
-def _changed_names(scene: Scene, target: BlenderFormat) -> list[str]:
-    """Return warnings about changed names of objects, bones and materials."""
+def _report_changed_names(scene: Scene, target: BlenderFormat, report: Report) -> None:
+    """Report changed names of objects, bones and materials."""
     if not target.replaced:
-        return []
+        return
     can = target.capabilities
     names = [node.name for node in scene.nodes if node.mesh is not None or can.node_hierarchy]
     names += [name for node in scene.nodes if node.mesh for name in node.mesh.materials]
     if can.skeletons:
         names += [name for skeleton in scene.skeletons for name in (skeleton.name, *(j.name for j in skeleton.joints))]
     changed = [name for name in dict.fromkeys(names) if re.search(target.replaced, name)]
-    if not changed:
-        return []
-    are = "name gets" if len(changed) == 1 else "names get"
-    return [f"{len(changed)} {are} _ for {target.replaced_label}: {listed(changed)}"]
+    if changed:
+        get = counted(len(changed), "name gets", "names get")
+        report.change("name-with-replaced-characters", "{} _ for {}: {}", get, target.replaced_label, listed(changed))
 
 
-def lost_objects(objects: list[Any], can: Capabilities) -> list[str]:
-    """Return a warning about objects without a surface, which formats without a node tree leave out."""
+def lost_objects(objects: list[Any], can: Capabilities) -> list[Message]:
+    """Return a message about objects without a surface, which formats without a node tree leave out."""
     from ...blender_data.exporting.object_selection import MESHABLE
 
-    if can.node_hierarchy:
-        return []
     lost = [obj.name for obj in objects if obj.type not in MESHABLE | _CARRIED]
-    return [f"{counted(len(lost), 'object')} without a surface not carried over: {listed(lost)}"] if lost else []
+    report = Report()
+    if lost and not can.node_hierarchy:
+        report.loss(
+            "object-without-surface-left-out",
+            "{} without a surface not carried over: {}",
+            counted(len(lost), "object"),
+            listed(lost),
+        )
+    return report.messages

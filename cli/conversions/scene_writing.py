@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 from ...blender_data.exporting.export_options import KEEP_IMPORTED
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
+from ...io_formats.core.format import Format
+from ...io_formats.core.messages import Message, Text, joined
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
-from ...io_formats.disk.atomic_write import make_folder
-from ...io_formats.registry import Format, by_name
+from ...io_formats.disk.atomic_write import make_folder, replace_file
+from ...io_formats.disk.file_sets import write_outputs
+from ...io_formats.registry import by_name
 from ..scene_facts import scene_facts
 from .convert_plan import ConversionJob
-from .file_naming import FileNames, copy_of
-from .outcomes import Outcome, Settings
+from .file_naming import copy_of
+from .outcomes import Outcome
+from .settings import ConversionContext
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
@@ -32,54 +36,39 @@ JOINED = "mesh_files"
 class OutputWriter:
     """Writes the scenes of one run, so that no file is written twice."""
 
-    def __init__(self, settings: Settings, names: FileNames) -> None:
-        self._settings = settings
-        self._names = names
+    def __init__(self, context: ConversionContext) -> None:
+        self._settings = context.settings
+        self._names = context.names
+        self._clips = context.clips
 
     def write(self, scene: Scene, outcome: Outcome, job: ConversionJob, target: Format) -> Iterator[Outcome]:
         """Write the file or the files that a scene becomes; yield an outcome for each."""
         given = self._settings.format_options.get(target.name, {})
         options = resolve(target.export_options, given)
-        parts: list[tuple[Scene, Path]] = []
-        lost: list[str] = []
-
-        def split() -> None:
+        with outcome.attempt():
             came_from = by_name(scene.format).capabilities if scene.format else None
             if came_from is not None and came_from.lod_models and target.capabilities.lod_models:
                 # For scenes read from Blender, the exporter has already set this.
                 scene.as_imported = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
             files = api.split(scene, target, options)
-            lost.extend(files.losses)
             paths = self._targets(files.parts, outcome, job, target, joinable=_is_joinable(scene, options))
-            parts.extend(zip(files.parts, paths, strict=True))
-
-        if not outcome.attempt(split):
+        if outcome.problem is not None:
             yield outcome
             return
-        unreported = [*lost, *scene.notes]
-        """The losses of the whole scene, which are reported with the first file that is written."""
-        for part, path in parts:
+        unreported: Sequence[Message] = files.messages
+        """Messages about the whole scene, which are reported with the first file that is written."""
+        for part, path in zip(files.parts, paths, strict=True):
             facts = scene_facts(part, target.capabilities)
             if not options.get(EMBEDDED, True):
                 facts["clips"] = []
             written = Outcome(outcome.source, path, outcome.collection, facts)
-
-            def encode(part: Scene = part, written: Outcome = written) -> None:
-                encoded = api.encode_part(
-                    part,
-                    target,
-                    given,
-                    path=written.target,
-                    ignore_errors=scene.as_imported,
-                )
-                said = [*unreported, *encoded.warnings, *encoded.notes]
-                written.set_warnings(said, lost + encoded.losses, strict=self._settings.strict)
+            with written.attempt():
+                encoded = api.encode_part(part, target, given, path=path, ignore_errors=scene.as_imported)
+                written.report([*unreported, *encoded.messages], strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)
-
-            written.attempt(encode)
             yield written
             if written.problem is None:
-                unreported.clear()
+                unreported = []
 
     def put(self, outcome: Outcome, job: ConversionJob, outputs: Sequence[OutputFile]) -> None:
         """Write the files of an outcome, unless this is a dry run.
@@ -94,9 +83,9 @@ class OutputWriter:
             if job.in_folder:
                 make_folder(job.target.parent)
             if job.format.is_set or outputs[-1].copy_of is not None:
-                outcome.add(api.write_outputs(outcome.target, self._without_used(outcome.target, outputs)))
+                outcome.add(write_outputs(outcome.target, self._without_used(outcome.target, outputs)))
             else:  # A single file needs no staging folder, and searching a folder of 10,000 files for old ones is slow.
-                api.replace_file(outcome.target, outputs[-1].data, is_flushed=self._settings.is_flushed)
+                replace_file(outcome.target, outputs[-1].data, is_flushed=job.is_flushed)
         outcome.files = paths if job.format.is_set else []
 
     def _claim(self, target: Path, outputs: Sequence[OutputFile]) -> list[Path]:
@@ -112,8 +101,11 @@ class OutputWriter:
         if clashing:
             they = "It belongs" if len(clashing) == 1 else "They belong"
             raise ExportError(
-                f"{target} would also write {', '.join(path.name for path in clashing)}. {they} to other files of this "
-                "run; rename one of them or convert into another folder"
+                "{} would also write {}. {} to other files of this run; rename one of them or convert into "
+                "another folder",
+                target,
+                ", ".join(path.name for path in clashing),
+                they,
             )
         return [*beside, target]
 
@@ -137,7 +129,7 @@ class OutputWriter:
                 raise ExportError(_too_many(parts, job, target, joinable=joinable))
             return [base]
         has_new_names = not target.capabilities.meshes and any(
-            self._settings.clips.is_renamed(clip.name) for part in parts for clip in part.clips
+            self._clips.is_renamed(clip.name) for part in parts for clip in part.clips
         )
         if len(parts) == 1 and not has_new_names:
             return [base]
@@ -160,11 +152,15 @@ def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:
     return options.get(JOINED, "JOINED") != "JOINED" and sum(node.mesh is not None for node in scene.nodes) > 1
 
 
-def _too_many(parts: Sequence[Scene], job: ConversionJob, target: Format, *, joinable: bool) -> str:
+def _too_many(parts: Sequence[Scene], job: ConversionJob, target: Format, *, joinable: bool) -> Text:
     """Return an error message for several parts that cannot become one file, with the options that help."""
-    some = ", ".join(f"'{part.name}'" for part in parts[:5]) + (" …" if len(parts) > 5 else "")
-    folder = f"--to {job.target.suffix.lstrip('.').lower()} -o FOLDER to write a file for each"
-    if target.capabilities.meshes:
-        way = f"use --mesh-files joined to join them, or {folder}" if joinable else f"use {folder}"
-        return f"{len(parts)} {'objects' if joinable else 'meshes'} ({some}) cannot become one file; {way}"
-    return f"{len(parts)} animations ({some}) cannot become one file; choose one with --clip-names, or use {folder}"
+    some = joined([Text("'{}'", part.name) for part in parts[:5]])
+    some = Text("{} …", some) if len(parts) > 5 else some
+    way = Text("--to {} -o FOLDER to write a file for each", job.target.suffix.lstrip(".").lower())
+    if not target.capabilities.meshes:
+        template = "{} animations ({}) cannot become one file; choose one with --clip-names, or use {}"
+    elif joinable:
+        template = "{} objects ({}) cannot become one file; use --mesh-files joined to join them, or {}"
+    else:
+        template = "{} meshes ({}) cannot become one file; use {}"
+    return Text(template, len(parts), some, way)

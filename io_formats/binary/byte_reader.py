@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import FormatError
+from ..core.messages import Report, Text
 
 _SCALARS = {name: struct.Struct("<" + code) for name, code in zip(("u8", "i16", "i32", "i64"), "Bhiq", strict=True)}
 
@@ -32,7 +33,7 @@ class ByteStream:
         self.data = memoryview(data).cast("B").toreadonly()
         self.position = 0
         self.item = item
-        self.notes: list[str] = []
+        self.report = Report()
         """Oddities found by the reader, for the document's warnings."""
 
     @property
@@ -40,18 +41,21 @@ class ByteStream:
         """Bytes left."""
         return len(self.data) - self.position
 
-    def error(self, message: str, *, offset: int | None = None) -> FormatError:
+    def error(self, template: str, *values: object, offset: int | None = None) -> FormatError:
         """Return an error with the item and the offset (by default the current one), to be raised."""
-        return FormatError(message, offset=self.position if offset is None else offset, item=self.item)
+        return FormatError(template, *values, offset=self.position if offset is None else offset, item=self.item)
 
     def require(self, size: int, what: str) -> None:
         """Raise FormatError if fewer than ``size`` bytes are left, before memory is allocated for them."""
         if size < 0 or size > len(self.data):
             raise self.error(
-                f"The file is cut off or damaged: {size:,} bytes expected for {what}, {self.remaining:,} left"
+                "The file is cut off or damaged: {:,} bytes expected for {}, {:,} left",
+                size,
+                Text(what),
+                self.remaining,
             )
         if size > self.remaining:
-            raise self.error(f"The file is cut off or damaged: it ends within {what}")
+            raise self.error("The file is cut off or damaged: it ends within {}", Text(what))
 
     def skip(self, size: int, what: str) -> int:
         """Skip ``size`` bytes; return the position before them."""
@@ -91,7 +95,7 @@ class ByteStream:
         for length in shape:
             count *= length
         if count < 0:
-            raise self.error(f"The file is damaged: {what} has a negative number of values")
+            raise self.error("The file is damaged: {} has a negative number of values", Text(what))
         start = self.skip(count * kind.itemsize, what)
         if not count:  # NumPy rejects an empty view at the end of a buffer
             return np.empty(shape, kind)
@@ -107,13 +111,17 @@ class ByteStream:
         found = bytes(self.take(len(wanted), what))
         if found != wanted:
             raise self.error(
-                f"The file is damaged: {what} should be {_shown(wanted)}, but is {_shown(found)}", offset=start
+                "The file is damaged: {} should be {}, but is {}",
+                Text(what),
+                _shown(wanted),
+                _shown(found),
+                offset=start,
             )
 
     def expect_end(self) -> None:
         """Raise FormatError if there are bytes after the current position."""
         if self.remaining:
-            raise self.error(f"The file is damaged: {self.remaining:,} bytes follow after its end")
+            raise self.error("The file is damaged: {:,} bytes follow after its end", self.remaining)
 
 
 def _shown(data: bytes) -> str:

@@ -83,4 +83,4 @@ def _longer(source: bytes, place: int, length: int) -> tuple[int, int]:
 
 
 def _broken(reason: str, place: int, item: str) -> FormatError:
-    return FormatError(f"The compressed data is damaged ({reason})", offset=place, item=item)
+    return FormatError("The compressed data is damaged ({})", reason, offset=place, item=item)

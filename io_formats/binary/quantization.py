@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -37,6 +39,11 @@ def linear_to_srgb(values: npt.NDArray[np.float32], *, keep_negative: bool = Fal
     with np.errstate(over="ignore", invalid="ignore"):
         encoded[:, :3] = np.where(linear <= 0.0031308, linear * 12.92, 1.055 * np.power(linear, 1 / 2.4) - 0.055)
     return encoded
+
+
+def color_bytes(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Return colours (n, 4) as sRGB bytes: bytes unchanged, linear floats encoded."""
+    return values if values.dtype == np.uint8 else to_unorm(linear_to_srgb(values))
 
 
 def srgb_to_linear(values: npt.NDArray[np.float32], *, keep_negative: bool = False) -> npt.NDArray[np.float32]:

@@ -60,7 +60,7 @@ def record_starts(
     """
     sizes = np.where(size_of > 0, size_of, 1).astype(np.intp)
     if count < 0 or count * int(sizes.min()) > len(data):
-        raise FormatError(f"The file is cut off or damaged: {count:,} {what} do not fit into {len(data):,} bytes")
+        raise FormatError("The file is cut off or damaged: {:,} {} do not fit into {:,} bytes", count, what, len(data))
     starts = np.empty(count, np.intp)
     done = position = 0
     while done < count:
@@ -73,8 +73,8 @@ def record_starts(
         refused = np.flatnonzero(size_of[data[found]] <= 0)
         if len(refused):
             place, number = int(found[refused[0]]), done + int(refused[0]) + 1
-            message = f"The file is damaged: number {number:,} of {count:,} {what} starts with {data[place]}"
-            raise FormatError(message, offset=place)
+            template = "The file is damaged: number {:,} of {:,} {} starts with {}"
+            raise FormatError(template, number, count, what, data[place], offset=place)
         done += len(found)
         position = end
     if position > len(data):
@@ -83,7 +83,7 @@ def record_starts(
 
 
 def _cut_off(what: str, whole: int, count: int, size: int) -> FormatError:
-    return FormatError(f"The file is cut off or damaged: {whole:,} of {count:,} {what} are whole", offset=size)
+    return FormatError("The file is cut off or damaged: {:,} of {:,} {} are whole", whole, count, what, offset=size)
 
 
 def _run(data: _Bytes, position: int, sizes: npt.NDArray[np.intp], most: int) -> tuple[_Positions, int]:

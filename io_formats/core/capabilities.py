@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .errors import ExportError
-from .findings import Elements, error
-from .messages import counted, listed
+from .messages import Elements, Message, Report, Text, counted, error, joined, listed
 
 if TYPE_CHECKING:
     from .scene import Clip, Layer, Mesh, Scene
@@ -69,11 +68,9 @@ class Capabilities:
 
 def length_refusal(name: str, seconds: float, longest: float) -> ExportError:
     """Return the error for an animation that is longer than the target accepts."""
-    message = (
-        f"'{name}' is {seconds:.1f} s long, and viewers refuse more than {longest:.0f} s; "
-        "shorten it, or export a part of it"
-    )
-    return ExportError(message, [error("", message, Elements("milliseconds", "", (round(longest * 1000),)))])
+    template = "'{}' is {:.1f} s long, and viewers refuse more than {:.0f} s; shorten it, or export a part of it"
+    elements = Elements("milliseconds", "", (round(longest * 1000),))
+    return ExportError.of(error("long-clip", template, name, seconds, longest, elements=elements))
 
 
 @dataclass(frozen=True)
@@ -87,34 +84,42 @@ class _Loss:
     """Names of the dropped items; empty if ``owner`` is sufficient."""
 
 
-def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
-    """Return one sentence for each kind of data that a target with these capabilities drops."""
+def losses(scene: Scene, capabilities: Capabilities) -> list[Message]:
+    """Return one message for each kind of data that a target with these capabilities drops."""
     lost: dict[str, list[_Loss]] = {}
     for loss in _all_losses(scene, capabilities):
         lost.setdefault(loss.kind, []).append(loss)
-    return [_sentence(kind, found) for kind, found in lost.items()]
+    report = Report()
+    for kind, found in lost.items():
+        _report_loss(kind, found, report)
+    return report.messages
 
 
-def _sentence(kind: str, found: list[_Loss]) -> str:
-    """Return ``material 'M' of object 'Cube' not carried over`` or ``2 bones not carried over: 'Rig'``."""
+def _report_loss(kind: str, found: list[_Loss], report: Report) -> None:
+    """Report ``material 'M' of object 'Cube' not carried over`` or ``2 bones not carried over: 'Rig'``."""
     named = [(name, loss.owner) for loss in found for name in loss.names]
     if kind == _MATERIAL:  # a material that several objects share is counted once
         named = list({name: (name, owner) for name, owner in reversed(named)}.values())[::-1]
+    code = f"{kind.replace(' ', '-')}-not-carried-over"
     count = len(named) or sum(loss.count for loss in found)
     if len(named) == 1:
+        ((name, owner),) = named
         more = len({loss.owner for loss in found}) - 1
-        return f"{kind} '{named[0][0]}' of object '{named[0][1]}'{f' and {more} more' if more else ''} not carried over"
-    names = _some_named(named) or listed(list(dict.fromkeys(loss.owner for loss in found)), 5)
-    return f"{counted(count, kind, _PLURALS.get(kind, ''))} not carried over: {names}"
+        also = Text(" and {} more", more) if more else ""
+        report.loss(code, "{} '{}' of object '{}'{} not carried over", Text(kind), name, owner, also)
+        return
+    names = _some_named(named) if named else listed(list(dict.fromkeys(loss.owner for loss in found)), 5)
+    number = counted(count, kind, _PLURALS.get(kind, ""))
+    report.loss(code, "{} not carried over: {}", number, names)
 
 
-def _some_named(named: list[tuple[str, str]], most: int = 5) -> str:
+def _some_named(named: list[tuple[str, str]], most: int = 5) -> Text:
     """Return ``'Up', 'Down' of 'Body', 'Wide' of 'Hat'``."""
     owners: dict[str, list[str]] = {}
     for name, owner in named[:most]:
-        owners.setdefault(owner, []).append(f"'{name}'")
-    some = ", ".join(f"{', '.join(names)} of '{owner}'" for owner, names in owners.items())
-    return f"{some} and {len(named) - most:,} more" if len(named) > most else some
+        owners.setdefault(owner, []).append(name)
+    some = joined(Text("{} of '{}'", listed(names), owner) for owner, names in owners.items())
+    return Text("{} and {:,} more", some, len(named) - most) if len(named) > most else some
 
 
 def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:

@@ -16,46 +16,54 @@ the cause. Any other exception from a codec is a bug.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Self
 
-from .findings import Finding
+from .messages import Message, Text, joined
 
 
 class MeshferryError(ValueError):
-    """Base of all expected failures; its text is what the user reads."""
-
-
-class FormatError(MeshferryError):
-    """A file that cannot be read, or a document that cannot be written.
+    """Base of all expected failures.
 
     Parameters
     ----------
-    message:
-        What is wrong, in one sentence without a full stop.
+    template, values:
+        What is wrong, as for :class:`~.messages.Text`, in one sentence without a full stop.
     offset:
         Byte offset in the (inflated) data where it was noticed, if there is one.
     item:
         The damaged or unsupported part of the file, e.g. ``node 'Roof'``.
     file:
-        Name of the file; added by the caller that knows it (see :meth:`in_file`).
+        Path or name of the file; a caller that knows it may add it (see :meth:`in_file`).
     """
 
-    def __init__(self, message: str, *, offset: int | None = None, item: str = "", file: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(
+        self, template: str, *values: object, offset: int | None = None, item: str = "", file: str | PurePath = ""
+    ) -> None:
+        super().__init__(template, *values)
+        self.message = Text(template, *values)
         self.offset = offset
         self.item = item
-        self.file = file
+        self.file = str(file)
 
-    def in_file(self, file: str) -> FormatError:
+    def in_file(self, file: str) -> Self:
         """Name the file and return the same error, for ``raise error.in_file(name)``."""
         self.file = self.file or file
         return self
 
-    def __str__(self) -> str:
-        text = f"{self.item}: {self.message}" if self.item else self.message
+    def sentence(self, *, with_file: bool = True) -> Text:
+        """Return the text for the user."""
+        text = Text("{}: {}", self.item, self.message) if self.item else self.message
         if self.offset is not None:
-            text = f"{text} (at byte {self.offset:,})"
-        return f"{self.file}: {text}" if self.file else text
+            text = Text("{} (at byte {:,})", text, self.offset)
+        return Text("{}: {}", self.file, text) if self.file and with_file else text
+
+    def __str__(self) -> str:
+        return str(self.sentence())
+
+
+class FormatError(MeshferryError):
+    """A file that cannot be read, or a document that cannot be written."""
 
 
 class UnsupportedFormatError(FormatError):
@@ -71,15 +79,20 @@ class ExportError(MeshferryError):
 
     Parameters
     ----------
-    message:
-        The text, in one line.
     findings:
         The broken rules, if the checks of the format refused the scene.
     """
 
-    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self, template: str, *values: object, findings: Sequence[Message] = (), file: str | PurePath = ""
+    ) -> None:
+        super().__init__(template, *values, file=file)
         self.findings = tuple(findings)
+
+    @classmethod
+    def of(cls, *findings: Message) -> Self:
+        """Return the error for findings that can be selected; its text is theirs."""
+        return cls(joined(findings, "; "), findings=findings)
 
 
 def refusal(problem: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
-from .findings import Finding
+from .messages import Message
 from .options import Option
 from .output_file import OutputFile
 from .recognition import Match, NearMiss
@@ -43,11 +43,9 @@ Values = Mapping[str, Any]
 
 
 class Sniffer(Protocol):
-    """Functions of a format's module ``sniffing``."""
+    """Function of a format's module ``sniffing``."""
 
-    def sniff(self, head: bytes, size: int, /) -> Match: ...
-
-    def near_miss(self, head: bytes, size: int, /) -> NearMiss | None: ...
+    def sniff(self, head: bytes, size: int, /) -> Match | NearMiss: ...
 
 
 class Reader(Protocol[ReadT_co]):
@@ -71,7 +69,9 @@ class Linker(Protocol[WrittenT_contra]):
         self, document: WrittenT_contra, scene: Scene, path: Path, projects: Projects, options: Values, /
     ) -> None: ...
 
-    def missing(self, document: WrittenT_contra, path: Path, projects: Projects, options: Values, /) -> list[str]: ...
+    def missing(
+        self, document: WrittenT_contra, path: Path, projects: Projects, options: Values, /
+    ) -> list[Message]: ...
 
 
 class Facts(Protocol[WrittenT_contra]):
@@ -103,19 +103,19 @@ class SceneWriter(Protocol[ReadT_co]):
 class Checks(Protocol[WrittenT_contra]):
     """Function of a format's module ``checks``."""
 
-    def check(self, document: WrittenT_contra, /) -> list[Finding]: ...
+    def check(self, document: WrittenT_contra, /) -> list[Message]: ...
 
 
 class ContextChecks(Protocol[WrittenT_contra]):
     """Function of a module with rules that depend on options or on other files."""
 
-    def check_in_context(self, document: WrittenT_contra, options: Values, path: Path | None, /) -> list[Finding]: ...
+    def check_in_context(self, document: WrittenT_contra, options: Values, path: Path | None, /) -> list[Message]: ...
 
 
 class SceneChecks(Protocol):
     """Function of the module ``checks`` of a format with rules about scenes."""
 
-    def check_scene(self, scene: Scene, /) -> list[Finding]: ...
+    def check_scene(self, scene: Scene, /) -> list[Message]: ...
 
 
 @dataclass(frozen=True)
@@ -193,22 +193,18 @@ class FileFormat(Generic[DocumentT]):
     @cached_property
     def _reading(self) -> Reading[DocumentT]:
         if self.reading is None:
-            raise UnsupportedFormatError(f"{self.label} files are only written")
+            raise UnsupportedFormatError("{} files are only written", self.label)
         return self.reading()
 
     @cached_property
     def _writing(self) -> Writing[DocumentT]:
         if self.writing is None:
-            raise UnsupportedFormatError(f"{self.label} files are only read")
+            raise UnsupportedFormatError("{} files are only read", self.label)
         return self.writing()
 
-    def sniff(self, head: bytes, size: int) -> Match:
-        """Return the evidence for this format in the first 4,096 bytes and the file size."""
+    def sniff(self, head: bytes, size: int) -> Match | NearMiss:
+        """Return the evidence for this format in the first 4,096 bytes and the file size, or explain a similar file."""
         return self._sniffer.sniff(head, size) if self._sniffer is not None else Match.NONE
-
-    def near_miss(self, head: bytes, size: int) -> NearMiss | None:
-        """Explain a file that this format almost recognises."""
-        return self._sniffer.near_miss(head, size) if self._sniffer is not None else None
 
     def read(self, data: bytes, *, inflated_limit: int | None = None) -> DocumentT:
         """Decode a file's bytes into the format's document.
@@ -267,8 +263,10 @@ class FileFormat(Generic[DocumentT]):
         if self._reading.linking is not None:
             self._reading.linking.link(document, scene, path, projects, options or {})
 
-    def missing(self, document: DocumentT, path: Path, projects: Projects, options: Values | None = None) -> list[str]:
-        """Return a text for each kind of file that a document needs and its project does not have.
+    def missing(
+        self, document: DocumentT, path: Path, projects: Projects, options: Values | None = None
+    ) -> list[Message]:
+        """Return a message for each kind of file that a document needs and its project does not have.
 
         The parameters are as in :meth:`link`.
         """
@@ -283,7 +281,7 @@ class FileFormat(Generic[DocumentT]):
         """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``."""
         return self._writing.scene_mapping.from_scene(scene, options)
 
-    def check(self, document: DocumentT, options: Values | None = None, path: Path | None = None) -> list[Finding]:
+    def check(self, document: DocumentT, options: Values | None = None, path: Path | None = None) -> list[Message]:
         """Apply the rules of the program that will load the file.
 
         Parameters
@@ -300,7 +298,7 @@ class FileFormat(Generic[DocumentT]):
         context_checks = self._writing.context_checks
         return findings + (context_checks.check_in_context(document, options or {}, path) if context_checks else [])
 
-    def check_scene(self, scene: Scene) -> list[Finding]:
+    def check_scene(self, scene: Scene) -> list[Message]:
         """Apply the rules about scenes, whose findings can be shown in Blender.
 
         :meth:`check` applies the remaining rules to the document that is built from the scene.

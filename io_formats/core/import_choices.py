@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import ExportError
+from .messages import Text
 from .options import Option, Value
 from .shared_options import IMPORT_CHOICES
 
@@ -91,9 +92,15 @@ def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | No
     if len(owners) > 1:
         (value, owner), (other_value, other) = list(owners.items())[:2]
         raise ExportError(
-            f"'{owner}' was imported with {option.label}: {label_of(option, value)}, '{other}' with "
-            f"{label_of(option, other_value)}. A file can have only one value: export the objects separately, or "
-            f"turn {IMPORT_CHOICES.label} off and choose"
+            "'{}' was imported with {}: {}, '{}' with "
+            "{}. A file can have only one value: export the objects separately, or "
+            "turn {} off and choose",
+            owner,
+            option.label,
+            label_of(option, value),
+            other,
+            label_of(option, other_value),
+            IMPORT_CHOICES.label,
         )
     return next(iter(owners), None)
 
@@ -108,7 +115,7 @@ def imported_texts(options: Iterable[Option], choices: Sequence[Iterable[ImportC
     choices:
         The stored choices of each object.
     """
-    texts = {}
+    texts: dict[str, str] = {}
     for option in options:
         stored = [
             [parse_value(option, choice.value) for choice in of_object if choice.option == option.name]
@@ -116,8 +123,8 @@ def imported_texts(options: Iterable[Option], choices: Sequence[Iterable[ImportC
         ]
         labels = {label_of(option, values[0]) for values in stored if values and values[0] is not None}
         if labels:
-            label = labels.pop() if len(labels) == 1 else "of each object"
-            texts[option.name] = f"{option.label} as imported: {label}" if all(stored) else ""
+            label = Text(labels.pop() if len(labels) == 1 else "of each object")
+            texts[option.name] = Text("{} as imported: {}", Text(option.label), label) if all(stored) else ""
     return texts
 
 

@@ -1,23 +1,339 @@
-"""Helpers for the texts of warnings."""
+"""Messages for users: data of which the English sentence is one form.
+
+A :class:`Text` is an English text that keeps its template and the values in it, so that it can be translated without
+parsing. A :class:`Message` adds a code, a kind, and what the sentence is about. Both are strings: printed, compared and
+sorted as their English text. Code never reads this text; it uses the fields.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from string import Formatter
+from typing import Any, Self, TypedDict, Unpack
 
-Warn = Callable[[str], None]
-"""A function that is called with each warning, without the object's name."""
+NAMES_LISTED = 3
+"""Largest number of names in front of a message about several things; of more, only the number is given."""
 
 
-def unheard(_text: str) -> None:
-    """Ignore a warning."""
+class Text(str):
+    """An English text with its template and values; values that are texts are translated, too.
+
+    Parameters
+    ----------
+    template:
+        A template of ``str.format``. Without values it is the text itself, and braces have no meaning.
+    values:
+        A string is a name, which no translation changes.
+    """
+
+    template: str
+    values: tuple[object, ...]
+
+    def __new__(cls, template: str, *values: object) -> Self:
+        """Format the template; a text alone is copied."""
+        if isinstance(template, Text) and not values:
+            values, template = template.values, template.template
+        text = super().__new__(cls, template.format(*values) if values else template)
+        vars(text).update(template=template, values=values)  # messages are frozen
+        return text
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what a copy is made of."""
+        return self.template, *self.values
+
+    def translated(self, translate: Callable[[str], str]) -> str:
+        """Return the text in another language; ``translate`` returns the translation of a template."""
+        template = translate(self.template)
+        return template.format(*(_translated(value, translate) for value in self.values)) if self.values else template
+
+    def capitalized(self) -> Text:
+        """Return the text with a capital at its start."""
+        return Text(self.template[:1].upper() + self.template[1:], *self.values)
+
+    def quoted(self) -> Iterator[str]:
+        """Yield the names that are quoted in the text."""
+        values = iter(self.values)
+        is_quoted = False
+        for before, field, _spec, _conversion in Formatter().parse(self.template) if self.values else ():
+            value = next(values) if field is not None else None
+            is_closed = is_quoted and before == "'"
+            is_quoted = before.endswith("'") and not is_closed
+            if isinstance(value, Text):
+                yield from value.quoted()
+            elif isinstance(value, str) and is_quoted:
+                yield value
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def _translated(value: object, translate: Callable[[str], str]) -> object:
+    """Return a value in another language: names and numbers stay."""
+    return value.translated(translate) if isinstance(value, Text) else value
+
+
+class Kind(Enum):
+    """What a message reports."""
+
+    LOSS = "loss"
+    """Something was not carried over."""
+    CHANGE = "change"
+    """Something invalid or not supported was replaced."""
+    NOTE = "note"
+    """Nothing was lost, so that a strict run accepts it."""
+    WARNING = "warning"
+    """A finding: the target program shows something unexpected."""
+    ERROR = "error"
+    """A finding: the target program fails."""
+
+
+class Fix(Enum):
+    """A change in Blender that fixes the cause of a finding and that Undo reverts."""
+
+    STRIP_SUFFIX = "strip_suffix"
+    RENAME_MATERIAL = "rename_material"
+    LIMIT_WEIGHTS = "limit_weights"
+    ADD_UV_MAP = "add_uv_map"
+    MARK_NODE = "mark_node"
+    APPLY_SCALE = "apply_scale"
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Parts of a node's mesh or skeleton that a message is about."""
+
+    kind: str
+    """``triangles`` or ``vertices`` (indices of triangles or points in the node's ``Mesh``), ``bones`` (names), or
+    ``milliseconds`` (time of an animation)."""
+    node: str
+    """Name of the node; for bones and times, of the skeleton, or empty if the format does not know it."""
+    members: tuple[int, ...] | tuple[str, ...]
+
+
+OWN_FORMAT = "own_format"
+"""``Message.allowed_by`` of errors that are warnings if a file is written in its own format again, but always errors
+of new files."""
+
+
+class Details(TypedDict, total=False):
+    """Fields of a message besides its kind, code and text."""
+
+    item: str
+    elements: Elements | None
+    fix: Fix | None
+    names: tuple[str, ...]
+    new_name: str
+    allowed_by: str
+    file_name: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Message(Text):
+    """One message; as a string it is its sentence: ``Roof: it has no UV map``."""
+
+    kind: Kind
+    item: str
+    """Node, mesh, material, animation or file concerned: its name, or a :class:`Text` with it; empty for the whole."""
+    message: str
+    """The sentence without the item."""
+    elements: Elements | None = None
+    """The triangles, vertices or bones concerned, if they can be selected."""
+    fix: Fix | None = None
+    names: tuple[str, ...] = ()
+    """Names in the file of the objects or materials that ``fix`` changes."""
+    new_name: str = ""
+    """Name that ``fix`` gives a material."""
+    allowed_by: str = ""
+    """Name of the export option that turns this error into a warning, or ``OWN_FORMAT``."""
+    file_name: str = ""
+    """Name of a material. If the imported file has it, too, the error becomes a warning."""
+    code: str = ""
+    """Identifies the message for programs; ``docs/messages.md`` lists all codes."""
+
+    def __new__(cls, kind: Kind, item: str, message: str, *_args: object, **_fields: object) -> Self:  # noqa: ARG004
+        """Compose the sentence."""
+        return super().__new__(cls, *(("{}: {}", item, message) if item else ("{}", message)))
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what a copy is made of."""
+        return self.kind, self.item, self.message
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether all fields agree; a string that is not a message is compared with the sentence."""
+        return str.__eq__(self, other) is True and (not isinstance(other, Message) or vars(self) == vars(other))
+
+    def __ne__(self, other: object) -> bool:
+        """Return the opposite."""
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    @property
+    def is_note(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.kind is Kind.NOTE
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether a strict conversion refuses it; findings are not losses: ``check`` reports them."""
+        return self.kind in {Kind.LOSS, Kind.CHANGE}
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the results of *Check* list it."""
+        return not self.is_note or self.elements is not None or bool(self.names)
+
+    def item_names(self) -> list[str]:
+        """Return the names in the item."""
+        return list(self.item.quoted() if isinstance(self.item, Text) else filter(None, [self.item]))
+
+    def about(self) -> list[str]:
+        """Return the names of the objects, materials and bones that the message is about, the most telling first."""
+        message = self.message.quoted() if isinstance(self.message, Text) else ()
+        return list(dict.fromkeys((*self.names, *self.item_names(), *message)))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the message for programs."""
+        item, about = str(self.item), self.about()
+        return {"code": self.code, "kind": self.kind.value, "text": str(self), "item": item, "about": about}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the message of :meth:`as_json`, without what programs do not get."""
+        message = data["text"].removeprefix(f"{data['item']}: ") if data["item"] else data["text"]
+        # An item may be a text with several names: ``about`` has them, and must not get the text as another name.
+        item = Text(data["item"])
+        return cls(Kind(data["kind"]), item, Text(message), names=tuple(data["about"]), code=data["code"])
+
+
+def _message(kind: Kind, code: str, template: str, values: tuple[object, ...], details: Details) -> Message:
+    message = Message(kind, "", Text(template, *values), code=code)
+    return replace(message, **details) if details else message
+
+
+def warning(code: str, template: str, *values: object, **details: Unpack[Details]) -> Message:
+    """Return a finding of kind WARNING: the target program shows something unexpected."""
+    return _message(Kind.WARNING, code, template, values, details)
+
+
+def error(code: str, template: str, *values: object, **details: Unpack[Details]) -> Message:
+    """Return a finding of kind ERROR: the target program fails."""
+    return _message(Kind.ERROR, code, template, values, details)
+
+
+class Report:
+    """Messages in the order in which they were reported.
+
+    Parameters
+    ----------
+    messages:
+        The list that they are added to.
+    item:
+        What messages without an item are about.
+    """
+
+    def __init__(self, messages: list[Message] | None = None, item: str = "") -> None:
+        self.messages = [] if messages is None else messages
+        self.item = item
+
+    @property
+    def notes(self) -> list[Message]:
+        """The messages that report no loss."""
+        return [message for message in self.messages if message.is_note]
+
+    def about(self, item: str) -> Report:
+        """Return a report for messages about one item, which are added to the same list."""
+        return Report(self.messages, item)
+
+    def add(self, message: Message) -> None:
+        """Add a message."""
+        self.messages.append(replace(message, item=self.item) if self.item and not message.item else message)
+
+    def loss(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
+        """Report data that is not carried over."""
+        self.add(_message(Kind.LOSS, code, template, values, details))
+
+    def change(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
+        """Report data that is replaced, such as NaN by 0."""
+        self.add(_message(Kind.CHANGE, code, template, values, details))
+
+    def note(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
+        """Report something that is not a loss."""
+        self.add(_message(Kind.NOTE, code, template, values, details))
+
+    def warning(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
+        """Report something that the target program shows in an unexpected way."""
+        self.add(_message(Kind.WARNING, code, template, values, details))
+
+    def error(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
+        """Report something that lets the target program fail."""
+        self.add(_message(Kind.ERROR, code, template, values, details))
+
+
+def distinct(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages without repetitions, in order."""
+    return list(dict.fromkeys(messages))
+
+
+def errors_of(messages: Iterable[Message]) -> list[Message]:
+    """Return the findings that let the target program fail."""
+    return [message for message in messages if message.kind is Kind.ERROR]
+
+
+def warnings_of(messages: Iterable[Message]) -> list[Message]:
+    """Return the findings that let the target program show something unexpected."""
+    return [message for message in messages if message.kind is Kind.WARNING]
+
+
+def with_allowed(
+    findings: Iterable[Message], options: Mapping[str, Any], *, is_same_format: bool, file_names: Container[str] = ()
+) -> list[Message]:
+    """Return the findings; errors that an export option or the imported file allows become warnings.
+
+    Parameters
+    ----------
+    options:
+        Export options of the format.
+    is_same_format:
+        Whether the scene came from a file of the same format. All such errors are then allowed: the file had them too.
+    file_names:
+        Names that materials have in imported files of the same format.
+    """
+    return [
+        replace(found, kind=Kind.WARNING)
+        if found.allowed_by and (is_same_format or options.get(found.allowed_by) or found.file_name in file_names)
+        else found
+        for found in findings
+    ]
+
+
+def summed_up(messages: Iterable[str]) -> list[Text]:
+    """Return a text for each message, and one for those that differ only by item: ``Roof, Door and 7 more: no UVs``.
+
+    Sentences from journals, which are not messages, stay apart.
+    """
+    items: dict[str, list[str]] = {}
+    for message in dict.fromkeys(messages):
+        text, item = (message.message, message.item) if isinstance(message, Message) else (message, "")
+        items.setdefault(text, []).extend([item] if item else [])
+    return [
+        Text("{}: {}", listed(found, NAMES_LISTED, quote=""), text) if found else Text("{}", text)
+        for text, found in items.items()
+    ]
+
+
+def counted(number: int, one: str, many: str = "") -> Text:
     """Return ``1 vertex has`` or ``1,284 vertices have``; the default of ``many`` is ``one`` with an s."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return Text(f"{{:,}} {one if number == 1 else many or one + 's'}", number)
 
 
-def listed(names: Sequence[str], most: int = 8, *, quote: str = "'") -> str:
+def joined(texts: Iterable[str], separator: str = ", ") -> Text:
+    """Return one text of several."""
+    parts = tuple(texts)
+    return Text(separator.join(["{}"] * len(parts)), *parts)
+
+
+def listed(names: Sequence[str], most: int = 8, *, quote: str = "'") -> Text:
     """Return the first names, quoted, and how many more there are."""
-    shown = ", ".join(f"{quote}{name}{quote}" for name in names[:most])
-    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+    shown = names[:most]
+    text = Text(", ".join([f"{quote}{{}}{quote}"] * len(shown)), *shown)
+    return Text("{} and {:,} more", text, len(names) - most) if len(names) > most else text

@@ -124,14 +124,14 @@ def resolve(
     values: dict[str, Any] = {name: option.default_for(headless=headless) for name, option in table.items()}
     for name, value in (given or {}).items():
         if name not in table:
-            raise MeshferryError(f"There is no option '{name}'; the options are {', '.join(sorted(table))}")
+            raise MeshferryError("There is no option '{}'; the options are {}", name, ", ".join(sorted(table)))
         option = table[name]
         if option.choices and value not in [choice.key for choice in option.choices]:
             keys = ", ".join(choice.key for choice in option.choices)
-            raise MeshferryError(f"Option '{name}' cannot be '{value}'; it is one of {keys}")
+            raise MeshferryError("Option '{}' cannot be '{}'; it is one of {}", name, value, keys)
         if isinstance(value, int | float) and not _fits(option, value):
-            limits = f"{option.minimum:g} to {option.maximum:g}"
-            raise MeshferryError(f"Option '{name}' cannot be {value:g}; it goes from {limits}")
+            template = "Option '{}' cannot be {:g}; it goes from {:g} to {:g}"
+            raise MeshferryError(template, name, value, option.minimum, option.maximum)
         values[name] = value
     return values
 

@@ -21,7 +21,7 @@ _CHECK_INTERVAL = 2.0
 
 
 class OpenProject(Protocol):
-    """A project whose files are listed."""
+    """A project that :class:`Projects` keeps open; its list of files may become outdated."""
 
     def is_current(self) -> bool:
         """Return whether the same files are still there."""

@@ -26,3 +26,7 @@ class NearMiss:
     """A sentence without a full stop."""
     has_signature: bool = False
     """Whether the file has a signature, which rules out every format without one."""
+
+    def __bool__(self) -> bool:
+        """Return False, as for ``Match.NONE``: the format does not recognise the file."""
+        return False

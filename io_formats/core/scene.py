@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .findings import Finding
 from .gltf_materials import GltfMaterial
+from .messages import Message, Report
 from .placement import Placement
 from .shading import Shading, Texture
 
@@ -477,11 +477,8 @@ class Scene:
     """Known properties of materials used by meshes; materials without known properties are not included."""
     placement: Placement | None = None
     """Where models of other files stand, for a file that has no nodes of its own."""
-    warnings: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    """The findings among ``warnings`` and ``notes`` with elements or objects to select, or a fix."""
-    notes: list[str] = field(default_factory=list)
-    """The texts among ``warnings`` that report no loss, so that a strict run accepts them."""
+    warnings: list[Message] = field(default_factory=list)
+    """All messages about the content."""
     format: str = ""
     """Name of the format of the file; empty for a scene read from Blender."""
     source_name: str = ""
@@ -512,8 +509,12 @@ class Scene:
             clips=list(clips),
             materials=list(materials),
             warnings=[],
-            findings=[],
         )
+
+    @property
+    def report(self) -> Report:
+        """The report that adds to ``warnings``."""
+        return Report(self.warnings)
 
     @property
     def triangle_count(self) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..core.errors import ExportError, refusal
+from ..core.messages import Text
 from .file_names import is_device
 from .locks import lock
 
@@ -60,7 +61,7 @@ def replace_file(path: str | Path, data: bytes | Iterator[bytes], *, is_flushed:
                 remove_file(temporary)
             raise
     except (OSError, ValueError) as problem:
-        raise ExportError(f"{path}: {why_not_written(path, problem)}") from None
+        raise ExportError(why_not_written(path, problem), file=path) from None
 
 
 def rename_over(source: str | Path, target: str | Path) -> None:
@@ -190,11 +191,11 @@ def copy_mode(place: Path, temporary: str | Path) -> None:
         os.chmod(temporary, mode)
 
 
-def why_not_written(path: Path, problem: Exception) -> str:
+def why_not_written(path: Path, problem: Exception) -> Text:
     """Return why a file cannot be written; the operating system's text may only say that the file does not exist."""
     if isinstance(problem, FileNotFoundError) and not os.path.isdir(path.parent):
-        return f"the folder does not exist: {path.parent}"
-    return f"the file cannot be written: {refusal(problem)}"
+        return Text("the folder does not exist: {}", path.parent)
+    return Text("the file cannot be written: {}", refusal(problem))
 
 
 def make_folder(folder: Path) -> None:
@@ -208,4 +209,4 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise ExportError(f"{folder}: the folder cannot be made: {refusal(problem)}") from None
+        raise ExportError("the folder cannot be made: {}", refusal(problem), file=folder) from None

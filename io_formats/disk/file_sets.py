@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import ExportError, refusal
+from ..core.messages import Message, Report, Text, joined
 from ..core.output_file import OutputFile
 from .atomic_write import (
     OWN_MARK,
@@ -61,8 +62,8 @@ _UNPLANNED_AGE = 60.0
 immediately after each other."""
 
 
-def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
-    """Replace the files of a set, the last one as ``path``, the others beside it; return the texts for the user.
+def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[Message]:
+    """Replace the files of a set, the last one as ``path``, the others beside it; return the messages.
 
     Raises
     ------
@@ -80,16 +81,19 @@ def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
     except (OSError, ValueError) as problem:
         if isinstance(problem, ExportError):
             raise
-        raise ExportError(f"{path}: {why_not_written(path, problem)}") from None
+        raise ExportError(why_not_written(path, problem), file=path) from None
     written = {output.name for output in outputs} | {path.name}
-    said = [found.described(written) for found in interrupted]
+    report = Report()
     for found in interrupted:
+        found.report(written, report)
         found.remove()
-    said += [f"{place.name}: removed; an earlier export wrote it, and this one has no such file" for place in removed]
-    said += [
-        f"{place.name}: not of this export, but its name makes it a part; remove or rename it" for place in unknown
-    ]
-    return [text for text in said if text]
+    for place in removed:
+        text = "removed; an earlier export wrote it, and this one has no such file"
+        report.change("obsolete-file-removed", text, item=place.name)
+    for place in unknown:
+        text = "not of this export, but its name makes it a part; remove or rename it"
+        report.change("unknown-file-in-set", text, item=place.name)
+    return report.messages
 
 
 def obsolete_files(path: Path, outputs: Sequence[OutputFile]) -> tuple[list[Path], list[Path]]:
@@ -116,10 +120,7 @@ def remove_abandoned(folder: Path) -> bool:
     A folder that a running process uses is kept, and so is a folder of another program with a similar name.
     """
     try:
-        if not (folder / _PLAN).exists():
-            if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
-                folder.rmdir()  # the plan is written first, so the folder is empty
-        elif (found := _interrupted(folder)) is not None:
+        if (found := _interrupted(folder)) is not None:
             found.remove()
     except _DAMAGE:
         return False
@@ -192,10 +193,10 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
     taken: set[str] = set()
     for place in places:
         if place.is_dir():
-            raise ExportError(f"{place}: the file cannot be written: a folder has this name")
+            raise ExportError("the file cannot be written: a folder has this name", file=place)
         key = cautious_key(str(place))
         if key in taken:
-            raise ExportError(f"{place}: the files cannot be written: two of them have this name")
+            raise ExportError("the files cannot be written: two of them have this name", file=place)
         taken.add(key)
     return places
 
@@ -235,7 +236,7 @@ def _stage(output: OutputFile, place: Path, staged: Path, modified: float | None
                     shutil.copyfileobj(source, stream, 1 << 20)
             except OSError as problem:
                 raise ExportError(
-                    f"{output.copy_of}: the file cannot be copied to {place.name}: {refusal(problem)}"
+                    "{}: the file cannot be copied to {}: {}", output.copy_of, place.name, refusal(problem)
                 ) from None
         stream.flush()
         os.fsync(stream.fileno())
@@ -274,10 +275,10 @@ def _rename(members: Sequence[_Member]) -> None:
         stuck = [member.name for member in reversed(done) if not _take_back(member)]
         if not isinstance(problem, OSError):
             raise
-        text = f"{members[len(done)].place}: the file cannot be written: {refusal(problem)}"
-        raise ExportError(
-            text + (f"; files of the set that are already replaced: {', '.join(stuck)}" if stuck else "")
-        ) from None
+        text = Text("{}: the file cannot be written: {}", members[len(done)].place, refusal(problem))
+        if stuck:
+            text = Text("{}; files of the set that are already replaced: {}", text, joined(stuck))
+        raise ExportError(text) from None
 
 
 def _take_back(member: _Member) -> bool:
@@ -309,15 +310,16 @@ class _Interrupted:
     staged: list[Path]
     """Written files of these members."""
 
-    def described(self, written: set[str]) -> str:
-        """Describe which files are from the interrupted export, and which were not replaced now."""
+    def report(self, written: set[str], report: Report) -> None:
+        """Report which files are from the interrupted export, and which were not replaced now."""
         if not self.done or not self.staged:  # the set is consistent: none or all of its files were replaced
-            return ""
+            return
         states = ((self.done, "from it"), (self.older, "older"), (self.absent, "missing"))
-        what = "; ".join(f"{word}: {', '.join(names)}" for names, word in states if names)
+        what = joined((Text("{}: {}", Text(word), joined(names)) for names, word in states if names), "; ")
         left = [name for name in (*self.done, *self.older) if name not in written]
-        now = f"not replaced now: {', '.join(left)}" if left else "all are replaced now"
-        return f"The last export of '{self.chosen}' was interrupted: its files did not fit together ({what}); {now}"
+        now = Text("not replaced now: {}", joined(left)) if left else Text("all are replaced now")
+        template = "The last export of '{}' was interrupted: its files did not fit together ({}); {}"
+        report.change("interrupted-export", template, self.chosen, what, now)
 
     def remove(self) -> None:
         """Remove the staged files and the folder; keep all other files, even if the plan lists them."""

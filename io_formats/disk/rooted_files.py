@@ -13,9 +13,12 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from ..core.errors import FormatError, MeshferryError, refusal
 from .special_files import JUNCTION, open_regular
+
+_T = TypeVar("_T")
 
 MOST_FILES = 2_000_000
 """Limit of the number of files in the folder."""
@@ -116,6 +119,8 @@ class RootedFiles:
         """Modification time of each listed folder by its full path."""
         self._read: dict[str, int] = {}
         """Modification time of each file that was read, by its full path."""
+        self.unreadable: dict[str, str] = {}
+        """Why files could not be read or parsed, by path."""
         if known is None:
             self._add(str(self.root), "")
         else:
@@ -133,7 +138,7 @@ class RootedFiles:
                 below += _list_folder(full, relative, depth, found)
                 if len(self.paths) + len(found.paths) > self._most:
                     if not self._is_partial:
-                        raise TooManyFilesError(f"The project {self.root} has more than {self._most:,} files")
+                        raise TooManyFilesError("The project {} has more than {:,} files", self.root, self._most)
                     below = []
                     break
             waiting = below
@@ -158,7 +163,7 @@ class RootedFiles:
                 alias = f"{path}/{known[len(start) :]}"
                 found.paths.setdefault(path_key(alias), alias)
             if len(found.paths) > self._most:
-                raise TooManyFilesError(f"The project {self.root} has more than {self._most:,} files")
+                raise TooManyFilesError("The project {} has more than {:,} files", self.root, self._most)
 
     def mount(self, name: str, folder: Path) -> None:
         """Add the files of another folder under a path of this one."""
@@ -213,21 +218,25 @@ class RootedFiles:
             raise FormatError("The project has no such file", file=path)
         full = self._full(known)
         try:
-            handle = open_regular(full, follows_links=True)
-            try:
-                info = os.fstat(handle)
-                size = info.st_size
-                data = b"" if size > limit else _read_all(handle, size)
-            finally:
-                os.close(handle)
+            with os.fdopen(open_regular(full, follows_links=True), "rb") as stream:
+                info = os.fstat(stream.fileno())
+                data = b"" if info.st_size > limit else stream.read(info.st_size)
         except (OSError, ValueError) as problem:
-            raise FormatError(f"The file cannot be read: {refusal(problem)}", file=full) from None
+            raise FormatError("The file cannot be read: {}", refusal(problem), file=full) from None
         self._read[full] = info.st_mtime_ns
-        if size > limit:
-            raise FormatError(f"The file has more than {limit:,} bytes", file=full)
+        if info.st_size > limit:
+            raise FormatError("The file has more than {:,} bytes", limit, file=full)
         if has_lfs_pointer(data):
             raise LfsPointerError(full)
         return data
+
+    def parsed(self, path: str, parse: Callable[[bytes], _T], limit: int = READ_LIMIT) -> _T | None:
+        """Return a parsed file; if it cannot be read or parsed, note why in ``unreadable`` and return None."""
+        try:
+            return parse(self.read(path, limit))
+        except FormatError as problem:
+            self.unreadable[path] = str(problem.in_file(path))
+            return None
 
     def is_current(self) -> bool:
         """Return whether no listed folder and no file that was read has changed."""
@@ -324,14 +333,3 @@ def leads_to_network(path: str) -> bool:
             folder = (drive or os.path.splitdrive(folder)[0]) + os.sep
         waiting += rest.split(os.sep)[::-1]
     return bool(waiting)
-
-
-def _read_all(handle: int, size: int) -> bytes:
-    """Return so many bytes of an open file, or fewer if it was shortened meanwhile."""
-    data = os.read(handle, size)
-    if len(data) == size:
-        return data
-    blocks = [data]
-    while block := os.read(handle, size - sum(map(len, blocks))):
-        blocks.append(block)
-    return b"".join(blocks)

@@ -58,7 +58,7 @@ def is_link(path: str | os.PathLike[str]) -> bool:
 def require_regular(path: str | os.PathLike[str]) -> None:
     """Raise FormatError for a FIFO, device or socket, for which Blender would wait forever."""
     if kind := special_kind(path):
-        raise FormatError(f"This is a {kind}, and Blender reads regular files only", file=str(path))
+        raise FormatError("This is a {}, and Blender reads regular files only", kind, file=str(path))
 
 
 def open_regular(
@@ -93,7 +93,7 @@ def read_bytes(path: str | Path) -> bytes:
     except FormatError:
         raise
     except (OSError, ValueError) as problem:  # ValueError: a path that the operating system rejects
-        raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(path)) from None
+        raise FormatError("The file cannot be read: {}", refusal(problem), file=str(path)) from None
 
 
 def read_special(path: str | os.PathLike[str]) -> bytes:
@@ -109,7 +109,7 @@ def read_special(path: str | os.PathLike[str]) -> bytes:
     """
     kind = special_kind(path) or "special file"
     if sys.platform == "win32":
-        raise FormatError(f"This is a {kind}, not a regular file", file=str(path))
+        raise FormatError("This is a {}, not a regular file", kind, file=str(path))
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         return _content(handle, kind, Path(path))
@@ -122,7 +122,7 @@ def _content(handle: int, kind: str, path: Path) -> bytes:
     began = time.monotonic()
     while True:
         if not select.select([handle], [], [], SILENCE_LIMIT)[0]:
-            raise FormatError(f"The {kind} gave no data for {SILENCE_LIMIT:g} seconds", file=str(path))
+            raise FormatError("The {} gave no data for {:g} seconds", kind, SILENCE_LIMIT, file=str(path))
         try:
             block = os.read(handle, _BLOCK)
         except BlockingIOError:
@@ -133,4 +133,4 @@ def _content(handle: int, kind: str, path: Path) -> bytes:
             time.sleep(_POLL_SECONDS)
         content += block
         if len(content) > SIZE_LIMIT:
-            raise FormatError(f"The {kind} gives more than {SIZE_LIMIT // 2**20} MiB", file=str(path))
+            raise FormatError("The {} gives more than {} MiB", kind, SIZE_LIMIT // 2**20, file=str(path))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..core.scene import IntArray, Layer, Mesh
 from .normals import face_normals
-from .submeshes import pool
+from .submeshes import pool, with_points
 from .vertices import drop_repeated_corners, weld_map
 
 _FOLDED = -0.999
@@ -109,14 +109,7 @@ def sewn(mesh: Mesh) -> Mesh:
         used = pool(mesh.corner_point)
         return replace(layer, values=layer.values[used.chosen], index=used.index)
 
-    joined = replace(
-        mesh.with_layers(move),
-        points=mesh.points[kept],
-        corner_point=new_point[mesh.corner_point],
-        joint_indices=None if mesh.joint_indices is None else mesh.joint_indices[kept],
-        joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[kept],
-    )
-    return drop_repeated_corners(joined)[0]
+    return drop_repeated_corners(with_points(mesh.with_layers(move), kept, new_point[mesh.corner_point]))[0]
 
 
 def _edges(corner_point: IntArray) -> tuple[IntArray, IntArray]:

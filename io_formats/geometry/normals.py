@@ -46,20 +46,42 @@ def unit(vectors: FloatArray) -> FloatArray:
     return scaled.astype(np.float32, copy=False)
 
 
+def without_direction(normals: FloatArray) -> npt.NDArray[np.bool_]:
+    """Return which normals are zero, NaN, infinite or extremely long, (n,)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = np.einsum("ij,ij->i", normals, normals)
+        return np.asarray(~((squared > 1e-12) & (squared < 1e30)))
+
+
 def repair(normals: FloatArray, points: FloatArray, corner_point: npt.NDArray[np.int32]) -> tuple[FloatArray, int]:
     """Return unit normals of points, (P, 3) float32, and the number of those computed from the triangles.
 
-    Zero, NaN, infinite and extremely long normals are replaced.
+    Normals without direction are replaced.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        squared = np.einsum("ij,ij->i", normals, normals)
-        broken = ~((squared > 1e-12) & (squared < 1e30))
+    broken = without_direction(normals)
     count = int(np.count_nonzero(broken))
     if not count:
         return unit(normals), 0
     mended = normals.copy()
     mended[broken] = vertex_normals(points, corner_point)[broken]
     return unit(mended), count
+
+
+def repair_vertices(
+    normals: FloatArray, corner: npt.NDArray[np.intp], points: FloatArray, corner_point: npt.NDArray[np.int32]
+) -> tuple[FloatArray, int]:
+    """Return unit normals of vertices, (V, 3) float32, and the number of those replaced by the normal of a triangle.
+
+    The parameters are those of :func:`repair`; ``corner`` (V,) is a corner of each vertex.
+    """
+    broken = np.flatnonzero(without_direction(normals))
+    if len(broken):
+        triangles = corner_point.reshape(-1, 3)[corner[broken] // 3].reshape(-1)
+        faces = unit(np.nan_to_num(face_normals(points, triangles)))
+        faces[~faces.any(axis=1)] = (0, 0, 1)
+        normals = normals.copy()
+        normals[broken] = faces
+    return unit(normals), len(broken)
 
 
 def share_backwards(mesh: Mesh) -> float:

@@ -124,3 +124,11 @@ def axis_rotations(axis: int, angles: npt.NDArray[np.float64]) -> npt.NDArray[np
     made[:, other, one] = np.sin(angles)
     made[:, one, other] = -np.sin(angles)
     return made
+
+
+def euler_matrices(degrees: npt.NDArray[np.float64], order: str) -> npt.NDArray[np.float64]:
+    """Return the matrices (n, 3, 3) of angles (n, 3) about the axes of ``order``, such as ZXY; the last is first."""
+    made = np.broadcast_to(np.identity(3), (len(degrees), 3, 3))
+    for axis, angle in zip(order, np.radians(degrees).T, strict=True):
+        made = made @ axis_rotations("XYZ".index(axis), angle)
+    return made

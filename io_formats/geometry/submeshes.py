@@ -58,6 +58,32 @@ def shared_index(layers: Iterable[Layer]) -> IntArray | None:
     return found
 
 
+def with_points(mesh: Mesh, rows: slice | npt.NDArray[np.integer], corner_point: IntArray) -> Mesh:
+    """Return a mesh with only these points, their weights and shape keys; layers are unchanged.
+
+    ``corner_point`` (C,) is the new point of each corner.
+    """
+    return replace(
+        mesh,
+        points=mesh.points[rows],
+        corner_point=corner_point,
+        shape_keys=[replace(key, points=key.points[rows]) for key in mesh.shape_keys],
+        joint_indices=None if mesh.joint_indices is None else mesh.joint_indices[rows],
+        joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[rows],
+    )
+
+
+def with_corners(mesh: Mesh, chosen: npt.NDArray[np.generic]) -> Mesh:
+    """Return a mesh with only these corners, or with all in another order; points and materials are unchanged."""
+
+    def choose(layer: Layer) -> Layer:
+        if layer.index is not None:
+            return replace(layer, index=layer.index[chosen])
+        return replace(layer, values=layer.values[chosen]) if layer.per_corner else layer
+
+    return replace(mesh.with_layers(choose), corner_point=mesh.corner_point[chosen])
+
+
 def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
     """Return the triangles of some material slots as a separate mesh, with these slots in the given order.
 
@@ -79,17 +105,11 @@ def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
             pools[key] = pool(layer.index[corners])
         return replace(layer.rows(pools[key].chosen), index=pools[key].index)
 
-    part = mesh.with_layers(cut)
     return replace(
-        part,
-        points=mesh.points[points.chosen],
-        corner_point=points.index,
+        with_points(mesh.with_layers(cut), points.chosen, points.index),
         material_index=slot[kept],
         materials=[mesh.materials[number] for number in slots],
         surfaces=[mesh.surfaces[number] for number in slots] if mesh.surfaces else [],
-        joint_indices=None if mesh.joint_indices is None else mesh.joint_indices[points.chosen],
-        joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[points.chosen],
-        shape_keys=[replace(key, points=key.points[points.chosen]) for key in part.shape_keys],
     )
 
 

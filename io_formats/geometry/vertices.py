@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.scene import AnyArray, IntArray, Layer, Mesh
+from .submeshes import with_corners, with_points
+from .tangents import uv_sides
 
 _PASSES = 24
 """Maximum number of passes of :func:`split`; the remaining corners (centres of huge fans) are sorted."""
@@ -44,28 +46,13 @@ class SplitKey:
         for start in range(0, len(other), _BLOCK):
             block = slice(start, start + _BLOCK)
             first = self.values[block] if isinstance(one, slice) else self.values.take(one[block], axis=0)
-            same[block] = self._agree(first, self.values.take(other[block], axis=0))
+            same[block] = self._near(first, self.values.take(other[block], axis=0))
         if self.is_wildcard is not None:
             same |= self.is_wildcard[one]
         return same
 
-    def _agree(self, first: AnyArray, second: AnyArray) -> npt.NDArray[np.bool_]:
-        """Return which rows of two arrays are equal within the tolerance, (n,)."""
-        # Nearly all stored values agree exactly; comparing the widest possible integers takes the fewest operations.
-        words, others = _as_words(first), _as_words(second)
-        same: npt.NDArray[np.bool_] = words[:, 0] == others[:, 0]
-        for column in range(1, words.shape[1]):
-            same &= words[:, column] == others[:, column]
-        differing = np.flatnonzero(~same)
-        if not len(differing):
-            return same
-        if 2 * len(differing) < len(same):
-            same[differing] = self._near(first.take(differing, axis=0), second.take(differing, axis=0))
-        else:
-            same |= self._near(first, second)
-        return same
-
     def _near(self, first: AnyArray, second: AnyArray) -> npt.NDArray[np.bool_]:
+        """Return which rows of two arrays are equal within the tolerance, (n,)."""
         near = np.ones(len(first), bool)
         with np.errstate(invalid="ignore", over="ignore"):
             for column in range(first.shape[1]):
@@ -74,13 +61,6 @@ class SplitKey:
                 else:
                     near &= first[:, column] == second[:, column]
         return near
-
-
-def _as_words(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """View rows as the smallest number of integers that covers them, (n, w)."""
-    rows = np.ascontiguousarray(values)
-    width = rows.shape[1] * rows.dtype.itemsize
-    return rows.view(next(f"u{size}" for size in (8, 4, 2, 1) if width % size == 0))
 
 
 def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) -> Split:
@@ -107,6 +87,7 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
     same = np.ones(corners, bool)
     for key in keys:
         same &= key.equal(slice(None), first)
+    same[vertex_corner[0]] = True  # NaN differs from itself, but a corner agrees with itself
     np.take(vertex_of_point, corner_point, out=corner_vertex)
     pending = np.flatnonzero(~same)
     passes = 0
@@ -132,7 +113,7 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
         first = representative[points]
         for key in keys:
             same &= key.equal(pending, first)
-        same |= first == pending  # NaN differs from itself, but a corner agrees with itself
+        same |= first == pending
         corner_vertex[pending[same]] = vertex_of_point[points[same]]
         pending = pending[~same]
     return Split(corner_vertex, np.concatenate(vertex_corner))
@@ -202,18 +183,7 @@ def split_mesh(mesh: Mesh, tolerance: float) -> tuple[Mesh, Split]:
     def spread(layer: Layer) -> Layer:
         return layer.on_vertices(corner, point)
 
-    spread_mesh = mesh.with_layers(spread)
-    return (
-        replace(
-            spread_mesh,
-            points=mesh.points[point],
-            corner_point=found.corner_vertex,
-            shape_keys=[replace(key, points=key.points[point]) for key in spread_mesh.shape_keys],
-            joint_indices=None if mesh.joint_indices is None else mesh.joint_indices[point],
-            joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[point],
-        ),
-        found,
-    )
+    return with_points(mesh.with_layers(spread), point, found.corner_vertex), found
 
 
 def points_first(split_vertices: Split, corner_point: IntArray) -> Split:
@@ -286,31 +256,29 @@ def weld(mesh: Mesh, tracks: Sequence[npt.NDArray[np.float32]] = ()) -> tuple[Me
             return replace(layer, values=kept, stored=stored)
         return replace(layer, index=mesh.corner_point)
 
-    moved = mesh.with_layers(move)
-    welded = replace(
-        moved,
-        points=mesh.points[first],
-        corner_point=new_point[mesh.corner_point],
-        shape_keys=[replace(key, points=key.points[first]) for key in moved.shape_keys],
-        joint_indices=None if mesh.joint_indices is None else mesh.joint_indices[first],
-        joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[first],
-    )
-    return welded, first
+    return with_points(mesh.with_layers(move), first, new_point[mesh.corner_point]), first
 
 
 def shares_mirrored_vertices(mesh: Mesh) -> bool:
     """Return whether a triangle with mirrored UVs shares a point with a triangle that is not mirrored."""
     if not mesh.uvs or not len(mesh.corner_point):
         return False
-    uv = mesh.uvs[0].at_corners(mesh.corner_point).reshape(-1, 3, 2)
-    one, other = uv[:, 1] - uv[:, 0], uv[:, 2] - uv[:, 0]
-    with np.errstate(over="ignore", invalid="ignore"):
-        area = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
-    triangles = mesh.corner_point.reshape(-1, 3)
-    sides = np.zeros((2, len(mesh.points)), bool)
-    sides[0, triangles[area > 0]] = True
-    sides[1, triangles[area < 0]] = True
-    return bool((sides[0] & sides[1]).any())
+    side = uv_sides(mesh.uvs[0].at_corners(mesh.corner_point))
+    return bool(np.intersect1d(mesh.corner_point[side > 0], mesh.corner_point[side < 0]).size)
+
+
+def repeats_corners(corners: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """Return which triangles (C,) or (T, 3) use a point twice, (T,)."""
+    a, b, c = corners.reshape(-1, 3).T
+    repeated: npt.NDArray[np.bool_] = (a == b) | (b == c) | (c == a)
+    return repeated
+
+
+def count_loose(corners: npt.NDArray[np.integer], count: int) -> int:
+    """Return how many of ``count`` points no triangle uses."""
+    used = np.zeros(count, bool)
+    used[corners] = True
+    return count - int(np.count_nonzero(used))
 
 
 def drop_repeated_corners(mesh: Mesh, identity: IntArray | None = None) -> tuple[Mesh, int]:
@@ -319,37 +287,14 @@ def drop_repeated_corners(mesh: Mesh, identity: IntArray | None = None) -> tuple
     ``identity`` (P,) has the same number for points that count as one.
     """
     corners = mesh.corner_point if identity is None else identity[mesh.corner_point]
-    triangles = corners.reshape(-1, 3)
-    a, b, c = triangles[:, 0], triangles[:, 1], triangles[:, 2]
-    repeated = (a == b) | (b == c) | (c == a)
+    repeated = repeats_corners(corners)
     count = int(np.count_nonzero(repeated))
     if not count:
         return mesh, 0
     kept = ~repeated
-    kept_corners = np.repeat(kept, 3)
-
-    def thin(layer: Layer) -> Layer:
-        if layer.index is not None:
-            return replace(layer, index=layer.index[kept_corners])
-        return replace(layer, values=layer.values[kept_corners]) if layer.per_corner else layer
-
-    return (
-        replace(
-            mesh.with_layers(thin),
-            corner_point=mesh.corner_point[kept_corners],
-            material_index=mesh.material_index[kept],
-        ),
-        count,
-    )
+    return replace(with_corners(mesh, np.repeat(kept, 3)), material_index=mesh.material_index[kept]), count
 
 
 def turn_triangles(mesh: Mesh) -> Mesh:
     """Reverse the corners of every triangle, together with their values."""
-    order = np.arange(len(mesh.corner_point)).reshape(-1, 3)[:, ::-1].reshape(-1)
-
-    def turn(layer: Layer) -> Layer:
-        if layer.index is not None:
-            return replace(layer, index=layer.index[order])
-        return replace(layer, values=layer.values[order]) if layer.per_corner else layer
-
-    return replace(mesh.with_layers(turn), corner_point=mesh.corner_point[order])
+    return with_corners(mesh, np.arange(len(mesh.corner_point)).reshape(-1, 3)[:, ::-1].reshape(-1))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 
 from ..core.errors import FormatError, UnsupportedFormatError
+from ..core.messages import Text
 from .picture import Layout, Picture, check_size
 
 MAGIC = b"DDS "
@@ -91,17 +92,20 @@ def read(data: bytes) -> Picture:
     elif format_flags & _HAS_FOURCC:
         layout, name = _FOURCC.get(fourcc), _shown(fourcc)
     else:
-        layout, name = _plain_layout(format_flags, bits, masks), f"{bits} bits with other masks"
+        layout, name = _plain_layout(format_flags, bits, masks), Text("{} bits with other masks", bits)
     if is_volume:
         raise UnsupportedFormatError("It is a volume texture, which has no counterpart in Blender")
     if layout is None:
-        raise UnsupportedFormatError(f"Its pixel format ({name}) is not supported")
+        raise UnsupportedFormatError("Its pixel format ({}) is not supported", name)
     check_size(width, height)
     size = layout.size(width, height)
     if size > len(data) - start:
         raise FormatError(
-            f"The file is cut off: {size:,} bytes expected for {width:,} x {height:,} pixels, "
-            f"{len(data) - start:,} left",
+            "The file is cut off: {:,} bytes expected for {:,} x {:,} pixels, {:,} left",
+            size,
+            width,
+            height,
+            len(data) - start,
             offset=start,
         )
     return Picture(layout, width, height, memoryview(data)[start : start + size])

@@ -61,4 +61,4 @@ class Picture:
 def check_size(width: int, height: int) -> None:
     """Raise FormatError for a width or height that no picture has, before anything is computed from them."""
     if not (0 < width <= LARGEST_SIDE and 0 < height <= LARGEST_SIDE):
-        raise FormatError(f"The picture has {width:,} x {height:,} pixels; 1 to {LARGEST_SIDE:,} are possible")
+        raise FormatError("The picture has {:,} x {:,} pixels; 1 to {:,} are possible", width, height, LARGEST_SIDE)

@@ -4,64 +4,62 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.findings import Finding, warning
-from ..core.messages import counted
+from ..core.messages import Message, Report, counted
+from ..geometry.vertices import count_loose, repeats_corners
 from .document import MOST_SAFE, Document, Variant
 
 _COARSE = 0.001
 """Position steps above this, in metres, leave visible gaps."""
 
 
-def check(document: Document) -> list[Finding]:
+def check(document: Document) -> list[Message]:
     """Return warnings about data that other programs reject or show differently. None of it prevents writing."""
-    found = [*_counts(document), *_triangles(document), *_directions(document)]
+    report = Report()
+    _check_counts(document, report)
+    _check_triangles(document, report)
+    _check_directions(document, report)
     if document.variant is not Variant.CURRENT:
-        found.append("the file is a variant that programs for MeshSerializer2 do not read")
+        report.warning("other-variant", "the file is a variant that programs for MeshSerializer2 do not read")
     step = _step(document)
     if step > _COARSE:
-        found.append(f"positions are rounded to steps of {1000 * step:.3g} mm; a smaller model has finer steps")
-    return [warning("", text) for text in found]
+        template = "positions are rounded to steps of {:.3g} mm; a smaller model has finer steps"
+        report.warning("coarse-positions", template, 1000 * step)
+    return report.messages
 
 
-def _counts(document: Document) -> list[str]:
+def _check_counts(document: Document, report: Report) -> None:
     vertices, triangles = len(document.positions), len(document.triangles)
     if not vertices or not triangles:
-        return ["it has no triangles, so nothing is shown"]
-    found = []
+        report.warning("no-triangles", "it has no triangles, so nothing is shown")
+        return
     if max(vertices, triangles) > MOST_SAFE:
-        found.append(
-            f"{vertices:,} vertices and {triangles:,} triangles; the original reader refuses more than {MOST_SAFE:,} "
-            "of either"
-        )
-    used = np.zeros(vertices, bool)
-    used[document.triangles] = True
-    loose = vertices - int(np.count_nonzero(used))
+        template = "{:,} vertices and {:,} triangles; the original reader refuses more than {:,} of either"
+        report.warning("large-mesh", template, vertices, triangles, MOST_SAFE)
+    loose = count_loose(document.triangles, vertices)
     if loose:
-        found.append(f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle")
-    return found
+        report.warning("loose-vertices", "{} to no triangle", counted(loose, "vertex belongs", "vertices belong"))
 
 
-def _triangles(document: Document) -> list[str]:
-    a, b, c = document.triangles.T
-    repeated = int(np.count_nonzero((a == b) | (b == c) | (c == a)))
-    return [f"{counted(repeated, 'triangle uses', 'triangles use')} a vertex twice"] if repeated else []
+def _check_triangles(document: Document, report: Report) -> None:
+    repeated = int(np.count_nonzero(repeats_corners(document.triangles)))
+    if repeated:
+        report.warning("repeated-corners", "{} a vertex twice", counted(repeated, "triangle uses", "triangles use"))
 
 
-def _directions(document: Document) -> list[str]:
-    found = []
+def _check_directions(document: Document, report: Report) -> None:
     zero = 128 if document.position_bounds is not None else 0
     if document.normals is None:
-        found.append("it has no normals, which lit materials need")
+        report.warning("no-normals", "it has no normals, which lit materials need")
     else:
         none = int(np.count_nonzero((document.normals == zero).all(axis=1)))
         if none:
-            found.append(f"{counted(none, 'normal has', 'normals have')} no direction")
+            report.warning("normals-without-direction", "{} no direction", counted(none, "normal has", "normals have"))
     if document.tangents is not None and zero:
         sides = document.tangents[:, 3]
         odd = int(np.count_nonzero((sides != 1) & (sides != 255)))
         if odd:
-            found.append(f"{counted(odd, 'tangent does', 'tangents do')} not define the side of the bitangent")
-    return found
+            number = counted(odd, "tangent does", "tangents do")
+            report.warning("tangents-without-side", "{} not define the side of the bitangent", number)
 
 
 def _step(document: Document) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..core.scene import AnyArray
@@ -61,7 +61,7 @@ class Document:
     """Only in ``Variant.CACHED``, like the next field."""
     date: int = 0
     """Time of caching: an int64 as .NET stores dates."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Any] = field(default_factory=list)
 
     @property
     def format(self) -> int:

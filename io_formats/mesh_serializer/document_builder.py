@@ -37,9 +37,10 @@ class DocumentBuilder:
         self.options = resolve(EXPORT_OPTIONS, options)
         self.basis = to_blender(AXES.text(self.options)).inverse
         self.node, mesh = only_mesh(scene, "MeshSerializer2")
+        self.report = scene.report.about(self.node.name)
         tolerance = scene.tolerance
         has_tangents = writes_tangents(mesh, self.options)
-        self.mesh = split_by_vertices(mesh, self.options, tolerance, name=self.node.name, warn=self.warn)
+        self.mesh = split_by_vertices(mesh, self.options, tolerance, self.report)
         refuse_too_large(self.mesh, self.node.name)
         self.is_moved = True
         """Whether points or UVs differ from those of the imported file."""
@@ -52,9 +53,6 @@ class DocumentBuilder:
             self.document.tangents = self.tangent_bytes(normals, as_stored)
         if not UVS.flag(self.options):
             self.document.uvs = self.document.uv_bounds = None
-
-    def warn(self, text: str) -> None:
-        self.scene.warnings.append(f"{self.node.name}: {text}")
 
     def quantised(self) -> Document:
         """Return a document with positions, UVs and triangles."""
@@ -111,7 +109,9 @@ class DocumentBuilder:
             domain[0] = np.where(flat, np.minimum(below, np.nextafter(domain[0], -infinity)), domain[0])
             domain[1] = np.where(flat, np.maximum(above, np.nextafter(domain[1], infinity)), domain[1])
             if not np.isfinite(domain[1] - domain[0]).all():
-                raise ExportError(f"{self.node.name}: {what} beyond the numbers that the file can hold; scale it down")
+                raise ExportError(
+                    "{}: {} beyond the numbers that the file can hold; scale it down", self.node.name, what
+                )
         return domain
 
     def finite_uvs(self) -> FloatArray:
@@ -121,7 +121,7 @@ class DocumentBuilder:
         broken = ~np.isfinite(uvs).all(axis=1)
         if broken.any():
             number = counted(int(np.count_nonzero(broken)), "UV", "UVs")
-            self.warn(f"{number} in '{layer.name}' NaN or infinite; written as 0")
+            self.report.change("nan-uv-coordinates", "{} in '{}' NaN or infinite; written as 0", number, layer.name)
             uvs[broken] = 0
         return uvs
 
@@ -133,7 +133,8 @@ class DocumentBuilder:
             return vertex_normals(mesh.points, mesh.corner_point), none if self.is_moved else ~none
         normals, broken = repair(layer.values.astype(np.float32), mesh.points, mesh.corner_point)
         if broken:
-            self.warn(f"{counted(broken, 'normal has', 'normals have')} no direction; computed from the triangles")
+            number = counted(broken, "normal has", "normals have")
+            self.report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
         if layer.stored is None:
             return normals, none
         stored, _ = repair(self.to_scene(layer.stored), mesh.points, mesh.corner_point)
@@ -158,7 +159,7 @@ class DocumentBuilder:
         """
         layer, mesh = self.mesh.tangent, self.mesh
         if layer is None and not mesh.uvs:
-            self.warn("it has no UV map, so no tangents were written")
+            self.report.loss("tangents-without-uvs", "it has no UV map, so no tangents were written")
             return None
         if layer is None:
             uvs = mesh.uvs[0].values.astype(np.float32)

@@ -52,11 +52,8 @@ def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Nod
     if node.mesh is None or LARGE_MESHES.text(options) != "SPLIT" or 3 * node.mesh.triangle_count <= MOST_SAFE:
         yield whole
         return
-
-    def warn(text: str) -> None:
-        scene.warnings.append(f"{node.name}: {text}")
-
-    mesh = split_by_vertices(node.mesh, options, scene.tolerance, name=node.name, warn=warn)
+    report = scene.report.about(node.name)
+    mesh = split_by_vertices(node.mesh, options, scene.tolerance, report)
     if not is_too_large(mesh):
         yield whole
         return
@@ -64,11 +61,8 @@ def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Nod
     numbers = np.repeat(np.arange(len(cuts), dtype=np.int32), [cut.stop - cut.start for cut in cuts])
     surface = mesh.surfaces[0] if len(mesh.surfaces) == 1 else Surface("")
     numbered = replace(mesh, material_index=numbers, materials=[""] * len(cuts), surfaces=[surface] * len(cuts))
-    said = (
-        f"{node.name}: {counted(len(mesh.points), 'vertex', 'vertices')} and {mesh.triangle_count:,} triangles are "
-        f"more than {MOST_SAFE:,}; split into {len(cuts)} files"
-    )
-    scene.warnings.append(said)
-    scene.notes = [*scene.notes, said]  # a strict run accepts it: nothing is lost
+    template = "{} and {:,} triangles are more than {:,}; split into {} files"
+    vertices = counted(len(mesh.points), "vertex", "vertices")
+    report.note("split-into-files", template, vertices, mesh.triangle_count, MOST_SAFE, len(cuts))
     for number in range(len(cuts)):
         yield replace(whole, name=f"{node.name}_{number + 1}", mesh=part_of_slots(numbered, [number]))

@@ -34,16 +34,25 @@ _MOST_SUBMESHES = 1024
 
 @dataclass(frozen=True)
 class Header:
-    """The first five bytes. In the variant with submeshes, ``triangles`` is the number of submeshes."""
+    """The first five bytes, or twelve in version 1.
+
+    In the variant with submeshes, ``triangles`` is the number of submeshes.
+    """
 
     vertices: int
     triangles: int
     format: int
+    is_first: bool = False
+    """Whether the file is of version 1."""
 
     @classmethod
-    def of(cls, data: bytes, start: int = 0) -> Header | None:
+    def of(cls, data: bytes, start: int = 0, *, is_first: bool = False) -> Header | None:
         """Read a header, or return None if the data is too short."""
-        return cls(*HEADER.unpack_from(data, start)) if len(data) >= start + HEADER.size else None
+        layout = FIRST_HEADER if is_first else HEADER
+        if len(data) < start + layout.size:
+            return None
+        vertices, triangles, content = layout.unpack_from(data, start)
+        return cls(vertices, triangles, content, is_first)
 
     def allows(self, most: int) -> bool:
         """Return whether the format bits include positions and no bit above ``most``."""
@@ -59,11 +68,14 @@ class Header:
 
     @property
     def vertex_size(self) -> int:
-        return sum(size for bit, size in _SIZES.items() if self.format & bit)
+        sizes = _FIRST_SIZES if self.is_first else _SIZES
+        return sum(size for bit, size in sizes.items() if self.format & bit)
 
     @property
     def size(self) -> int:
-        """Size of a MeshSerializer2 file with this header (section 1)."""
+        """Size of a file with this header (section 1)."""
+        if self.is_first:
+            return FIRST_HEADER.size + self.vertices * self.vertex_size + 12 * self.triangles
         return self.fixed_size + TRIANGLE * self.triangles
 
     @property
@@ -119,31 +131,12 @@ def sound_number(value: float) -> bool:
 # -- version 1 ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FirstHeader:
-    """The first twelve bytes of version 1."""
-
-    vertices: int
-    triangles: int
-    format: int
-
-    @classmethod
-    def of(cls, data: bytes) -> FirstHeader | None:
-        """Read a header, or return None if the data is too short."""
-        return cls(*FIRST_HEADER.unpack_from(data)) if len(data) >= FIRST_HEADER.size else None
-
-    @property
-    def size(self) -> int:
-        a_vertex = sum(size for bit, size in _FIRST_SIZES.items() if self.format & bit)
-        return FIRST_HEADER.size + self.vertices * a_vertex + 12 * self.triangles
-
-
 def fits_first(head: bytes, size: int) -> bool:
     """Return whether a file is of version 1: its size matches the header, and its first positions are plausible.
 
     Empty meshes are not recognised: twelve bytes that are nearly all zero can be anything.
     """
-    header = FirstHeader.of(head)
+    header = Header.of(head, is_first=True)
     if header is None or not 0 < header.format <= 15 or not header.format & POSITIONS:
         return False
     if header.vertices <= 0 or header.triangles < 0 or header.size != size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.messages import Text
 from . import layout
 from .document import MOST
 from .layout import Header
@@ -35,10 +36,13 @@ def _wrapped(head: bytes, size: int, header: Header) -> str:
         if left or not 0 <= rest < _MOST_WRAPS or not (wraps or rest) or not large.vertices:
             continue
         triangles = large.triangles + rest * (MOST + 1)
-        return (
-            f"This looks like a mesh of Unity's MeshSerializer2 with {large.vertices:,} vertices and {triangles:,} "
-            f"triangles, written by a program that ignored the limit of {MOST:,} of each; its triangles are "
-            "damaged beyond repair. Export the mesh again in parts"
+        return Text(
+            "This looks like a mesh of Unity's MeshSerializer2 with {:,} vertices and {:,} triangles, written by a "
+            "program that ignored the limit of {:,} of each; its triangles are damaged beyond repair. Export "
+            "the mesh again in parts",
+            large.vertices,
+            triangles,
+            MOST,
         )
     return ""
 
@@ -67,8 +71,11 @@ def _cut_off(head: bytes, size: int, header: Header) -> str:
     few, many = sorted((header.vertices, header.triangles))
     if many > _MOST_PER_VERTEX * few or not header.size // 4 <= size <= 4 * header.size:
         return ""
-    return (
-        f"This begins like a mesh of Unity's MeshSerializer2 with {header.vertices:,} vertices and "
-        f"{header.triangles:,} triangles, which need {header.size:,} bytes, but it has {size:,}: it is damaged or "
-        "something else"
+    return Text(
+        "This begins like a mesh of Unity's MeshSerializer2 with {:,} vertices and {:,} triangles, which need {:,} "
+        "bytes, but it has {:,}: it is damaged or something else",
+        header.vertices,
+        header.triangles,
+        header.size,
+        size,
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..binary.byte_reader import ByteStream
 from ..core.errors import FormatError, UnsupportedFormatError
-from ..core.messages import counted
+from ..core.messages import Text, counted
 from ..core.scene import AnyArray
 from . import layout
 from .document import NORMALS, TANGENTS, UVS, WEIGHTS, Document, Variant
@@ -90,11 +90,15 @@ def _bounds(stream: ByteStream, axes: int, what: str) -> AnyArray:
         label = ("U", "V")[axis] if axes == 2 else _AXES[axis]
         if not (np.isfinite(least) and np.isfinite(most)):
             raise stream.error(
-                f"The file is damaged: the bounds of the {what} are NaN or infinite in {label}", offset=start
+                "The file is damaged: the bounds of the {} are NaN or infinite in {}", what, label, offset=start
             )
         if most < least:
             raise stream.error(
-                f"The file is damaged: the bounds of the {what} go from {least:g} down to {most:g} in {label}",
+                "The file is damaged: the bounds of the {} go from {:g} down to {:g} in {}",
+                what,
+                least,
+                most,
+                label,
                 offset=start,
             )
     return bounds
@@ -107,8 +111,9 @@ def _triangles(stream: ByteStream, dtype: type[np.generic], count: int, vertices
     if count and not 0 <= int(triangles.min()) <= int(triangles.max()) < vertices:
         wrong = int(np.count_nonzero(((triangles < 0) | (triangles >= vertices)).any(axis=1)))
         raise stream.error(
-            f"The file is damaged: {counted(wrong, 'triangle refers to vertices', 'triangles refer to vertices')} that "
-            f"do not exist; there are {vertices:,}",
+            "The file is damaged: {} that do not exist; there are {:,}",
+            counted(wrong, "triangle refers to vertices", "triangles refer to vertices"),
+            vertices,
             offset=start,
         )
     return triangles
@@ -119,7 +124,7 @@ def _read_submeshes(stream: ByteStream, count: int, vertices: int) -> tuple[list
     counts: list[int] = []
     runs: list[AnyArray] = []
     for number in range(count):
-        stream.item = f"submesh {number + 1}"
+        stream.item = Text("submesh {}", number + 1)
         triangles = int(stream.array(np.uint16, 1, "the number of triangles")[0])
         runs.append(_triangles(stream, np.uint16, triangles, vertices))
         counts.append(triangles)
@@ -129,7 +134,7 @@ def _read_submeshes(stream: ByteStream, count: int, vertices: int) -> tuple[list
 
 def _read_first(stream: ByteStream, variant: Variant) -> Document:
     """Read a file of version 1."""
-    header = layout.FirstHeader(*layout.FIRST_HEADER.unpack(stream.take(layout.FIRST_HEADER.size, "the header")))
+    header = layout.Header(*layout.FIRST_HEADER.unpack(stream.take(layout.FIRST_HEADER.size, "the header")))
     count = header.vertices
     document = Document(variant, stream.array(np.float32, (count, 3), "the positions"), np.empty((0, 3), np.int32))
     if header.format & NORMALS:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..binary.quantization import dequantise_exactly, from_biased, steps_beyond_floats
-from ..core.messages import counted
+from ..core.messages import Text, counted
 from ..core.options import resolve
 from ..core.scene import AnyArray, FloatArray, Layer, Mesh, Node, Scene, Surface
 from ..geometry.axes import flip_winding
@@ -41,18 +41,15 @@ class SceneBuilder:
         self.basis = to_blender(AXES.text(resolve(IMPORT_OPTIONS, options)))
         self.scene = Scene(name, warnings=list(document.warnings))
         self.name = document.name or name
+        self.report = self.scene.report.about(self.name)
         if document.variant is not Variant.CURRENT:
-            self.scene.warnings.append(
-                f"This is {self.relative()}, a variant of MeshSerializer2; an export writes MeshSerializer2"
-            )
+            template = "This is {}, a variant of MeshSerializer2; an export writes MeshSerializer2"
+            self.scene.report.change("other-variant", template, self.relative())
         self.scene.nodes = [Node(self.name, mesh=self.mesh())]
 
-    def warn(self, text: str) -> None:
-        self.scene.warnings.append(f"{self.name}: {text}")
-
-    def relative(self) -> str:
-        date = cache_date(self.document)
-        return _RELATIVES[self.document.variant] + (f", from {date:%Y-%m-%d}" if date else "")
+    def relative(self) -> Text:
+        date, variant = cache_date(self.document), Text(_RELATIVES[self.document.variant])
+        return Text("{}, from {:%Y-%m-%d}", variant, date) if date else variant
 
     def mesh(self) -> Mesh:
         """Return the mesh: one point for each vertex, and one value for each point in every layer."""
@@ -60,7 +57,9 @@ class SceneBuilder:
         slots = document.submeshes or [len(document.triangles)]
         names = [f"{self.name}_submesh_{number}" for number in range(1, len(slots) + 1)] if len(slots) > 1 else [""]
         mesh = Mesh(
-            points=self.basis.vectors(self.values(document.positions, document.position_bounds, "vertex", "vertices")),
+            points=self.basis.vectors(
+                self.values(document.positions, document.position_bounds, "vertex has", "vertices have")
+            ),
             corner_point=flip_winding(document.triangles.astype(np.int32).reshape(-1)),
             material_index=np.repeat(np.arange(len(slots), dtype=np.int32), slots),
             materials=names,
@@ -69,14 +68,16 @@ class SceneBuilder:
         if document.uvs is not None:
             bounds = document.uv_bounds
             steps = None if bounds is None else steps_beyond_floats(document.uvs, domain_of(bounds))
-            mesh.uvs = [Layer(UV_NAME, self.values(document.uvs, bounds, "UV", "UVs"), stored=steps)]
+            mesh.uvs = [Layer(UV_NAME, self.values(document.uvs, bounds, "UV has", "UVs have"), stored=steps)]
         if not len(document.positions):
-            self.warn("it has no vertices")
+            self.report.change("no-vertices", "it has no vertices")
         elif not len(document.triangles):
-            self.warn("it has no triangles, only points")
+            self.report.change("no-triangles", "it has no triangles, only points")
         mesh, dropped = drop_repeated_corners(mesh)
         if dropped:
-            self.warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
+            self.report.change(
+                "repeated-corners", "{} a vertex twice; left out", counted(dropped, "triangle uses", "triangles use")
+            )
         mesh.normal = self.normals(mesh)
         mesh.tangent = self.tangents()
         mesh.custom = self.weights()
@@ -100,8 +101,8 @@ class SceneBuilder:
         values = stored.astype(np.float32)
         finite = np.isfinite(values).all(axis=1)
         if not finite.all():
-            number = counted(int(np.count_nonzero(~finite)), f"{one} has", f"{many} have")
-            self.warn(f"{number} NaN or infinite coordinates; moved to 0")
+            number = counted(int(np.count_nonzero(~finite)), one, many)
+            self.report.change("nan-coordinates", "{} NaN or infinite coordinates; moved to 0", number)
             values[~finite] = 0
         return values
 
@@ -112,7 +113,8 @@ class SceneBuilder:
         directions = self.basis.vectors(_directions(stored))
         normals, broken = repair(_without_short(directions), mesh.points, mesh.corner_point)
         if broken:
-            self.warn(f"{counted(broken, 'normal has', 'normals have')} no direction; computed from the triangles")
+            number = counted(broken, "normal has", "normals have")
+            self.report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
         return Layer("normal", normals, stored=_bytes(stored))
 
     def tangents(self) -> Layer | None:
@@ -137,7 +139,8 @@ class SceneBuilder:
         weights, indices = self.document.joint_weights, self.document.joint_indices
         if weights is None or indices is None:
             return []
-        self.warn("its weights became attributes: the file does not hold the bones that they belong to")
+        text = "its weights became attributes: the file does not hold the bones that they belong to"
+        self.report.change("weights-without-bones", text)
         return [
             Layer("bone_weights", np.nan_to_num(weights.astype(np.float32), posinf=0, neginf=0)),
             Layer("bone_indices", indices.astype(np.uint16)),

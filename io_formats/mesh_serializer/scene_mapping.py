@@ -11,6 +11,8 @@ from .document import Document
 from .document_builder import DocumentBuilder
 from .scene_builder import SceneBuilder
 
+files_of = file_parts.files_of
+
 
 def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a file to Blender's space with the options of ``options.IMPORT_OPTIONS``.
@@ -21,20 +23,6 @@ def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = 
     values are written with their imported bytes. Repairs are reported in ``scene.warnings``.
     """
     return SceneBuilder(document, name, options).scene
-
-
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the scenes that each become a file: one for each object with a mesh, or one with all joined.
-
-    With ``large_meshes`` SPLIT, objects of more than 64,000 vertices or triangles become several files, named
-    ``name_1`` and so on.
-
-    Raises
-    ------
-    ExportError
-        An object to be split has NaN or infinite coordinates.
-    """
-    return file_parts.files_of(scene, options)
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Document:

@@ -9,18 +9,13 @@ from . import layout, near_misses
 from .document import Variant
 
 
-def sniff(head: bytes, size: int) -> Match:
-    """Return the evidence for this format, or a related one, in the first 4,096 bytes and the file size."""
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Return the evidence for this format, or a related one, or explain a damaged file."""
     variant = variant_of(head, size)
     if variant is None:
-        return Match.NONE
+        text = near_misses.explain(head, size)
+        return NearMiss(text) if text else Match.NONE
     return Match.PLAUSIBLE if variant in _WEAK else Match.LENGTH
-
-
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Explain a damaged file, or one of a related format that is not read."""
-    text = near_misses.explain(head, size)
-    return NearMiss(text) if text else None
 
 
 def variant_of(head: bytes, size: int) -> Variant | None:

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ExportError
-from ..core.messages import Warn, counted, unheard
+from ..core.messages import Report, Text, counted
 from ..core.scene import Layer, Mesh
 from ..geometry.tangents import uv_sides
-from ..geometry.vertices import drop_repeated_corners, split_mesh
+from ..geometry.vertices import count_loose, drop_repeated_corners, split_mesh
 from .document import MOST, MOST_SAFE
 from .options import NORMALS, TANGENTS, UVS
 
 
-def split_by_vertices(
-    mesh: Mesh, options: Mapping[str, Any], tolerance: float, *, name: str, warn: Warn = unheard
-) -> Mesh:
+def split_by_vertices(mesh: Mesh, options: Mapping[str, Any], tolerance: float, report: Report) -> Mesh:
     """Return a mesh with one point for each vertex of the file, and the written layers with one value for each point.
 
     Vertices keep the order of the points; vertices added by seams come last. Triangles keep their order.
@@ -30,10 +28,8 @@ def split_by_vertices(
         Values of ``options.EXPORT_OPTIONS``.
     tolerance:
         Largest difference of the normals of one vertex's corners.
-    name:
-        Name of the object, for errors.
-    warn:
-        Called with each warning.
+    report:
+        Receives warnings; its item is the name of the object.
 
     Raises
     ------
@@ -43,16 +39,16 @@ def split_by_vertices(
     mesh = _written_part(mesh, options)
     mesh, dropped = drop_repeated_corners(mesh)
     if dropped:
-        warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
+        number = counted(dropped, "triangle uses", "triangles use")
+        report.change("repeated-corners", "{} a vertex twice; left out", number)
     if not mesh.triangle_count:
-        raise ExportError(f"'{name}' has no faces; points alone cannot be exported. Exclude it from the export")
+        raise ExportError("'{}' has no faces; points alone cannot be exported. Exclude it from the export", report.item)
     if not np.isfinite(mesh.points[mesh.corner_point]).all():
-        raise ExportError(f"'{name}' has vertices with NaN or infinite coordinates; delete them")
-    used = np.zeros(len(mesh.points), bool)
-    used[mesh.corner_point] = True
-    loose = int(np.count_nonzero(~used))
+        raise ExportError("'{}' has vertices with NaN or infinite coordinates; delete them", report.item)
+    loose = count_loose(mesh.corner_point, len(mesh.points))
     if loose:
-        warn(f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle; left out")
+        number = counted(loose, "vertex belongs", "vertices belong")
+        report.loss("loose-vertices", "{} to no triangle; left out", number)
     if mesh.tangent is None and mesh.uvs and writes_tangents(mesh, options):
         return replace(split_mesh(_with_sides(mesh), tolerance)[0], tangent=None)
     return split_mesh(mesh, tolerance)[0]
@@ -104,13 +100,19 @@ def refuse_too_large(mesh: Mesh, name: str) -> None:
         The message names the counts and what to do.
     """
     if max(len(mesh.points), mesh.triangle_count) > MOST:
-        counts = f"{len(mesh.points):,} vertices, counted where seams split them, and {mesh.triangle_count:,} triangles"
+        counts = Text(
+            "{:,} vertices, counted where seams split them, and {:,} triangles", len(mesh.points), mesh.triangle_count
+        )
         raise ExportError(refusal_of_size(name, counts))
 
 
 def refusal_of_size(name: str, counts: str) -> str:
     """Return the error message for a mesh that a file cannot hold."""
-    return (
-        f"'{name}' has {counts}; a file holds {MOST:,} vertices and {MOST:,} triangles. "
-        "Choose to split it into numbered files, or reduce the number of faces"
+    return Text(
+        "'{}' has {}; a file holds {:,} vertices and {:,} triangles. Choose to split it into numbered files, or "
+        "reduce the number of faces",
+        name,
+        counts,
+        MOST,
+        MOST,
     )

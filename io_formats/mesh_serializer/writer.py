@@ -33,8 +33,11 @@ def _quantised(document: Document) -> Iterator[bytes]:
     vertices, triangles = len(document.positions), len(document.triangles)
     if max(vertices, triangles if counts is None else max(counts, default=0)) > MOST:
         raise ExportError(
-            f"The mesh has {vertices:,} vertices and {triangles:,} triangles; a file holds {MOST:,} vertices and "
-            f"{MOST:,} triangles"
+            "The mesh has {:,} vertices and {:,} triangles; a file holds {:,} vertices and {:,} triangles",
+            vertices,
+            triangles,
+            MOST,
+            MOST,
         )
     if document.variant is Variant.CACHED:
         yield _dotnet_string(document.name)

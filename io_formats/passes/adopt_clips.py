@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..core.errors import ExportError
-from ..core.messages import counted, listed
+from ..core.messages import Message, Report, counted, listed
 from ..core.scene import Clip, Joint, Scene, Skeleton
 
 _SAME_BIND = 1e-4
 """Tolerance for comparing bind transforms."""
 
 
-def adopt_clips(scene: Scene, other: Scene) -> list[str]:
-    """Add the bone animations of another scene to a scene; return the texts for the user.
+def adopt_clips(scene: Scene, other: Scene) -> list[Message]:
+    """Add the bone animations of another scene to a scene; return the messages.
 
     Transforms of joints are absolute and local to their parents, so they are used unchanged. Tracks of bones that the
     scene's skeleton lacks are left out with a warning, and so are clips whose names the scene already has.
@@ -26,35 +26,36 @@ def adopt_clips(scene: Scene, other: Scene) -> list[str]:
     """
     clips = [clip for clip in other.clips if clip.transforms or not clip.frame_count]
     if not clips or not other.skeletons:
-        raise ExportError(f"There is no animation of bones in '{other.name}'")
+        raise ExportError("There is no animation of bones in '{}'", other.name)
     if not scene.skeletons:
-        raise ExportError(f"'{scene.name}' has no bones that '{other.name}' could animate")
-    said: list[str] = []
+        raise ExportError("'{}' has no bones that '{}' could animate", scene.name, other.name)
+    report = Report()
     for number, skeleton in enumerate(other.skeletons):
         mine = [clip for clip in clips if _skeleton_of(clip) == number]
         if mine:
-            _adopt(scene, mine, skeleton, number, said)
-    return said
+            _adopt(scene, mine, skeleton, number, report)
+    return report.messages
 
 
-def _adopt(scene: Scene, clips: Sequence[Clip], skeleton: Skeleton, number: int, said: list[str]) -> None:
+def _adopt(scene: Scene, clips: Sequence[Clip], skeleton: Skeleton, number: int, report: Report) -> None:
     maps = [joint_map(skeleton.joints, known.joints) for known in scene.skeletons]
     best = max(range(len(maps)), key=lambda index: len(maps[index]))
     owner, where = scene.skeletons[best], maps[best]
     if not where:
-        raise ExportError(f"'{owner.name}' has no bone of '{skeleton.name}'")
+        raise ExportError("'{}' has no bone of '{}'", owner.name, skeleton.name)
     if skeleton.has_bind and _differ(skeleton, owner, where):
-        said.append(f"{skeleton.name}: its rest pose differs from that of '{owner.name}'; the frames were not changed")
+        template = "its rest pose differs from that of '{}'; the frames were not changed"
+        report.change("other-rest-pose", template, owner.name, item=skeleton.name)
     taken = {clip.name for clip in scene.clips}
     for clip in clips:
         if clip.name in taken:
-            said.append(f"{clip.name}: there is another animation of this name")
+            report.change("repeated-animation", "there is another animation of this name", item=clip.name)
         taken.add(clip.name)
         tracks = [track for track in clip.transforms if track.skeleton == number]
         lost = [skeleton.joints[track.target].name for track in tracks if track.target not in where]
         if lost:
-            bones = counted(len(lost), "bone")
-            said.append(f"{clip.name}: {bones} not in '{owner.name}' left out: {listed(lost)}")
+            bones, template = counted(len(lost), "bone"), "{} not in '{}' left out: {}"
+            report.loss("unknown-bones", template, bones, owner.name, listed(lost), item=clip.name)
         kept = [replace(track, target=where[track.target], skeleton=best) for track in tracks if track.target in where]
         scene.clips.append(replace(clip, transforms=kept, vertices=[]))
 

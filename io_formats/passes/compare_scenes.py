@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core.messages import counted, listed
+from ..core.messages import Text, counted, listed
 from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Keys, Mesh, Node, Scene, VertexTrack
 from ..geometry.vertices import drop_repeated_corners, weld_map
 
@@ -33,17 +33,17 @@ def differences(old: Scene, new: Scene) -> list[str]:
     are ignored, since an import leaves them out.
     """
     old, new = _without_collapsed_triangles(old), _without_collapsed_triangles(new)
-    found = [
-        *_members("object", "objects", [node.name for node in old.nodes], [node.name for node in new.nodes]),
+    found: list[str] = [
+        *_members("object", [node.name for node in old.nodes], [node.name for node in new.nodes]),
         *_changed_nodes(old, new),
-        *_members("bone", "bones", _joints(old), _joints(new)),
-        *_members("animation", "animations", [clip.name for clip in old.clips], [clip.name for clip in new.clips]),
+        *_members("bone", _joints(old), _joints(new)),
+        *_members("animation", [clip.name for clip in old.clips], [clip.name for clip in new.clips]),
     ]
     clips = {clip.name: clip for clip in old.clips}
     both = [(clips[clip.name], clip) for clip in new.clips if clip.name in clips]
     changed = [after.name for before, after in both if not _same_clip(before, after, old, new)]
     if changed:
-        found.append(f"{counted(len(changed), 'animation', 'animations')} changed ({listed(changed)})")
+        found.append(Text("{} changed ({})", counted(len(changed), "animation"), listed(changed)))
     return found
 
 
@@ -56,13 +56,13 @@ def _without_collapsed_triangles(scene: Scene) -> Scene:
     return replace(scene, nodes=[replace(n, mesh=thinned(n.mesh)) if n.mesh else n for n in scene.nodes])
 
 
-def _members(one: str, many: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+def _members(noun: str, old: Sequence[str], new: Sequence[str]) -> Iterator[Text]:
     """Yield the added and removed names; repeated names are counted as often as they occur."""
     added, removed = _without(new, old), _without(old, new)
     if added:
-        yield f"{counted(len(added), one, many)} added ({listed(added)})"
+        yield Text("{} added ({})", counted(len(added), noun), listed(added))
     if removed:
-        yield f"{counted(len(removed), one, many)} removed ({listed(removed)})"
+        yield Text("{} removed ({})", counted(len(removed), noun), listed(removed))
 
 
 def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -80,7 +80,7 @@ def _joints(scene: Scene) -> list[str]:
     return [joint.name for skeleton in scene.skeletons for joint in skeleton.joints]
 
 
-def _changed_nodes(old: Scene, new: Scene) -> Iterator[str]:
+def _changed_nodes(old: Scene, new: Scene) -> Iterator[Text]:
     """Yield the differences of nodes that both scenes have, with their name if a scene has several nodes.
 
     Of nodes with the same name, the first is compared with the first, and so on.
@@ -92,46 +92,44 @@ def _changed_nodes(old: Scene, new: Scene) -> Iterator[str]:
     changed = [(node.name, texts) for was, node in pairs if (texts := _node(was, node))]
     for name, texts in changed[:_MOST_NODES]:
         for text in texts:
-            yield text if len(new.nodes) == 1 else f"'{name}': {text}"
+            yield text if len(new.nodes) == 1 else Text("'{}': {}", name, text)
     rest = len(changed) - _MOST_NODES
     if rest > 0:
-        yield f"{counted(rest, 'more object', 'more objects')} changed"
+        yield Text("{} changed", counted(rest, "more object"))
 
 
-def _node(old: Node, new: Node) -> list[str]:
+def _node(old: Node, new: Node) -> list[Text]:
     found = []
     transforms = [(*node.translation, *node.rotation, *node.scale) for node in (old, new)]
     if not np.allclose(transforms[0], transforms[1], rtol=0, atol=1e-6):
-        found.append("moved")
+        found.append(Text("moved"))
     if old.mesh is not None and new.mesh is not None:
         found += _mesh(old.mesh, new.mesh)
     elif old.mesh is not new.mesh:
-        found.append("mesh added" if old.mesh is None else "mesh removed")
+        found.append(Text("mesh added" if old.mesh is None else "mesh removed"))
     return found
 
 
-def _mesh(old: Mesh, new: Mesh) -> list[str]:
+def _mesh(old: Mesh, new: Mesh) -> list[Text]:
     """Return the differences of two meshes, ignoring the order of vertices and triangles.
 
     Vertices are counted by position, not as split by seams. Moved vertices are counted if the triangles are the same.
     """
-    found = list(_members("surface", "surfaces", _surfaces(old), _surfaces(new)))
-    found += _members(
-        "shape key", "shape keys", [key.name for key in old.shape_keys], [key.name for key in new.shape_keys]
-    )
+    found = list(_members("surface", _surfaces(old), _surfaces(new)))
+    found += _members("shape key", [key.name for key in old.shape_keys], [key.name for key in new.shape_keys])
     before, after = _topology(old), _topology(new)
     in_order = np.array_equal(before.corners, after.corners)
     if in_order:
         size = float(np.ptp(before.points, axis=0).max(initial=0)) if len(before.points) else 0.0
         moved = int(np.count_nonzero((np.abs(after.points - before.points) > _MOVED * size).any(axis=1)))
         if moved:
-            found.append(f"{counted(moved, 'vertex', 'vertices')} moved")
+            found.append(Text("{} moved", counted(moved, "vertex", "vertices")))
     else:
         added, removed = _triangle_changes(old, new)
         if added:
-            found.append(f"{counted(added, 'triangle', 'triangles')} added")
+            found.append(Text("{} added", counted(added, "triangle")))
         if removed:
-            found.append(f"{counted(removed, 'triangle', 'triangles')} removed")
+            found.append(Text("{} removed", counted(removed, "triangle")))
     if in_order:
         found += _changed_layers(old, new)
     return found
@@ -181,10 +179,10 @@ def _triangle_rows(mesh: Mesh) -> FloatArray:
     return np.ascontiguousarray(turned.reshape(-1, 9))
 
 
-def _changed_layers(old: Mesh, new: Mesh) -> Iterator[str]:
+def _changed_layers(old: Mesh, new: Mesh) -> Iterator[Text]:
     """Yield the layers of two meshes with equal triangles that differ by more than rounding."""
     if _surfaces(old) == _surfaces(new) and not np.array_equal(old.material_index, new.material_index):
-        yield "triangles assigned to other surfaces"
+        yield Text("triangles assigned to other surfaces")
     for name, before, after, tolerance in (
         ("normals", [old.normal] if old.normal else [], [new.normal] if new.normal else [], _NORMAL),
         ("UVs", old.uvs, new.uvs, _UV),
@@ -194,13 +192,13 @@ def _changed_layers(old: Mesh, new: Mesh) -> Iterator[str]:
         if len(before) != len(after) or not all(
             _same(a.at_corners(old.corner_point), b.at_corners(new.corner_point), tolerance) for a, b in pairs
         ):
-            yield f"{name} changed"
+            yield Text("{} changed", Text(name))
     if old.joint_weights is not None and new.joint_weights is not None:
         sums = [_weights(mesh) for mesh in (old, new)]
         if not _same(sums[0], sums[1], _WEIGHT):
-            yield "weights changed"
+            yield Text("weights changed")
     elif old.joint_weights is not new.joint_weights:
-        yield "weights changed"
+        yield Text("weights changed")
 
 
 def _weights(mesh: Mesh) -> FloatArray:

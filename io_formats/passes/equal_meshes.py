@@ -62,7 +62,7 @@ def _add(digest: Any, value: Any) -> None:
         _add(digest, list(value.items()))
     elif isinstance(value, (list, tuple)):
         digest.update(f"{len(value)}[".encode())
-        for item in value:
-            _add(digest, item)
+        for element in value:
+            _add(digest, element)
     else:
         digest.update(repr(value).encode("utf-8", "surrogatepass") + b"\0")

@@ -12,6 +12,7 @@ from ..core.capabilities import Capabilities
 from ..core.scene import AnyArray, Layer, Mesh, Node, Role, Scene
 from ..geometry import hierarchy
 from ..geometry.quaternions import matrices_to_quaternions
+from ..geometry.submeshes import with_corners
 from ..geometry.transforms import matrix_of_transform
 from ..geometry.vectors import cofactors
 from .lod import separate, without_level
@@ -200,14 +201,20 @@ def _local(node: Node) -> Matrix:
     return matrix_of_transform(node.translation, node.rotation, node.scale)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def moved(mesh: Mesh, world: Matrix) -> Mesh:
     """Apply a transform to a mesh; a mirroring one also reverses triangles and tangent signs."""
+    placed = transformed(mesh, world)
+    return _turned_around(placed) if np.linalg.det(world[:3, :3]) < 0 else placed
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def transformed(mesh: Mesh, world: Matrix) -> Mesh:
+    """Apply a transform to the values of a mesh; a mirroring one also reverses tangent signs, but not triangles."""
     linear = world[:3, :3]
     mirrored = bool(np.linalg.det(linear) < 0)
     # The adjugate's transpose transforms normals like the inverse's, and also exists if a scale is zero.
     across = cofactors(linear) * (-1.0 if mirrored else 1.0)
-    moved = replace(
+    return replace(
         mesh,
         points=_points(mesh.points, world),
         normal=mesh.normal and _normals(mesh.normal, across),
@@ -223,7 +230,6 @@ def moved(mesh: Mesh, world: Matrix) -> Mesh:
         ],
         surfaces=[surface.without_domains() for surface in mesh.surfaces],
     )
-    return _turned_around(moved) if mirrored else moved
 
 
 def meshes_in_one_space(nodes: Sequence[Node]) -> list[Mesh]:
@@ -263,11 +269,4 @@ def _unit(vectors: AnyArray) -> AnyArray:
 
 def _turned_around(mesh: Mesh) -> Mesh:
     """Reverse the triangles of a mesh; each still starts at the same corner."""
-    order = np.arange(len(mesh.corner_point)).reshape(-1, 3)[:, [0, 2, 1]].ravel()
-
-    def change(layer: Layer) -> Layer:
-        if layer.index is not None:
-            return replace(layer, index=layer.index[order])
-        return replace(layer, values=layer.values[order]) if layer.per_corner else layer
-
-    return replace(mesh.with_layers(change), corner_point=mesh.corner_point[order])
+    return with_corners(mesh, np.arange(len(mesh.corner_point)).reshape(-1, 3)[:, [0, 2, 1]].ravel())

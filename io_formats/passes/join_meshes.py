@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..binary.quantization import linear_to_srgb, to_unorm
+from ..binary.quantization import color_bytes
 from ..core.errors import ExportError
 from ..core.messages import listed
 from ..core.scene import AnyArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey, Surface
@@ -178,12 +178,8 @@ class _LayerJoin:
         """Join one colour layer of each mesh, with white for meshes without it."""
         as_bytes = any(layer is not None and layer.values.dtype == np.uint8 for layer in found)
         if as_bytes:
-            found = [layer and replace(layer, values=_encoded(layer.values)) for layer in found]
+            found = [layer and replace(layer, values=color_bytes(layer.values)) for layer in found]
         return self.join(found, 255 if as_bytes else 1)
-
-
-def _encoded(colors: AnyArray) -> AnyArray:
-    return colors if colors.dtype == np.uint8 else to_unorm(linear_to_srgb(colors))
 
 
 # -- points -------------------------------------------------------------------------------------
@@ -235,7 +231,7 @@ def only_mesh(scene: Scene, kind: str) -> tuple[Node, Mesh]:
     if len(found) > 1:
         names = listed([node.name for node, _ in found])
         raise ExportError(
-            f"A {kind} file holds one object, not {len(found)} ({names}); join them or write several files"
+            "A {} file holds one object, not {} ({}); join them or write several files", kind, len(found), names
         )
     if not found:
         raise ExportError("There is no mesh to write; select a mesh object")

@@ -47,7 +47,8 @@ def separate(scene: Scene) -> Scene:
             continue
         levels = _slots_of_levels(node.mesh)
         if len(levels) > MOST_LEVELS:
-            scene.warnings.append(f"{node.name}: {len(levels):,} levels of detail are too many; not separated")
+            template = "{:,} levels of detail are too many; not separated"
+            scene.report.change("many-levels", template, len(levels), item=node.name)
         if not 1 < len(levels) <= MOST_LEVELS:
             continue
         ordered = replace(

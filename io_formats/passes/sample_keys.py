@@ -48,8 +48,12 @@ def sampled(clip: Clip, scene: Scene, fps: float, times: Floats | None = None) -
     if times is None:
         if not clip.duration * fps < MOST_FRAMES:
             raise ExportError(
-                f"The animation '{clip.name}' is {clip.duration:,.0f} s long; with a key for each frame, animations "
-                f"have at most {MOST_FRAMES:,} frames, {MOST_FRAMES / fps:,.0f} s"
+                "The animation '{}' is {:,.0f} s long; with a key for each frame, animations "
+                "have at most {:,} frames, {:,.0f} s",
+                clip.name,
+                clip.duration,
+                MOST_FRAMES,
+                MOST_FRAMES / fps,
             )
         times = np.arange(max(round(clip.duration * fps), 0) + 1) / fps
     tracks = [_track(track, scene.skeletons[track.skeleton].joints, times) for track in clip.keys]

@@ -22,29 +22,19 @@ _BUDGET_TRIANGLES, _BUDGET_WEIGHT = 250_000, 15_000
 
 _TRIANGLE_WEIGHT = _BUDGET_WEIGHT / _BUDGET_TRIANGLES
 
-COMPLEXITY_FACTORS = {
-    "animated texture": 4.0,
-    "alpha": 4.0,
-    "invisible": 1.2,
-    "glow": 1.5,
-    "bump": 1.25,
-    "shiny": 1.6,
-    "rigged": 1.2,
-    "flexible": 5.0,
-}
-"""Factors of the complexity, each once if any face has the trait, in the order in which the viewer multiplies."""
+COMPLEXITY_FACTORS = {"alpha": 4.0, "rigged": 1.2}
+"""Factors of the complexity for traits of a mesh, each once if any face has the trait."""
 _COMPLEXITY_TRIANGLE, _COMPLEXITY_LEAST = 5.0, 4
-_COMPLEXITY_LIGHT, _COMPLEXITY_MEDIA = 500, 1500
 
 ANIMESH_BASE = 15.0
 """Base download weight of an animated object, added once to that of its parts."""
 _ANIMESH_THOUSAND = 1.5
 _ANIMESH_ALLOWED = 64
-_PRIM, _SCRIPT = 0.5, 0.25
+_PRIM = 0.5
 _HULL_POINT = 0.04
 
 
-def level_triangles(sizes: Mapping[str, int]) -> tuple[float, float, float, float]:
+def level_triangles(sizes: Mapping[str, int]) -> tuple[float, ...]:
     """Return the triangle count charged for each level, the finest first; a missing level counts as the next finer one.
 
     If the finest level is missing, the next coarser one is used. Without any level the minimum is charged.
@@ -55,11 +45,10 @@ def level_triangles(sizes: Mapping[str, int]) -> tuple[float, float, float, floa
     for level in LEVELS:
         size = sizes.get(level, 0) if sizes.get(level, 0) > 0 else size
         found.append(max(size - _HEAD, _LEAST) / _TRIANGLE)
-    high, medium, low, lowest = found
-    return high, medium, low, lowest
+    return tuple(found)
 
 
-def weighted_triangles(sizes: Mapping[str, int], size_m: Sequence[float]) -> tuple[float, float, float, float]:
+def weighted_triangles(sizes: Mapping[str, int], size_m: Sequence[float]) -> tuple[float, ...]:
     """Return what each level contributes to the charged triangles, by the area from which it is seen (section 11.1).
 
     Download weight and complexity are proportional to the sum.
@@ -76,9 +65,7 @@ def weighted_triangles(sizes: Mapping[str, int], size_m: Sequence[float]) -> tup
     # Each level is shown in a ring that starts where the next finer level ends.
     rings = (high, medium - high, low - medium, _REGION_AREA - low)
     areas = [min(max(ring, 1.0), _REGION_AREA) for ring in rings]
-    shares = (area * count / sum(areas) for area, count in zip(areas, level_triangles(sizes), strict=True))
-    high, medium, low, lowest = shares
-    return high, medium, low, lowest
+    return tuple(area * count / sum(areas) for area, count in zip(areas, level_triangles(sizes), strict=True))
 
 
 def download_weight(sizes: Mapping[str, int], size_m: Sequence[float]) -> float:
@@ -86,7 +73,7 @@ def download_weight(sizes: Mapping[str, int], size_m: Sequence[float]) -> float:
     return sum(weighted_triangles(sizes, size_m)) * _TRIANGLE_WEIGHT
 
 
-def complexity(triangles: float, traits: Iterable[str] = (), *, has_light: bool = False, media_faces: int = 0) -> int:
+def complexity(triangles: float, traits: Iterable[str] = ()) -> int:
     """Return the complexity ("ARC") of one worn object without its textures (section 11.4b).
 
     Parameters
@@ -99,15 +86,10 @@ def complexity(triangles: float, traits: Iterable[str] = (), *, has_light: bool 
     points = _COMPLEXITY_TRIANGLE * (int(triangles) or _COMPLEXITY_LEAST)
     for trait in traits:
         points *= COMPLEXITY_FACTORS[trait]
-    return int(points + _COMPLEXITY_LIGHT * has_light + _COMPLEXITY_MEDIA * media_faces)
+    return int(points)
 
 
-def animesh_triangles(sizes: Mapping[str, int]) -> float:
-    """Return the triangle count charged for a rigged part of an animated object."""
-    return sum(animesh_level_triangles(sizes))
-
-
-def animesh_level_triangles(sizes: Mapping[str, int]) -> tuple[float, float, float, float]:
+def animesh_level_triangles(sizes: Mapping[str, int]) -> tuple[float, ...]:
     """Return the triangles charged for each level of a rigged part of an animated object (section 11.2).
 
     Coarser levels are free if each has at most half of the triangles of the level before it.
@@ -117,8 +99,7 @@ def animesh_level_triangles(sizes: Mapping[str, int]) -> tuple[float, float, flo
     for count in coarser:
         allowed = min(max(allowed / 2, _ANIMESH_ALLOWED), count)
         charged.append(count - allowed)
-    high, medium, low, lowest = charged
-    return high, medium, low, lowest
+    return tuple(charged)
 
 
 def animesh_triangle_weight(triangles: float) -> float:
@@ -126,9 +107,9 @@ def animesh_triangle_weight(triangles: float) -> float:
     return _ANIMESH_THOUSAND * triangles / 1000
 
 
-def server_weight(prims: int, scripts: int = 0) -> float:
-    """Return the server weight of a linkset (section 11.3) with these numbers of objects and scripts."""
-    return min(_PRIM * prims + _SCRIPT * max(scripts - 1, 0), float(prims))
+def server_weight(prims: int) -> float:
+    """Return the server weight of a linkset of this number of objects without scripts (section 11.3)."""
+    return _PRIM * prims
 
 
 def estimated_physics_weight(hull_points: int) -> float:

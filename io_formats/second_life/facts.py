@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..core.messages import Message, Report, Text
 from .avatar.skins import size_at_rest
 from .costs import download_weight
 from .mesh.document import Asset
 from .mesh.lod_block import Face, faces_of
-from .mesh.physics_block import hulls_of
+from .mesh.physics_block import Hulls, hulls_of
 from .mesh.reader import BLOCK_LABELS
 from .mesh.skin_block import SkinBlock, skin_of
 from .mesh.writer import block_sizes
@@ -26,12 +27,11 @@ class DecodedAsset:
     levels: dict[str, list[Face]]
     """The faces of the existing levels, the finest first."""
     physics: list[Face]
-    hulls: int
-    has_base_hull: bool
+    hulls: Hulls
     skin: SkinBlock | None
     sizes: dict[str, int]
     """Compressed size of each block in bytes."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Message] = field(default_factory=list)
 
     @property
     def faces(self) -> list[Face]:
@@ -57,16 +57,18 @@ def decode(asset: Asset) -> DecodedAsset:
     """Decode all blocks of an asset; ``warnings`` includes those of its reader."""
     warnings = list(asset.warnings)
 
+    report = Report(warnings)
+
     def faces(block: str) -> list[Face]:
-        label = BLOCK_LABELS[block].capitalize()
-        return faces_of(asset.blocks[block], where=label, warnings=warnings) if block in asset.blocks else []
+        label = Text(BLOCK_LABELS[block].capitalize())
+        return faces_of(asset.blocks[block], report.about(label)) if block in asset.blocks else []
 
     levels = {level: faces(level) for level in LEVELS if level in asset.blocks}
     physics = faces(PHYSICS_MESH)
-    found = hulls_of(asset.blocks.get("physics_convex"), warnings)
-    skin = skin_of(asset.blocks["skin"], warnings) if "skin" in asset.blocks else None
+    found = hulls_of(asset.blocks.get("physics_convex"), report.about(Text("Physics hulls")))
+    skin = skin_of(asset.blocks["skin"], report) if "skin" in asset.blocks else None
     sizes = asset.stored_sizes or block_sizes(asset)
-    return DecodedAsset(levels, physics, len(found.hulls), found.base is not None, skin, sizes, warnings)
+    return DecodedAsset(levels, physics, found, skin, sizes, warnings)
 
 
 def level_facts(decoded: DecodedAsset) -> dict[str, dict[str, int]]:
@@ -84,7 +86,7 @@ def level_facts(decoded: DecodedAsset) -> dict[str, dict[str, int]]:
 def counts(decoded: DecodedAsset) -> dict[str, int]:
     """Return the counts common to all formats, for the finest level; nodes are the objects that an import creates."""
     faces = decoded.faces
-    shapes = bool(decoded.physics) + decoded.hulls + decoded.has_base_hull
+    shapes = bool(decoded.physics) + len(decoded.hulls.hulls) + (decoded.hulls.base is not None)
     return {
         "nodes": len(decoded.levels) + shapes,
         "vertices": sum(len(face.positions) for face in faces),

@@ -14,7 +14,6 @@ from . import costs
 from .facts import DecodedAsset, decode
 from .mesh.document import Asset
 from .mesh.lod_block import Face
-from .mesh.physics_block import hulls_of
 from .models.levels import LEVELS
 from .models.models import models_of
 
@@ -101,7 +100,7 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
             name = model.name + (f"_{submodel_suffix(part.submodel)}" if part.submodel else "")
             first, content = decoded.get(id(part.asset)) or ("", decode(part.asset))
             decoded.setdefault(id(part.asset), (name, content))
-            one = figures_of_asset(name, part.asset, content, part.unit_cube.metres.tolist())
+            one = figures_of_asset(name, content, part.unit_cube.metres.tolist())
             found.append(replace(one, same_mesh_as=first, has_alpha=_has_alpha(scene, part.materials)))
     return found
 
@@ -121,16 +120,16 @@ def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | Non
     ExportError
         The model cannot be encoded.
     """
-    from .mesh.scene_mapping import asset_of
+    from .mesh.scene_mapping import assets_of
 
     models = models_of(scene)
     if len(models) != 1:
         return None
-    now, unit_cube = asset_of(models[0], scene, options)
+    now = assets_of(models, scene, options)[0][0]
     stored = decode(asset)
-    if not _same_geometry(stored, decode(now)):
+    if not _same_geometry(stored, decode(now.asset)):
         return None
-    found = figures_of_asset(models[0].name, asset, stored, unit_cube.metres.tolist(), is_exact=True)
+    found = figures_of_asset(models[0].name, stored, now.unit_cube.metres.tolist(), is_exact=True)
     return replace(found, has_alpha=_has_alpha(scene, models[0].mesh.materials))
 
 
@@ -140,16 +139,13 @@ def _has_alpha(scene: Scene, materials: Sequence[str]) -> bool:
     return not transparent.isdisjoint(materials)
 
 
-def figures_of_asset(
-    name: str, asset: Asset, decoded: DecodedAsset, size: Sequence[float], *, is_exact: bool = False
-) -> Figures:
-    """Return the cost of an asset at a size in metres, (3,); ``decoded`` is the decoded asset."""
-    x, y, z = size
+def figures_of_asset(name: str, decoded: DecodedAsset, size: Sequence[float], *, is_exact: bool = False) -> Figures:
+    """Return the cost of an asset at a size in metres, (3,)."""
     levels = {level: decoded.sizes[level] for level in LEVELS if level in decoded.levels}
-    weighted = costs.weighted_triangles(levels, (x, y, z))
-    download = costs.download_weight(levels, (x, y, z))
-    shape, physics = _physics_of(asset, decoded)
-    charged = costs.animesh_triangle_weight(costs.animesh_triangles(levels))
+    weighted = costs.weighted_triangles(levels, size)
+    download = costs.download_weight(levels, size)
+    shape, physics = _physics_of(decoded)
+    charged = costs.animesh_triangle_weight(sum(costs.animesh_level_triangles(levels)))
     return Figures(
         name,
         tuple(sum(len(face.triangles) for face in decoded.levels.get(level, ())) for level in LEVELS),
@@ -164,9 +160,9 @@ def figures_of_asset(
     )
 
 
-def _physics_of(asset: Asset, decoded: DecodedAsset) -> tuple[str, float]:
+def _physics_of(decoded: DecodedAsset) -> tuple[str, float]:
     """Return the kind of an asset's physics shape, and its estimated weight."""
-    found = hulls_of(asset.blocks.get("physics_convex"))
+    found = decoded.hulls
     if found.hulls:
         return HULLS, sum(costs.estimated_physics_weight(len(points)) for points in found.hulls)
     if any(len(face.triangles) for face in decoded.physics):
@@ -206,17 +202,19 @@ def _same_geometry(one: DecodedAsset, other: DecodedAsset) -> bool:
 
 
 def _same_face(one: Face, other: Face) -> bool:
-    if len(one.triangles) != len(other.triangles) or (one.uvs is None) != (other.uvs is None):
-        return False
-    if not np.array_equal(_used_rows(one.positions, one.triangles), _used_rows(other.positions, other.triangles)):
-        return False
-    if not np.allclose(one.position_domain, other.position_domain, atol=_SAME):
-        return False
-    if one.uvs is None or other.uvs is None:
-        return True
-    if not np.array_equal(_used_rows(one.uvs, one.triangles), _used_rows(other.uvs, other.triangles)):
-        return False
-    return one.uv_domain is None or other.uv_domain is None or np.allclose(one.uv_domain, other.uv_domain, atol=_SAME)
+    return len(one.triangles) == len(other.triangles) and all(
+        (values is None) == (others is None)
+        and (
+            values is None
+            or others is None
+            or np.array_equal(_used_rows(values, one.triangles), _used_rows(others, other.triangles))
+        )
+        and (domain is None or other_domain is None or np.allclose(domain, other_domain, atol=_SAME))
+        for values, others, domain, other_domain in (
+            (one.positions, other.positions, one.position_domain, other.position_domain),
+            (one.uvs, other.uvs, one.uv_domain, other.uv_domain),
+        )
+    )
 
 
 def _used_rows(values: npt.NDArray[np.uint16], triangles: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:

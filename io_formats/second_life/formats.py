@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, Reading, Sniffer, Writing
 from .animation import options as animation_options
-from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
-from .upload_set import options as upload_options
+from .options import EXPORT_OPTIONS, IMPORT_OPTIONS, UPLOAD_OPTIONS
 
 if TYPE_CHECKING:
     from .animation.document import SecondLifeAnimation
@@ -118,7 +117,7 @@ SECOND_LIFE_UPLOAD = FileFormat(
     capabilities=replace(_CAPABILITIES, gltf_materials=True),
     is_set=True,
     writing=_upload_writing,
-    export_options=upload_options.EXPORT_OPTIONS,
+    export_options=UPLOAD_OPTIONS,
 )
 
 

@@ -24,8 +24,6 @@ MOST_VALUES = 100_000
 """Maximum number of values of one block. The largest real ones, skins, have some thousand."""
 
 _INTEGER, _REAL, _LENGTH, _DATE = struct.Struct(">i"), struct.Struct(">d"), struct.Struct(">I"), struct.Struct("<d")
-_MARKED_REAL = 9
-"""Size in bytes of a real with the type marker before it."""
 _QUOTES = b"'\""
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
@@ -176,20 +174,9 @@ class _Reader:
 
     def array(self, depth: int) -> list[Any]:
         count = self.count(1)
-        values = self.reals(count) or [self.value(depth + 1) for _ in range(count)]
+        values = [self.value(depth + 1) for _ in range(count)]
         self.expect(b"]")
         return values
-
-    def reals(self, count: int) -> list[Any]:
-        """Read ``count`` reals at once, which is fast for matrices; return an empty list if they are not all reals."""
-        start, end = self.position, self.position + _MARKED_REAL * count
-        if count > self.allowance.values or self.data[start : start + 1] != b"r" or end > len(self.data):
-            return []
-        if self.data[start:end:_MARKED_REAL] != b"r" * count:
-            return []
-        self.allowance.values -= count
-        self.position = end
-        return list(struct.unpack_from(">" + "xd" * count, self.data, start))
 
     def map(self, depth: int) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -266,7 +253,7 @@ def _write(value: Any, parts: list[bytes], depth: int) -> None:
         parts.append({None: b"!", True: b"1", False: b"0"}[value])
     elif isinstance(value, int):
         if not -(2**31) <= value < 2**31:
-            raise ExportError(f"The number {value:,} does not fit into 32 bits")
+            raise ExportError("The number {:,} does not fit into 32 bits", value)
         parts.append(b"i" + _INTEGER.pack(value))
     elif isinstance(value, Date):
         parts.append(b"d" + _DATE.pack(value))
@@ -282,12 +269,12 @@ def _write(value: Any, parts: list[bytes], depth: int) -> None:
     elif isinstance(value, list | tuple | dict):
         _write_many(value, parts, depth)
     else:
-        raise ExportError(f"A value of type {type(value).__name__} cannot be stored")
+        raise ExportError("A value of type {} cannot be stored", type(value).__name__)
 
 
 def _write_many(value: Any, parts: list[bytes], depth: int) -> None:
     if depth > DEEPEST:
-        raise ExportError(f"Values are nested more than {DEEPEST} levels deep")
+        raise ExportError("Values are nested more than {} levels deep", DEEPEST)
     if isinstance(value, dict):
         parts.append(b"{" + _LENGTH.pack(len(value)))
         for key, inner in value.items():

@@ -1,4 +1,4 @@
-"""Options of reading and writing Second Life files of any format."""
+"""Options of reading and writing Second Life models: meshes, bundles and uploads. Animations have their own."""
 
 from __future__ import annotations
 
@@ -89,3 +89,13 @@ LOCK_SCALE = Option(
 )
 
 EXPORT_OPTIONS: tuple[Option, ...] = (MANY_MATERIALS, JOINT_POSITIONS, LOCK_SCALE)
+
+TEXTURES = Option(
+    name="use_textures",
+    default=True,
+    label="Copy Textures",
+    description="Copy the textures of the materials beside the files; packed ones are saved",
+    section="File",
+)
+
+UPLOAD_OPTIONS: tuple[Option, ...] = (*EXPORT_OPTIONS, TEXTURES)

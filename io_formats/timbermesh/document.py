@@ -154,5 +154,5 @@ class Model:
     name: str = ""
     nodes: list[Node] = field(default_factory=list)
     unknown: bytes = b""
-    warnings: list[str] = field(default_factory=list, compare=False)
+    warnings: list[Any] = field(default_factory=list, compare=False)
     compression: str = field(default="BALANCED", compare=False)

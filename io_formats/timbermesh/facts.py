@@ -31,8 +31,6 @@ def facts(model: Model) -> dict[str, Any]:
         "materials": len({mesh.material for mesh in meshes if mesh.material}),
         "uv_layers": len(layers & set(UV_NAMES)),
         "color_layers": len(layers & {"color"}),
-        "bones": 0,
-        "shape_keys": 0,
         "clips": list(clips.values()),
         "warnings": to_scene(model, model.name).warnings,
     }

@@ -75,7 +75,7 @@ class ModelBuilder:
     def fill_mesh(self, index: int, node: Node, mesh: Mesh, mapped: doc.Node) -> None:
         """Split corners into vertices; write the vertex properties and one submesh for each material."""
         if not np.isfinite(mesh.points).all():
-            raise ExportError(f"'{node.name}' has vertices with NaN or infinite coordinates; delete them")
+            raise ExportError("'{}' has vertices with NaN or infinite coordinates; delete them", node.name)
         vertices = self.split(index, mesh)
         corner = vertices.vertex_corner
         point = mesh.corner_point[corner]
@@ -105,9 +105,8 @@ class ModelBuilder:
             values = layer.at_vertices(corner, point)
             scalar_type = next((kind for kind, dtype in doc.DTYPES.items() if kind and dtype == values.dtype), None)
             if scalar_type is None:
-                self.scene.warnings.append(
-                    f"{node.name}: the attribute '{layer.name}' has a type that the format does not support; left out"
-                )
+                template = "the attribute '{}' has a type that the format does not support; left out"
+                self.scene.report.loss("unsupported-attribute-type", template, layer.name, item=node.name)
             else:
                 properties.append(doc.VertexProperty.of(layer.name, values, scalar_type))
         mapped.properties = properties
@@ -124,18 +123,17 @@ class ModelBuilder:
         finite = np.isfinite(values)
         if finite.all():
             return values
-        self.scene.warnings.append(f"{node.name}: NaN or infinite UVs were written as 0")
+        self.scene.report.change("nan-uv-coordinates", "NaN or infinite UVs were written as 0", item=node.name)
         return np.where(finite, values, np.float32(0))
 
     def vertex_normals(self, mesh: Mesh, corner: npt.NDArray[np.intp], point: npt.NDArray[np.int32]) -> FloatArray:
         if mesh.normal is None:
             return normal_repair.vertex_normals(mesh.points, mesh.corner_point)[point]
         values = mesh.normal.at_vertices(corner, point).astype(np.float32, copy=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            squared = np.einsum("ij,ij->i", values, values)
-        if not (squared > 1e-12).all() or not np.isfinite(squared).all():
-            fallback = normal_repair.vertex_normals(mesh.points, mesh.corner_point)[point]
-            values = np.where(((squared > 1e-12) & np.isfinite(squared))[:, None], values, fallback)
+        broken = normal_repair.without_direction(values)
+        if broken.any():
+            values = values.copy()
+            values[broken] = normal_repair.vertex_normals(mesh.points, mesh.corner_point)[point[broken]]
         return normal_repair.unit(values)
 
     def vertex_tangents(
@@ -177,7 +175,7 @@ class ModelBuilder:
         if not clip.name:
             raise ExportError("An animation has no name; the game does not load such a file")
         if clip.frame_count < 1:
-            raise ExportError(f"Animation '{clip.name}' has no frames; the game does not load such a file")
+            raise ExportError("Animation '{}' has no frames; the game does not load such a file", clip.name)
         for transform in clip.transforms:
             if transform.skeleton is None:
                 self.model.nodes[transform.target].node_animations.append(_node_animation(clip, transform))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError
+from ..core.messages import Text
 from ..geometry.hierarchy import own_ancestor
 from .document import (
     Mesh,
@@ -47,7 +48,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Model:
     parsed = messages.parse(unpacked.content)
     # Copy only the slices of meshes with unpacked indices, so that the inflated message can be freed.
     one_by_one = {number: unpacked.content[start:end] for number, (start, end) in found.unpacked_meshes.items()}
-    warnings = unpacked.warnings
+    warnings = unpacked.report.messages
     del unpacked
     model = _ModelReader(one_by_one, found.has_unknown_fields).model(parsed)
     model.warnings = warnings
@@ -176,7 +177,9 @@ def _check_tree(nodes: list[Node]) -> None:
     for index, node in enumerate(nodes):
         if not -1 <= node.parent < len(nodes):
             raise FormatError(
-                f"The parent is node {node.parent}, but only nodes 0 to {len(nodes) - 1} exist",
+                "The parent is node {}, but only nodes 0 to {} exist",
+                node.parent,
+                len(nodes) - 1,
                 item=_label(index, node),
             )
     index = own_ancestor([node.parent for node in nodes])
@@ -189,9 +192,9 @@ def _check_triangles(nodes: list[Node]) -> None:
     for index, node in enumerate(nodes):
         corners = sum(len(mesh.indices) for mesh in node.meshes)
         if corners > _MANY_CORNERS and corners > _MOST_CORNERS_A_VERTEX * max(0, node.vertex_count):
-            message = f"{corners // 3:,} triangles over {node.vertex_count:,} vertices; the file is damaged or hostile"
-            raise FormatError(message, item=_label(index, node))
+            template = "{:,} triangles over {:,} vertices; the file is damaged or hostile"
+            raise FormatError(template, corners // 3, node.vertex_count, item=_label(index, node))
 
 
-def _label(index: int, node: Node) -> str:
-    return f"node {index} '{node.name}'"
+def _label(index: int, node: Node) -> Text:
+    return Text("node {} '{}'", index, node.name)

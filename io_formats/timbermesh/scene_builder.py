@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from ..binary.quantization import from_unorm, srgb_to_linear, to_unorm
+from ..core.messages import Report, Text
 from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ..geometry import normals as normal_repair
 from ..geometry.axes import flip_winding
@@ -28,104 +28,110 @@ need terabytes. The largest of 964 real files needs 320 kB.
 """
 
 
-class SceneBuilder:
-    """Map one model to a scene and collect warnings."""
+def build_scene(model: doc.Model, name: str) -> Scene:
+    """Map one model to a scene, with warnings."""
+    scene = Scene(name, warnings=list(model.warnings))
+    if model.name and model.name != name:
+        scene.source_name = model.name
+    clips = _ClipBuilder(scene)
+    for index, node in enumerate(model.nodes):
+        report = scene.report.about(node.name or Text("Unnamed node"))
+        scene.nodes.append(_NodeBuilder(node, report).build(index))
+        clips.add(index, node, report)
+    clips.finish()
+    return scene
 
-    def __init__(self, model: doc.Model, name: str) -> None:
-        self.scene = Scene(name, warnings=list(model.warnings))
-        if model.name and model.name != name:
-            self.scene.source_name = model.name
-        for index, node in enumerate(model.nodes):
-            self.scene.nodes.append(self.node(index, node))
-        _ClipBuilder(self.scene, self.warn).add(model.nodes)
 
-    def warn(self, node: doc.Node, text: str) -> None:
-        self.scene.warnings.append(f"{node.name or 'Unnamed node'}: {text}")
+class _NodeBuilder:
+    """Map one node with its transform and mesh."""
 
-    def node(self, index: int, node: doc.Node) -> Node:
-        """Map one node with its transform and mesh."""
+    def __init__(self, node: doc.Node, report: Report) -> None:
+        self.node = node
+        self.report = report
+
+    def build(self, index: int) -> Node:
+        node = self.node
         mapped = Node(
             name=node.name or f"Node {index}",
             parent=node.parent,
-            translation=self.vector(node, node.position, "position", (0.0, 0.0, 0.0)),
-            rotation=self.rotation(node),
-            scale=self.scale(node),
-            mesh=self.mesh(node),
+            translation=self.vector(node.position, "position", (0.0, 0.0, 0.0)),
+            rotation=self.rotation(),
+            scale=self.scale(),
+            mesh=self.mesh(),
         )
         if node.parent == -1:
             mapped.is_root = True
         return mapped
 
-    def vector(self, node: doc.Node, value: doc.Vector3 | None, what: str, default: doc.Vector3) -> doc.Vector3:
+    def vector(self, value: doc.Vector3 | None, what: str, default: doc.Vector3) -> doc.Vector3:
         if value is None:
             return default
         if not all(map(math.isfinite, value)):
-            self.warn(node, f"its {what} holds NaN or infinite values; replaced by {default}")
+            self.report.change("nan-transform", "its {} holds NaN or infinite values; replaced by {}", what, default)
             return default
         return _triple(FILE_TO_BLENDER.vectors(np.asarray(value)))
 
-    def rotation(self, node: doc.Node) -> tuple[float, float, float, float]:
-        if node.rotation is None:
+    def rotation(self) -> tuple[float, float, float, float]:
+        if self.node.rotation is None:
             return (1.0, 0.0, 0.0, 0.0)
-        turned, odd = unit_quaternions(FILE_TO_BLENDER.quaternions_from_xyzw(np.asarray([node.rotation])))
+        turned, odd = unit_quaternions(FILE_TO_BLENDER.quaternions_from_xyzw(np.asarray([self.node.rotation])))
         if odd:
-            self.warn(node, "its rotation is not a unit quaternion; normalised")
+            self.report.change("not-unit-rotation", "its rotation is not a unit quaternion; normalised")
         w, x, y, z = turned[0].tolist()
         return (w, x, y, z)
 
-    def scale(self, node: doc.Node) -> doc.Vector3:
-        if node.scale is None:
-            self.warn(node, "it has no scale; replaced by 1")
+    def scale(self) -> doc.Vector3:
+        if self.node.scale is None:
+            self.report.change("missing-transform", "it has no scale; replaced by 1")
             return (1.0, 1.0, 1.0)
-        if not all(map(math.isfinite, node.scale)):
-            self.warn(node, "its scale holds NaN or infinite values; replaced by 1")
+        if not all(map(math.isfinite, self.node.scale)):
+            self.report.change("nan-transform", "its scale holds NaN or infinite values; replaced by 1")
             return (1.0, 1.0, 1.0)
-        if not all(node.scale):
-            self.warn(node, "its scale is zero; the game does not show it")
-        return _triple(FILE_TO_BLENDER.scales(np.asarray(node.scale)))
+        if not all(self.node.scale):
+            self.report.change("zero-scale", "its scale is zero; the game does not show it")
+        return _triple(FILE_TO_BLENDER.scales(np.asarray(self.node.scale)))
 
     # -- meshes ---------------------------------------------------------------------------------
 
-    def mesh(self, node: doc.Node) -> Mesh | None:
+    def mesh(self) -> Mesh | None:
         """Map a node's vertices and submeshes. Return None if it has no vertices or no usable positions."""
-        count = node.vertex_count
+        count = self.node.vertex_count
         if count <= 0:
-            if any(len(submesh.indices) for submesh in node.meshes):
-                self.warn(node, "it has triangles but no vertices; its mesh is left out")
+            if any(len(submesh.indices) for submesh in self.node.meshes):
+                self.report.loss("triangles-without-vertices", "it has triangles but no vertices; its mesh is left out")
             return None
-        positions = self.property_values(node, "position", count)
+        positions = self.property_values("position", count)
         if positions is None:
-            self.warn(node, "its vertices have no usable position; its mesh is left out")
+            self.report.loss("no-positions", "its vertices have no usable position; its mesh is left out")
             return None
         finite = np.asarray(np.isfinite(positions).all(axis=1))
         if not finite.all():
-            self.warn(
-                node, f"{np.count_nonzero(~finite)} vertices have NaN or infinite coordinates; moved to the origin"
-            )
+            template = "{} vertices have NaN or infinite coordinates; moved to the origin"
+            self.report.change("nan-coordinates", template, np.count_nonzero(~finite))
             positions = np.where(finite[:, None], positions, np.float32(0))
-        corner_point, material_index, materials = self.triangles(node, count)
+        corner_point, material_index, materials = self.triangles(count)
         points = FILE_TO_BLENDER.vectors(positions)
         mesh = Mesh(points, corner_point, material_index, materials)
-        mesh.normal = self.normals(node, mesh)
-        tangents = self.property_values(node, "tangent", count)
+        mesh.normal = self.normals(mesh)
+        tangents = self.property_values("tangent", count)
         if tangents is not None:
             mapped = FILE_TO_BLENDER.vectors(tangents)
             with np.errstate(invalid="ignore"):  # NumPy warns about signalling NaN
                 mapped[:, 3] *= -1
             mesh.tangent = Layer("tangent", mapped)
-        colors = self.property_values(node, "color", count)
+        colors = self.property_values("color", count)
         if colors is not None:
-            mesh.colors.append(self.colors(node, colors))
+            mesh.colors.append(self.colors(colors))
         for name in UV_NAMES:
-            values = self.property_values(node, name, count)
+            values = self.property_values(name, count)
             if values is not None:
-                mesh.uvs.append(Layer(name, self.finite_uv(node, name, values)))
-        mesh.custom = self.custom_layers(node, count)
+                mesh.uvs.append(Layer(name, self.finite_uv(name, values)))
+        mesh.custom = self.custom_layers(count)
         return mesh
 
-    def property_values(self, node: doc.Node, name: str, count: int) -> FloatArray | None:
+    def property_values(self, name: str, count: int) -> FloatArray | None:
         """Return one of the game's properties as (count, dimension) float32. Warn and return None if it is unusable."""
-        found = node.find(name)
+        found = self.node.find(name)
         if found is None or (not found.data and count):
             return None
         dimension = GAME_DIMENSIONS[name]
@@ -134,29 +140,32 @@ class SceneBuilder:
             # The game ignores the stored type and reads float32 of its own dimension.
             values = np.frombuffer(found.data, "<f4").reshape(count, dimension)
         if values is None or values.shape[1] != dimension:
-            self.warn(node, f"its vertex property '{name}' does not fit its {count:,} vertices; left out")
+            template = "its vertex property '{}' does not fit its {:,} vertices; left out"
+            self.report.loss("property-size", template, name, count)
             return None
         if values.dtype != np.float32:
-            self.warn(node, f"its vertex property '{name}' is {values.dtype.name}; read as float32")
+            self.report.change(
+                "property-type", "its vertex property '{}' is {}; read as float32", name, values.dtype.name
+            )
             if name == "color" and values.dtype == np.uint8:
                 return from_unorm(values)
         with np.errstate(over="ignore"):
             return values.astype(np.float32, copy=False)
 
-    def triangles(self, node: doc.Node, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], list[str]]:
+    def triangles(self, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], list[str]]:
         """Join the submeshes: corners (C,) in Blender's winding, material index (T,), material names."""
         runs: list[npt.NDArray[np.int32]] = []
         materials: dict[str, int] = {}
         of_run: list[int] = []
-        for submesh in node.meshes:
+        for submesh in self.node.meshes:
             indices = submesh.indices
             if len(indices) % 3:
-                self.warn(
-                    node, f"submesh '{submesh.material}' has {len(indices)} indices, not a multiple of 3; left out"
-                )
+                template = "submesh '{}' has {} indices, not a multiple of 3; left out"
+                self.report.loss("incomplete-triangles", template, submesh.material, len(indices))
                 continue
             if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= count):
-                self.warn(node, f"submesh '{submesh.material}' refers to vertices that do not exist; left out")
+                template = "submesh '{}' refers to vertices that do not exist; left out"
+                self.report.loss("no-such-vertex", template, submesh.material)
                 continue
             runs.append(indices)
             of_run.append(materials.setdefault(submesh.material, len(materials)))
@@ -164,20 +173,23 @@ class SceneBuilder:
         material_index = np.repeat(np.asarray(of_run, np.int32), [len(run) // 3 for run in runs])
         return flip_winding(corners), material_index, list(materials)
 
-    def normals(self, node: doc.Node, mesh: Mesh) -> Layer | None:
-        values = self.property_values(node, "normal", len(mesh.points))
+    def normals(self, mesh: Mesh) -> Layer | None:
+        values = self.property_values("normal", len(mesh.points))
         if values is None:
             return None
         mended, count = normal_repair.repair(FILE_TO_BLENDER.vectors(values), mesh.points, mesh.corner_point)
         if count:
-            self.warn(node, f"{count} normals were zero, NaN or infinite; computed from the faces")
+            self.report.change(
+                "normals-without-direction", "{} normals were zero, NaN or infinite; computed from the faces", count
+            )
         return Layer("normal", mended)
 
-    def colors(self, node: doc.Node, colors: FloatArray) -> Layer:
+    def colors(self, colors: FloatArray) -> Layer:
         """Return colours as bytes if all are multiples of 1/255, otherwise as linear floats."""
         finite = np.isfinite(colors)
         if not finite.all():
-            self.warn(node, f"{int((~finite).sum())} colour values are NaN or infinite; replaced by 0")
+            template = "{} colour values are NaN or infinite; replaced by 0"
+            self.report.change("nan-colours", template, int((~finite).sum()))
             colors = np.where(finite, colors, np.float32(0))
         rounded = to_unorm(colors)
         if np.array_equal(from_unorm(rounded), colors):
@@ -187,27 +199,29 @@ class SceneBuilder:
         limit = np.finfo(np.float32).max
         return Layer("color", np.clip(linear, -limit, limit), stored=np.ascontiguousarray(colors[:, :3]))
 
-    def finite_uv(self, node: doc.Node, name: str, values: FloatArray) -> FloatArray:
+    def finite_uv(self, name: str, values: FloatArray) -> FloatArray:
         finite = np.isfinite(values)
         if finite.all():
             return values
-        self.warn(node, f"its UV layer '{name}' holds NaN or infinite values; replaced by 0")
+        self.report.change("nan-uv-coordinates", "its UV layer '{}' holds NaN or infinite values; replaced by 0", name)
         return np.where(finite, values, np.float32(0))
 
-    def custom_layers(self, node: doc.Node, count: int) -> list[Layer]:
+    def custom_layers(self, count: int) -> list[Layer]:
         """Return the properties that the game ignores, with their own names and types."""
         layers: list[Layer] = []
         seen: set[str] = set()
-        for found in node.properties:
+        for found in self.node.properties:
             if found.name in seen:
-                self.warn(node, f"a second vertex property '{found.name}' is left out; the game ignores it too")
+                template = "a second vertex property '{}' is left out; the game ignores it too"
+                self.report.loss("repeated-property", template, found.name)
                 continue
             seen.add(found.name)
             if found.name in GAME_DIMENSIONS:
                 continue
             values = found.values(count)
             if values is None:
-                self.warn(node, f"its vertex property '{found.name}' does not fit its {count:,} vertices; left out")
+                template = "its vertex property '{}' does not fit its {:,} vertices; left out"
+                self.report.loss("property-size", template, found.name, count)
             else:
                 layers.append(Layer(found.name, values))
         return layers
@@ -216,58 +230,41 @@ class SceneBuilder:
 class _ClipBuilder:
     """Map the animations of all nodes to the clips of a scene."""
 
-    def __init__(self, scene: Scene, warn: Callable[[doc.Node, str], None]) -> None:
+    def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        self.warn = warn
         self.clips: dict[tuple[str, float, int], Clip] = {}
         self.track_bytes_left = _MOST_TRACK_BYTES
 
-    def add(self, nodes: Sequence[doc.Node]) -> None:
+    def add(self, index: int, node: doc.Node, report: Report) -> None:
         """Collect animations by name; those of one name that differ in length or rate become separate clips."""
-        for index, node in enumerate(nodes):
-            seen: set[str] = set()
-            for animation in node.node_animations:
-                if self.usable(node, animation, animation.frame_count, seen):
-                    clip = self.clip(animation, animation.frame_count)
-                    clip.transforms.append(self.transform_track(index, node, animation))
-            seen.clear()
-            for moving in node.vertex_animations:
-                if self.usable(node, moving, len(moving.frames), seen):
-                    track = self.vertex_track(index, node, moving)
-                    if track is not None:
-                        self.clip(moving, len(track.points)).vertices.append(track)
+        seen: set[str] = set()
+        for animation in node.node_animations:
+            if _usable(animation, animation.frame_count, seen, report):
+                clip = self.clip(animation, animation.frame_count)
+                clip.transforms.append(self.transform_track(index, animation, report))
+        seen.clear()
+        for moving in node.vertex_animations:
+            if _usable(moving, len(moving.frames), seen, report):
+                track = self.vertex_track(index, moving, report)
+                if track is not None:
+                    self.clip(moving, len(track.points)).vertices.append(track)
+
+    def finish(self) -> None:
+        """Give the scene its clips."""
         self.scene.clips = list(self.clips.values())
         names = Counter(clip.name for clip in self.scene.clips)
         for name in sorted(name for name, count in names.items() if count > 1):
-            self.scene.warnings.append(
-                f"Animation '{name}' has different lengths or rates on some nodes; imported as separate clips"
-            )
+            template = "Animation '{}' has different lengths or rates on some nodes; imported as separate clips"
+            self.scene.report.change("clip-of-different-lengths", template, name)
 
     def clip(self, animation: _Animation, frames: int) -> Clip:
         name, fps = animation.name, animation.framerate
         return self.clips.setdefault((name, fps, frames), Clip(name or "Unnamed", fps, frames))
 
-    def usable(self, node: doc.Node, animation: _Animation, frames: int, seen: set[str]) -> bool:
-        name, framerate = animation.name, animation.framerate
-        if name in seen:
-            self.warn(node, f"a second animation '{name}' is left out; the game does not load such a file")
-            return False
-        seen.add(name)
-        if frames == 0:
-            self.warn(node, f"animation '{name}' has no frames; left out")
-            return False
-        if not (math.isfinite(framerate) and framerate > 0):
-            self.warn(node, f"animation '{name}' has a frame rate of {framerate:g}; left out")
-            return False
-        return True
-
-    def transform_track(self, index: int, node: doc.Node, animation: doc.NodeAnimation) -> TransformTrack:
+    def transform_track(self, index: int, animation: doc.NodeAnimation, report: Report) -> TransformTrack:
         if not animation.present.all():
-            self.warn(
-                node,
-                f"animation '{animation.name}' has frames without position, rotation or scale; "
-                "the game does not load it",
-            )
+            template = "animation '{}' has frames without position, rotation or scale; the game does not load it"
+            report.change("incomplete-frames", template, animation.name)
         rest = self.scene.nodes[index]
         present = animation.present
         translation = FILE_TO_BLENDER.vectors(animation.positions)
@@ -285,35 +282,32 @@ class _ClipBuilder:
             all_finite &= bool(finite.all())
             values[~(finite & present[:, column])] = default
         if not all_finite:
-            self.warn(node, f"animation '{animation.name}' holds NaN or infinite values; replaced by the rest pose")
+            template = "animation '{}' holds NaN or infinite values; replaced by the rest pose"
+            report.change("nan-animation", template, animation.name)
         if odd and present[:, 1].all():
-            self.warn(
-                node, f"animation '{animation.name}' has {odd} rotations that are not unit quaternions; normalised"
-            )
+            template = "animation '{}' has {} rotations that are not unit quaternions; normalised"
+            report.change("not-unit-rotation", template, animation.name, odd)
         return TransformTrack(index, translation, continuous(rotation), scale)
 
-    def vertex_track(self, index: int, node: doc.Node, animation: doc.VertexAnimation) -> VertexTrack | None:
+    def vertex_track(self, index: int, animation: doc.VertexAnimation, report: Report) -> VertexTrack | None:
         """Convert offsets to absolute points (F, k, 3) of the k moving vertices (format page, vertex animation)."""
         mesh = self.scene.nodes[index].mesh
         count = animation.animated_vertex_count
         if mesh is None or not 0 < count <= len(mesh.points):
-            self.warn(node, f"vertex animation '{animation.name}' moves {count} vertices, which do not exist; left out")
+            template = "vertex animation '{}' moves {} vertices, which do not exist; left out"
+            report.loss("no-such-vertex", template, animation.name, count)
             return None
         self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes
         if self.track_bytes_left < 0:
-            self.warn(
-                node,
-                f"vertex animation '{animation.name}' has {len(animation.frames):,} frames of {len(mesh.points):,} "
-                "vertices, more than fit in memory; left out",
-            )
+            template = "vertex animation '{}' has {:,} frames of {:,} vertices, more than fit in memory; left out"
+            report.loss("clip-too-large", template, animation.name, len(animation.frames), len(mesh.points))
             return None
         offsets = np.empty((len(animation.frames), count, 3), np.float32)
         for frame, found in zip(offsets, animation.frames, strict=True):
             values = _values_of(found, "offset", count * 3)
             if values is None:
-                self.warn(
-                    node, f"vertex animation '{animation.name}' has a frame without its {count} offsets; left out"
-                )
+                template = "vertex animation '{}' has a frame without its {} offsets; left out"
+                report.loss("incomplete-frames", template, animation.name, count)
                 return None
             frame[:] = values.reshape(count, 3)
         rest = mesh.points[:count]
@@ -321,9 +315,8 @@ class _ClipBuilder:
             points = FILE_TO_BLENDER.vectors(offsets) + rest
         finite = np.isfinite(points).all(axis=2, keepdims=True)
         if not finite.all():
-            self.warn(
-                node, f"vertex animation '{animation.name}' has NaN or infinite coordinates; those vertices do not move"
-            )
+            template = "vertex animation '{}' has NaN or infinite coordinates; those vertices do not move"
+            report.change("nan-animation", template, animation.name)
             points = np.where(finite, points, rest)
         track = VertexTrack(index, points)
         stored = [_values_of(found, "rotation", count * 4) for found in animation.frames]
@@ -333,8 +326,25 @@ class _ClipBuilder:
             track.normals = FILE_TO_BLENDER.vectors(rotated_xyzw(rotations, (-1, 0, 0)))
             track.tangents = FILE_TO_BLENDER.vectors(rotated_xyzw(rotations, (0, 0, -1)))
         else:
-            self.warn(node, f"vertex animation '{animation.name}' has a frame without its {count} rotations; ignored")
+            template = "vertex animation '{}' has a frame without its {} rotations; ignored"
+            report.loss("incomplete-frames", template, animation.name, count)
         return track
+
+
+def _usable(animation: _Animation, frames: int, seen: set[str], report: Report) -> bool:
+    name, framerate = animation.name, animation.framerate
+    if name in seen:
+        template = "a second animation '{}' is left out; the game does not load such a file"
+        report.loss("repeated-animation", template, name)
+        return False
+    seen.add(name)
+    if frames == 0:
+        report.loss("no-frames", "animation '{}' has no frames; left out", name)
+        return False
+    if not (math.isfinite(framerate) and framerate > 0):
+        report.loss("invalid-frame-rate", "animation '{}' has a frame rate of {:g}; left out", name, framerate)
+        return False
+    return True
 
 
 def _values_of(frame: doc.VertexAnimationFrame, name: str, count: int) -> FloatArray | None:

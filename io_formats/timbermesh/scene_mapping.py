@@ -8,7 +8,7 @@ from typing import Any
 from ..core.scene import Scene
 from .document import Model
 from .model_builder import ModelBuilder
-from .scene_builder import SceneBuilder
+from .scene_builder import build_scene
 
 
 def to_scene(model: Model, name: str, options: Mapping[str, Any] | None = None) -> Scene:
@@ -17,7 +17,7 @@ def to_scene(model: Model, name: str, options: Mapping[str, Any] | None = None) 
     ``scene.warnings`` reports what the read rules of docs/formats/timbermesh.md reject or repair. Nodes keep their
     order; roots have the property ``is_root``.
     """
-    return SceneBuilder(model, name).scene
+    return build_scene(model, name)
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Model:

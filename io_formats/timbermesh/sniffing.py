@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from ..core.recognition import Match, NearMiss
+from ..core.recognition import Match
 from ..unknown_files import is_unity_asset
 from .wire import container
 
@@ -14,11 +14,6 @@ def sniff(head: bytes, size: int) -> Match:
     if _is_in_container(head):
         return Match.SIGNATURE
     return Match.PLAUSIBLE if _is_bare_message(head, size) else Match.NONE
-
-
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Return None: no other files resemble this format."""
-    return None
 
 
 def _is_in_container(head: bytes) -> bool:

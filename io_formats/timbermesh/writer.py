@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError
+from ..core.messages import Text
 from .document import Mesh, Model, Node, NodeAnimation, VertexAnimation, VertexProperty
 from .wire import container, messages, varints
 
@@ -36,7 +37,7 @@ def serialise(model: Model) -> bytes:
     except FormatError:
         raise
     except known.errors as problem:
-        raise FormatError(f"The model cannot be encoded ({messages.reason(problem)})") from None
+        raise FormatError("The model cannot be encoded ({})", messages.reason(problem)) from None
     return content
 
 
@@ -85,7 +86,7 @@ def _fill_mesh(message: Any, mesh: Mesh, node: Node) -> None:
     if len(mesh.indices):
         if int(mesh.indices.min()) < 0:
             # Negative indices take ten-byte varints, which occur only in damaged files.
-            raise FormatError("A triangle has a negative vertex index", item=f"node '{node.name}'")
+            raise FormatError("A triangle has a negative vertex index", item=Text("node '{}'", node.name))
         message.indices.append(varints.encode(np.ascontiguousarray(mesh.indices)))
     message.material = mesh.material
     _add_unknown(message, mesh.unknown)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..binary.byte_reader import ByteStream
 from ..core.errors import ExportError
-from ..core.messages import counted, listed
+from ..core.messages import Report, Text, counted, listed
 from ..core.scene import FloatArray
 from ..geometry.hierarchy import own_ancestor
 from . import strings
@@ -39,7 +39,7 @@ def read_table(stream: ByteStream, count: int) -> list[Bone]:
     """
     start = stream.position
     if not 0 <= count <= MOST_BONES or 3 * count > stream.remaining:
-        raise stream.error(f"The file is cut off or damaged: it claims {count:,} bones")
+        raise stream.error("The file is cut off or damaged: it claims {:,} bones", count)
     bones = []
     for number in range(count):
         name = strings.read(stream, f"the name of bone {number}")
@@ -54,9 +54,10 @@ def _broken_parent(bones: Sequence[Bone]) -> str:
     """Return an error message for the first invalid or cyclic parent, or an empty string."""
     for bone in bones:
         if not -1 <= bone.parent < len(bones):
-            return f"The parent of bone '{bone.name}' is bone {bone.parent}, but only bones 0 to {len(bones) - 1} exist"
+            template = "The parent of bone '{}' is bone {}, but only bones 0 to {} exist"
+            return Text(template, bone.name, bone.parent, len(bones) - 1)
     index = own_ancestor([bone.parent for bone in bones])
-    return f"Bone '{bones[index].name}' is its own ancestor" if index >= 0 else ""
+    return Text("Bone '{}' is its own ancestor", bones[index].name) if index >= 0 else ""
 
 
 def encode_table(bones: Sequence[Bone]) -> bytes:
@@ -68,7 +69,7 @@ def encode_table(bones: Sequence[Bone]) -> bytes:
         Too many bones, or parents that do not form trees.
     """
     if len(bones) > MOST_BONES:
-        raise ExportError(f"{len(bones):,} bones; a file holds at most {MOST_BONES:,}")
+        raise ExportError("{:,} bones; a file holds at most {:,}", len(bones), MOST_BONES)
     problem = _broken_parent(bones)
     if problem:
         raise ExportError(problem)
@@ -88,32 +89,31 @@ def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:
     broken = np.flatnonzero(~np.isfinite(transforms).all(1))
     if len(broken):
         place = int(broken[0])
-        message = f"The bind transform of bone '{bones[place].name}' holds a number that is not finite"
-        raise stream.error(message, offset=start + 40 * place)
+        template = "The bind transform of bone '{}' holds a number that is not finite"
+        raise stream.error(template, bones[place].name, offset=start + 40 * place)
     return transforms
 
 
 def encode_transforms(transforms: FloatArray, bones: Sequence[Bone]) -> bytes:
     """Encode (nb, 10) float32 local bind transforms."""
     if transforms.shape != (len(bones), 10):
-        raise ExportError(f"{len(transforms):,} bind transforms for {len(bones):,} bones")
+        raise ExportError("{:,} bind transforms for {:,} bones", len(transforms), len(bones))
     if not np.isfinite(transforms).all():
         raise ExportError("A bind transform of a bone holds a number that is not finite")
     return transforms.astype("<f4").tobytes()
 
 
-def oddities(bones: Sequence[Bone], transforms: FloatArray) -> list[str]:
-    """Return warnings about duplicate bone names and rotations that are not of unit length (section 11).
+def report_oddities(bones: Sequence[Bone], transforms: FloatArray, report: Report) -> None:
+    """Report duplicate bone names and rotations that are not of unit length (section 11).
 
     ``transforms`` may be empty if the file has none.
     """
-    warnings = []
     double = [name for name, times in Counter(bone.name for bone in bones).items() if times > 1]
     if double:
-        warnings.append(f"{counted(len(double), 'bone name is', 'bone names are')} used twice: {listed(double)}")
+        number = counted(len(double), "bone name is", "bone names are")
+        report.change("repeated-bone-name", "{} used twice: {}", number, listed(double))
     lengths = np.linalg.norm(transforms[:, 3:7].astype(np.float64), axis=1)
     bent = [bones[place].name for place in np.flatnonzero(np.abs(lengths - 1) > _UNIT_TOLERANCE).tolist()]
     if bent:
         number = counted(len(bent), "bone has a bind rotation", "bones have bind rotations")
-        warnings.append(f"{number} not of unit length: {listed(bent)}")
-    return warnings
+        report.change("not-unit-rotation", "{} not of unit length: {}", number, listed(bent))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.scene import FloatArray
+from ..geometry import vectors
 
 _EMPTY = 1e9
 
@@ -24,10 +25,7 @@ def of_points(points: FloatArray) -> FloatArray:
     if not len(points):
         return empty()
     bounds = np.empty(10, np.float32)
-    # Column by column: NumPy is several times slower for all three columns at once.
-    for axis in range(3):
-        column = points[:, axis]
-        bounds[axis], bounds[3 + axis] = column.min(), column.max()
+    bounds[:6] = vectors.bounds(points).reshape(-1)
     bounds[6:9] = (bounds[:3] + bounds[3:6]) * np.float32(0.5)
     squares = np.zeros(len(points), np.float32)
     for axis in range(3):

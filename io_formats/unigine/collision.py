@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
-from ..binary.byte_reader import ByteStream
 from ..core.scene import AnyArray, FloatArray, IntArray
 from . import compact_integers
 
@@ -27,22 +24,6 @@ _NODE_FIELDS = 5
 _Indices = npt.NDArray[np.intp]
 
 
-@dataclass
-class CollisionBlock:
-    """The content of a collision block: T triangles, N nodes."""
-
-    edges: AnyArray
-    """(T,) uint8: bit i is set if the edge opposite to corner i is a border or convex."""
-    corners: IntArray
-    """(T,) int32: first corner of each triangle (3 times its index), in the order of the tree."""
-    nodes: IntArray
-    """(N, 5) int32 in preorder: split axis, left child, right child, begin and end in ``corners``."""
-    boxes: FloatArray
-    """(N, 6) float32, minimum and maximum x, y, z."""
-    splits: FloatArray
-    """(N,) float32: split positions of inner nodes on their axis."""
-
-
 def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE) -> bytes:
     """Encode the collision block of a surface.
 
@@ -58,87 +39,26 @@ def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE
     triangles = np.asarray(c_indices).astype(np.intp).reshape(-1, 3)
     points = np.ascontiguousarray(positions, np.float32)
     order, nodes, boxes, splits = _Tree(points, triangles, leaf_size).build()
-    edges = edge_flags(points, triangles)
-    return encode(CollisionBlock(edges, (3 * order).astype(np.int32), nodes, boxes, splits))
+    return b"".join(
+        (
+            compact_integers.encode(len(triangles)),
+            edge_flags(points, triangles).tobytes(),
+            compact_integers.encode(len(triangles)),
+            # The first corner of each triangle, in the order of the tree.
+            compact_integers.encode_many(3 * order),
+            compact_integers.encode(len(nodes)),
+            # The split axis is stored as one byte, which equals the compact integer of 0, 1 or 2.
+            compact_integers.encode_many(nodes),
+            boxes.astype("<f4").tobytes(),
+            splits.astype("<f4").tobytes(),
+        )
+    )
 
 
 def largest(triangle_count: int) -> int:
     """Return the maximum size of a block: compact integers of 5 bytes and 2 nodes for each triangle."""
     node = 1 + 4 * 5 + 28
     return 3 * 5 + triangle_count * (1 + 5 + 2 * node)
-
-
-def encode(block: CollisionBlock) -> bytes:
-    """Encode a block."""
-    return b"".join(
-        (
-            compact_integers.encode(len(block.edges)),
-            block.edges.astype(np.uint8).tobytes(),
-            compact_integers.encode(len(block.corners)),
-            compact_integers.encode_many(block.corners),
-            compact_integers.encode(len(block.nodes)),
-            # The split axis is stored as one byte, which equals the compact integer of 0, 1 or 2.
-            compact_integers.encode_many(block.nodes),
-            block.boxes.astype("<f4").tobytes(),
-            block.splits.astype("<f4").tobytes(),
-        )
-    )
-
-
-def read(content: bytes | memoryview, triangle_count: int, *, item: str = "") -> CollisionBlock:
-    """Decode a block and check that its tree contains every triangle once.
-
-    Raises
-    ------
-    FormatError
-        The block is cut off, is for another number of triangles, or its tree is not like those of the engine.
-    """
-    stream = ByteStream(content, item=item)
-    edge_count = compact_integers.read_count(stream, "edge bytes", size=1)
-    edges = stream.array(np.uint8, edge_count, "the edge bytes")
-    corner_count = compact_integers.read_count(stream, "triangles of the tree", size=1)
-    if edge_count != triangle_count or corner_count != triangle_count:
-        raise stream.error(
-            f"The collision data has {edge_count:,} and {corner_count:,} triangles, but "
-            f"the surface has {triangle_count:,}"
-        )
-    corners = compact_integers.read_many(stream, corner_count, "the triangles of the tree")
-    node_count = compact_integers.read_count(stream, "nodes", size=_NODE_FIELDS + 28)
-    nodes = compact_integers.read_many(stream, _NODE_FIELDS * node_count, "the nodes").reshape(-1, _NODE_FIELDS)
-    boxes: FloatArray = stream.array(np.float32, (node_count, 6), "the boxes")
-    splits: FloatArray = stream.array(np.float32, node_count, "the split positions")
-    stream.expect_end()
-    problem = _broken_tree(corners, nodes)
-    if problem:
-        raise stream.error(f"The collision data is damaged: {problem}", offset=0)
-    return CollisionBlock(edges, corners, nodes, boxes, splits)
-
-
-def _broken_tree(corners: IntArray, nodes: IntArray) -> str:
-    """Return what is wrong with a tree, or an empty string."""
-    count = len(corners)
-    if not np.array_equal(np.sort(corners), 3 * np.arange(count)):
-        return "a triangle is missing or repeated"
-    if not len(nodes):
-        return "it has no tree" if count else ""
-    axis, left, right, begin, end = nodes.T
-    own = np.arange(len(nodes))
-    leaf = left == _LEAF
-    inner = ~leaf
-    if ((axis < 0) | (axis > 2)).any() or (right[leaf] != _LEAF).any():
-        return "a node has no axis or one child"
-    if (left[inner] != own[inner] + 1).any() or ((right <= left) | (right >= len(nodes)))[inner].any():
-        return "a child does not follow its parent"
-    if (begin[inner] != 0).any() or (end[inner] != 0).any():
-        return "an inner node holds triangles"
-    # Every node except the root is the child of exactly one node. As children follow their parents, this is one tree.
-    children = np.sort(np.concatenate((left[inner], right[inner])))
-    if not np.array_equal(children, own[1:]):
-        return "a node has no parent or two"
-    begins, ends = begin[leaf], end[leaf]
-    if begins[0] != 0 or ends[-1] != count or (begins[1:] != ends[:-1]).any() or (ends <= begins).any():
-        return "its leaves do not cover the triangles from left to right"
-    return ""
 
 
 def edge_flags(positions: FloatArray, triangles: _Indices) -> npt.NDArray[np.uint8]:
@@ -208,7 +128,11 @@ class _Tree:
         self.levels: list[_Level] = []
 
     def build(self) -> tuple[_Indices, IntArray, FloatArray, FloatArray]:
-        """Return the order of the triangles, and nodes (N, 5), boxes (N, 6) and splits (N,) in preorder."""
+        """Return the order of the triangles, and the nodes in preorder.
+
+        Nodes are given as (N, 5) int32: split axis, left child, right child, begin and end in the order; their boxes
+        (N, 6) as minimum and maximum, and their splits (N,) as positions on the axis.
+        """
         begin, end = np.array([0]), np.array([len(self.order)])
         if not len(self.order):
             begin = end = np.empty(0, np.intp)

@@ -29,13 +29,13 @@ def read(stream: ByteStream, what: str) -> int:
     while byte & 128:
         if stream.position - start >= _MOST_BYTES:
             raise stream.error(
-                f"The file is damaged: {what} is a number of more than {_MOST_BYTES} bytes", offset=start
+                "The file is damaged: {} is a number of more than {} bytes", what, _MOST_BYTES, offset=start
             )
         byte = stream.u8(what)
         magnitude |= (byte & 127) << shift
         shift += 7
     if magnitude > LIMIT:
-        raise stream.error(f"The file is damaged: {what} is a number beyond {LIMIT:,}", offset=start)
+        raise stream.error("The file is damaged: {} is a number beyond {:,}", what, LIMIT, offset=start)
     return -magnitude if negative else magnitude
 
 
@@ -44,11 +44,13 @@ def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LIMI
     start = stream.position
     count = read(stream, f"the number of {what}")
     if not 0 <= count <= most:
-        raise stream.error(f"The file is damaged: it claims {count:,} {what}", offset=start)
+        raise stream.error("The file is damaged: it claims {:,} {}", count, what, offset=start)
     if count * size > stream.remaining:
         raise stream.error(
-            f"The file is cut off or damaged: it claims {count:,} {what}, "
-            f"which do not fit into the {stream.remaining:,} bytes left",
+            "The file is cut off or damaged: it claims {:,} {}, which do not fit into the {:,} bytes left",
+            count,
+            what,
+            stream.remaining,
             offset=start,
         )
     return count
@@ -63,11 +65,15 @@ def read_many(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32
     raw = stream.rest()[: count * _MOST_BYTES]
     ends = np.flatnonzero(raw < 128)[:count] + 1
     if len(ends) < count:
-        raise stream.error(f"The file is cut off or damaged: {len(ends):,} of {count:,} numbers of {what} are whole")
+        raise stream.error(
+            "The file is cut off or damaged: {:,} of {:,} numbers of {} are whole", len(ends), count, what
+        )
     lengths = np.diff(ends, prepend=0)
     longest = int(lengths.max())
     if longest > _MOST_BYTES:
-        raise stream.error(f"The file is damaged: {what} hold a number of more than {_MOST_BYTES} bytes", offset=start)
+        raise stream.error(
+            "The file is damaged: {} hold a number of more than {} bytes", what, _MOST_BYTES, offset=start
+        )
     starts = ends - lengths
     heads = raw[starts]
     values = (heads & 63).astype(np.int64)
@@ -75,7 +81,7 @@ def read_many(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32
         longer = np.flatnonzero(lengths > byte)
         values[longer] |= (raw[starts[longer] + byte].astype(np.int64) & 127) << int(_GROUP_SHIFTS[byte])
     if int(values.max()) > LIMIT:
-        raise stream.error(f"The file is damaged: {what} hold a number beyond {LIMIT:,}", offset=start)
+        raise stream.error("The file is damaged: {} hold a number beyond {:,}", what, LIMIT, offset=start)
     stream.position = start + int(ends[-1])
     np.negative(values, out=values, where=(heads & 64) > 0)
     return values.astype(np.int32)
@@ -91,7 +97,7 @@ def encode(value: int) -> bytes:
     """
     rest = abs(int(value))
     if rest > LIMIT:
-        raise ExportError(f"A number beyond {LIMIT:,} cannot be written")
+        raise ExportError("A number beyond {:,} cannot be written", LIMIT)
     more = sum(rest >= limit for limit in _LENGTH_LIMITS)
     groups = [rest & 63 | (64 if value < 0 else 0)]
     rest >>= 6
@@ -113,7 +119,7 @@ def encode_many(values: npt.ArrayLike) -> bytes:
     given = np.asarray(values, np.int64).ravel()
     magnitudes = np.abs(given)
     if len(given) and int(magnitudes.max()) > LIMIT:
-        raise ExportError(f"A number beyond {LIMIT:,} cannot be written")
+        raise ExportError("A number beyond {:,} cannot be written", LIMIT)
     lengths = np.ones(len(given), np.intp)
     for limit in _LENGTH_LIMITS:
         lengths += magnitudes >= limit

@@ -76,7 +76,6 @@ TRANSLATION_BITS, ROTATION_BIT, SCALE_BITS = (0, 1, 2), 3, (4, 5, 6)
 UNIT = 32767
 """Stored value that means 1 in rotation components of delta frames."""
 
-_RECORDS_PER_COMPARISON, _FREE_COMPARISONS = 4096, 2
 _MOST_EMPTY_FRAMES = 65536
 """Limit of frames without bones. They take no bytes, so that the file size does not bound a damaged count."""
 
@@ -119,7 +118,7 @@ def read_quantized_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.isfinite(pair).all(axis=0) & np.isfinite(pair[0] + pair[1])
         if not whole[animated].all():
-            raise stream.error(f"The range of the {what} is NaN or infinite")
+            raise stream.error("The range of the {} is NaN or infinite", what)
     return frames
 
 
@@ -138,8 +137,8 @@ def read_bone_indices(stream: ByteStream, bone_count: int) -> AnyArray:
     indices = stream.array(np.int16, count, "the list of animated bones").copy()
     wrong = np.flatnonzero((indices < 0) | (indices >= bone_count))
     if len(wrong):
-        message = f"The file animates bone {indices[wrong[0]]}, but it has {bone_count:,} bones, counted from 0"
-        raise stream.error(message, offset=start + 2 * int(wrong[0]))
+        template = "The file animates bone {}, but it has {:,} bones, counted from 0"
+        raise stream.error(template, indices[wrong[0]], bone_count, offset=start + 2 * int(wrong[0]))
     return indices
 
 
@@ -192,63 +191,26 @@ def _read_records(stream: ByteStream, bone_count: int, layout: RecordLayout) -> 
     most = compact_integers.LIMIT if bone_count else _MOST_EMPTY_FRAMES
     frame_count = compact_integers.read_count(stream, "frames", size=bone_count, most=most)
     data = stream.rest()
-    starts, end = _record_places(stream, data, frame_count, bone_count, layout)
+    try:
+        found, end = record_starts(data, frame_count * bone_count, layout.size_of, what="bones of all frames")
+    except FormatError as problem:
+        raise stream.error(problem.message, offset=stream.position + (problem.offset or 0)) from None
+    starts = found.reshape(frame_count, bone_count)
     flags = data[starts]
     unknown = np.argwhere(flags & ~np.uint8(layout.known_bits))
     if len(unknown):
         frame, bone = unknown[0].tolist()
-        message = f"Frame {frame}, animated bone {bone}: unknown channels, flags {int(flags[frame, bone]):#04x}"
-        raise stream.error(message, offset=stream.position + int(starts[frame, bone]))
+        template, flag = "Frame {}, animated bone {}: unknown channels, flags {:#04x}", int(flags[frame, bone])
+        raise stream.error(template, frame, bone, flag, offset=stream.position + int(starts[frame, bone]))
     stream.skip(end, "the frames")
     return data, starts, flags
-
-
-def _record_places(
-    stream: ByteStream, data: Bytes, frame_count: int, bone_count: int, layout: RecordLayout
-) -> tuple[Offsets, int]:
-    """Return the offsets (F, n) of all records in ``data``, and the end of the last one.
-
-    Most frames have the same flags as the previous one, so their records are equally spaced: comparing them all at once
-    is much faster than following the chain from record to record.
-    """
-    starts = np.empty((frame_count, bone_count), np.intp)
-    frame = end = comparisons = 0
-    while frame < frame_count and bone_count:
-        # Comparing pays only if runs of equal frames are long; otherwise the rest is followed record by record.
-        follow = frame * bone_count < _RECORDS_PER_COMPARISON * (comparisons - _FREE_COMPARISONS)
-        count = frame_count - frame if follow else 1
-        try:
-            found, size = record_starts(data[end:], count * bone_count, layout.size_of, what="bones of all frames")
-        except FormatError as problem:
-            offset = stream.position + end + (problem.offset or 0)
-            raise stream.error(problem.message, offset=offset) from None
-        row = found.reshape(count, bone_count) + end
-        if follow:
-            starts[frame:] = row
-            return starts, end + size
-        count = _equal_frames(data, row[0], size, min(frame_count - frame, (len(data) - end) // size))
-        starts[frame : frame + count] = row + size * np.arange(count)[:, None]
-        frame, end, comparisons = frame + count, end + size * count, comparisons + 1
-    return starts, end
-
-
-def _equal_frames(data: Bytes, row: Offsets, size: int, most: int) -> int:
-    """Count the leading frames with equal flags: frames of ``size`` bytes, the first with records at ``row``."""
-    wanted, count, ahead = data[row], 1, 8
-    while count < most:
-        frames = np.arange(count, min(count + ahead, most))
-        other = np.flatnonzero((data[row + size * frames[:, None]] != wanted).any(axis=1))
-        if len(other):
-            return count + int(other[0])
-        count, ahead = count + len(frames), ahead * 4
-    return count
 
 
 def _read_delta(stream: ByteStream, indices: AnyArray, layout: RecordLayout) -> DeltaFrames:
     """Read mask, frame count and frames in which unflagged channels keep their values."""
     mask = stream.u8("the channel mask")
     if mask & ~layout.known_bits:
-        raise stream.error(f"Unknown channels are animated: mask {mask:#04x}", offset=stream.position - 1)
+        raise stream.error("Unknown channels are animated: mask {:#04x}", mask, offset=stream.position - 1)
     data, starts, flags = _read_records(stream, len(indices), layout)
     _check_mask(stream, flags, mask)
     step = "<u2" if layout is _QUANTIZED else "<f4"
@@ -284,18 +246,20 @@ def _check_mask(stream: ByteStream, flags: Bytes, mask: int) -> None:
     first = np.flatnonzero(flags[0] != mask)
     if len(first):
         raise stream.error(
-            f"The first frame must hold all animated channels (mask {mask:#04x}), "
-            f"but its bone {int(first[0])} has {int(flags[0, first[0]]):#04x}"
+            "The first frame must hold all animated channels (mask {:#04x}), but its bone {} has {:#04x}",
+            mask,
+            int(first[0]),
+            int(flags[0, first[0]]),
         )
     if (flags & ~np.uint8(mask)).any():
-        raise stream.error(f"A frame holds channels that the mask {mask:#04x} does not animate")
+        raise stream.error("A frame holds channels that the mask {:#04x} does not animate", mask)
 
 
 def _check_finite(stream: ByteStream, values: AnyArray, what: str) -> None:
-    # NaN and infinity propagate to minimum and maximum.
-    if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
-        frame, bone = np.argwhere(~np.isfinite(values).all(axis=-1))[0].tolist()
-        raise stream.error(f"Frame {frame}, animated bone {bone}: its {what} is NaN or infinite")
+    finite = np.isfinite(values)
+    if not finite.all():
+        frame, bone = np.argwhere(~finite.all(axis=-1))[0].tolist()
+        raise stream.error("Frame {}, animated bone {}: its {} is NaN or infinite", frame, bone, what)
 
 
 def _encode_delta(frames: DeltaFrames, layout: RecordLayout) -> bytes:

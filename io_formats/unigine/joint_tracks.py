@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ExportError
-from ..core.messages import counted, listed
+from ..core.messages import Report, Text, counted, listed
 from ..core.scene import AnyArray, Clip, FloatArray, Joint, Skeleton, TransformTrack
 from .frames import ROTATION_BIT, SCALE_BITS, TRANSLATION_BITS, UNIT, DeltaFrames, FlaggedFrames
 from .skeletons import from_skeleton
@@ -41,8 +41,7 @@ def to_tracks(
     frames: DeltaFrames | FlaggedFrames,
     joints: Sequence[Joint],
     *,
-    skeleton: int = 0,
-    warnings: list[str] | None = None,
+    report: Report | None = None,
 ) -> list[TransformTrack]:
     """Map the frames of a file to tracks, one for each animated bone in the file's order.
 
@@ -50,9 +49,7 @@ def to_tracks(
     ----------
     joints:
         The joints of the file's bone table.
-    skeleton:
-        Index of their skeleton in the scene.
-    warnings:
+    report:
         Receives warnings: bones listed twice (the first is used), rotations far from unit length.
 
     Returns
@@ -60,13 +57,13 @@ def to_tracks(
     tracks:
         With ``frames.frame_count`` frames; each array is (F, k) float32 and contiguous.
     """
-    found: list[str] = []
+    report = report or Report()
     indices = frames.bone_indices.tolist()
     rotation, odd = _unit(_dequantized(frames.rotation))
     if odd.any():
         bent = [joints[indices[place]].name for place in np.flatnonzero(odd).tolist()]
         number = counted(len(bent), "animated bone has rotations", "animated bones have rotations")
-        found.append(f"{number} not of unit length, normalised: {listed(bent)}")
+        report.change("not-unit-rotation", "{} not of unit length, normalised: {}", number, listed(bent))
     translation, rotation, scale = (
         _by_bone(values) for values in (translations(frames), rotation[..., _WXYZ], scales(frames))
     )
@@ -76,12 +73,11 @@ def to_tracks(
         if joint in tracks:
             twice.append(joints[joint].name)
         else:
-            tracks[joint] = TransformTrack(joint, translation[place], rotation[place], scale[place], skeleton)
+            tracks[joint] = TransformTrack(joint, translation[place], rotation[place], scale[place], 0)
     if twice:
         number = counted(len(twice), "bone is", "bones are")
-        found.append(f"{number} animated twice in the file; the first animation is used: {listed(twice)}")
-    if warnings is not None:
-        warnings += found
+        template = "{} animated twice in the file; the first animation is used: {}"
+        report.loss("bone-animated-twice", template, number, listed(twice))
     return list(tracks.values())
 
 
@@ -216,17 +212,17 @@ def _samples(clip: Clip, skeleton: Skeleton) -> _Samples:
     seen: set[int] = set()
     for track in tracks:
         if not 0 <= track.target < len(skeleton.joints):
-            raise ExportError(f"Animation '{clip.name}' moves bone {track.target}, which '{skeleton.name}' lacks")
+            raise ExportError("Animation '{}' moves bone {}, which '{}' lacks", clip.name, track.target, skeleton.name)
         name = skeleton.joints[track.target].name
         if track.target in seen:
-            raise ExportError(f"Animation '{clip.name}' moves bone '{name}' twice")
+            raise ExportError("Animation '{}' moves bone '{}' twice", clip.name, name)
         seen.add(track.target)
         for values in (track.translation, track.rotation, track.scale):
             if len(values) != clip.frame_count:
-                message = f"{len(values):,} frames instead of {clip.frame_count:,}"
-                raise ExportError(f"Animation '{clip.name}', bone '{name}': {message}")
+                message = Text("{:,} frames instead of {:,}", len(values), clip.frame_count)
+                raise ExportError("Animation '{}', bone '{}': {}", clip.name, name, message)
             if not np.isfinite(values).all():
-                raise ExportError(f"Animation '{clip.name}', bone '{name}': some frames hold NaN or infinite values")
+                raise ExportError("Animation '{}', bone '{}': some frames hold NaN or infinite values", clip.name, name)
 
     def side_by_side(arrays: list[FloatArray], width: int) -> FloatArray:
         if not arrays:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.messages import counted, listed
+from ..core.messages import Message, Report, Text, counted, listed
 from ..core.projects import Projects
 from ..core.scene import Material
 from .project.folders import open_folder
@@ -47,7 +47,7 @@ class ProjectMaterials:
         self._missing: dict[str, None] = {}
         self._needed: dict[str, None] = {}
         """Paths of the files of missing materials."""
-        self._problems: dict[str, None] = {}
+        self._problems: dict[Message, None] = {}
 
     def name_of(self, reference: str, surface: str) -> str:
         """Return the name of the material that a reference means.
@@ -84,22 +84,29 @@ class ProjectMaterials:
         self._taken.add(free)
         return free
 
-    def missing(self) -> list[str]:
-        """Return one sentence for each kind of missing file, and why files that would have helped cannot be read."""
+    def missing(self) -> list[Message]:
+        """Return one message for each kind of missing file, and why files that would have helped cannot be read."""
         textures = {
-            reference: f"{self._textures.label(reference)} ({slot} of {shown.material.name})"
+            reference: Text("{} ({} of {})", self._textures.label(reference), slot, shown.material.name)
             for shown in self._shown
             for reference, slot in shown.missing.items()
         }
-        found = [*missing_warnings("material", self._missing), *missing_warnings("texture", textures.values())]
-        return found + (self.project.causes([GUID_TABLE, *self._needed]) if found else [])
+        report = Report()
+        template = "{} missing in the project: {}"
+        if names := list(self._missing):
+            report.loss("missing-material", template, counted(len(names), "material"), listed(names, MOST_NAMES))
+        if names := list(textures.values()):
+            report.loss("missing-texture", template, counted(len(names), "texture"), listed(names, MOST_NAMES))
+        if report.messages:
+            self.project.report_causes([GUID_TABLE, *self._needed], report)
+        return report.messages
 
-    def warnings(self) -> list[str]:
-        """Return one sentence for each kind of missing file, and those about settings that are not shown."""
+    def warnings(self) -> list[Message]:
+        """Return one message for each kind of missing file, and those about settings that are not shown."""
         return [*self.missing(), *self._problems, *self.not_shown()]
 
-    def not_shown(self) -> list[str]:
-        """Return the sentences about settings that Blender does not show."""
+    def not_shown(self) -> list[Message]:
+        """Return the messages about settings that Blender does not show."""
         return not_shown_warnings(self._shown)
 
 
@@ -117,7 +124,7 @@ class Incomplete:
 
 def complete_materials(
     materials: Sequence[Incomplete], folder: Path, projects: Projects
-) -> tuple[list[ShownMaterial | None], list[str]]:
+) -> tuple[list[ShownMaterial | None], list[Message]]:
     """Make materials again, with textures of another folder for those that their project lacks.
 
     Parameters
@@ -150,16 +157,8 @@ def complete_materials(
         shown = shown_material(material.name, found, textures.find, textures.load)
         shown.material.properties[PROJECT] = material.folder
         made.append(shown)
-    warnings = [
-        f"{counted(len(names), 'material')} not found in the project '{path}': {listed(names, MOST_NAMES)}"
-        for path, names in lost.items()
-    ]
-    return made, warnings
-
-
-def missing_warnings(noun: str, names: Iterable[str]) -> list[str]:
-    """Return a sentence about missing files of a kind, with the first names, or nothing without any."""
-    names = list(names)
-    if not names:
-        return []
-    return [f"{counted(len(names), noun)} missing in the project: {listed(names, MOST_NAMES)}"]
+    report = Report()
+    for path, names in lost.items():
+        template = "{} not found in the project '{}': {}"
+        report.loss("missing-material", template, counted(len(names), "material"), path, listed(names, MOST_NAMES))
+    return made, report.messages

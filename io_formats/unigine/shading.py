@@ -14,7 +14,7 @@ import numpy as np
 
 from ..binary.quantization import srgb_to_linear
 from ..core import shading as neutral
-from ..core.messages import counted, listed
+from ..core.messages import Message, Report, Text, counted, listed
 from ..core.scene import Material
 from ..core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
 from .graph_parameters import base_colors, opacity
@@ -109,17 +109,21 @@ def shown_material(name: str, material: ProjectMaterial, find: Find, load: Load)
     return ShownMaterial(made, words, missing)
 
 
-def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[str]:
-    """Return one sentence for each kind of setting that the materials of an import do not show."""
+def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[Message]:
+    """Return one message for each kind of setting that the materials of an import do not show."""
     owners: dict[str, list[str]] = {}
     for shown in materials:
         for word in shown.not_shown:
             owners.setdefault(word, []).append(shown.material.name)
-    return [f"{counted(len(names), 'material')} {_without(word)}: {listed(names, 5)}" for word, names in owners.items()]
-
-
-def _without(word: str) -> str:
-    return "without the colours of their graph" if word == _GRAPH_COLORS else f"shown without {word}"
+    report = Report()
+    for word, names in owners.items():
+        if word == _GRAPH_COLORS:
+            template = "{} without the colours of their graph: {}"
+            report.loss("graph-colours-left-out", template, counted(len(names), "material"), listed(names, 5))
+        else:
+            number, template = counted(len(names), "material"), "{} shown without {}: {}"
+            report.loss("material-setting-left-out", template, number, Text(word), listed(names, 5))
+    return report.messages
 
 
 class _Shader:
@@ -150,7 +154,7 @@ class _Shader:
         try:
             given = [float(word) for word in words]
         except ValueError:
-            self.not_shown.append(f"parameter '{name}', which is not a number")
+            self.not_shown.append(Text("parameter '{}', which is not a number", name))
             return default
         pairs = zip([*given, *default[len(given) :]], default, strict=True)
         return tuple(value if math.isfinite(value) else fallback for value, fallback in pairs)
@@ -190,7 +194,7 @@ class _Shader:
             if not found.engine_name:
                 self.missing[slot] = use.reference
             elif found.engine_name not in _ENGINE_COLORS and slot != "normal":
-                self.not_shown.append(f"texture '{found.engine_name}' of the engine")
+                self.not_shown.append(Text("texture '{}' of the engine", found.engine_name))
             return None, found
         texture = self.load(found)
         own = slot if slot in ("emission", "ambient_occlusion") else ""
@@ -219,7 +223,7 @@ class _Shader:
         """Return the shading, with the slots and states of ``mesh_base`` or those of a graph."""
         slot = "diffuse" if self.is_specular else "albedo"
         if not self.is_graph and self.material.base not in _PBR_BASES:
-            self.not_shown.append(f"base material '{self.material.base or 'unknown'}'")
+            self.not_shown.append(Text("base material '{}'", self.material.base or "unknown"))
             slot = slot if slot in self.slots or "diffuse" not in self.slots else "diffuse"
             red, green, blue, alpha = self.base_color(slot)
             mode = self.opacity() if self.may_be_graph else Opacity.OPAQUE

@@ -33,8 +33,10 @@ def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
     """
     if len(skeleton.joints) > MOST_BONES:
         raise ExportError(
-            f"'{skeleton.name}' has {len(skeleton.joints):,} bones; UNIGINE files hold {MOST_BONES:,} at most. "
-            "Export deform bones only, or split the armature"
+            "'{}' has {:,} bones; UNIGINE files hold {:,} at most. Export deform bones only, or split the armature",
+            skeleton.name,
+            len(skeleton.joints),
+            MOST_BONES,
         )
     transforms = np.empty((len(skeleton.joints), 10), np.float32)
     for row, joint in zip(transforms, skeleton.joints, strict=True):
@@ -43,5 +45,5 @@ def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
     broken = ~np.isfinite(transforms).all(axis=1)
     if broken.any():
         name = skeleton.joints[int(np.flatnonzero(broken)[0])].name
-        raise ExportError(f"Bone '{name}' of '{skeleton.name}': its rest transform holds NaN or infinite values")
+        raise ExportError("Bone '{}' of '{}': its rest transform holds NaN or infinite values", name, skeleton.name)
     return [Bone(joint.name, joint.parent) for joint in skeleton.joints], transforms

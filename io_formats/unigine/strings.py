@@ -31,17 +31,17 @@ def read_long(stream: ByteStream, what: str) -> str:
 
 def _content(stream: ByteStream, length: int, what: str, start: int) -> str:
     if not 0 <= length <= LONGEST:
-        raise stream.error(f"The file is damaged: {what} would have {length:,} bytes", offset=start)
+        raise stream.error("The file is damaged: {} would have {:,} bytes", what, length, offset=start)
     if not length:
         return ""
     content = bytes(stream.take(length, what))
     if content.find(0) != length - 1:
-        raise stream.error(f"The file is damaged: {what} does not end where its length says", offset=start)
+        raise stream.error("The file is damaged: {} does not end where its length says", what, offset=start)
     try:
         return content[:-1].decode("utf-8")
     except UnicodeDecodeError:
         text = content[:-1].decode("utf-8", "backslashreplace")
-        stream.notes.append(f"{what[:1].upper()}{what[1:]} is not UTF-8; it became '{text}'")
+        stream.report.change("not-utf-8", "{} is not UTF-8; it became '{}'", what[:1].upper() + what[1:], text)
         return text
 
 
@@ -66,7 +66,7 @@ def encode_long(text: str) -> bytes:
 def _encoded(text: str) -> bytes:
     content = text.encode("utf-8", "backslashreplace") + b"\0"
     if len(content) > LONGEST:
-        raise ExportError(f"The name '{text[:40]:…<41}' is too long: it has {len(content):,} bytes of {LONGEST:,}")
+        raise ExportError("The name '{:…<41}' is too long: it has {:,} bytes of {:,}", text[:40], len(content), LONGEST)
     if content.find(0) != len(content) - 1:
-        raise ExportError(f"The name {text!r} has a zero character in it")
+        raise ExportError("The name {!r} has a zero character in it", text)
     return content

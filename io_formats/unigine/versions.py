@@ -1,27 +1,31 @@
-"""File versions that are recognised but not supported."""
+"""Recognition of files by their version, with which they start."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ..core.recognition import NearMiss
+from ..core.messages import Text
+from ..core.recognition import Match, NearMiss
 
 _VERSION = re.compile(rb"..\d\d(?![0-9A-Za-z])", re.DOTALL)
 
 
-def unsupported_version(head: bytes, kinds: Mapping[bytes, str]) -> NearMiss | None:
-    """Explain a file of an unsupported version.
+def sniff_version(head: bytes, versions: Sequence[str], kinds: Mapping[bytes, str]) -> Match | NearMiss:
+    """Return whether a file has the signature of a known version; explain a file of another version.
 
     Parameters
     ----------
+    versions:
+        The known versions, such as ``ms13``.
     kinds:
-        Kind of file for each pair of letters at the start of a version, such as ``ms`` in ``ms13``.
+        Kind of file for each pair of letters at the start of a version.
     """
+    if head.startswith(tuple(version.encode("ascii") for version in versions)):
+        return Match.SIGNATURE
     kind = kinds.get(head[:2])
     if kind is None or not _VERSION.match(head[:5] + b" "):
-        return None
+        return Match.NONE
     version = head[:4].decode("ascii")
-    return NearMiss(
-        f"This looks like a UNIGINE {kind} of version {version}, which is not supported", has_signature=True
-    )
+    text = Text("This looks like a UNIGINE {} of version {}, which is not supported", Text(kind), version)
+    return NearMiss(text, has_signature=True)

@@ -7,22 +7,14 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ..translations import CONTEXT, classes_factory
+from ..layouts import Rows, button
 
 
-class MESHFERRY_UL_actions(bpy.types.UIList):
+class MESHFERRY_UL_actions(Rows, bpy.types.UIList):
     """List of actions, each with the checkbox *Export as a Clip*, with Blender's search field."""
 
-    def draw_item(
-        self,
-        context: bpy.types.Context,
-        layout: Any,
-        data: Any,
-        item: Any,
-        icon: int,
-        active_data: Any,
-        active_property: str,
-    ) -> None:
+    @staticmethod
+    def draw_row(layout: Any, item: Any) -> None:
         """Draw one action."""
         action = bpy.data.actions.get(item.name)
         if action is not None:
@@ -66,10 +58,6 @@ def draw_actions_list(layout: Any, owner: Any) -> None:
     layout.use_property_split = False
     row = layout.row(align=True)
     for text, use_export in (("All", True), ("None", False)):
-        button = row.operator(ACTION_OT_meshferry_choose.bl_idname, text=text, text_ctxt=CONTEXT)
-        button.use_export, button.names = use_export, names
+        button(row, ACTION_OT_meshferry_choose, text=text, use_export=use_export, names=names)
     rows = min(max(3, len(listed)), 8)
     layout.template_list("MESHFERRY_UL_actions", "", owner, "listed_actions", owner, "active_listed_action", rows=rows)
-
-
-register, unregister = classes_factory((MESHFERRY_UL_actions, ACTION_OT_meshferry_choose))

@@ -13,10 +13,9 @@ from ...blender_data.exporting.export_options import CLIPS, HIDDEN
 from ...blender_data.exporting.object_selection import armature_of, label_of, select_armatures
 from ...blender_data.names import name_in_file
 from ...io_formats.core.errors import ExportError, MeshferryError
-from ...io_formats.core.messages import counted
+from ...io_formats.core.messages import Text, counted
 from ...io_formats.core.scene import Scene
 from ..option_properties import section_body, to_export_options
-from ..translations import rpt_
 from . import clip_choice
 from .export_dialog import OBJECT_SCOPES
 from .export_files import ExportFiles, joint_count
@@ -57,7 +56,7 @@ class ExportClips(ExportFiles):
 
     def armatures(self, context: bpy.types.Context, source: Any) -> list[Any]:
         """Return the armatures of an ``exporter.Source``."""
-        return list(select_armatures(context, source, use_hidden=bool(getattr(self, HIDDEN.name))).objects)
+        return select_armatures(context, source, use_hidden=bool(getattr(self, HIDDEN.name)))
 
     def draw_files(self, context: bpy.types.Context) -> None:
         """Draw the names of the files, and the list of actions to export."""
@@ -74,13 +73,12 @@ class ExportClips(ExportFiles):
             return super().source(context, path)
         armature = rig_of(context.object)
         if armature is None:
-            raise ExportError(rpt_("The active object has no armature; choose one, or export the selected objects"))
+            raise ExportError("The active object has no armature; choose one, or export the selected objects")
         return exporter.Source("OBJECTS", objects=(armature,)), name_in_file(armature)
 
-    def scope_text(self, context: bpy.types.Context, source: Any) -> str:
+    def scope_text(self, context: bpy.types.Context, source: Any) -> Text:
         """Return a description of the exported animations and their armatures."""
-        clips = rpt_(counted(len(self.names(context, source)), "animation"))
-        return rpt_("{} of {}").format(clips, rpt_(label_of(source)))
+        return Text("{} of {}", counted(len(self.names(context, source)), "animation"), label_of(source))
 
     def names(self, context: bpy.types.Context, source: Any) -> list[str]:
         """Return the names of the clips, with the name of the armature if several armatures have clips of one name."""
@@ -88,7 +86,7 @@ class ExportClips(ExportFiles):
         clips_of = clips_by_armature(context.scene, armatures, to_export_options(self.values()))
         found = [(clip.name, obj) for obj, clips in zip(armatures, clips_of, strict=True) for clip in clips]
         if not found:
-            raise ExportError(rpt_("There is no animation to export; give the armature an action"))
+            raise ExportError("There is no animation to export; give the armature an action")
         times = Counter(name for name, _ in found)
         return [name if times[name] == 1 else f"{name}_{name_in_file(obj)}" for name, obj in found]
 

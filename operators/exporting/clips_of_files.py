@@ -16,19 +16,19 @@ from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord
 from ...io_formats.api import load
 from ...io_formats.core.errors import FormatError
-from ...io_formats.core.messages import listed
+from ...io_formats.core.messages import Message, Report, Text, joined, listed
 from ...io_formats.core.option_rules import embeds_animation
 from ..option_properties import to_export_options
 from ..translations import rpt_
 
 
-def names_in(path: Path) -> frozenset[str]:
-    """Return the names of the animations in a file."""
+def facts_in(path: Path) -> Mapping[str, Any]:
+    """Return the facts of a file; without version and animations if it cannot be read."""
     try:
         loaded = load(path)
     except (FormatError, OSError):
-        return frozenset()
-    return frozenset(clip["name"] for clip in loaded.format.facts(loaded.document)["clips"])
+        return {"version": "", "clips": []}
+    return loaded.format.facts(loaded.document)
 
 
 def file_clips_of(context: bpy.types.Context, record: FileRecord, source: exporter.Source) -> FileClips | None:
@@ -73,16 +73,22 @@ def question(actions: list[Any], record: FileRecord) -> str:
         return ""
     names = [clip_name(action) for action in actions]
     files = dict.fromkeys(Path(bpy.path.abspath(action.meshferry.source_path)).name for action in actions)
-    text = rpt_("The animation {} of {} is not in {}.").format(listed(names), ", ".join(files), record.path.name)
-    there = sorted(names_in(record.path))
+    text = Text("The animation {} of {} is not in {}.", listed(names), ", ".join(files), record.path.name)
+    there = sorted({clip["name"] for clip in facts_in(record.path)["clips"]})
+    choice = Text("It is left out unless you include it below.")
     if there:
-        return text + " " + rpt_("It is left out, and {} stays, unless you include it below.").format(listed(there))
-    return text + " " + rpt_("It is left out unless you include it below.")
+        choice = Text("It is left out, and {} stays, unless you include it below.", listed(there))
+    return rpt_(joined((text, choice), " "))
 
 
-def note(actions: list[Any], record: FileRecord) -> list[str]:
+def note(actions: list[Any], record: FileRecord) -> list[Message]:
     """Return a message about the animations that were left out."""
     if not actions:
         return []
-    text = rpt_("{}: animation of another file left out: {}; choose File > Export to include it")
-    return [text.format(record.path.name, listed([clip_name(action) for action in actions]))]
+    report = Report(item=record.path.name)
+    report.note(
+        "animation-of-another-file",
+        "animation of another file left out: {}; choose File > Export to include it",
+        listed([clip_name(action) for action in actions]),
+    )
+    return report.messages

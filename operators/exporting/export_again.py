@@ -13,22 +13,25 @@ from ...blender_data.exporting import exporter
 from ...blender_data.exporting.clips.clip_sources import clip_name
 from ...blender_data.file_records import FileRecord, SessionFile
 from ...blender_data.steps import Steps, scaled, without_bpy
-from ...io_formats.api import load, replace_file, scene_name, write_outputs
+from ...io_formats.api import load, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
+from ...io_formats.core.format import Format
+from ...io_formats.core.messages import Text, joined
 from ...io_formats.core.option_rules import EMBED_ANIMATION
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
-from ...io_formats.disk.file_sets import obsolete_files
+from ...io_formats.disk.atomic_write import replace_file
+from ...io_formats.disk.file_sets import obsolete_files, write_outputs
 from ...io_formats.passes.compare_scenes import differences
-from ...io_formats.registry import Format
 from ..format_operators import EXPORTERS
-from ..menus import MenuEntry, registration
+from ..layouts import requires
 from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
+from ..registration import MenuEntry
 from ..reporting import Messages, conclude
 from ..sidebar import draw_wrapped, homes_of
 from ..translations import iface_, rpt_
-from .clips_of_files import clip_files_of, clips_left_out, file_clips_of
+from .clips_of_files import clip_files_of, clips_left_out, facts_in, file_clips_of
 from .clips_of_files import note as note_of_clips
 from .clips_of_files import question as question_of_clips
 from .export_base import encode_steps, file_steps, without_needless_clips
@@ -63,29 +66,24 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
     has_others = False
     """Whether there are animations of other files, for which the dialog has a checkbox."""
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an active object or collection with a file record."""
-        if found_file(context) is None:
-            cls.poll_message_set("The active object neither came from a file nor was exported to one")
-            return False
-        return True
+    poll = requires(
+        (
+            lambda context: found_file(context) is not None,
+            "The active object neither came from a file nor was exported to one",
+        )
+    )
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser."""
-        found = found_file(context)
-        if found is not None:
-            self.has_others = bool(others_of(context, *found))
-            self.confirm_text = "Replace" if found[0].path.exists() else "Export"
+        record, _owners, source = found_file(context)
+        self.has_others = bool(others_of(context, record, source))
+        self.confirm_text = "Replace" if record.path.exists() else "Export"
         return self.execute(context)
 
     def question(self, context: bpy.types.Context) -> str:
         """Return a question before a file is replaced for the first time, and about animations of other files."""
-        found = found_file(context)
-        if found is None:
-            return ""
-        record = found[0]
-        others = others_of(context, *found)
+        record, _owners, source = found_file(context)
+        others = others_of(context, record, source)
         session = file_records.session_file(record.path) or SessionFile()
         is_asked_again = not {clip_name(action) for action in others} <= session.left_out
         texts = [question_of_path(record), question_of_clips(others, record) if is_asked_again else ""]
@@ -104,11 +102,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         """Write the file, and report its differences from the previous version."""
         messages = Messages()
         changes: list[str] = []
-        found = found_file(context)
-        if found is None:
-            self.report({"ERROR"}, rpt_("The active object neither came from a file nor was exported to one"))
-            return {"CANCELLED"}
-        record, owners, source = found
+        record, owners, source = found_file(context)
         path = record.path
         target = EXPORTERS[record.format].format
         encoded = None
@@ -122,8 +116,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
             name = source.collection.name if source.collection is not None else scene_name(path)
             files = yield from scaled(file_steps(context, source, name, target, values, own), 0.1, 0.7)
             if len(files.parts) != 1:
-                text = rpt_("{} files would be written; choose File > Export")
-                raise ExportError(text.format(len(files.parts)))
+                raise ExportError("{} files would be written; choose File > Export", len(files.parts))
             encoding = encode_steps(files.parts[0], path, target, values, given=record.given)
             encoded = yield from scaled(encoding, 0.7, 0.9)
             comparing = without_bpy("Comparing", changes_of, path, target, encoded.outputs)
@@ -132,9 +125,8 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
             with messages.outcome(str(path)) as name:
                 refuse_changed(record)  # check again: the file may have been changed meanwhile
                 keep_old_files(path, encoded.outputs)
-                messages.warn(
-                    name, dict.fromkeys([*files.losses, *encoded.warnings, *write_outputs(path, encoded.outputs)])
-                )
+                written = write_outputs(path, encoded.outputs)
+                messages.warn(name, [*files.messages, *encoded.messages, *written])
                 record = replace(record, digest=file_records.digest_of(path))
                 if own is None:
                     record = replace(record, clip_files=clip_files_of(context, source, values))
@@ -143,7 +135,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                 file_records.write(owners, record, is_confirmed=True)
                 names = frozenset(clip_name(action) for action in others)
                 file_records.session_files()[str(path)].left_out |= names
-            messages.notes = [*files.notes, *encoded.notes, *(note_of_clips(others, record) if own is not None else [])]
+                messages.warn(name, note_of_clips(others, record) if own is not None else [])
         usage = encoded.usage if encoded is not None and messages.done else ""
         return conclude(self, messages, [*changes, usage], "Exported")
 
@@ -154,11 +146,16 @@ def question_of_path(record: FileRecord) -> str:
     if session is not None and (session.is_confirmed or not record.path.exists()):
         return ""
     label = EXPORTERS[record.format].format.label
-    stored = rpt_("The path is stored in this .blend file.") + " " if session is None else ""
+    texts = [Text("The path is stored in this .blend file.")] if session is None else []
     if not record.path.exists():
-        return stored + rpt_("Write {} ({})? There is no such file yet.").format(record.path, label)
-    text = rpt_("Replace {} ({})? The old file is kept as {}. You are asked once for each file.")
-    return stored + text.format(record.path, label, record.path.name + BACKUP)
+        texts.append(Text("Write {} ({})? There is no such file yet.", record.path, label))
+    else:
+        backup = record.path.name + BACKUP
+        text = Text(
+            "Replace {} ({})? The old file is kept as {}. You are asked once for each file.", record.path, label, backup
+        )
+        texts.append(text)
+    return rpt_(joined(texts, " "))
 
 
 def refuse_unknown(record: FileRecord) -> None:
@@ -170,14 +167,13 @@ def refuse_unknown(record: FileRecord) -> None:
         The path is only stored in the .blend file, which may come from another user.
     """
     if file_records.session_file(record.path) is None:
-        text = rpt_(
+        raise ExportError(
             "The path is stored in the .blend file, and was neither read nor chosen since; choose File > Export, or "
             "set is_confirmed in a script"
         )
-        raise ExportError(text)
 
 
-def others_of(context: bpy.types.Context, record: FileRecord, _owners: Any, source: exporter.Source) -> list[Any]:
+def others_of(context: bpy.types.Context, record: FileRecord, source: exporter.Source) -> list[Any]:
     """Return the actions from other files that stay out of a file unless the user asks."""
     try:
         return clips_left_out(context, record, source, values_of)
@@ -185,8 +181,11 @@ def others_of(context: bpy.types.Context, record: FileRecord, _owners: Any, sour
         return []  # the export reports it
 
 
-def found_file(context: bpy.types.Context) -> tuple[FileRecord, list[Any], exporter.Source] | None:
-    """Return the record of the active object or its collection, the data blocks with that record, and the source."""
+def found_file(context: bpy.types.Context) -> Any:
+    """Return the record of the active object or its collection, the data blocks with that record, and the source.
+
+    Return None if neither has one, where the operator cannot be called.
+    """
     obj = context.object
     if obj is not None:
         record = file_records.read(obj)
@@ -220,11 +219,7 @@ def values_of(record: FileRecord) -> dict[str, Any]:
 
 def values_in_file(path: Path, target: Format) -> dict[str, Any]:
     """Return the options that keep the version of an existing file, and whether it contains animations."""
-    try:
-        loaded = load(path)
-    except (FormatError, OSError):
-        return {}
-    facts = loaded.format.facts(loaded.document)
+    facts = facts_in(path)
     version = str(facts["version"]).upper()
     found: dict[str, Any] = {
         option.name: version
@@ -245,25 +240,28 @@ def refuse_changed(record: FileRecord) -> None:
         The file was changed, or its folder does not exist.
     """
     if not record.path.parent.is_dir():
-        raise ExportError(rpt_("The folder '{}' does not exist").format(record.path.parent))
+        raise ExportError("The folder '{}' does not exist", record.path.parent)
     if not file_records.is_unchanged(record):
-        text = rpt_("The file was changed since Blender last read or wrote it; choose File > Export to replace it")
-        raise ExportError(text)
+        raise ExportError(
+            "The file was changed since Blender last read or wrote it; choose File > Export to replace it"
+        )
 
 
 def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> list[str]:
     """Return the differences between the new and the old file as phrases for the summary."""
     if not path.exists():
-        return ["new file"]
+        return [Text("new file")]
     if not target.is_read:
-        return ["replaced"]  # files of this format cannot be read for comparing
+        return [Text("replaced")]  # files of this format cannot be read for comparing
     try:
         old = load(path)
         new = target.read(outputs[-1].data)
         stem = scene_name(path)
-        return differences(old.format.to_scene(old.document, stem), target.to_scene(new, stem)) or ["nothing changed"]
+        return differences(old.format.to_scene(old.document, stem), target.to_scene(new, stem)) or [
+            Text("nothing changed")
+        ]
     except FormatError:
-        return ["replaced"]
+        return [Text("replaced")]
 
 
 def keep_old_files(path: Path, outputs: Sequence[OutputFile]) -> None:
@@ -296,7 +294,4 @@ def draw_export_entry(self: Any, context: bpy.types.Context) -> None:
         self.layout.separator()
 
 
-CLASSES = (EXPORT_SCENE_OT_meshferry_again,)
 ENTRIES = (MenuEntry("TOPBAR_MT_file_export", draw_export_entry, is_first=True),)
-
-register, unregister = registration(CLASSES, ENTRIES)

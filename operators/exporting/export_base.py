@@ -17,19 +17,17 @@ from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord, digest_of
 from ...blender_data.names import name_in_file
 from ...blender_data.steps import Steps, finish, scaled, without_bpy
-from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, split, write_outputs
+from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, split
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.findings import warning
-from ...io_formats.core.messages import counted
+from ...io_formats.core.format import Format
+from ...io_formats.core.messages import counted, distinct, listed
 from ...io_formats.core.option_rules import embeds_animation
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.core.scene import Scene
-from ...io_formats.disk.file_sets import obsolete_files
-from ...io_formats.registry import Format
+from ...io_formats.disk.file_sets import obsolete_files, write_outputs
 from ..findings.finding_list import keep_findings
 from ..option_properties import option_values, to_export_options, values_for
 from ..reporting import Messages, conclude
-from ..translations import rpt_
 from .clips_of_files import clip_files_of
 from .export_dialog import ExportDialog
 from .export_refusal import show_refusal
@@ -48,7 +46,7 @@ class ExportScene(ExportDialog):
         messages = Messages()
         given = bpy.path.abspath(self.filepath)
         values, given_options = self.values(), self.given()
-        files = SceneFiles([], [], [], [])
+        files = SceneFiles([], [])
         with messages.attempt(given, self.name_to_write(given)):
             path = Path(self.target_path(given))
             source, name = self.source(context, str(path))
@@ -57,7 +55,7 @@ class ExportScene(ExportDialog):
         paths = self.paths(path, files.parts) if files.parts else []
         several = len(paths) > 1
         if several:
-            messages.warnings.update((text, []) for text in files.losses)
+            messages.warn("", files.messages)
         ready: list[tuple[Path, Scene, EncodedFile]] = []
         for number, (scene, path) in enumerate(zip(files.parts, paths, strict=True)):
             with messages.attempt(str(path)) as name:
@@ -68,35 +66,28 @@ class ExportScene(ExportDialog):
                 )
                 start, end = (0.8 + 0.2 * done / len(paths) for done in (number, number + 1))
                 ready.append((path, scene, (yield from scaled(encoding, start, end, name))))
-        written: list[Scene] = []
-        places: list[tuple[Path, Scene]] = []
-        notes: list[str] = []
+        written: list[tuple[Path, Scene]] = []
         usages: list[str] = []
         replaced = 0
         for path, scene, encoded in ready:
             with messages.outcome(str(path)) as name:
                 existed = several and os.path.exists(path)
-                said = [*encoded.warnings, *write_outputs(path, encoded.outputs)]
-                messages.warn(name, dict.fromkeys(said if several else files.losses + said))
-                notes += encoded.notes
+                said = [*encoded.messages, *write_outputs(path, encoded.outputs)]
+                messages.warn(name, said if several else [*files.messages, *said])
                 usages.append(encoded.usage)
-                written.append(scene)
+                written.append((path, scene))
                 replaced += existed
-                places.append((path, scene))
-        if places:
-            self.remember(context, source, places, values)
-        messages.notes = [*files.notes, *notes] if written else []
+        if written:
+            self.remember(context, source, written, values)
         phrases = (
-            *self.summary_parts(written),
+            *self.summary_parts([scene for _path, scene in written]),
             counted(replaced, "file replaced", "files replaced") if replaced else "",
             *usages,
         )
         is_listed = False
         if messages.findings:
-            found = list(dict.fromkeys((*files.findings, *messages.findings)))
-            known = set(map(str, found))
-            said = [text for text in (*files.losses, *messages.warnings) if text not in known]
-            found += [warning("", text) for text in said]
+            found = distinct([*files.messages, *messages.findings, *messages.warnings])
+            found = [message for message in found if message.is_listed]
             keep_findings(context, self.format, self.findings_subject(context), found)
             is_listed = show_refusal(self)
         return conclude(self, messages, phrases, "Exported", is_listed=is_listed)
@@ -171,11 +162,10 @@ class ExportScene(ExportDialog):
             There is no name, or the extension was added and a file of the resulting name exists.
         """
         if not self.name_to_write(given):
-            raise ExportError(rpt_("No file name given"))
+            raise ExportError("No file name given")
         path = with_extension(given, self.format, self.filename_ext)
         if path != given and os.path.exists(path):
-            text = rpt_("'{}' exists already; give the name with its extension to replace it")
-            raise ExportError(text.format(Path(path).name))
+            raise ExportError("'{}' exists already; give the name with its extension to replace it", Path(path).name)
         return path
 
 
@@ -275,9 +265,8 @@ def refuse_others(path: Path, outputs: Sequence[OutputFile]) -> None:
     there = [output.name for output in outputs[:-1] if would_change(path.with_name(output.name), output)]
     there += [place.name for place in obsolete_files(path, outputs)[0]]
     if there:
-        more = rpt_(" and {} more").format(len(there) - 1) if len(there) > 1 else ""
-        text = rpt_("'{}'{} exists already; choose Replace Files to write over it, or another name")
-        raise ExportError(text.format(there[0], more))
+        names = listed(there, 1)
+        raise ExportError("{} exists already; choose Replace Files to write over it, or another name", names)
 
 
 def would_change(place: Path, output: OutputFile) -> bool:
@@ -301,4 +290,4 @@ def refuse_existing(path: Path, *, use_replace: bool) -> None:
         The file exists, and *Replace Files* is off.
     """
     if not use_replace and os.path.exists(path):
-        raise ExportError(rpt_("'{}' exists already; choose Replace Files to write over it").format(path.name))
+        raise ExportError("'{}' exists already; choose Replace Files to write over it", path.name)

@@ -8,18 +8,18 @@ from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
 from ...blender_data import import_choices
-from ...blender_data.compat import BLEND_RELATIVE_PATHS
 from ...blender_data.exporting import exporter
 from ...blender_data.exporting.export_options import HIDDEN
 from ...blender_data.exporting.object_selection import automatic_source, has_surface, select, source_objects
 from ...blender_data.names import name_in_file
 from ...io_formats.core.errors import ExportError, MeshferryError
+from ...io_formats.core.format import Format
 from ...io_formats.core.import_choices import imported_texts
-from ...io_formats.core.messages import counted, listed
+from ...io_formats.core.messages import Text, counted, listed
 from ...io_formats.core.options import Option
 from ...io_formats.core.shared_options import IMPORT_CHOICES
-from ...io_formats.registry import Format
-from ..option_properties import SECTIONS, draw_options
+from ..layouts import path_property, property_column
+from ..option_properties import draw_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..sidebar import draw_wrapped
 from ..translations import rpt_
@@ -51,7 +51,8 @@ class ExportDialog(LongWork, ExportHelper):
     format: Format
     option_table: tuple[Option, ...] = ()
     """The general options that apply to the format, and its own options."""
-    section_order = SECTIONS
+    usual_names = ""
+    """Patterns of the file names that the file browser lists."""
     entry_text = ""
     """Text of the entry in File > Export."""
     panel_prefix = ""
@@ -59,13 +60,7 @@ class ExportDialog(LongWork, ExportHelper):
     name_suffix = ""
     """Suffix between the name of a collection and the extension, by convention of the format."""
 
-    filepath: StringProperty(
-        name="File Path",
-        description="File to write",
-        maxlen=1024,
-        subtype="FILE_PATH",
-        options={"SKIP_PRESET"} | BLEND_RELATIVE_PATHS,
-    )
+    filepath: path_property("File Path", "File to write", "FILE_PATH", {"SKIP_PRESET"})
     collection: StringProperty(
         name="Source Collection",
         description="Export this collection, whatever is selected",
@@ -105,28 +100,25 @@ class ExportDialog(LongWork, ExportHelper):
             return
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             if not self.collection:
-                column = layout.column()
-                column.use_property_split = True
-                column.use_property_decorate = False
-                column.prop(self, "scope")
+                property_column(layout).prop(self, "scope")
             self.draw_scope(context)
         self.draw_files(context)
         imported = self.imported_texts(context)
         prefix = f"{self.panel_prefix}_export"
-        draw_options(layout, self, self.option_table, prefix, self.section_order, imported=imported)
+        draw_options(layout, self, self.option_table, prefix, imported=imported)
 
     def draw_scope(self, context: bpy.types.Context) -> None:
         """Draw a description of the exported objects. Draw nothing on errors; `draw_files` shows them."""
         try:
             source = self.shown_source(context)
-            text = rpt_("Exports: {}").format(self.scope_text(context, source))
+            text = rpt_(Text("Exports: {}", self.scope_text(context, source)))
         except MeshferryError:
             return
         draw_wrapped(
             self.layout.column(align=True), context, text, "OUTLINER_COLLECTION" if source.collection else "EXPORT"
         )
 
-    def scope_text(self, context: bpy.types.Context, source: Any) -> str:
+    def scope_text(self, context: bpy.types.Context, source: Any) -> Text:
         """Return a description of the exported objects.
 
         Raises
@@ -140,7 +132,7 @@ class ExportDialog(LongWork, ExportHelper):
         """Return the number of meshes that are exported, without coarser levels of detail."""
         can = self.format.capabilities
         use_hidden = bool(getattr(self, HIDDEN.name))
-        chosen = set(select(context, source, use_hidden=use_hidden, with_empties=can.node_hierarchy).objects)
+        chosen = set(select(context, source, use_hidden=use_hidden, with_empties=can.node_hierarchy))
         return sum(has_surface(obj) and obj.meshferry.lod_of not in chosen for obj in chosen)
 
     def chosen_source(self, context: bpy.types.Context) -> Any:
@@ -232,16 +224,16 @@ class ExportDialog(LongWork, ExportHelper):
         return Path()
 
 
-def scope_text(source: Any, count: int) -> str:
+def scope_text(source: Any, count: int) -> Text:
     """Return a description of the source of an export, with its number of meshes."""
-    meshes = rpt_(counted(count, "mesh", "meshes"))
+    meshes = counted(count, "mesh", "meshes")
     if source.collection is not None:
-        return rpt_("collection '{}' ({})").format(source.collection.name, meshes)
+        return Text("collection '{}' ({})", source.collection.name, meshes)
     if source.roots:
-        return rpt_("{} below {}").format(meshes, listed([obj.name for obj in source.roots], most=3))
+        return Text("{} below {}", meshes, listed([obj.name for obj in source.roots], most=3))
     if source.kind == "SCENE":
-        return rpt_("the scene ({})").format(meshes)
-    return rpt_(counted(count, "selected mesh", "selected meshes"))
+        return Text("the scene ({})", meshes)
+    return counted(count, "selected mesh", "selected meshes")
 
 
 def named_collection(context: bpy.types.Context, name: str) -> Any:
@@ -255,5 +247,5 @@ def named_collection(context: bpy.types.Context, name: str) -> Any:
     root = context.scene.collection
     found = root if name == root.name else context.blend_data.collections.get(name)
     if found is None:
-        raise ExportError(rpt_("There is no collection '{}'").format(name))
+        raise ExportError("There is no collection '{}'", name)
     return found

@@ -12,10 +12,11 @@ from ...blender_data.exporting.object_selection import MESHABLE, select
 from ...blender_data.names import name_in_file
 from ...blender_data.steps import Steps
 from ...io_formats.core.errors import ExportError, MeshferryError
-from ...io_formats.core.messages import counted
+from ...io_formats.core.messages import Text, counted
 from ...io_formats.core.scene import Scene
 from ...io_formats.core.shared_options import MESH_FILES
 from ...io_formats.disk.file_names import distinct_file_names
+from ..layouts import draw_rest
 from ..option_properties import section_body
 from ..sidebar import draw_wrapped
 from ..translations import iface_, rpt_
@@ -69,7 +70,7 @@ class ExportFiles(ExportScene):
         if count > 1:
             path = Path(self.filepath)
             self.unused_name = path.name
-            note = rpt_("({} files, named as listed)").format(count)
+            note = rpt_(Text("({} files, named as listed)", count))
             self.filepath = str(path.with_name(note + self.filename_ext))
 
     def restore_name(self) -> None:
@@ -104,20 +105,32 @@ class ExportFiles(ExportScene):
         return super().suggest_name(context)
 
     def draw_files(self, context: bpy.types.Context) -> None:
-        """Draw the names of the files if there are several, or the error that prevents the export."""
+        """Draw the names of the files, if there are several, or the error that prevents the export."""
         try:
-            names = self.names(context, self.shown_source(context))
+            files = self.shown_files(context)
         except MeshferryError as problem:
-            draw_wrapped(self.layout.column(align=True), context, iface_(str(problem)), "ERROR")
+            draw_wrapped(self.layout.column(align=True), context, iface_(problem.sentence()), "ERROR")
             return
-        if len(names) < 2:
+        if not files:
             return
-        title = iface_(counted(len(names), "File", "Files in This Folder"))
+        title = iface_(self.files_title(len(files)))
         body = section_body(self.layout, f"{self.panel_prefix}_export_files", title)
         if body is not None:
-            files = [name + self.filename_ext for name in distinct_file_names(names)]
             draw_file_names(body, context, files)
+            self.draw_notes(body, context, files)
             body.prop(self, "use_replace")
+
+    def shown_files(self, context: bpy.types.Context) -> list[str]:
+        """Return the names of the files to list: none for a single one, whose name the file browser shows."""
+        names = distinct_file_names(self.names(context, self.shown_source(context)))
+        return [name + self.filename_ext for name in names] if len(names) > 1 else []
+
+    def files_title(self, count: int) -> str:
+        """Return the title of the section that lists the files."""
+        return counted(count, "File", "Files in This Folder")
+
+    def draw_notes(self, layout: Any, context: bpy.types.Context, names: list[str]) -> None:
+        """Draw notes below the list of the files with these names. The default draws nothing."""
 
 
 class ExportObjects(ExportFiles):
@@ -158,12 +171,12 @@ def object_names(owner: Any, context: bpy.types.Context, source: Any) -> list[st
     ExportError
         There is no mesh.
     """
-    chosen = select(context, source, use_hidden=bool(getattr(owner, HIDDEN.name)), with_empties=False).objects
+    chosen = select(context, source, use_hidden=bool(getattr(owner, HIDDEN.name)), with_empties=False)
     shown = [obj for obj in chosen if obj.type in MESHABLE or getattr(owner, INSTANCES.name)]
     exported = set(shown)
     finest = [obj for obj in shown if obj.meshferry.lod_of not in exported]
     if not finest:
-        raise ExportError(rpt_("There is no mesh to export"))
+        raise ExportError("There is no mesh to export")
     if getattr(owner, MESH_FILES.name) == "JOINED":
         finest = [context.object if context.object in finest else finest[0]]
     return [name_in_file(obj) for obj in finest]
@@ -178,8 +191,7 @@ def draw_file_names(layout: Any, context: bpy.types.Context, names: list[str]) -
         row = column.row()
         row.alert = folder is not None and (folder / name).exists()
         row.label(text=name, icon="FILE_REFRESH" if row.alert else "FILE", translate=False)
-    if len(names) > MOST_NAMES:
-        column.label(text=iface_("and {} more").format(len(names) - MOST_NAMES), translate=False)
+    draw_rest(column, names, MOST_NAMES)
 
 
 def browsed_folder(context: bpy.types.Context) -> Path | None:

@@ -8,7 +8,8 @@ from bpy.props import StringProperty
 
 from ...io_formats.core.messages import counted
 from ..findings.finding_list import draw_list
-from ..translations import CONTEXT, classes_factory, iface_
+from ..reporting import refuse
+from ..translations import CONTEXT, iface_
 
 _WIDTH = 500
 """Pixels of the dialog, at a resolution scale of 1."""
@@ -50,8 +51,7 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
         try:
             export("EXEC_DEFAULT", **{**json.loads(self.arguments), "is_again": True})
         except RuntimeError as problem:  # raised only without a window; in one, the export is modal and reports it
-            self.report({"ERROR"}, str(problem).removeprefix("Error: ").strip())
-            return {"CANCELLED"}
+            return refuse(self, "{}", str(problem).removeprefix("Error: ").strip())
         return {"FINISHED"}
 
 
@@ -67,8 +67,3 @@ def show_refusal(operator: Any) -> bool:
 
     bpy.app.timers.register(show, first_interval=0.05)
     return True
-
-
-CLASSES = (WM_OT_meshferry_refused_export,)
-
-register, unregister = classes_factory(CLASSES)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ...io_formats import api
-from ...io_formats.registry import Format
+from ...io_formats.core.format import Format
+from ...io_formats.disk.file_names import file_name
 
 
 def plain_name(collection: Any) -> str:
@@ -21,7 +22,7 @@ def suggested_file_name(name: str, target: Format, suffix: str = "", extension: 
 
     ``extension`` is one of the format's extensions, by default the first.
     """
-    stem = api.file_name(name.strip(" .") or "Untitled")
+    stem = file_name(name.strip(" .") or "Untitled")
     for known in target.extensions:
         stem = stem.removesuffix(known)
     return stem.removesuffix(suffix) + suffix + (extension or target.extensions[0])

@@ -11,19 +11,16 @@ from ...blender_data.exporting.object_selection import MESHABLE, select
 from ...blender_data.exporting.triangle_counts import triangle_count
 from ...io_formats.core.errors import ExportError
 from ...io_formats.mesh_serializer.document import MOST
+from ...io_formats.mesh_serializer.formats import MESH_SERIALIZER
 from ...io_formats.mesh_serializer.vertex_arrays import refusal_of_size
-from ...io_formats.registry import MESH_SERIALIZER
 from ..exporting.export_files import ExportObjects
 from ..exporting.file_names import with_extension
 from ..findings.checks import CheckObject
 from ..hooks import Hooks
 from ..importing.import_base import ImportAnyName
-from ..option_properties import export_table, values_for
-from ..sidebar import Sidebar
+from ..layouts import property_column, sidebar_panel
+from ..option_properties import export_table, in_sections, values_for
 from ..translations import CONTEXT
-
-OPTIONS = tuple(sorted(export_table(MESH_SERIALIZER), key=lambda option: option not in MESH_SERIALIZER.export_options))
-"""The options of the file content come first, since users change them more often."""
 
 EXTENSIONS = MESH_SERIALIZER.written_extensions
 
@@ -33,7 +30,6 @@ class ImportMeshSerializer(ImportAnyName):
 
     bl_label = "Import Unity Mesh"
     bl_description = "Import meshes that Unity projects keep in files of MeshSerializer2 and its relatives"
-    usual_names = ";".join(f"*{extension}" for extension in MESH_SERIALIZER.extensions)
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Fail immediately for files that are not models, as most files with these extensions are not."""
@@ -48,10 +44,12 @@ class ExportMeshSerializer(ExportObjects):
 
     bl_label = "Export Unity Mesh"
     bl_description = "Export objects to files that scripts of Unity projects load with MeshSerializer2"
-    option_table = OPTIONS
-    section_order = ("File", "Geometry", "Objects")
+    # The options of the file content come first, since users change them more often.
+    option_table = in_sections(
+        sorted(export_table(MESH_SERIALIZER), key=lambda option: option not in MESH_SERIALIZER.export_options),
+        ("File", "Geometry", "Objects"),
+    )
 
-    filter_glob: StringProperty(default=";".join(f"*{known}" for known in EXTENSIONS), options={"HIDDEN", "SKIP_SAVE"})
     file_extension: EnumProperty(
         name="Extension",
         description="How the names of the files end; what is in them is the same",
@@ -83,10 +81,7 @@ class ExportMeshSerializer(ExportObjects):
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the options; the extension only in file browsers, since collection exporters have it in their path."""
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
-            column = self.layout.column()
-            column.use_property_split = True
-            column.use_property_decorate = False
-            column.prop(self, "file_extension")
+            property_column(self.layout).prop(self, "file_extension")
         super().draw(context)
 
     def refuse_too_large(self, context: bpy.types.Context, source: Any) -> None:
@@ -94,7 +89,7 @@ class ExportMeshSerializer(ExportObjects):
         if self.large_meshes == "SPLIT":
             return
         values = values_for(EXPORT_OPTIONS, self.values())
-        chosen = select(context, source, use_hidden=bool(values[HIDDEN.name]), with_empties=False).objects
+        chosen = select(context, source, use_hidden=bool(values[HIDDEN.name]), with_empties=False)
         finest = [obj for obj in chosen if obj.type in MESHABLE and obj.meshferry.lod_of not in chosen]
         use_modifiers = bool(values[MODIFIERS.name])
         counts = {obj.name: triangle_count(context, obj, use_modifiers=use_modifiers) for obj in finest}
@@ -130,29 +125,18 @@ class CheckMeshSerializer(CheckObject):
     )
 
 
-class MESH_SERIALIZER_PT_kept(Sidebar, bpy.types.Panel):
-    """Panel with the ranges in which the file quantised positions and UVs."""
-
-    bl_parent_id = "MESH_SERIALIZER_PT_sidebar"
-    bl_label = "File Data"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an object with such ranges."""
-        return kept_of(context.object) is not None
-
-    def draw(self, context: bpy.types.Context) -> None:
-        """Draw the ranges, which an export uses while they represent all values exactly."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
-        kept = kept_of(context.object)
-        layout.prop(kept, "has_domains", text="Use Ranges", text_ctxt=CONTEXT)
-        column = layout.column()
-        column.active = kept.has_domains
-        column.prop(kept, "position_domain")
-        column.prop(kept, "uv_domain")
+@sidebar_panel(
+    "MESH_SERIALIZER_PT_kept", "File Data", lambda context: kept_of(context.object) is not None, is_closed=True
+)
+def file_data_panel(layout: Any, context: bpy.types.Context) -> None:
+    """Draw the ranges of positions and UVs of the file, which an export uses while they represent all values."""
+    layout = property_column(layout)
+    kept = kept_of(context.object)
+    layout.prop(kept, "has_domains", text="Use Ranges", text_ctxt=CONTEXT)
+    column = layout.column()
+    column.active = kept.has_domains
+    column.prop(kept, "position_domain")
+    column.prop(kept, "uv_domain")
 
 
 def kept_of(obj: Any) -> Any | None:
@@ -165,5 +149,5 @@ HOOKS = Hooks(
     importer=ImportMeshSerializer,
     exporters={MESH_SERIALIZER.name: ExportMeshSerializer},
     check=CheckMeshSerializer,
-    panels=(MESH_SERIALIZER_PT_kept,),
+    panels=(file_data_panel,),
 )

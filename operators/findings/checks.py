@@ -11,13 +11,13 @@ from ...blender_data.exporting.clips.animated_blocks import dependencies
 from ...blender_data.exporting.clips.clip_sources import keys_outside
 from ...blender_data.exporting.object_selection import candidates_of
 from ...io_formats.api import check_part, split
-from ...io_formats.core.findings import Finding, Severity, error, warning
-from ...io_formats.core.messages import counted
+from ...io_formats.core.format import Format
+from ...io_formats.core.messages import Kind, Message, Text, counted, distinct, error, errors_of, joined
 from ...io_formats.core.options import Option
-from ...io_formats.registry import Format
 from ..exporting.export_base import read_blender_scene, without_needless_clips
+from ..layouts import IS_MESH, requires
 from ..option_properties import last_values, values_for
-from ..reporting import Messages, report_lines
+from ..reporting import Messages, inform, report_lines, warn
 from ..translations import rpt_
 from .finding_list import keep_findings
 
@@ -50,23 +50,25 @@ class CheckScene:
         """List the findings in the sidebar and in the Info editor."""
         name = self.subject(context)
         messages = Messages()
-        findings: list[Finding] = []
+        findings: list[Message] = []
         with messages.outcome(name):
             self.find(context, findings)
-        findings += messages.findings or [error("", cause) for _name, cause in messages.failures]
-        findings = sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)
+        findings += messages.findings or [
+            error("cannot-be-exported", "{}", cause) for _name, cause in messages.failures
+        ]
+        findings = sorted(findings, key=lambda finding: finding.kind is not Kind.ERROR)
         keep_findings(context, self.format, name, findings)
-        report_lines(self, [rpt_(str(finding)) for finding in findings])
-        errors = sum(finding.severity is Severity.ERROR for finding in findings)
+        report_lines(self, [rpt_(finding) for finding in findings])
+        errors = len(errors_of(findings))
         parts = [
             counted(errors, "error") if errors else "",
             counted(len(findings) - errors, "warning") if len(findings) > errors else "",
         ]
-        text = ", ".join(rpt_(part) for part in parts if part) or rpt_("No problems found")
-        self.report({"WARNING"} if findings else {"INFO"}, f"{name}: {text}")
+        text = joined(filter(None, parts)) or Text("No problems found")
+        (warn if findings else inform)(self, "{}: {}", name, text)
         return {"FINISHED"}
 
-    def find(self, context: bpy.types.Context, findings: list[Finding]) -> None:
+    def find(self, context: bpy.types.Context, findings: list[Message]) -> None:
         """Prepare an export with the options of the last one, without writing, and apply the rules.
 
         ``findings`` receives the findings even if the export then fails; they may explain the failure.
@@ -85,16 +87,11 @@ class CheckScene:
         findings += self.format.check_scene(whole)
         options = values_for(self.format.export_options, values)
         files = split(whole, self.format, options)
-        findings += whole.findings
-        known = {str(finding) for finding in findings}
-        said = list(files.losses)
+        said = [*files.messages]
         for scene in files.parts:
-            _document, checked = check_part(scene, self.format, options, given=(), path=_file_of(source))
-            found = {str(finding): finding for finding in [*checked, *scene.findings]}
-            findings += [finding for text, finding in found.items() if text not in known]
-            known |= set(found)
+            findings += check_part(scene, self.format, options, given=(), path=_file_of(source))[1]
             said += scene.warnings
-        findings += [warning("", text) for text in dict.fromkeys(said) if text not in known]
+        findings[:] = distinct([*findings, *(message for message in said if message.is_listed)])
 
     def last_values(self, context: bpy.types.Context) -> dict[str, Any]:
         """Return the options of the last export, or the defaults of the export dialog."""
@@ -110,13 +107,7 @@ def _file_of(source: exporter.Source) -> Path | None:
 class CheckObject(CheckScene):
     """Mixin of operators that check the active object."""
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an active mesh object."""
-        if context.object is None or context.object.type != "MESH":
-            cls.poll_message_set("Choose a mesh object")
-            return False
-        return True
+    poll = requires(IS_MESH)
 
     def subject(self, context: bpy.types.Context) -> str:
         """Return the name of the object."""

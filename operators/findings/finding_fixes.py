@@ -11,15 +11,15 @@ from bpy.props import IntProperty
 from ...blender_data.exporting.models.model_objects import named_levels
 from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.mesh_data import vertex_weights
-from ...blender_data.names import name_in_file
-from ...blender_data.node_marks import MARK, set_own_node
+from ...blender_data.names import name_in_file, set_own_node
 from ...blender_data.rigging import deform_bones
-from ...io_formats.core.findings import Fix
-from ...io_formats.registry import Format, by_name
+from ...io_formats.core.format import Format
+from ...io_formats.core.messages import Fix, Text, listed
+from ...io_formats.registry import by_name
 from ..importing.import_base import leave_edit_mode
 from ..object_tools.object_scale import apply_scale, scale_refusal
-from ..reporting import report
-from ..translations import classes_factory, rpt_
+from ..reporting import inform, warn
+from ..translations import rpt_
 
 DESCRIPTIONS = {
     Fix.STRIP_SUFFIX: "Remove the number suffix of the material name, or use the existing material of that name",
@@ -55,7 +55,7 @@ class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
         chosen = range(len(check.findings)) if self.index == -1 else [self.index]
         leave_edit_mode(context)
         fixed: list[str] = []
-        skipped: list[str] = []
+        skipped: list[Text] = []
         done: list[int] = []
         for index in chosen:
             if index >= len(check.findings) or not check.findings[index].fix:
@@ -67,24 +67,24 @@ class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
         for index in reversed(done):
             check.findings.remove(index)
         for text in skipped:
-            report(self, "WARNING", text)
+            warn(self, text)
         if not fixed:
             if not skipped:
-                report(self, "INFO", rpt_("The objects are no longer in the scene"))
+                inform(self, "The objects are no longer in the scene")
             return {"CANCELLED"}
-        report(self, "INFO", rpt_("Fixed: {}").format(", ".join(dict.fromkeys(fixed))))
+        inform(self, "Fixed: {}", listed(list(dict.fromkeys(fixed)), len(fixed)))
         return {"FINISHED"}
 
 
-def names_of(finding: Any) -> list[str]:
-    """Return the names of the objects or materials of a stored finding."""
-    names: list[str] = json.loads(finding.names) if finding.names else []
-    return names
+def list_of(text: str) -> list[Any]:
+    """Return a list that a stored finding holds as JSON."""
+    found: list[Any] = json.loads(text or "[]")
+    return found
 
 
 def refusals(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> list[str]:
     """Return why a fix is not safe for each object or material with these names; empty texts where it is safe."""
-    return [refusal(fix, block) for block in blocks_of(context, fix, names)]
+    return [rpt_(reason) if (reason := refusal(fix, block)) else "" for block in blocks_of(context, fix, names)]
 
 
 def blocks_of(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> list[Any]:
@@ -99,32 +99,31 @@ def blocks_of(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> l
     return [levels[name] for name in names if name in levels]
 
 
-def fix_finding(context: bpy.types.Context, target: Format, finding: Any) -> tuple[list[str], list[str]]:
+def fix_finding(context: bpy.types.Context, target: Format, finding: Any) -> tuple[list[str], list[Text]]:
     """Fix the cause of a finding; return the names of changed blocks and the reasons why others were not changed."""
     fix = Fix(finding.fix)
     changed: list[str] = []
-    refused: list[str] = []
-    for block in blocks_of(context, fix, set(names_of(finding))):
-        name = block.name
+    refused: list[Text] = []
+    for block in blocks_of(context, fix, set(list_of(finding.names))):
         problem = refusal(fix, block)
-        if not problem and fix in _OF_MATERIALS:
-            rename_material(block, finding.new_name)
-        elif not problem:
-            problem = _FIXES[fix](target, block)
         if problem:
-            refused.append(f"'{name}': {problem}")
+            refused.append(Text("'{}': {}", block.name, problem))
+            continue
+        changed.append(block.name)
+        if fix in _OF_MATERIALS:
+            rename_material(block, finding.new_name)
         else:
-            changed.append(f"'{name}'")
+            _FIXES[fix](target, block)
     return changed, refused
 
 
-def refusal(fix: Fix, block: Any) -> str:
-    """Return why a fix would not be safe, or an empty string."""
+def refusal(fix: Fix, block: Any) -> Text | None:
+    """Return why a fix would not be safe, or None."""
     if not block.is_editable or (fix in _OF_MESHES and not (block.data and block.data.is_editable)):
-        return rpt_("linked from another file")
+        return Text("linked from another file")
     if fix in _OF_MESHES and block.type != "MESH":
-        return rpt_("not a mesh")
-    return scale_refusal(block) if fix is Fix.APPLY_SCALE else ""
+        return Text("not a mesh")
+    return scale_refusal(block) if fix is Fix.APPLY_SCALE else None
 
 
 def rename_material(material: Any, name: str) -> None:
@@ -136,7 +135,7 @@ def rename_material(material: Any, name: str) -> None:
         material.name = name
 
 
-def _limit_weights(target: Format, obj: Any) -> str:
+def _limit_weights(target: Format, obj: Any) -> None:
     """Remove the weakest bone weights of vertices that have more than a file can hold."""
     most = target.capabilities.influences
     armature = armature_of(obj)
@@ -151,33 +150,13 @@ def _limit_weights(target: Format, obj: Any) -> str:
     weakest = order[rank >= most]
     for group in np.unique(groups[weakest]).tolist():
         obj.vertex_groups[group].remove(vertex[weakest[groups[weakest] == group]].tolist())
-    return ""
 
 
-def _add_uv_map(_target: Format, obj: Any) -> str:
-    return "" if obj.data.uv_layers.new() is not None else rpt_("no UV map could be added")
-
-
-def _mark_node(_target: Format, obj: Any) -> str:
-    if not obj.name.startswith(MARK):
-        set_own_node(obj, True)
-    return ""
-
-
-def _apply_scale(_target: Format, obj: Any) -> str:
-    apply_scale(obj)
-    return ""
-
-
-_FIXES: Mapping[Fix, Callable[[Format, Any], str]] = {
+_FIXES: Mapping[Fix, Callable[[Format, Any], Any]] = {
     Fix.LIMIT_WEIGHTS: _limit_weights,
-    Fix.ADD_UV_MAP: _add_uv_map,
-    Fix.MARK_NODE: _mark_node,
-    Fix.APPLY_SCALE: _apply_scale,
+    Fix.ADD_UV_MAP: lambda _target, obj: obj.data.uv_layers.new(),
+    Fix.MARK_NODE: lambda _target, obj: set_own_node(obj, True),
+    Fix.APPLY_SCALE: lambda _target, obj: apply_scale(obj),
 }
 _OF_MATERIALS = {Fix.STRIP_SUFFIX, Fix.RENAME_MATERIAL}
 _OF_MESHES = {Fix.LIMIT_WEIGHTS, Fix.ADD_UV_MAP, Fix.APPLY_SCALE}
-
-CLASSES = (OBJECT_OT_meshferry_finding_fix,)
-
-register, unregister = classes_factory(CLASSES)

@@ -1,6 +1,6 @@
 """Select what a finding is about: objects, material slots, triangles, vertices, bones."""
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from typing import Any
 
 import bpy
@@ -11,10 +11,13 @@ from ...blender_data.exporting.clips.clip_sources import scene_rate
 from ...blender_data.exporting.models.model_objects import named_levels
 from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.mesh_data import element_selection, surfaces
+from ...blender_data.names import name_in_file
+from ...io_formats.core.messages import Text
 from ..importing.import_base import enter_pose_mode, leave_edit_mode, select_only
-from ..translations import classes_factory, rpt_
-from .finding_fixes import names_of
-from .finding_list import MeshferryFinding, members_of
+from ..reporting import inform, warn
+from ..translations import rpt_
+from .finding_fixes import list_of
+from .finding_list import MeshferryFinding
 
 
 class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
@@ -32,7 +35,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         findings = context.window_manager.meshferry_check.findings
         if properties.index >= len(findings):
             return rpt_("Select the objects of this finding")
-        return rpt_("Select the elements of this finding: {}").format(findings[properties.index].message)
+        return rpt_(Text("Select the elements of this finding: {}", findings[properties.index].message))
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Select only the elements of the finding."""
@@ -43,67 +46,58 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         owner = owner_of_elements(context, finding) if finding.kind else None
         if owner is not None:
             return self.select_elements(context, finding, owner)
-        if finding.kind:  # a generated level of detail has no object
-            made = named_levels(context.view_layer.objects, with_made=True).get(finding.node)
-            found = [made] if made is not None else []
-        else:
-            named = " ".join(f"'{name}'" for name in names_of(finding))
-            found = next(filter(None, (objects_about(context, t) for t in (named, finding.item, finding.message))), [])
+        found = objects_about(context, [finding.node]) if finding.kind else objects_of(context, finding)
         visible = [obj for obj in found if obj.visible_get(view_layer=context.view_layer)]
-        if not found and finding.kind:
-            self.report({"INFO"}, rpt_("'{}' is no longer in the scene").format(finding.node))
-            return {"CANCELLED"}
         if not found:
-            self.report({"INFO"}, rpt_("This finding does not concern a single object"))
+            gone = Text("'{}' is no longer in the scene", finding.node)
+            inform(self, gone if finding.kind else "This finding does not concern a single object")
             return {"CANCELLED"}
         leave_edit_mode(context)
         if not visible:  # levels of detail are usually hidden
             if level_objects.show_only(context, found[:1], []):
-                self.report({"INFO"}, rpt_("'{}' is hidden").format(found[0].name))
+                inform(self, "'{}' is hidden", found[0].name)
                 return {"CANCELLED"}
             visible = found[:1]
         select_only(context, visible)
         for obj in visible:
-            show_material(obj, finding.item)
+            show_material(obj, list_of(finding.about))
         return {"FINISHED"}
 
     def select_elements(self, context: bpy.types.Context, finding: MeshferryFinding, owner: Any) -> set[str]:
         """Show the object with the elements, and select them."""
         leave_edit_mode(context)
         if finding.kind == "milliseconds":
-            show_time(context, owner, int(members_of(finding.members)[0]))
+            show_time(context, owner, list_of(finding.members)[0])
         if level_objects.show_only(context, [owner], []):
-            text = rpt_("'{}' cannot be shown: disabled in viewports, or in an excluded collection")
-            self.report({"WARNING"}, text.format(owner.name))
+            warn(self, "'{}' cannot be shown: disabled in viewports, or in an excluded collection", owner.name)
             return {"CANCELLED"}
         select_only(context, [owner])
-        members = members_of(finding.members)
+        members = list_of(finding.members)
         if finding.kind == "milliseconds":
             return {"FINISHED"}
         if finding.kind == "bones":
             enter_pose_mode()
             # The names in findings are those in the file, which may differ from those in Blender.
-            names = {name_of_bone(bone): bone.name for bone in owner.data.bones}
-            found = element_selection.select_bones(owner, [names.get(str(name), str(name)) for name in members])
+            names = {name_in_file(bone): bone.name for bone in owner.data.bones}
+            found = element_selection.select_bones(owner, [names.get(name, name) for name in members])
             if not found:
-                self.report({"INFO"}, rpt_("'{}' no longer has these bones").format(owner.name))
+                inform(self, "'{}' no longer has these bones", owner.name)
             return {"FINISHED"}
-        numbers = [int(number) for number in members]
         by_faces = finding.kind == "triangles"
-        if not element_selection.is_as_read(context, owner, most=max(numbers, default=0), triangles=by_faces):
-            text = rpt_(
+        if not element_selection.is_as_read(context, owner, most=max(members, default=0), triangles=by_faces):
+            inform(
+                self,
                 "'{}' is selected as a whole: elements generated by modifiers, or changed since the check, cannot be "
-                "selected"
+                "selected",
+                owner.name,
             )
-            self.report({"INFO"}, text.format(owner.name))
             return {"FINISHED"}
         choose = element_selection.select_triangles if by_faces else element_selection.select_points
-        choose(owner, numbers)
+        choose(owner, members)
         context.tool_settings.mesh_select_mode = (not by_faces, False, by_faces)
         bpy.ops.object.mode_set(mode="EDIT")
-        if finding.member_count > len(numbers):
-            text = rpt_("The first {:,} of {:,} are selected")
-            self.report({"INFO"}, text.format(len(numbers), finding.member_count))
+        if finding.member_count > len(members):
+            inform(self, "The first {:,} of {:,} are selected", len(members), finding.member_count)
         return {"FINISHED"}
 
 
@@ -120,7 +114,8 @@ def owner_of_elements(context: bpy.types.Context, finding: MeshferryFinding) -> 
     named = [obj for obj in armatures if finding.node in (*_object_names(obj), obj.data.name)]
     if named:
         return named[0]
-    return next((armature for obj in objects_about(context, finding.item) if (armature := armature_of(obj))), None)
+    found = objects_about(context, list_of(finding.item_names))
+    return next((armature for obj in found if (armature := armature_of(obj))), None)
 
 
 def show_time(context: bpy.types.Context, rig: Any, milliseconds: int) -> None:
@@ -130,61 +125,49 @@ def show_time(context: bpy.types.Context, rig: Any, milliseconds: int) -> None:
     context.scene.frame_set(round(start + milliseconds / 1000 * scene_rate(context.scene)))
 
 
-def name_of_bone(bone: Any) -> str:
-    """Return the name of a bone in files."""
-    kept = bone.meshferry
-    return str(kept.source_name) if kept.source_name and kept.given_name == bone.name else str(bone.name)
+def objects_of(context: bpy.types.Context, finding: MeshferryFinding) -> list[Any]:
+    """Return the objects that a finding is about; those that only its message mentions if there are no others."""
+    groups = (list_of(names) for names in (finding.names, finding.item_names, finding.about))
+    return next(filter(None, (objects_about(context, names) for names in groups)), [])
 
 
-def objects_about(context: bpy.types.Context, text: str) -> list[Any]:
-    """Return the objects that a text names in quotes: by object name, or else by surface, material or action name.
+def objects_about(context: bpy.types.Context, names: Collection[str]) -> list[Any]:
+    """Return the objects with these names, or else those with surfaces, materials or actions of these names.
 
-    If there are none, use the name of a level of detail in the file.
+    If there are none, use the names of levels of detail in the file, then those of collections.
     """
+    wanted = set(names) - {""}
     for known_names in (_object_names, _surface_names, _material_names, _action_names):
-        found = [obj for obj in context.view_layer.objects if any(f"'{name}'" in text for name in known_names(obj))]
+        found = [obj for obj in context.view_layer.objects if not wanted.isdisjoint(known_names(obj))]
         if found:
             return found
     levels = named_levels(context.view_layer.objects, with_made=True)
-    found = [obj for name, obj in levels.items() if f"'{name}'" in text]
-    if found:
-        return found
-    named = [obj for obj in context.blend_data.collections if f"'{obj.name}'" in text]
-    return [obj for collection in named for obj in collection.all_objects]
+    collections = [collection for collection in context.blend_data.collections if collection.name in wanted]
+    of_collections = [obj for collection in collections for obj in collection.all_objects]
+    return [obj for name, obj in levels.items() if name in wanted] or of_collections
 
 
-def show_material(obj: Any, text: str) -> None:
-    """Activate the material slot whose surface or material the text names."""
-    slots = [slot.material for slot in obj.material_slots]
-    for known_names in (_surface_names(obj), [material.name if material is not None else "" for material in slots]):
+def show_material(obj: Any, names: Collection[str]) -> None:
+    """Activate the material slot whose surface or material has one of these names."""
+    for known_names in (_surface_names(obj)[: len(obj.material_slots)], _material_names(obj)):
         for index, name in enumerate(known_names):
-            if name and f"'{name}'" in text and index < len(slots):
+            if name and name in names:
                 obj.active_material_index = index
                 return
 
 
-def _object_names(obj: Any) -> Iterator[str]:
-    yield obj.name
-    if obj.meshferry.source_name and obj.meshferry.given_name == obj.name:
-        yield obj.meshferry.source_name
+def _object_names(obj: Any) -> set[str]:
+    return {obj.name, name_in_file(obj)}
 
 
-def _surface_names(obj: Any) -> Iterator[str]:
-    for surface in surfaces.written(obj):
-        yield surface.name
+def _surface_names(obj: Any) -> list[str]:
+    return [surface.name for surface in surfaces.written(obj)]
 
 
-def _material_names(obj: Any) -> Iterator[str]:
-    for slot in obj.material_slots:
-        if slot.material is not None:
-            yield slot.material.name
+def _material_names(obj: Any) -> list[str]:
+    return [slot.material.name if slot.material is not None else "" for slot in obj.material_slots]
 
 
-def _action_names(obj: Any) -> Iterator[str]:
-    if obj.animation_data is not None and obj.animation_data.action is not None:
-        yield obj.animation_data.action.name
-
-
-CLASSES = (OBJECT_OT_meshferry_finding_select,)
-
-register, unregister = classes_factory(CLASSES)
+def _action_names(obj: Any) -> list[str]:
+    data = obj.animation_data
+    return [data.action.name] if data is not None and data.action is not None else []

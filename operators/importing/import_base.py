@@ -11,7 +11,6 @@ from bpy.props import BoolProperty, CollectionProperty, StringProperty
 from bpy_extras.io_utils import ImportHelper
 
 from ...blender_data import file_records, import_choices
-from ...blender_data.compat import BLEND_RELATIVE_PATHS
 from ...blender_data.file_records import FileRecord
 from ...blender_data.importing import importer
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
@@ -21,13 +20,15 @@ from ...blender_data.importing.selection import Selection
 from ...blender_data.steps import Steps, scaled
 from ...io_formats.api import format_of, scene_of
 from ...io_formats.binary.gc_pause import without_collection
+from ...io_formats.core.format import Format
 from ...io_formats.core.import_choices import differs_from_choices
 from ...io_formats.core.messages import counted
 from ...io_formats.core.options import Option
-from ...io_formats.registry import FORMATS, Format
+from ...io_formats.registry import FORMATS
+from ..layouts import path_property, property_column
 from ..option_properties import draw_options, import_table, option_values, preferred_import_values, values_for
 from ..progress import LongWork
-from ..reporting import Messages, conclude
+from ..reporting import Messages, conclude, refuse
 from .session_projects import project_steps, reading_steps
 from .view_framing import frame_imported
 
@@ -52,6 +53,8 @@ class ImportFiles(LongWork, ImportHelper):
     """Name of the format in the names of its panels."""
     entry_text = ""
     """Text of the entry in File > Import."""
+    usual_names = ""
+    """Patterns of the file names that the file browser lists."""
     other_importers: Mapping[str, tuple[Format, ...]] = {}
     """Formats of other families, by importer, that share an extension with this operator's file handlers."""
     file_formats: StringProperty(
@@ -63,22 +66,9 @@ class ImportFiles(LongWork, ImportHelper):
     """Those of ``option_table`` that concern the dropped files; empty for all."""
     places_models: bool = True
     """Whether a dropped file may have a model, which *Side by Side* places."""
-    closed_sections: tuple[str, ...] = ()
-    """Sections of the dialog that are folded at first, so that it fits small screens."""
 
-    filepath: StringProperty(
-        name="File Path",
-        description="File to import",
-        maxlen=1024,
-        subtype="FILE_PATH",
-        options={"HIDDEN", "SKIP_PRESET"} | BLEND_RELATIVE_PATHS,
-    )
-    directory: StringProperty(
-        name="Folder",
-        description="Folder of the files to import",
-        subtype="DIR_PATH",
-        options={"HIDDEN", "SKIP_SAVE"} | BLEND_RELATIVE_PATHS,
-    )
+    filepath: path_property("File Path", "File to import", "FILE_PATH", {"HIDDEN", "SKIP_PRESET"})
+    directory: path_property("Folder", "Folder of the files to import", "DIR_PATH", {"HIDDEN", "SKIP_SAVE"})
     files: CollectionProperty(
         name="Files",
         description="Names of the files to import",
@@ -120,21 +110,16 @@ class ImportFiles(LongWork, ImportHelper):
         """Draw the options in sections; for a single dropped file, without options that concern several files."""
         is_browser = context.space_data is not None and context.space_data.type == "FILE_BROWSER"
         if is_browser or (len(self.files) > 1 and self.places_models):
-            column = self.layout.column()
-            column.use_property_split = True
-            column.prop(self, "use_side_by_side")
+            property_column(self.layout).prop(self, "use_side_by_side")
         table = self.option_table if is_browser else self.shown_options or self.option_table
         height = math.inf if is_browser else dialog_height(context) - OTHER_ROWS
-        draw_options(
-            self.layout, self, table, f"{self.panel_prefix}_import", closed=self.closed_sections, height=height
-        )
+        draw_options(self.layout, self, table, f"{self.panel_prefix}_import", height=height)
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Import every chosen file into a collection of its own."""
         paths = self.paths()
         if not paths:
-            self.report({"ERROR"}, "No file was chosen")
-            return {"CANCELLED"}
+            return refuse(self, "No file was chosen")
         before = Selection(context)
         leave_edit_mode(context)
         try:
@@ -171,13 +156,7 @@ class ImportFiles(LongWork, ImportHelper):
 
 
 class ImportAnyName(ImportFiles):
-    """Mixin of importers of formats without fixed extensions, with the option *Show All Files*.
-
-    A subclass sets ``usual_names``, which becomes the default of its ``filter_glob``.
-    """
-
-    usual_names = ""
-    """Patterns of the file names that are listed without that option."""
+    """Mixin of importers of formats without fixed extensions, with the option *Show All Files*."""
 
     use_all_files: BoolProperty(
         name="Show All Files",
@@ -199,9 +178,7 @@ class ImportAnyName(ImportFiles):
     def draw(self, context: bpy.types.Context) -> None:
         """Draw *Show All Files*, if there is a file browser, and the options in sections."""
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
-            column = self.layout.column()
-            column.use_property_split = True
-            column.prop(self, "use_all_files")
+            property_column(self.layout).prop(self, "use_all_files")
         super().draw(context)
 
 
@@ -245,7 +222,7 @@ def import_steps(
                 if result.actions:  # another rate would change the speed of these
                     general = replace(general, use_file_frame_rate=False)
                 armatures += [obj for obj in result.armatures if obj not in armatures]
-                messages.warn(name, dict.fromkeys(result.warnings))
+                messages.warn(name, result.warnings)
     except GeneratorExit:
         for result in reversed(results):
             result.undo()

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import StringProperty
 
 from ...blender_data import file_records, import_choices, import_marks
 from ...blender_data.animation.file_clips import same_path
-from ...blender_data.compat import BLEND_RELATIVE_PATHS, action_holders
+from ...blender_data.compat import action_holders
 from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ...blender_data.importing.selection import Selection
@@ -21,17 +20,18 @@ from ...blender_data.steps import Steps, scaled
 from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.import_choices import adopt_choices
-from ...io_formats.core.messages import counted, listed
+from ...io_formats.core.messages import Report, Text, counted, joined, listed
 from ...io_formats.core.options import resolve
 from ...io_formats.registry import FORMATS
 from ..exporting import export_again
 from ..last_report import draw_report
-from ..menus import MenuEntry, registration
+from ..layouts import Sidebar, path_property, requires
 from ..option_properties import import_table, values_for
 from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
-from ..reporting import Messages, conclude
-from ..sidebar import Sidebar, draw_wrapped, import_homes_of, origins_of
+from ..registration import MenuEntry
+from ..reporting import Messages, conclude, refuse
+from ..sidebar import draw_wrapped, import_homes_of, origins_of
 from ..translations import iface_, rpt_
 from .import_base import import_file, leave_edit_mode, summary_parts
 
@@ -65,26 +65,24 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
 
     confirm_text = "Reload"
 
-    filepath: StringProperty(
-        name="File Path",
-        description="File to read in place of the one that was imported; empty: the same file",
-        maxlen=1024,
-        subtype="FILE_PATH",
-        options={"HIDDEN", "SKIP_SAVE"} | BLEND_RELATIVE_PATHS,
+    filepath: path_property(
+        "File Path",
+        "File to read in place of the one that was imported; empty: the same file",
+        "FILE_PATH",
+        {"HIDDEN", "SKIP_SAVE"},
     )
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an imported collection, or an armature with imported actions."""
-        if find_source(context) is None:
-            cls.poll_message_set("Neither the active object nor its collection came from a file that can be reloaded")
-            return False
-        return True
+    poll = requires(
+        (
+            lambda context: find_source(context) is not None,
+            "Neither the active object nor its collection came from a file that can be reloaded",
+        )
+    )
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser, unless the file was moved."""
         source = find_source(context)
-        if source is not None and not self.filepath and not Path(source.path).exists():
+        if not self.filepath and not Path(source.path).exists():
             self.filepath = source.path
             context.window_manager.fileselect_add(self)
             return {"RUNNING_MODAL"}
@@ -94,14 +92,12 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         """Return the edits that would be replaced, a line for each object; an empty string without any."""
         source = find_source(context)
         lines = replaced_edits(source.objects()) if source is not None else []
-        if source is None or not lines:
+        if not lines:
             return ""
         more = len(lines) - MOST_OBJECTS
-        lines = [rpt_(line) for line in lines[:MOST_OBJECTS]]
-        if more > 0:
-            lines.append(rpt_("and {} more").format(more))
-        title = rpt_("The content of {} replaces these edits:").format(Path(self._path(source)).name)
-        return "\n".join([title, *lines])
+        title = Text("The content of {} replaces these edits:", Path(self._path(source)).name)
+        rest = [Text("and {} more", more)] if more > 0 else []
+        return "\n".join(rpt_(line) for line in (title, *lines[:MOST_OBJECTS], *rest))
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the edits that would be replaced."""
@@ -114,11 +110,8 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         messages = Messages()
         parts: tuple[str, ...] = ()
         source = find_source(context)
-        if source is None:
-            self.report(
-                {"ERROR"}, rpt_("Neither the active object nor its collection came from a file that can be reloaded")
-            )
-            return {"CANCELLED"}
+        if source is None:  # the user selected something else while the file browser was open
+            return refuse(self, "Neither the active object nor its collection came from a file that can be reloaded")
         before = Selection(context)
         leave_edit_mode(context)
         try:
@@ -127,8 +120,9 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
                 edits = [] if self.asked else replaced_edits(source.objects())
                 reloading = Reload(context, source, path)
                 parts = yield from reloading.steps()
-                messages.warn(name, dict.fromkeys(reloading.warnings))
-                messages.notes = [f"Edits replaced by the file: {edit}" for edit in edits]
+                for edit in edits:
+                    reloading.report.note("edits-replaced", "Edits replaced by the file: {}", edit)
+                messages.warn(name, reloading.report.messages)
         finally:
             before.restore()
         return conclude(self, messages, parts, "Reloaded")
@@ -144,7 +138,7 @@ class Reload:
         self.context = context
         self.source = source
         self.path = path
-        self.warnings: list[str] = []
+        self.report = Report()
         self.results: list[Any] = []
         self.pairs: dict[Any, Any] = {}
         self.stand_ins: list[Any] = []
@@ -165,13 +159,15 @@ class Reload:
             raise
         parts = summary_parts(self.results)
         paths = {self.path: source.path}
-        report = replace_data(self.context, source.collection, self.pairs, self.results, paths)
-        if report.missing:
-            self.warnings.append(f"Not in the file any more, but kept: {listed(report.missing, 5)}")
-        if report.linked:
-            self.warnings.append(f"Not changed, since their data is linked: {listed(report.linked, 5)}")
-        if report.added:
-            return (*parts, f"{counted(len(report.added), 'addition', 'additions')} ({listed(report.added, 5)})")
+        found = replace_data(self.context, source.collection, self.pairs, self.results, paths)
+        if found.missing:
+            self.report.loss(
+                "object-gone-from-file", "Not in the file any more, but kept: {}", listed(found.missing, 5)
+            )
+        if found.linked:
+            self.report.loss("data-is-linked", "Not changed, since their data is linked: {}", listed(found.linked, 5))
+        if found.added:
+            return (*parts, Text("{} ({})", counted(len(found.added), "addition"), listed(found.added, 5)))
         return parts
 
     def _import_collection(self) -> Steps[None]:
@@ -199,7 +195,9 @@ class Reload:
                     continue
                 used = self.path if same_path(path, self.source.path) else path
                 if not Path(used).exists():
-                    self.warnings.append(f"'{action.name}' was not reloaded: {path} does not exist")
+                    self.report.loss(
+                        "action-not-reloaded", "'{}' was not reloaded: {} does not exist", action.name, path
+                    )
                     continue
                 yield from self._import(used, import_marks.stored_options(action), new)
 
@@ -209,7 +207,7 @@ class Reload:
         general = replace(general, armature=mode, use_file_frame_rate=False)
         result = yield from import_file(self.context, path, options, general, [], armature)
         self.results.append(result)
-        self.warnings += result.warnings
+        self.report.messages += result.warnings
         return result
 
     def _stand_in_for(self, armature: Any) -> Any:
@@ -221,8 +219,11 @@ class Reload:
         return stand_in
 
 
-def find_source(context: bpy.types.Context) -> ReloadSource | None:
-    """Return what to reload for the collection in the properties editor, or for the active object."""
+def find_source(context: bpy.types.Context) -> Any:
+    """Return what to reload for the collection in the properties editor, or for the active object.
+
+    Return None if neither came from a file, where the operator cannot be called.
+    """
     obj = context.object
     space = getattr(context, "space_data", None)
     if space is not None and space.type == "PROPERTIES" and space.context == "COLLECTION":
@@ -267,7 +268,7 @@ def refuse_other_format(path: str, collection: Any) -> Any:
     found = format_of(path)
     before = next((known for known in FORMATS if known.name == collection.meshferry.file_format), None)
     if found is not None and before is not None and found != before:
-        raise MeshferryError(f"The file is a {found.label} now, but was a {before.label}; choose File > Import")
+        raise MeshferryError("The file is a {} now, but was a {}; choose File > Import", found.label, before.label)
     return found or before
 
 
@@ -277,9 +278,9 @@ def options_of_objects(found: Any, objects: Iterable[Any]) -> dict[str, Any]:
     return {**values, **adopt_choices(found.import_options, {}, import_choices.read(*objects))}
 
 
-def replaced_edits(objects: Iterable[Any]) -> list[str]:
+def replaced_edits(objects: Iterable[Any]) -> list[Text]:
     """Return a text for each object with edits that a reload replaces; edits of shared data once."""
-    texts: list[str] = []
+    texts: list[Text] = []
     listed_data: set[Any] = set()
     for obj in objects:
         if obj.mode == "EDIT":
@@ -288,11 +289,11 @@ def replaced_edits(objects: Iterable[Any]) -> list[str]:
         edits = edits_of(obj) if obj.data is not None and obj.data not in listed_data else []
         listed_data.update((obj.data, *actions))
         if edits is None:
-            texts.append(f"'{obj.name}': imported by an older version, so edits are not known")
-        edits = [*(edits or ()), *(f"action '{action.name}'" for action in actions)]
+            texts.append(Text("'{}': imported by an older version, so edits are not known", obj.name))
+        edits = [*(edits or ()), *(Text("action '{}'", action.name) for action in actions)]
         if edits:
-            more = f", and {len(edits) - MOST_EDITS} more" if len(edits) > MOST_EDITS else ""
-            texts.append(f"'{obj.name}': {', '.join(edits[:MOST_EDITS])}{more}")
+            more = Text(", and {} more", len(edits) - MOST_EDITS) if len(edits) > MOST_EDITS else ""
+            texts.append(Text("'{}': {}{}", obj.name, joined(edits[:MOST_EDITS]), more))
     return texts
 
 
@@ -324,7 +325,7 @@ class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
     def poll(cls, context: bpy.types.Context) -> bool:
         """Require an imported object or collection, or a file, whose format the preferences do not hide."""
         is_imported = any(is_format_used(name) for name in origins_of(context))
-        return is_imported or shown_source(context) is not None or export_again.shown_file(context) is not None
+        return is_imported or is_source_shown(find_source(context)) or export_again.shown_file(context) is not None
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the buttons and the report."""
@@ -333,18 +334,17 @@ class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
         draw_report(self.layout, context)
 
 
-def shown_source(context: bpy.types.Context) -> ReloadSource | None:
-    """Return what can be reloaded; None if the preferences hide its format."""
-    source = find_source(context)
-    if source is None or source.collection is None or is_format_used(source.collection.meshferry.file_format):
-        return source
-    return None
+def is_source_shown(source: ReloadSource | None) -> bool:
+    """Return whether there is something to reload whose format the preferences do not hide."""
+    if source is None or source.collection is None:
+        return source is not None
+    return is_format_used(source.collection.meshferry.file_format)
 
 
 def draw_button(layout: Any, context: bpy.types.Context) -> bool:
     """Draw the button or menu entry with the name of the file; return whether there is a file."""
-    source = shown_source(context)
-    if source is None:
+    source = find_source(context)
+    if not is_source_shown(source):
         return False
     text = iface_("Reload from {}").format(Path(source.path).name)
     layout.operator(IMPORT_SCENE_OT_meshferry_reload.bl_idname, text=text, icon="FILE_REFRESH", translate=False)
@@ -357,7 +357,4 @@ def draw_import_entry(self: Any, context: bpy.types.Context) -> None:
         self.layout.separator()
 
 
-CLASSES = (IMPORT_SCENE_OT_meshferry_reload, MESHFERRY_PT_file, COLLECTION_PT_meshferry_file)
 ENTRIES = (MenuEntry("TOPBAR_MT_file_import", draw_import_entry, is_first=True),)
-
-register, unregister = registration(CLASSES, ENTRIES)

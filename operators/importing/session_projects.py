@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...blender_data.file_records import digest_of_content
 from ...blender_data.steps import Step, Steps
@@ -16,7 +16,6 @@ from ...io_formats.core.projects import Projects
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -30,9 +29,7 @@ def session_projects() -> Projects:
     return Projects()
 
 
-def project_steps(
-    label: str, function: Callable[Concatenate[Projects, P], T], *args: P.args, **kwargs: P.kwargs
-) -> Steps[T]:
+def project_steps(label: str, function: Callable[[Projects], T]) -> Steps[T]:
     """Call a function with the open projects in a thread; return its result. Cancelling ends the thread."""
     cancelled = Event()
     done = [0.0]
@@ -45,7 +42,7 @@ def project_steps(
     def call() -> T:
         projects = session_projects()
         with projects.watched_by(check):
-            return function(projects, *args, **kwargs)
+            return function(projects)
 
     try:
         future = yield Step(label, 0.0, job=call, progress=lambda: done[0])

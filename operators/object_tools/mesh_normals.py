@@ -11,7 +11,8 @@ import numpy as np
 
 from ...blender_data import compat
 from ...io_formats.core.messages import counted
-from ..translations import classes_factory, rpt_
+from ..layouts import IN_OBJECT_MODE, requires
+from ..reporting import inform, warn
 
 FREE_NORMALS = "custom_normal"
 
@@ -27,16 +28,13 @@ class MESH_OT_meshferry_editable_normals(bpy.types.Operator):
     )
     bl_options = {"REGISTER", "UNDO"}
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require object mode and a mesh with free normals."""
-        if context.mode != "OBJECT":
-            cls.poll_message_set("Leave edit mode first")
-            return False
-        if not any(has_free_normals(obj.data) for obj in _meshes(context)):
-            cls.poll_message_set("No selected mesh has exact normals")
-            return False
-        return True
+    poll = requires(
+        IN_OBJECT_MODE,
+        (
+            lambda context: any(has_free_normals(obj.data) for obj in _meshes(context)),
+            "No selected mesh has exact normals",
+        ),
+    )
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Convert each mesh once, even if several objects share it."""
@@ -45,8 +43,8 @@ class MESH_OT_meshferry_editable_normals(bpy.types.Operator):
         for mesh in editable:
             make_normals_editable(mesh)
         if len(editable) < len(meshes):
-            self.report({"WARNING"}, rpt_("{} linked meshes were not changed").format(len(meshes) - len(editable)))
-        self.report({"INFO"}, rpt_(f"Normals of {counted(len(editable), 'mesh', 'meshes')} are editable"))
+            warn(self, "{} linked meshes were not changed", len(meshes) - len(editable))
+        inform(self, "Normals of {} are editable", counted(len(editable), "mesh", "meshes"))
         return {"FINISHED"} if editable else {"CANCELLED"}
 
 
@@ -75,8 +73,3 @@ def make_normals_editable(mesh: Any) -> None:
 def _meshes(context: bpy.types.Context) -> list[Any]:
     chosen = [*context.selected_objects, *([context.object] if context.object else [])]
     return [obj for obj in dict.fromkeys(chosen) if obj.type == "MESH"]
-
-
-CLASSES = (MESH_OT_meshferry_editable_normals,)
-
-register, unregister = classes_factory(CLASSES)

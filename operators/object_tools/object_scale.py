@@ -7,7 +7,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ..translations import rpt_
+from ...io_formats.core.messages import Text
 
 _EVEN = 1e-3
 """Share of the largest factor by which the factors of an even scale may differ."""
@@ -19,18 +19,18 @@ def is_even(scale: Any) -> bool:
     return bool((factors > 0).all() and np.ptp(factors) <= _EVEN * factors.max())
 
 
-def scale_refusal(obj: Any) -> str:
-    """Return why applying the scale of a mesh object would change more than its mesh, or an empty string."""
+def scale_refusal(obj: Any) -> Text | None:
+    """Return why applying the scale of a mesh object would change more than its mesh, or None."""
     if obj.data.users - obj.data.use_fake_user > 1:
-        return rpt_("its mesh is shared with other objects; make it a single user first")
+        return Text("its mesh is shared with other objects; make it a single user first")
     keys = obj.data.shape_keys
     if obj.animation_data is not None or (keys is not None and keys.animation_data is not None):
-        return rpt_("it is animated; apply the scale by hand")
+        return Text("it is animated; apply the scale by hand")
     if obj.children or len(obj.constraints) or not _is_free(obj):
-        return rpt_("it has a parent, children or constraints; apply the scale by hand")
+        return Text("it has a parent, children or constraints; apply the scale by hand")
     if any(modifier.type != "ARMATURE" for modifier in obj.modifiers):
-        return rpt_("its modifiers depend on the scale; apply the scale by hand")
-    return ""
+        return Text("its modifiers depend on the scale; apply the scale by hand")
+    return None
 
 
 def _is_free(obj: Any) -> bool:

@@ -1,14 +1,14 @@
 """Synchronise the list of an object's surfaces with its material slots."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import bpy
 
 from ...blender_data.mesh_data.surfaces import matched, slotless, written
 from ...blender_data.names import name_in_file
-from ...io_formats.core.messages import counted
-from ..translations import classes_factory, rpt_
+from ...io_formats.core.messages import Text, counted, joined
+from ..layouts import IS_EDITABLE, IS_MESH, requires
+from ..reporting import inform
 
 NEW_SURFACE = "surface"
 """Name of a surface without material."""
@@ -18,18 +18,7 @@ class _MeshOperator:
     """Mixin for operators that need an active, editable mesh object."""
 
     bl_options = {"REGISTER", "UNDO"}
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an editable mesh object."""
-        obj = context.object
-        if obj is None or obj.type != "MESH":
-            cls.poll_message_set("Choose a mesh object")
-            return False
-        if not obj.is_editable or not obj.data.is_editable:
-            cls.poll_message_set("The object is linked from another file")
-            return False
-        return True
+    poll = requires(IS_MESH, IS_EDITABLE)
 
 
 class OBJECT_OT_meshferry_surfaces_match(_MeshOperator, bpy.types.Operator):
@@ -44,14 +33,13 @@ class OBJECT_OT_meshferry_surfaces_match(_MeshOperator, bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add, rename, remove and sort surfaces."""
-        changes = match_slots(context.object)
-        parts = [
-            rpt_(counted(changes.added, "surface added", "surfaces added")) if changes.added else "",
-            rpt_(counted(changes.renamed, "surface renamed", "surfaces renamed")) if changes.renamed else "",
-            rpt_(counted(changes.removed, "surface removed", "surfaces removed")) if changes.removed else "",
-        ]
-        text = ", ".join(part for part in parts if part) or rpt_("Every material slot has its surface")
-        self.report({"INFO"}, text)
+        added, renamed, removed = match_slots(context.object)
+        parts = (
+            counted(added, "surface added", "surfaces added") if added else "",
+            counted(renamed, "surface renamed", "surfaces renamed") if renamed else "",
+            counted(removed, "surface removed", "surfaces removed") if removed else "",
+        )
+        inform(self, joined(filter(None, parts)) or Text("Every material slot has its surface"))
         return {"FINISHED"}
 
 
@@ -87,10 +75,9 @@ class OBJECT_OT_meshferry_surface_remove(_MeshOperator, bpy.types.Operator):
         "its material"
     )
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require settings of the active slot."""
-        return super().poll(context) and active_entry(context.object) is not None
+    poll = requires(
+        IS_MESH, IS_EDITABLE, (lambda context: active_entry(context.object) is not None, "The slot has no settings")
+    )
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Remove the settings of the active slot."""
@@ -111,21 +98,15 @@ def index_in(stored: Any, entry: Any) -> int:
     return [other.as_pointer() for other in stored].index(entry.as_pointer())
 
 
-@dataclass(frozen=True)
-class Changes:
-    """Numbers of settings that :func:`match_slots` changed."""
+def match_slots(obj: Any) -> tuple[int, int, int]:
+    """Make the list of an object's settings have one entry for each material slot, in order and named as exported.
 
-    added: int
-    renamed: int
-    removed: int
-
-
-def match_slots(obj: Any) -> Changes:
-    """Make the list of an object's settings have one entry for each material slot, in order and named as exported."""
+    Return the numbers of added, renamed and removed settings.
+    """
     stored = obj.meshferry.surfaces
     before = len(stored)
     if not len(obj.material_slots) and slotless(obj) is not None:
-        return Changes(0, 0, 0)
+        return 0, 0, 0
     wanted = []
     renamed = 0
     for surface, slot in zip(written(obj), obj.material_slots, strict=False):
@@ -145,7 +126,7 @@ def match_slots(obj: Any) -> Changes:
         places.insert(slot, places.pop(now))
     for index in reversed(range(len(wanted), len(stored))):
         stored.remove(index)
-    return Changes(added, renamed, before + added - len(stored))
+    return added, renamed, before + added - len(stored)
 
 
 def add_surface(obj: Any, slot: int) -> Any:
@@ -161,12 +142,3 @@ def assign(entry: Any, name: str, material: Any) -> None:
     entry.name = name
     entry.material = material
     entry.given_name = material.name if material is not None else ""
-
-
-CLASSES = (
-    OBJECT_OT_meshferry_surfaces_match,
-    OBJECT_OT_meshferry_surface_add,
-    OBJECT_OT_meshferry_surface_remove,
-)
-
-register, unregister = classes_factory(CLASSES)

@@ -156,8 +156,8 @@ def shown(*objects: Any) -> Array:
     """Return the triangles of evaluated objects, (T, 3, 3), counter-clockwise in world space."""
     depsgraph = bpy.context.evaluated_depsgraph_get()
     runs = []
-    for thing in objects:
-        seen = thing.evaluated_get(depsgraph)
+    for obj in objects:
+        seen = obj.evaluated_get(depsgraph)
         mesh = seen.to_mesh()
         mesh.calc_loop_triangles()
         world = np.array(seen.matrix_world, float)
@@ -168,9 +168,9 @@ def shown(*objects: Any) -> Array:
     return np.concatenate(runs)
 
 
-def shown_corners(thing: Any, read: Callable[[Any, Any], Sequence[float]]) -> Array:
+def shown_corners(obj: Any, read: Callable[[Any, Any], Sequence[float]]) -> Array:
     """Return position and ``read(mesh, loop index)`` of each corner of an evaluated object, in its own space."""
-    seen = thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     mesh = seen.to_mesh()
     mesh.calc_loop_triangles()
     loops = [loop for triangle in mesh.loop_triangles for loop in triangle.loops]
@@ -279,23 +279,23 @@ def armature(name: str = "Rig", collection: Any = None, **attributes: Any) -> An
 class active:
     """Make an object active and selected, in a mode; back to object mode at the end."""
 
-    def __init__(self, thing: Any, mode: str = "OBJECT") -> None:
-        self.thing, self.mode = thing, mode
+    def __init__(self, obj: Any, mode: str = "OBJECT") -> None:
+        self.obj, self.mode = obj, mode
 
     def __enter__(self) -> None:
-        bpy.context.view_layer.objects.active = self.thing
-        self.thing.select_set(True)
+        bpy.context.view_layer.objects.active = self.obj
+        self.obj.select_set(True)
         bpy.ops.object.mode_set(mode=self.mode)
 
     def __exit__(self, *_: object) -> None:
         bpy.ops.object.mode_set(mode="OBJECT")
 
 
-def materials(thing: Any, *names: str | None) -> None:
+def materials(obj: Any, *names: str | None) -> None:
     """Give an object's mesh a slot for each name; None: an empty slot."""
     for name in names:
         made = None if name is None else bpy.data.materials.get(name) or bpy.data.materials.new(name)
-        thing.data.materials.append(made)
+        obj.data.materials.append(made)
 
 
 def node_group(name: str = "Nodes", *inputs: tuple[str, str]) -> tuple[Any, Any, Any]:
@@ -308,8 +308,8 @@ def node_group(name: str = "Nodes", *inputs: tuple[str, str]) -> tuple[Any, Any,
     return group, group.nodes.new("NodeGroupInput"), group.nodes.new("NodeGroupOutput")
 
 
-def add_nodes(thing: Any, group: Any) -> Any:
-    modifier = thing.modifiers.new("Nodes", "NODES")
+def add_nodes(obj: Any, group: Any) -> Any:
+    modifier = obj.modifiers.new("Nodes", "NODES")
     modifier.node_group = group
     return modifier
 
@@ -365,14 +365,15 @@ def export(source: Any = None, **options: Any) -> Exported:
     """Export a collection (``Model`` unless given), or a kind of source, and decode the file."""
     from meshferry.blender_data.exporting import exporter
     from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats import api
     from meshferry.io_formats.core.options import resolve
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     if isinstance(source, str):
         taken = exporter.Source(source)
     else:
         taken = exporter.Source("COLLECTION", source or model_collection())
-    target = registry.TIMBERMESH
+    target = TIMBERMESH
     values = resolve(EXPORT_OPTIONS, options)
     scene = exporter.export_scene(
         exporter.ExportRequest(bpy.context, taken, exporter.ExportOptions.of(values), "Named", target.capabilities)

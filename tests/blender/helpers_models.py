@@ -63,7 +63,7 @@ def scene_of(kind: str = "UNIGINE_MESH", source: Any = None, **options: Any) -> 
     values = resolve(EXPORT_OPTIONS, options)
     return exporter.export_scene(
         exporter.ExportRequest(
-            bpy.context, taken, exporter.ExportOptions.of(values), "Named", getattr(registry, kind).capabilities
+            bpy.context, taken, exporter.ExportOptions.of(values), "Named", registry.by_name(kind.lower()).capabilities
         )
     )
 
@@ -109,9 +109,9 @@ def skinned_points(mesh: Any, skeleton: Any, worlds: Sequence[Array]) -> Array:
     return np.einsum("pij,pj->pi", mixed, points)[:, :3]
 
 
-def shown_points(thing: Any, to: Array | None = None) -> Array:
+def shown_points(obj: Any, to: Array | None = None) -> Array:
     """Return the points of an evaluated object in world space, or in another."""
-    seen = thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     mesh = seen.to_mesh()
     points = np.array([vertex.co for vertex in mesh.vertices], float)
     matrix = np.array(seen.matrix_world, float) if to is None else to @ np.array(seen.matrix_world, float)

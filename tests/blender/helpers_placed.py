@@ -39,9 +39,9 @@ def placed_normals(node: Any) -> Array:
     return np.concatenate([placed_points(node)[node.mesh.corner_point], turned], axis=1)
 
 
-def shown_normals(thing: Any) -> Array:
+def shown_normals(obj: Any) -> Array:
     """Return position and normal of each corner (C, 6) of an evaluated object in the world."""
-    seen = thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     mesh = seen.to_mesh()
     mesh.calc_loop_triangles()
     world = np.array(seen.matrix_world, float)

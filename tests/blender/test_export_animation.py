@@ -44,17 +44,17 @@ def _short_scene(clean_blender: Any) -> None:
 
 
 def _location() -> Any:
-    thing = tetra("#Thing", scale=(2, 1, 1))
-    key(thing, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
-    return thing
+    obj = tetra("#Thing", scale=(2, 1, 1))
+    key(obj, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
+    return obj
 
 
 def _everything() -> Any:
-    thing = tetra("#Thing")
-    key(thing, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
-    key(thing, "rotation_euler", {1: (0, 0, 0), 5: (1, 2, 3)})
-    key(thing, "scale", {1: (1, 1, 1), 5: (3, 2, 0.5)})
-    return thing
+    obj = tetra("#Thing")
+    key(obj, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
+    key(obj, "rotation_euler", {1: (0, 0, 0), 5: (1, 2, 3)})
+    key(obj, "scale", {1: (1, 1, 1), 5: (3, 2, 0.5)})
+    return obj
 
 
 def _parent() -> Any:
@@ -70,33 +70,33 @@ def _parent_outside() -> Any:
 
 
 def _nla() -> Any:
-    thing = _location()
-    push_down(thing, "Strip")
-    return thing
+    obj = _location()
+    push_down(obj, "Strip")
+    return obj
 
 
 def _driver() -> Any:
-    thing = tetra("#Thing")
-    drive(thing, "location", "frame / 2", 0)
-    return thing
+    obj = tetra("#Thing")
+    drive(obj, "location", "frame / 2", 0)
+    return obj
 
 
 def _driver_of_another() -> Any:
-    thing, moving = tetra("#Thing"), add("Moving", None, bpy.context.scene.collection)
+    obj, moving = tetra("#Thing"), add("Moving", None, bpy.context.scene.collection)
     key(moving, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
-    curve = thing.driver_add("rotation_euler", 2)
+    curve = obj.driver_add("rotation_euler", 2)
     variable = curve.driver.variables.new()
     variable.name, variable.type = "x", "TRANSFORMS"
     variable.targets[0].id, variable.targets[0].transform_type = moving, "LOC_X"
     curve.driver.expression = "x"
-    return thing
+    return obj
 
 
 def _constraint() -> Any:
-    thing, moving = tetra("#Thing"), add("Moving", None, bpy.context.scene.collection)
+    obj, moving = tetra("#Thing"), add("Moving", None, bpy.context.scene.collection)
     key(moving, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
-    thing.constraints.new("COPY_LOCATION").target = moving
-    return thing
+    obj.constraints.new("COPY_LOCATION").target = moving
+    return obj
 
 
 def _path() -> Any:
@@ -106,18 +106,18 @@ def _path() -> Any:
     spline.points.add(2)
     spline.points[1].co, spline.points[2].co = (0, 4, 0, 1), (3, 4, 0, 1)
     key(curve, "eval_time", {1: 0, 5: 4})
-    thing = tetra("#Thing")
-    follow = thing.constraints.new("FOLLOW_PATH")
+    obj = tetra("#Thing")
+    follow = obj.constraints.new("FOLLOW_PATH")
     follow.target = add("Path", curve, bpy.context.scene.collection)
-    return thing
+    return obj
 
 
 def _bone_parent() -> Any:
     rig = armature(location=(0, 0, 2), rotation_euler=(0.5, 0, 0))
     key(rig.pose.bones["Bone"], "rotation_quaternion", {1: (1, 0, 0, 0), 5: (0.6, 0.8, 0, 0)})
-    thing = tetra("#Thing", parent=rig, location=(1, 0, 0))
-    thing.parent_type, thing.parent_bone = "BONE", "Bone"
-    return thing
+    obj = tetra("#Thing", parent=rig, location=(1, 0, 0))
+    obj.parent_type, obj.parent_bone = "BONE", "Bone"
+    return obj
 
 
 def _bone_constraint() -> Any:
@@ -125,17 +125,17 @@ def _bone_constraint() -> Any:
     key(moving, "rotation_euler", {1: (0, 0, 0), 5: (0, 1, 2)})
     rig = armature()
     rig.pose.bones["Bone"].constraints.new("COPY_ROTATION").target = moving
-    thing = tetra("#Thing", parent=rig)
-    thing.parent_type, thing.parent_bone = "BONE", "Bone"
-    return thing
+    obj = tetra("#Thing", parent=rig)
+    obj.parent_type, obj.parent_bone = "BONE", "Bone"
+    return obj
 
 
 def _action_in_pieces() -> Any:
     """Key one axis alone; the others come from the object, a delta and a driver."""
-    thing = tetra("#Thing", location=(1, 2, 3), delta_location=(0, 0, 1))
-    key(thing, "location", {1: 0, 5: 4}, 0)
-    drive(thing, "scale", "1 + frame / 10", 1)
-    return thing
+    obj = tetra("#Thing", location=(1, 2, 3), delta_location=(0, 0, 1))
+    key(obj, "location", {1: 0, 5: 4}, 0)
+    drive(obj, "scale", "1 + frame / 10", 1)
+    return obj
 
 
 def _child_of_path() -> Any:
@@ -156,45 +156,45 @@ MOVING = [
 
 
 def _shape_key() -> Any:
-    thing = tetra("#Thing")
-    thing.shape_key_add(name="Basis")
-    thing.shape_key_add(name="Tall").data[3].co = (1, 1, 9)
-    thing.data.shape_keys.key_blocks["Tall"].value = 0
-    key(thing.data.shape_keys.key_blocks["Tall"], "value", {1: 0.0, 5: 1.0})
-    return thing
+    obj = tetra("#Thing")
+    obj.shape_key_add(name="Basis")
+    obj.shape_key_add(name="Tall").data[3].co = (1, 1, 9)
+    obj.data.shape_keys.key_blocks["Tall"].value = 0
+    key(obj.data.shape_keys.key_blocks["Tall"], "value", {1: 0.0, 5: 1.0})
+    return obj
 
 
 def _shape_key_nla() -> Any:
-    thing = _shape_key()
-    push_down(thing.data.shape_keys, "Strip")
-    return thing
+    obj = _shape_key()
+    push_down(obj.data.shape_keys, "Strip")
+    return obj
 
 
 def _shape_key_driver() -> Any:
-    thing = _shape_key()
-    thing.data.shape_keys.animation_data_clear()
-    drive(thing.data.shape_keys.key_blocks["Tall"], "value", "frame / 10")
-    return thing
+    obj = _shape_key()
+    obj.data.shape_keys.animation_data_clear()
+    drive(obj.data.shape_keys.key_blocks["Tall"], "value", "frame / 10")
+    return obj
 
 
 def _armature_modifier() -> Any:
     """Deform by an armature that is not the parent."""
     rig = armature(collection=bpy.context.scene.collection)
     key(rig.pose.bones["Bone"], "rotation_quaternion", {1: (1, 0, 0, 0), 5: (0.6, 0.8, 0, 0)})
-    thing = tetra("#Thing", location=(0.2, 0, 0))
-    thing.vertex_groups.new(name="Bone").add([2, 3], 1.0, "REPLACE")
-    thing.modifiers.new("Armature", "ARMATURE").object = rig
-    return thing
+    obj = tetra("#Thing", location=(0.2, 0, 0))
+    obj.vertex_groups.new(name="Bone").add([2, 3], 1.0, "REPLACE")
+    obj.modifiers.new("Armature", "ARMATURE").object = rig
+    return obj
 
 
 def _armature_parent() -> Any:
-    thing = _armature_modifier()
-    thing.parent = thing.modifiers[0].object
-    return thing
+    obj = _armature_modifier()
+    obj.parent = obj.modifiers[0].object
+    return obj
 
 
 def _scene_time() -> Any:
-    thing = tetra("#Thing")
+    obj = tetra("#Thing")
     group, entry, leave = node_group()
     move, time, join = (
         group.nodes.new(kind)
@@ -204,69 +204,69 @@ def _scene_time() -> Any:
     group.links.new(join.outputs[0], move.inputs["Offset"])
     group.links.new(entry.outputs[0], move.inputs[0])
     group.links.new(move.outputs[0], leave.inputs[0])
-    add_nodes(thing, group)
-    return thing
+    add_nodes(obj, group)
+    return obj
 
 
 def _nodes_see_an_object() -> Any:
     """Geometry nodes that move the mesh to an object given to the modifier."""
     moving = add("Moving", None, bpy.context.scene.collection)
     key(moving, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
-    thing = tetra("#Thing")
+    obj = tetra("#Thing")
     group, entry, leave = node_group("Nodes", ("Target", "NodeSocketObject"))
     move, info = group.nodes.new("GeometryNodeSetPosition"), group.nodes.new("GeometryNodeObjectInfo")
     group.links.new(entry.outputs[0], move.inputs[0])
     group.links.new(entry.outputs["Target"], info.inputs["Object"])
     group.links.new(info.outputs["Location"], move.inputs["Offset"])
     group.links.new(move.outputs[0], leave.inputs[0])
-    modifier = add_nodes(thing, group)
-    identifier = next(item.identifier for item in group.interface.items_tree if item.name == "Target")
+    modifier = add_nodes(obj, group)
+    identifier = next(socket.identifier for socket in group.interface.items_tree if socket.name == "Target")
     if bpy.app.version >= (5, 2, 0):
         getattr(modifier.properties.inputs, identifier).value = moving
     else:
         modifier[identifier] = moving
-    thing.update_tag()
-    return thing
+    obj.update_tag()
+    return obj
 
 
 def _nodes_driven() -> Any:
     """Key a value inside a node group."""
-    thing = tetra("#Thing")
+    obj = tetra("#Thing")
     group, entry, leave = node_group()
     move = group.nodes.new("GeometryNodeSetPosition")
     group.links.new(entry.outputs[0], move.inputs[0])
     group.links.new(move.outputs[0], leave.inputs[0])
-    add_nodes(thing, group)
+    add_nodes(obj, group)
     key(move.inputs["Offset"], "default_value", {1: (0, 0, 0), 5: (0, 0, 4)})
-    return thing
+    return obj
 
 
 def _modifier_setting() -> Any:
-    thing = grid("#Thing")
-    twist = thing.modifiers.new("Twist", "SIMPLE_DEFORM")
+    obj = grid("#Thing")
+    twist = obj.modifiers.new("Twist", "SIMPLE_DEFORM")
     twist.deform_method, twist.deform_axis = "TWIST", "X"
     key(twist, "angle", {1: 0.0, 5: 2.0})
-    return thing
+    return obj
 
 
 def _shrunk_on_another() -> Any:
     floor = square("Floor", bpy.context.scene.collection)
     floor.scale = (9, 9, 9)
     key(floor, "location", {1: (-2, -2, -1), 5: (-2, -2, -5)})
-    thing = grid("#Thing")
-    wrap = thing.modifiers.new("Wrap", "SHRINKWRAP")
+    obj = grid("#Thing")
+    wrap = obj.modifiers.new("Wrap", "SHRINKWRAP")
     wrap.target, wrap.wrap_method, wrap.use_negative_direction, wrap.use_project_z = floor, "PROJECT", True, True
-    return thing
+    return obj
 
 
 def _hooked() -> Any:
     hook = add("Hook", None, bpy.context.scene.collection)
     key(hook, "location", {1: (0, 0, 0), 5: (0, 0, 4)})
-    thing = tetra("#Thing")
-    modifier = thing.modifiers.new("Hook", "HOOK")
+    obj = tetra("#Thing")
+    modifier = obj.modifiers.new("Hook", "HOOK")
     modifier.object = hook
     modifier.vertex_indices_set([3])
-    return thing
+    return obj
 
 
 def _lattice() -> Any:
@@ -277,9 +277,9 @@ def _lattice() -> Any:
         point.co.x += point.co.z
     cage.shape_keys.key_blocks["Bent"].value = 0
     key(cage.shape_keys.key_blocks["Bent"], "value", {1: 0.0, 5: 1.0})
-    thing = tetra("#Thing")
-    thing.modifiers.new("Lattice", "LATTICE").object = around
-    return thing
+    obj = tetra("#Thing")
+    obj.modifiers.new("Lattice", "LATTICE").object = around
+    return obj
 
 
 def _curve_bevel() -> Any:
@@ -295,16 +295,16 @@ def _curve_bevel() -> Any:
 def _mirror_around_moving() -> Any:
     middle = add("Middle", None, bpy.context.scene.collection)
     key(middle, "location", {1: (-1, 0, 0), 5: (-3, 0, 0)})
-    thing = tetra("#Thing")
-    thing.modifiers.new("Mirror", "MIRROR").mirror_object = middle
-    return thing
+    obj = tetra("#Thing")
+    obj.modifiers.new("Mirror", "MIRROR").mirror_object = middle
+    return obj
 
 
 def _wave() -> Any:
-    thing = grid("#Thing", 8)
-    wave = thing.modifiers.new("Wave", "WAVE")
+    obj = grid("#Thing", 8)
+    wave = obj.modifiers.new("Wave", "WAVE")
     wave.height, wave.width, wave.narrowness, wave.speed, wave.time_offset = 2, 1, 2, 0.2, -20
-    return thing
+    return obj
 
 
 DEFORMING = [
@@ -317,46 +317,46 @@ DEFORMING = [
 @KINDS
 @pytest.mark.parametrize("make", MOVING)
 def test_objects_that_move_become_node_animation(make: Callable[[], Any], merging: str) -> None:
-    thing = make()
+    obj = make()
     made = export(merging=merging)
     assert "VERTEX" not in "".join(made.clip_kinds(name) for name in made.names)
-    assert_plays_as_shown(made, thing, frames=FRAMES)
+    assert_plays_as_shown(made, obj, frames=FRAMES)
 
 
 @KINDS
 @pytest.mark.parametrize("make", DEFORMING)
 def test_meshes_that_deform_become_vertex_animation(make: Callable[[], Any], merging: str) -> None:
-    thing = make()
+    obj = make()
     made = export(merging=merging)
     assert made.clip_kinds("#Thing").split() == ["VERTEX"]
-    assert_plays_as_shown(made, thing, frames=FRAMES)
+    assert_plays_as_shown(made, obj, frames=FRAMES)
 
 
 @pytest.mark.parametrize("make", [*MOVING, *DEFORMING])
 def test_moving_objects_merged_into_the_root_become_its_vertex_animation(make: Callable[[], Any]) -> None:
-    thing = make()
-    thing.name = "Loose"
+    obj = make()
+    obj.name = "Loose"
     for other in bpy.data.objects:
         other.name = other.name.lstrip("#")
     square("Still", location=(30, 0, 0))
     made = export(merging="MERGE")
     assert made.names == ["Model"]
     assert made.clip_kinds("Model").split() == ["VERTEX"]
-    assert_plays_as_shown(made, thing, bpy.data.objects["Still"], frames=FRAMES, tolerance=5e-5)
+    assert_plays_as_shown(made, obj, bpy.data.objects["Still"], frames=FRAMES, tolerance=5e-5)
 
 
 def test_moving_and_deforming_at_once_is_both() -> None:
-    thing = _shape_key()
-    key(thing, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
+    obj = _shape_key()
+    key(obj, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
     made = export()
     assert made.clip_kinds("#Thing").split() == ["NODE", "VERTEX"]
-    assert_plays_as_shown(made, thing, frames=FRAMES)
+    assert_plays_as_shown(made, obj, frames=FRAMES)
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("NODE", "NODE"), ("VERTEX", "VERTEX"), ("AUTO", "NODE VERTEX")])
 def test_the_kind_of_animation_is_an_option(kind: str, expected: str) -> None:
-    thing = _shape_key()
-    key(thing, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
+    obj = _shape_key()
+    key(obj, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
     made = export(animation_kind=kind)
     assert made.clip_kinds("#Thing").strip() == expected
     if kind == "NODE":
@@ -384,20 +384,20 @@ def test_the_rest_is_the_first_frame_of_the_clip() -> None:
 
 
 def test_a_still_child_of_a_moving_node_needs_no_animation() -> None:
-    thing = _location()
-    child = tetra("#Child", parent=thing, location=(0, 0, 1))
+    obj = _location()
+    child = tetra("#Child", parent=obj, location=(0, 0, 1))
     made = export()
     assert (made.clip_kinds("#Thing").strip(), made.clip_kinds("#Child")) == ("NODE", "")
-    assert_plays_as_shown(made, thing, child, frames=FRAMES)
+    assert_plays_as_shown(made, obj, child, frames=FRAMES)
 
 
 def test_still_objects_merged_into_a_moving_node_go_with_it() -> None:
-    thing = _location()
-    child = tetra("Child", parent=thing, location=(0, 0, 1))
+    obj = _location()
+    child = tetra("Child", parent=obj, location=(0, 0, 1))
     made = export()
     assert made.names == ["Model", "#Thing"]
     assert made.clip_kinds("#Thing").strip() == "NODE"
-    assert_plays_as_shown(made, thing, child, frames=FRAMES)
+    assert_plays_as_shown(made, obj, child, frames=FRAMES)
 
 
 # ---------------------------------------------------------------------------------- how vertex animation is stored
@@ -405,8 +405,8 @@ def test_still_objects_merged_into_a_moving_node_go_with_it() -> None:
 
 def test_moving_vertices_come_first_and_arrays_are_as_long_as_the_node() -> None:
     square("A still one", location=(9, 0, 0), uv=True)
-    thing = _shape_key()
-    thing.name = "Moving"
+    obj = _shape_key()
+    obj.name = "Moving"
     square("Still", location=(30, 0, 0), uv=True)
     made = export(merging="MERGE")
     node, clip = made.node("Model"), made.clip("Model")
@@ -423,15 +423,15 @@ def test_moving_vertices_come_first_and_arrays_are_as_long_as_the_node() -> None
 
 def _rolling() -> Any:
     """A smooth grid with UVs that is twisted."""
-    thing = _modifier_setting()
-    for polygon in thing.data.polygons:
+    obj = _modifier_setting()
+    for polygon in obj.data.polygons:
         polygon.use_smooth = True
-    return thing
+    return obj
 
 
 @pytest.mark.parametrize("make", [_rolling, _shape_key])
 def test_rotation_turns_the_axes_of_the_page_into_normal_and_tangent(make: Callable[[], Any]) -> None:
-    thing = make()
+    obj = make()
     made = export()
     node, clip = made.node("#Thing"), made.clip("#Thing")
     count = clip.animatedVertexCount
@@ -443,26 +443,26 @@ def test_rotation_turns_the_axes_of_the_page_into_normal_and_tangent(make: Calla
         axes = rotation_matrices(turned)
         places = (values(node, "position") + offsets)[:count] @ TO_BLENDER.T
         normals = (axes @ [-1, 0, 0])[:count] @ TO_BLENDER.T
-        assert_rows_among(np.hstack([places, normals]), _shown_normals(thing), 2e-3)
+        assert_rows_among(np.hstack([places, normals]), _shown_normals(obj), 2e-3)
         if node.vertexProperties[-1].name == "uv0":
             tangents = (axes @ [0, 0, -1])[:count] @ TO_BLENDER.T
-            assert_rows_among(np.hstack([places, tangents]), _shown_tangents(thing), 2e-2)
+            assert_rows_among(np.hstack([places, tangents]), _shown_tangents(obj), 2e-2)
 
 
 def assert_rows_among(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
     assert np.abs(found[:, None] - expected[None]).max(axis=2).min(axis=1).max() < tolerance
 
 
-def _shown_normals(thing: Any) -> np.ndarray:
-    return shown_corners(thing, lambda mesh, loop: tuple(mesh.corner_normals[loop].vector))
+def _shown_normals(obj: Any) -> np.ndarray:
+    return shown_corners(obj, lambda mesh, loop: tuple(mesh.corner_normals[loop].vector))
 
 
-def _shown_tangents(thing: Any) -> np.ndarray:
+def _shown_tangents(obj: Any) -> np.ndarray:
     def read(mesh: Any, loop: int) -> Any:
         mesh.calc_tangents()
         return tuple(mesh.loops[loop].tangent)
 
-    return shown_corners(thing, read)
+    return shown_corners(obj, read)
 
 
 def test_at_the_first_frame_rotation_gives_the_stored_normals_and_tangents() -> None:
@@ -477,10 +477,10 @@ def test_at_the_first_frame_rotation_gives_the_stored_normals_and_tangents() -> 
 @pytest.mark.parametrize("smooth", [True, False])
 @pytest.mark.parametrize("scales", [(1, -1), (-1, 1)])
 def test_vertices_stay_themselves_through_zero_scale(smooth: bool, scales: tuple[float, float]) -> None:
-    thing = tetra("Flip")
-    for polygon in thing.data.polygons:
+    obj = tetra("Flip")
+    for polygon in obj.data.polygons:
         polygon.use_smooth = smooth
-    key(thing, "scale", {1: (1, 1, scales[0]), 5: (1, 1, scales[1])})
+    key(obj, "scale", {1: (1, 1, scales[0]), 5: (1, 1, scales[1])})
     made = export(merging="MERGE")
     node = made.node("Model")
     rest = values(node, "position")
@@ -493,24 +493,24 @@ def test_vertices_stay_themselves_through_zero_scale(smooth: bool, scales: tuple
 
 @pytest.mark.parametrize("scale", [(0, 0, 0), (1, 0, 1)])
 def test_a_node_that_shrinks_to_nothing(scale: tuple[float, float, float]) -> None:
-    thing = tetra("#Thing", parent=armature(collection=bpy.context.scene.collection, location=(1, 2, 3)))
-    key(thing, "scale", {1: (1, 1, 1), 5: scale})
-    child = tetra("Child", parent=thing, location=(1, 0, 0))
+    obj = tetra("#Thing", parent=armature(collection=bpy.context.scene.collection, location=(1, 2, 3)))
+    key(obj, "scale", {1: (1, 1, 1), 5: scale})
+    child = tetra("Child", parent=obj, location=(1, 0, 0))
     key(child, "location", {1: (1, 0, 0), 5: (4, 0, 0)})
-    assert_plays_as_shown(export(), thing, child, frames=FRAMES)
+    assert_plays_as_shown(export(), obj, child, frames=FRAMES)
 
 
 def test_neighbouring_frames_keep_the_sign_of_rotations() -> None:
-    thing = tetra("#Thing")
-    key(thing, "rotation_euler", {1: (0, 0, 0), 5: (0, 0, 4 * math.pi)})
+    obj = tetra("#Thing")
+    key(obj, "rotation_euler", {1: (0, 0, 0), 5: (0, 0, 4 * math.pi)})
     frames = export().clip("#Thing").frames
     turned = np.array([(frame.rotation.x, frame.rotation.y, frame.rotation.z, frame.rotation.w) for frame in frames])
     assert (np.einsum("fi,fi->f", turned[1:], turned[:-1]) >= -1e-6).all()
 
 
 def test_a_changing_number_of_vertices_is_said_and_leaves_the_rest_shape() -> None:
-    thing = square("#Thing")
-    array = thing.modifiers.new("Array", "ARRAY")
+    obj = square("#Thing")
+    array = obj.modifiers.new("Array", "ARRAY")
     key(array, "count", {1: 1, 5: 3})
     made = export()
     assert made.clip_kinds("#Thing") == ""
@@ -548,19 +548,19 @@ def test_instances_move_with_their_node_and_not_within_it(name: str, moves: str,
 
 
 def test_an_own_rest_transform_is_kept_while_the_object_is_keyed() -> None:
-    thing = _location()
-    kept = thing.meshferry
+    obj = _location()
+    kept = obj.meshferry
     kept.has_rest, kept.rest_location, kept.rest_scale = True, (7, 8, 9), (2, 2, 2)
     made = export(merging="KEEP")
     assert (made.node("#Thing").position.x, made.node("#Thing").scale.y) == (-7, 2)
-    assert_plays_as_shown(made, thing, frames=FRAMES)
+    assert_plays_as_shown(made, obj, frames=FRAMES)
 
 
 def test_a_rest_shape_that_is_the_basis() -> None:
-    thing = _shape_key()
-    blocks = thing.data.shape_keys.key_blocks
+    obj = _shape_key()
+    blocks = obj.data.shape_keys.key_blocks
     key(blocks["Tall"], "value", {1: 0.5, 5: 1.0})
-    thing.meshferry.rest_is_basis = True
+    obj.meshferry.rest_is_basis = True
     made = export()
     assert values(made.node("#Thing"), "position")[:, 1].max() == pytest.approx(3)
-    assert_plays_as_shown(made, thing, frames=FRAMES)
+    assert_plays_as_shown(made, obj, frames=FRAMES)

@@ -31,9 +31,9 @@ def _positions(made: Exported, node: str = "#Thing", clip: str = "Default") -> l
 
 
 def _mover(keys: Mapping[float, float], name: str = "#Thing") -> Any:
-    thing = tetra(name)
-    key(thing, "location", keys, 0)
-    return thing
+    obj = tetra(name)
+    key(obj, "location", keys, 0)
+    return obj
 
 
 # ------------------------------------------------------------------------------------------ ranges and rates
@@ -80,11 +80,11 @@ def test_keys_between_frames_are_sampled_from_the_first_key() -> None:
 
 @pytest.mark.parametrize("frame", [0, 1, 37])
 def test_an_action_of_one_key_has_one_frame_or_none(frame: int) -> None:
-    thing = _mover({frame: 3})
+    obj = _mover({frame: 3})
     made = export()
     assert made.clip_names == set()
     assert made.node("#Thing").position.x == -3
-    new_action(thing, "Move", "location", {1: 0, 3: 2}, 0)
+    new_action(obj, "Move", "location", {1: 0, 3: 2}, 0)
     made = export(clips="ACTIONS")
     assert all(len(found.frames) > 0 for node in made.nodes for found in node.nodeAnimations)
     assert _positions(made, clip="Move") == pytest.approx([0, 1, 2])
@@ -119,11 +119,11 @@ def test_the_rate_an_imported_action_had() -> None:
 
 
 def _two_actions() -> Any:
-    thing = tetra("#Thing")
-    new_action(thing, "Open", "location", {1: 0, 4: 3}, 0)
-    push_down(thing, "Open strip", 50).mute = True
-    new_action(thing, "Close", "location", {11: 5, 13: 1}, 0)
-    return thing
+    obj = tetra("#Thing")
+    new_action(obj, "Open", "location", {1: 0, 4: 3}, 0)
+    push_down(obj, "Open strip", 50).mute = True
+    new_action(obj, "Close", "location", {11: 5, 13: 1}, 0)
+    return obj
 
 
 def test_every_action_is_a_clip_with_its_last_frame() -> None:
@@ -176,8 +176,8 @@ def test_actions_of_others_are_no_clips() -> None:
 def test_clips_of_an_armature_move_what_hangs_on_it() -> None:
     rig = armature(collection=bpy.context.scene.collection)
     bone = rig.pose.bones["Bone"]
-    thing = tetra("#Thing", parent=rig)
-    thing.parent_type, thing.parent_bone = "BONE", "Bone"
+    obj = tetra("#Thing", parent=rig)
+    obj.parent_type, obj.parent_bone = "BONE", "Bone"
     for name, height in (("Up", 4.0), ("Down", -2.0)):
         rig.animation_data_create().action = None
         bone.keyframe_insert("location", frame=1)
@@ -191,10 +191,10 @@ def test_clips_of_an_armature_move_what_hangs_on_it() -> None:
 
 
 def test_an_action_of_shape_keys_is_a_clip() -> None:
-    thing = tetra("#Thing")
-    thing.shape_key_add(name="Basis")
-    thing.shape_key_add(name="Tall").data[3].co = (0, 0, 9)
-    keys = thing.data.shape_keys
+    obj = tetra("#Thing")
+    obj.shape_key_add(name="Basis")
+    obj.shape_key_add(name="Tall").data[3].co = (0, 0, 9)
+    keys = obj.data.shape_keys
     for name, value in (("Half", 0.5), ("Full", 1.0)):
         keys.animation_data_create().action = None
         key(keys.key_blocks["Tall"], "value", {1: 0.0, 3: value})
@@ -225,10 +225,10 @@ def test_an_action_plays_alone_while_it_is_sampled() -> None:
 
 
 def test_strips_do_not_play_into_the_clips_of_actions() -> None:
-    thing = tetra("#Thing")
-    new_action(thing, "Sway", "rotation_euler", {1: 0.5, 3: 1.0}, 2)
-    push_down(thing, "Sway strip", 1)
-    new_action(thing, "Open", "location", {1: 0, 3: 2}, 0)
+    obj = tetra("#Thing")
+    new_action(obj, "Sway", "rotation_euler", {1: 0.5, 3: 1.0}, 2)
+    push_down(obj, "Sway strip", 1)
+    new_action(obj, "Open", "location", {1: 0, 3: 2}, 0)
     made = export(clips="ACTIONS")
     turned = {name: [frame.rotation.y for frame in made.clip("#Thing", name).frames] for name in ("Open", "Sway")}
     assert np.ptp(turned["Open"]) == pytest.approx(0, abs=1e-6)
@@ -240,8 +240,8 @@ def test_strips_do_not_play_into_the_clips_of_actions() -> None:
 
 
 def test_strips_of_the_nla_are_clips_muted_or_not() -> None:
-    thing = _two_actions()
-    push_down(thing, "Close strip", 20)
+    obj = _two_actions()
+    push_down(obj, "Close strip", 20)
     made = export(clips="NLA")
     assert made.clip_names == {"Open strip", "Close strip"}
     assert _positions(made, clip="Open strip") == pytest.approx([0, 1, 2, 3])
@@ -249,44 +249,44 @@ def test_strips_of_the_nla_are_clips_muted_or_not() -> None:
 
 
 def test_a_strip_stretched_to_twice_its_length() -> None:
-    thing = _mover({1: 0, 3: 2})
-    strip = push_down(thing, "Slow", 10)
+    obj = _mover({1: 0, 3: 2})
+    strip = push_down(obj, "Slow", 10)
     strip.scale = 2
     assert _positions(export(clips="NLA"), clip="Slow") == pytest.approx([0, 0.5, 1, 1.5, 2])
 
 
 def test_what_the_nla_plays_is_the_default_clip_over_its_strips() -> None:
     bpy.context.scene.frame_end = 250
-    thing = _mover({1: 0, 3: 2})
-    push_down(thing, "First", 10)
-    action = new_action(thing, "Then", "location", {1: 5, 3: 7}, 0)
-    push_down(thing, "Second", 14)
-    for track in thing.animation_data.nla_tracks:
+    obj = _mover({1: 0, 3: 2})
+    push_down(obj, "First", 10)
+    action = new_action(obj, "Then", "location", {1: 5, 3: 7}, 0)
+    push_down(obj, "Second", 14)
+    for track in obj.animation_data.nla_tracks:
         track.strips[0].extrapolation = "HOLD_FORWARD"
     assert action.name == "Then"
     made = export()
-    assert_plays_as_shown(made, thing, frames=range(10, 17))
+    assert_plays_as_shown(made, obj, frames=range(10, 17))
     assert _positions(made) == pytest.approx([0, 1, 2, 2, 5, 6, 7])
 
 
 def test_a_solo_track_plays_alone() -> None:
-    thing = _mover({1: 0, 3: 2})
-    push_down(thing, "First", 10)
-    new_action(thing, "Then", "location", {1: 5, 3: 7}, 0)
-    push_down(thing, "Second", 30)
-    thing.animation_data.nla_tracks[1].is_solo = True
+    obj = _mover({1: 0, 3: 2})
+    push_down(obj, "First", 10)
+    new_action(obj, "Then", "location", {1: 5, 3: 7}, 0)
+    push_down(obj, "Second", 30)
+    obj.animation_data.nla_tracks[1].is_solo = True
     made = export()
-    assert_plays_as_shown(made, thing, frames=range(30, 33))
+    assert_plays_as_shown(made, obj, frames=range(30, 33))
 
 
 # ------------------------------------------------------------------------------------------------------- loops
 
 
 def _cycle(*, cyclic: bool, last: float = 0) -> Any:
-    thing = _mover({1: 0, 3: 2, 5: last})
-    action = thing.animation_data.action
+    obj = _mover({1: 0, 3: 2, 5: last})
+    action = obj.animation_data.action
     action.use_frame_range, action.frame_start, action.frame_end, action.use_cyclic = True, 1, 5, cyclic
-    return thing
+    return obj
 
 
 @pytest.mark.parametrize(
@@ -313,25 +313,25 @@ def test_a_last_pose_that_repeats_nothing_is_kept(loop: str) -> None:
 
 
 def test_vertex_animation_loops_too() -> None:
-    thing = tetra("#Thing")
-    thing.shape_key_add(name="Basis")
-    thing.shape_key_add(name="Tall").data[3].co = (0, 0, 9)
-    key(thing.data.shape_keys.key_blocks["Tall"], "value", {1: 0.0, 3: 1.0, 5: 0.0})
+    obj = tetra("#Thing")
+    obj.shape_key_add(name="Basis")
+    obj.shape_key_add(name="Tall").data[3].co = (0, 0, 9)
+    key(obj.data.shape_keys.key_blocks["Tall"], "value", {1: 0.0, 3: 1.0, 5: 0.0})
     assert [len(export(loop=loop).clip("#Thing").frames) for loop in ("KEEP", "AUTO", "DROP")] == [5, 5, 4]
 
 
 def test_a_turn_of_360_degrees_is_a_loop() -> None:
-    thing = add("#Thing")
-    key(thing, "rotation_euler", {1: 0.0, 5: 2 * np.pi}, 2)
+    obj = add("#Thing")
+    key(obj, "rotation_euler", {1: 0.0, 5: 2 * np.pi}, 2)
     assert [len(export(loop=loop).clip("#Thing").frames) for loop in ("KEEP", "DROP")] == [5, 4]
 
 
 @pytest.mark.parametrize("keys", [{1: 5, 3: 5}, {1: 5}], ids=["still", "one key"])
 def test_a_clip_that_stands_still_elsewhere_than_the_rest_is_no_loss(keys: Mapping[float, float]) -> None:
-    thing = tetra("#Thing")
+    obj = tetra("#Thing")
     for name, places in (("Closed", {1: 0, 3: 0}), ("Move", {1: 0, 3: 2}), ("Opened", keys)):
-        new_action(thing, name, "location", places, 0)
-        push_down(thing, name).mute = True
+        new_action(obj, name, "location", places, 0)
+        push_down(obj, name).mute = True
     made = export(clips="ACTIONS")
     rest = -made.node("#Thing").position.x
     for name, place in (("Closed", 0), ("Opened", 5)):
@@ -346,8 +346,8 @@ def test_what_a_clip_does_not_key_stands_as_at_rest_whatever_played_before() -> 
         other = rig.data.edit_bones.new("Other")
         other.head, other.tail = (5, 0, 0), (5, 0, 1)
     for name, bone in (("#One", "Bone"), ("#Two", "Other")):
-        thing = tetra(name, parent=rig)
-        thing.parent_type, thing.parent_bone = "BONE", bone
+        obj = tetra(name, parent=rig)
+        obj.parent_type, obj.parent_bone = "BONE", bone
         rig.animation_data_create().action = None
         key(rig.pose.bones[bone], "location", {1: (0, 0, 0), 3: (2, 0, 0)})
         rig.animation_data.action.name = f"Move {name}"

@@ -47,28 +47,28 @@ def _normal(mesh: Any, loop: int) -> Sequence[float]:
 
 
 def _sphere(name: str, *, smooth: bool) -> Any:
-    thing = tetra(name)
-    thing.modifiers.new("Subdivision", "SUBSURF").levels = 1
-    for polygon in thing.data.polygons:
+    obj = tetra(name)
+    obj.modifiers.new("Subdivision", "SUBSURF").levels = 1
+    for polygon in obj.data.polygons:
         polygon.use_smooth = smooth
-    return thing
+    return obj
 
 
 def _custom(name: str) -> Any:
-    thing = _sphere(name, smooth=True)
-    thing.modifiers.clear()
-    bent = np.random.default_rng(1).normal(size=(len(thing.data.loops), 3)) * 0.3
-    flat = np.array([tuple(thing.data.corner_normals[loop].vector) for loop in range(len(bent))])
+    obj = _sphere(name, smooth=True)
+    obj.modifiers.clear()
+    bent = np.random.default_rng(1).normal(size=(len(obj.data.loops), 3)) * 0.3
+    flat = np.array([tuple(obj.data.corner_normals[loop].vector) for loop in range(len(bent))])
     bent = (bent + flat) / np.linalg.norm(bent + flat, axis=1, keepdims=True)
-    thing.data.normals_split_custom_set(bent.tolist())
-    return thing
+    obj.data.normals_split_custom_set(bent.tolist())
+    return obj
 
 
 def _half_sharp(name: str) -> Any:
-    thing = _sphere(name, smooth=True)
-    thing.modifiers.clear()
-    thing.data.edges[0].use_edge_sharp = True
-    return thing
+    obj = _sphere(name, smooth=True)
+    obj.modifiers.clear()
+    obj.data.edges[0].use_edge_sharp = True
+    return obj
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def _half_sharp(name: str) -> Any:
     ids=["flat", "smooth", "custom", "half sharp"],
 )  # fmt: skip
 def test_normals_of_all_corners_are_blenders(make: Callable[[str], Any]) -> None:
-    thing = make("#Thing")
+    obj = make("#Thing")
     made = export(tolerance=0.0)
-    assert_same_rows(made.corners("#Thing", "normal"), shown_corners(thing, _normal), 1e-5)
+    assert_same_rows(made.corners("#Thing", "normal"), shown_corners(obj, _normal), 1e-5)
 
 
 def test_flat_faces_have_normals_at_right_angles_and_turned_outwards() -> None:
@@ -97,8 +97,8 @@ def test_flat_faces_have_normals_at_right_angles_and_turned_outwards() -> None:
 
 def test_vertices_are_split_no_more_than_needed() -> None:
     for name, smooth in (("#Smooth", True), ("#Flat", False)):
-        thing = tetra(name)
-        for polygon in thing.data.polygons:
+        obj = tetra(name)
+        for polygon in obj.data.polygons:
             polygon.use_smooth = smooth
     made = export()
     assert (made.node("#Smooth").vertexCount, made.node("#Flat").vertexCount) == (4, 12)
@@ -107,12 +107,12 @@ def test_vertices_are_split_no_more_than_needed() -> None:
 @pytest.mark.skipif(bpy.app.version < (4, 5, 0), reason="there are no free normals before 4.5")
 @pytest.mark.parametrize("mirrored", [True, False])
 def test_free_normals_under_a_mirror_are_named(mirrored: bool) -> None:
-    thing = grid("Leaf")
-    attribute = thing.data.attributes.new("custom_normal", "FLOAT_VECTOR", "CORNER")
-    for item in attribute.data:
-        item.vector = (0, 0.6, 0.8)
+    obj = grid("Leaf")
+    attribute = obj.data.attributes.new("custom_normal", "FLOAT_VECTOR", "CORNER")
+    for element in attribute.data:
+        element.vector = (0, 0.6, 0.8)
     if mirrored:
-        thing.modifiers.new("Mirror", "MIRROR")
+        obj.modifiers.new("Mirror", "MIRROR")
     made = export()
     assert made.has_notice("Leaf", "Mirror") == mirrored
     assert made.corners("Model", "normal")[0, 3:] == pytest.approx((0, 0.6, 0.8), abs=1e-4)
@@ -139,10 +139,10 @@ NGON = [(0, 0, 0), (3, 0, 0), (3, 2, 0), (2, 2, 0), (1, 1, 0), (0, 2, 0)]
 @pytest.mark.parametrize("flipped", [False, True])
 @KINDS
 def test_tangents_follow_the_uvs(points: Sequence[Any], flipped: bool, merging: str) -> None:
-    thing = add("Face", mesh_of("Face", points, [range(len(points))]), rotation_euler=(0, 0, np.pi / 2))
-    add_uv(thing.data)
-    for item in thing.data.uv_layers[0].uv if flipped else ():
-        item.vector = (-item.vector[0], item.vector[1])
+    obj = add("Face", mesh_of("Face", points, [range(len(points))]), rotation_euler=(0, 0, np.pi / 2))
+    add_uv(obj.data)
+    for uv in obj.data.uv_layers[0].uv if flipped else ():
+        uv.vector = (-uv.vector[0], uv.vector[1])
     made = export(merging=merging)
     node = "Face" if merging == "KEEP" else "Model"
     along = -1 if flipped else 1
@@ -161,8 +161,8 @@ def test_a_mirrored_object_merged_keeps_its_tangent_frame(scale: tuple[float, fl
 
 
 def test_an_n_gon_covers_its_area_with_its_uvs() -> None:
-    thing = add("Face", mesh_of("Face", NGON, [range(6)]))
-    add_uv(thing.data)
+    obj = add("Face", mesh_of("Face", NGON, [range(6)]))
+    add_uv(obj.data)
     made = export()
     triangles = made.triangles()
     areas = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])[:, 2] / 2
@@ -181,11 +181,11 @@ def test_a_mesh_without_uvs_has_no_uvs_and_zero_tangents() -> None:
 
 
 def test_the_first_three_uv_maps_come_along_and_the_others_are_named() -> None:
-    thing = square()
+    obj = square()
     for number, name in enumerate(("Base", "Light", "Dirt", "Fourth", "Fifth")):
-        add_uv(thing.data, name)
-        for item in thing.data.uv_layers[name].uv:
-            item.vector = (number, item.vector[1] * 100)
+        add_uv(obj.data, name)
+        for uv in obj.data.uv_layers[name].uv:
+            uv.vector = (number, uv.vector[1] * 100)
     made = export()
     node = made.node("Model")
     assert [set(values(node, f"uv{n}")[:, 0]) for n in range(3)] == [{0}, {1}, {2}]
@@ -199,10 +199,10 @@ def test_the_first_three_uv_maps_come_along_and_the_others_are_named() -> None:
 
 @pytest.mark.parametrize("domain", ["POINT", "CORNER"])
 def test_linear_colours_are_written_as_srgb(domain: str) -> None:
-    thing = square()
-    attribute = thing.data.color_attributes.new("Color", "FLOAT_COLOR", domain)
-    for item in attribute.data:
-        item.color = (0.5, 0.0, 1.0, 0.5)
+    obj = square()
+    attribute = obj.data.color_attributes.new("Color", "FLOAT_COLOR", domain)
+    for element in attribute.data:
+        element.color = (0.5, 0.0, 1.0, 0.5)
     colour = values(export().node("Model"), "color")
     assert colour == pytest.approx(np.tile((188 / 255, 0, 1, 128 / 255), (4, 1)), abs=1e-7)
 
@@ -218,41 +218,41 @@ def test_linear_colours_are_written_as_srgb(domain: str) -> None:
     ],
 )
 def test_attributes_are_read_in_their_type(kind: str, field: str, value: tuple[float, ...]) -> None:
-    from meshferry.blender_data.exporting.reading.mesh_reading import _attribute_values
+    from meshferry.blender_data.arrays import read_attribute
 
     attribute = square().data.attributes.new("Extra", kind, "POINT")
     setattr(attribute.data[2], field, value if len(value) > 1 else value[0])
-    values = _attribute_values(attribute)
+    values = read_attribute(attribute)
     assert values.dtype == (np.int32 if kind == "INT" else np.float32)
     assert values.shape == (4, len(value)) and tuple(values[2]) == value
 
 
 def test_colours_beyond_the_range_are_cut() -> None:
-    thing = square()
-    for item in thing.data.color_attributes.new("Color", "FLOAT_COLOR", "POINT").data:
-        item.color = (7.0, -1.0, 1.0, 2.0)
+    obj = square()
+    for element in obj.data.color_attributes.new("Color", "FLOAT_COLOR", "POINT").data:
+        element.color = (7.0, -1.0, 1.0, 2.0)
     assert set(map(tuple, values(export().node("Model"), "color"))) == {(1, 0, 1, 1)}
 
 
 @pytest.mark.parametrize("domain", ["POINT", "CORNER"])
 def test_byte_colours_are_exact(domain: str) -> None:
     points = [(n, y, 0) for y in range(2) for n in range(129)]
-    thing = add("Strip", mesh_of("Strip", points, [(n, n + 1, n + 130, n + 129) for n in range(128)]))
-    attribute = thing.data.color_attributes.new("Color", "BYTE_COLOR", domain)
-    for n, item in enumerate(attribute.data):
-        item.color_srgb = np.array([n % 256, 255 - n % 256, n * 7 % 256, n % 256]) / 255
+    obj = add("Strip", mesh_of("Strip", points, [(n, n + 1, n + 130, n + 129) for n in range(128)]))
+    attribute = obj.data.color_attributes.new("Color", "BYTE_COLOR", domain)
+    for n, element in enumerate(attribute.data):
+        element.color_srgb = np.array([n % 256, 255 - n % 256, n * 7 % 256, n % 256]) / 255
     found = export(tolerance=0.0).corners("Model", "color")
 
     def read(mesh: Any, loop: int) -> Sequence[float]:
         n = mesh.loops[loop].vertex_index if domain == "POINT" else loop
         return (n % 256 / 255, (255 - n % 256) / 255, n * 7 % 256 / 255, n % 256 / 255)
 
-    assert_same_rows(found, shown_corners(thing, read), 1e-7)
+    assert_same_rows(found, shown_corners(obj, read), 1e-7)
 
 
 def test_colours_differ_at_the_corners_of_one_vertex() -> None:
-    thing = add("Two", mesh_of("Two", [*SQUARE, (4, 0, 0), (4, 1, 0)], [(0, 1, 2, 3), (1, 4, 5, 2)]))
-    attribute = thing.data.color_attributes.new("Color", "BYTE_COLOR", "CORNER")
+    obj = add("Two", mesh_of("Two", [*SQUARE, (4, 0, 0), (4, 1, 0)], [(0, 1, 2, 3), (1, 4, 5, 2)]))
+    attribute = obj.data.color_attributes.new("Color", "BYTE_COLOR", "CORNER")
     for loop in range(8):
         attribute.data[loop].color_srgb = (1, 0, 0, 1) if loop < 4 else (0, 1, 0, 1)
     made = export()
@@ -264,19 +264,19 @@ def test_colours_differ_at_the_corners_of_one_vertex() -> None:
 
 
 def test_the_colour_marked_for_rendering_is_written_and_the_others_are_named() -> None:
-    thing = square()
+    obj = square()
     for name, value in (("Mask", 0.0), ("Paint", 1.0)):
-        for item in thing.data.color_attributes.new(name, "BYTE_COLOR", "CORNER").data:
-            item.color_srgb = (value,) * 4
-    thing.data.color_attributes.render_color_index = 1
+        for element in obj.data.color_attributes.new(name, "BYTE_COLOR", "CORNER").data:
+            element.color_srgb = (value,) * 4
+    obj.data.color_attributes.render_color_index = 1
     made = export()
     assert set(values(made.node("Model"), "color").ravel()) == {1}
     assert made.has_notice("Square", "Mask")
 
 
 def test_merged_objects_without_colours_are_white() -> None:
-    for item in square("Painted").data.color_attributes.new("Color", "BYTE_COLOR", "CORNER").data:
-        item.color_srgb = (0, 0, 0, 0)
+    for element in square("Painted").data.color_attributes.new("Color", "BYTE_COLOR", "CORNER").data:
+        element.color_srgb = (0, 0, 0, 0)
     tetra("Plain")
     rows = set(map(tuple, values(export().node("Model"), "color")))
     assert rows == {(0, 0, 0, 0), (1, 1, 1, 1)}
@@ -321,10 +321,10 @@ def _surface() -> Any:
 @KINDS
 @pytest.mark.parametrize("make", [_curve, _text, _ball])
 def test_curves_text_and_metaballs_become_meshes(make: Callable[[], Any], merging: str) -> None:
-    thing = add("Thing", make(), **TURNED)
+    obj = add("Thing", make(), **TURNED)
     made = export(merging=merging)
     assert len(made.triangles()) > 10
-    assert_same_triangles(made.triangles(), shown(thing), 2e-5)
+    assert_same_triangles(made.triangles(), shown(obj), 2e-5)
     assert made.said == []
 
 
@@ -338,15 +338,15 @@ def test_metaballs_of_one_family_make_one_surface() -> None:
 
 def test_a_curve_without_surface_is_an_empty() -> None:
     tetra()
-    thing = add("#Line", _curve())
-    thing.data.bevel_depth = 0
+    obj = add("#Line", _curve())
+    obj.data.bevel_depth = 0
     assert export().node("#Line").vertexCount == 0
 
 
 def test_a_modifier_on_text_is_applied() -> None:
-    thing = add("Thing", _text())
-    thing.modifiers.new("Array", "ARRAY").count = 2
-    assert_same_triangles(export().triangles(), shown(thing), 2e-5)
+    obj = add("Thing", _text())
+    obj.modifiers.new("Array", "ARRAY").count = 2
+    assert_same_triangles(export().triangles(), shown(obj), 2e-5)
 
 
 def _library() -> Any:
@@ -363,10 +363,10 @@ def _expected_instances(matrices: Sequence[Any], library: Any) -> np.ndarray:
 
     runs = []
     for matrix in matrices:
-        for thing in library.objects:
-            world = matrix @ Matrix.Translation(-library.instance_offset) @ thing.matrix_basis
-            thing.data.calc_loop_triangles()
-            corners = [[world @ thing.data.vertices[v].co for v in t.vertices] for t in thing.data.loop_triangles]
+        for obj in library.objects:
+            world = matrix @ Matrix.Translation(-library.instance_offset) @ obj.matrix_basis
+            obj.data.calc_loop_triangles()
+            corners = [[world @ obj.data.vertices[v].co for v in t.vertices] for t in obj.data.loop_triangles]
             runs.append(np.array(corners, float))
     return np.concatenate(runs)
 
@@ -434,8 +434,8 @@ def test_instances_left_out_are_said() -> None:
     assert made.has_notice("#Instance", "nstances")
 
 
-def _scatter(thing: Any, shape: Any) -> None:
-    """Show an instance of ``shape`` at each point of ``thing``, instead of it."""
+def _scatter(obj: Any, shape: Any) -> None:
+    """Show an instance of ``shape`` at each point of ``obj``, instead of it."""
     group, entry, leave = node_group()
     on_points = group.nodes.new("GeometryNodeInstanceOnPoints")
     info = group.nodes.new("GeometryNodeObjectInfo")
@@ -443,7 +443,7 @@ def _scatter(thing: Any, shape: Any) -> None:
     group.links.new(entry.outputs[0], on_points.inputs["Points"])
     group.links.new(info.outputs["Geometry"], on_points.inputs["Instance"])
     group.links.new(on_points.outputs[0], leave.inputs[0])
-    add_nodes(thing, group)
+    add_nodes(obj, group)
 
 
 @KINDS
@@ -482,24 +482,24 @@ def test_geometry_nodes_that_keep_mesh_and_instances() -> None:
 def test_changes_in_edit_mode_are_exported() -> None:
     import bmesh
 
-    thing = tetra()
-    with active(thing, mode="EDIT"):
-        bmesh.from_edit_mesh(thing.data).verts[:][3].co = (0, 0, 9)
-        bmesh.update_edit_mesh(thing.data)
+    obj = tetra()
+    with active(obj, mode="EDIT"):
+        bmesh.from_edit_mesh(obj.data).verts[:][3].co = (0, 0, 9)
+        bmesh.update_edit_mesh(obj.data)
         assert volume(export().triangles()) == pytest.approx(3)
 
 
 def test_changes_to_all_objects_in_edit_mode_are_exported() -> None:
     import bmesh
 
-    things = [tetra("One"), tetra("Other")]
-    for thing in things:
-        thing.select_set(True)
-    with active(things[0], mode="EDIT"):
+    objects = [tetra("One"), tetra("Other")]
+    for obj in objects:
+        obj.select_set(True)
+    with active(objects[0], mode="EDIT"):
         assert len(bpy.context.objects_in_mode) == 2
-        for thing in things:
-            bmesh.from_edit_mesh(thing.data).verts[:][3].co = (0, 0, 9)
-            bmesh.update_edit_mesh(thing.data)
+        for obj in objects:
+            bmesh.from_edit_mesh(obj.data).verts[:][3].co = (0, 0, 9)
+            bmesh.update_edit_mesh(obj.data)
         assert volume(export().triangles()) == pytest.approx(6)
         assert volume(export(use_modifiers=False).triangles()) == pytest.approx(6)
 
@@ -509,21 +509,21 @@ def test_changes_to_all_objects_in_edit_mode_are_exported() -> None:
 
 @pytest.mark.parametrize("use_modifiers", [True, False])
 def test_modifiers_are_an_option(use_modifiers: bool) -> None:
-    thing = square()
-    thing.modifiers.new("Array", "ARRAY").count = 3
+    obj = square()
+    obj.modifiers.new("Array", "ARRAY").count = 3
     assert len(export(use_modifiers=use_modifiers).triangles()) == (6 if use_modifiers else 2)
 
 
 def test_modifiers_disabled_in_viewports_are_not_applied() -> None:
-    thing = square()
-    thing.modifiers.new("Array", "ARRAY").show_viewport = False
+    obj = square()
+    obj.modifiers.new("Array", "ARRAY").show_viewport = False
     assert len(export().triangles()) == 2
 
 
 def test_shape_keys_are_exported_as_they_stand() -> None:
-    thing = tetra()
-    thing.shape_key_add(name="Basis")
-    tall = thing.shape_key_add(name="Tall")
+    obj = tetra()
+    obj.shape_key_add(name="Basis")
+    tall = obj.shape_key_add(name="Tall")
     tall.data[3].co = (0, 0, 5)
     tall.value = 0.5
     assert volume(export().triangles()) == pytest.approx(4 / 3)

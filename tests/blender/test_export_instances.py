@@ -25,17 +25,17 @@ def library(path: Path | None = None) -> Any:
     armature.pose.bones["Upper"].location = (0.3, 0.2, 0.1)
     made = bpy.data.collections.new("Library")
     made.instance_offset = OFFSET
-    for thing in (armature, tube):
-        made.objects.link(thing)
-        for home in tuple(thing.users_collection):
+    for obj in (armature, tube):
+        made.objects.link(obj)
+        for home in tuple(obj.users_collection):
             if home != made:
-                home.objects.unlink(thing)
+                home.objects.unlink(obj)
     if path is None:
         return made
     bpy.data.libraries.write(str(path), {made})
     bpy.data.collections.remove(made)
-    for thing in (armature, tube):
-        bpy.data.objects.remove(thing)
+    for obj in (armature, tube):
+        bpy.data.objects.remove(obj)
     with bpy.data.libraries.load(str(path), link=True) as (_, wanted):
         wanted.collections = ["Library"]
     return wanted.collections[0]
@@ -47,8 +47,8 @@ def expected(kind: str) -> Any:
     armature = rig(name="Own", location=np.subtract((1, 0, 0), OFFSET), parent=place)
     tube = skinned(armature, name="OwnTube")
     scene = scene_of(kind, [tube])
-    for thing in (tube, armature, place):
-        bpy.data.objects.remove(thing)
+    for obj in (tube, armature, place):
+        bpy.data.objects.remove(obj)
     return scene
 
 
@@ -92,8 +92,8 @@ def placed(node: Any) -> Any:
 def test_an_instance_with_two_armatures_is_refused(clean_blender: Any) -> None:
     shown = library()
     second = rig(name="Second")
-    for thing in (second, skinned(second, name="Sleeve")):
-        shown.objects.link(thing)
+    for obj in (second, skinned(second, name="Sleeve")):
+        shown.objects.link(obj)
     instance = add("Robot", instance_type="COLLECTION", instance_collection=shown)
     with pytest.raises(ValueError, match="'Robot' is an instance of a collection with 2 armatures"):
         scene_of("UNIGINE_MESH", [instance])
@@ -136,8 +136,8 @@ def test_disabled_objects_of_instances_are_unlinked_unless_others_need_them(
             wanted.collections = ["Shown"]
         (shown,) = wanted.collections
     instance = add("Instance", instance_type="COLLECTION", instance_collection=shown)
-    found = [thing.name for thing in blender_addon_export.disabled_in_instances([instance])]
+    found = [obj.name for obj in blender_addon_export.disabled_in_instances([instance])]
     assert found == ([] if is_linked else ["Off"])
     blender_addon_export.unlink_disabled([instance])
-    left = [thing.name for thing in shown.objects]
+    left = [obj.name for obj in shown.objects]
     assert left == ["Parent", "Rig", "Child", *(["Off"] if is_linked else [])]

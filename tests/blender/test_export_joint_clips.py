@@ -255,7 +255,7 @@ def test_unkeyed_channels_rest_when_sampled_too(clean_blender: Any, sampled_inst
 
 def test_two_armatures_of_the_same_bones_keep_their_actions(clean_blender: Any) -> None:
     """Each armature exports its own and unused actions; files of one name get different names."""
-    from meshferry.io_formats import registry
+    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
 
     rigs = [rig("One", bones=CHAIN), rig("Two", bones=CHAIN)]
     for armature, name in zip(rigs, ("Walk", "Run"), strict=True):
@@ -265,7 +265,7 @@ def test_two_armatures_of_the_same_bones_keep_their_actions(clean_blender: Any) 
     scene = scene_of("UNIGINE_ANIMATION", rigs, clips="ACTIONS")
     found = {(clip.name, clip.transforms[0].skeleton) for clip in scene.clips}
     assert found == {("Idle", 0), ("Walk", 0), ("Idle", 1), ("Run", 1)}
-    names = sorted(part.name for part in registry.UNIGINE_ANIMATION.files_of(scene))
+    names = sorted(part.name for part in UNIGINE_ANIMATION.files_of(scene))
     assert names == ["Idle_One", "Idle_Two", "Run", "Walk"]
 
 
@@ -324,11 +324,11 @@ def test_armature_shown_at_rest_is_exported_posed(clean_blender: Any) -> None:
 
 def test_armature_of_a_selected_mesh(clean_blender: Any) -> None:
     armature = rig()
-    thing = skinned(armature)
+    obj = skinned(armature)
     key_bone(armature, "Move", "Upper", {1: (0, 0, 0), 3: (1, 0, 0)})
     armature.hide_set(True)
     for other in bpy.context.view_layer.objects:
-        other.select_set(other == thing)
+        other.select_set(other == obj)
     scene = scene_of("UNIGINE_ANIMATION", "SELECTION")
     assert ([clip.name for clip in scene.clips], scene.nodes) == (["Move"], [])
 
@@ -380,10 +380,10 @@ def test_scene_is_as_before(clean_blender: Any) -> None:
     armature = rig(bones=CHAIN)
     animate(armature)
     bend_by_ik(armature)
-    thing = skinned(armature, weights={"Root": [1.0] * 12})
-    thing.modifiers.new("Cast", "CAST")
-    thing.shape_key_add(name="Basis")
-    thing.shape_key_add(name="Key").value = 0.5
+    obj = skinned(armature, weights={"Root": [1.0] * 12})
+    obj.modifiers.new("Cast", "CAST")
+    obj.shape_key_add(name="Basis")
+    obj.shape_key_add(name="Key").value = 0.5
     armature.pose.bones["Side"].location = (1, 2, 3)
     armature.pose.bones["Tip"].location = (3, 2, 1)  # keyed, and changed since
     armature.data.pose_position = "REST"

@@ -11,14 +11,14 @@ import viewer_matching
 from helpers_export import add, bpy, grid, materials, model_collection
 from helpers_placed import placed
 from meshferry.blender_data.exporting.models import missing_parts
-from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 
 pytestmark = pytest.mark.needs_bpy
 
 
-def duplicate(thing: Any, name: str, number: int) -> Any:
+def duplicate(obj: Any, name: str, number: int) -> Any:
     """Return a linked duplicate of an object somewhere else, turned about two axes and scaled."""
-    made = thing.copy()
+    made = obj.copy()
     made.name = name
     made.location = (number, -2 * number, 0.5)
     made.rotation_euler = (0.3 * number, 0.0, 0.7 * number)
@@ -51,46 +51,46 @@ def test_linked_duplicates_are_instances_where_they_stand(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         missing_parts, "make_level", lambda *args, **options: made.append(1) or make_level(*args, **options)
     )
-    things = posts()
+    objects = posts()
     scene = placed(missing_levels="MAKE", physics_shape="CUBE")
     assert len(made) == 3, "one for each level"
     assert "'post' × 5 (72 →" in next(text for text in scene.warnings if text.startswith("Levels of detail made"))
     assert "'post' × 5 (cube)" in next(text for text in scene.warnings if text.startswith("Physics shapes"))
     levels = [node for node in scene.nodes if node.generated_from and node.lod == 2]
-    assert [node.generated_from for node in levels] == [thing.name for thing in things]
+    assert [node.generated_from for node in levels] == [obj.name for obj in objects]
     found = documents(scene)
     assert all(geometries(document) == ["post"] * 5 for document in found.values())
     assert all(len({id(instance.geometry) for instance in document.instances}) == 1 for document in found.values())
     viewer_matching.check_levels([found[f"set{suffix}.dae"] for suffix in ("", "_LOD2", "_LOD1", "_LOD0")])
-    for instance, thing in zip(found["set.dae"].instances, things, strict=True):
-        assert np.allclose(instance.world, np.array(thing.matrix_world), atol=1e-6)
+    for instance, obj in zip(found["set.dae"].instances, objects, strict=True):
+        assert np.allclose(instance.world, np.array(obj.matrix_world), atol=1e-6)
     finest = [node for node in scene.nodes if node.lod_of is None and node.shape_of is None]
     assert len({id(node.mesh) for node in finest}) == 1, "equal meshes share memory"
 
 
-def with_modifier(thing: Any) -> None:
-    thing.modifiers.new("Solidify", "SOLIDIFY").thickness = 0.1
+def with_modifier(obj: Any) -> None:
+    obj.modifiers.new("Solidify", "SOLIDIFY").thickness = 0.1
 
 
-def with_material(thing: Any) -> None:
-    thing.material_slots[0].link = "OBJECT"
-    thing.material_slots[0].material = bpy.data.materials.new("Iron")
+def with_material(obj: Any) -> None:
+    obj.material_slots[0].link = "OBJECT"
+    obj.material_slots[0].material = bpy.data.materials.new("Iron")
 
 
-def mirrored(thing: Any) -> None:
-    thing.scale.x *= -1
+def mirrored(obj: Any) -> None:
+    obj.scale.x *= -1
 
 
-def sheared(thing: Any) -> None:
+def sheared(obj: Any) -> None:
     parent = add("parent")
     parent.scale = (1.0, 3.0, 1.0)
-    thing.parent = parent
+    obj.parent = parent
 
 
 @pytest.mark.parametrize("change", [with_modifier, with_material, mirrored, sheared])
 def test_what_changes_the_evaluated_object_keeps_it_apart(change: Any) -> None:
-    things = posts(3)
-    change(things[1])
+    objects = posts(3)
+    change(objects[1])
     bpy.context.view_layer.update()
     scene = placed(missing_levels="COPY")
     found = documents(scene)["set.dae"]
@@ -103,8 +103,8 @@ def test_what_changes_the_evaluated_object_keeps_it_apart(change: Any) -> None:
 
 @pytest.mark.parametrize("slots", [[], [None], ["Wood", None]])
 def test_duplicates_without_materials_are_instances(slots: list[str | None]) -> None:
-    things = posts(3)
-    data = things[0].data
+    objects = posts(3)
+    data = objects[0].data
     data.materials.clear()
     for name in slots:
         data.materials.append(bpy.data.materials.new(name) if name else None)
@@ -114,12 +114,12 @@ def test_duplicates_without_materials_are_instances(slots: list[str | None]) -> 
 
 
 def test_levels_of_turned_duplicates_turn_with_them() -> None:
-    things = posts(3)
+    objects = posts(3)
     low = grid("low", 2)
     materials(low, "Wood")
-    for thing in things:
-        thing.meshferry.low_level = low
-    things[0].rotation_euler.z = low.rotation_euler.z = 0.5
+    for obj in objects:
+        obj.meshferry.low_level = low
+    objects[0].rotation_euler.z = low.rotation_euler.z = 0.5
     bpy.context.view_layer.update()
     found = documents(placed(missing_levels="COPY"))
     assert geometries(found["set_LOD1.dae"]) == ["post"] * 3
@@ -131,6 +131,6 @@ def test_levels_of_turned_duplicates_turn_with_them() -> None:
 
 
 def test_separate_data_with_the_same_content_is_shared_too() -> None:
-    things = posts(2)
-    things[1].data = things[1].data.copy()
+    objects = posts(2)
+    objects[1].data = objects[1].data.copy()
     assert geometries(documents(placed(missing_levels="COPY"))["set.dae"]) == ["post", "post"]

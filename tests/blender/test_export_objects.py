@@ -43,9 +43,9 @@ def _error() -> type[Exception]:
 
 @KINDS
 def test_an_armature_without_animation_data_does_no_harm(merging: str) -> None:
-    thing = tetra()
+    obj = tetra()
     armature(collection=bpy.context.scene.collection)
-    assert_same_triangles(export(merging=merging).triangles(), shown(thing))
+    assert_same_triangles(export(merging=merging).triangles(), shown(obj))
 
 
 @KINDS
@@ -67,10 +67,10 @@ def test_zero_scale_of_a_parent_is_refused(merging: str) -> None:
 @KINDS
 @pytest.mark.parametrize("scale", [(-1, 1, 1), (2, -3, 1), (-1, -1, -1), (-1, -1, 1)])
 def test_negative_scale_leaves_no_mesh_inside_out(merging: str, scale: tuple[float, float, float]) -> None:
-    thing = tetra(scale=scale, location=(1, 2, 3), rotation_euler=(0.1, 0.2, 0.3))
+    obj = tetra(scale=scale, location=(1, 2, 3), rotation_euler=(0.1, 0.2, 0.3))
     made = export(merging=merging)
     assert volume(made.triangles()) == pytest.approx(abs(math.prod(scale)), rel=1e-5)
-    assert_same_triangles(made.triangles(), shown(thing))
+    assert_same_triangles(made.triangles(), shown(obj))
     node = made.nodes[-1]
     faces = values(node, "position")[np.array(node.meshes[0].indices).reshape(-1, 3)]
     outside = np.cross(faces[:, 1] - faces[:, 0], faces[:, 2] - faces[:, 0])
@@ -83,74 +83,74 @@ def test_grandparents_outside_the_collection_count(merging: str) -> None:
     outside = bpy.context.scene.collection
     above = add("Grandparent", None, outside, **TURNED)
     between = add("Parent", None, outside, parent=above, location=(0, 0, 4))
-    thing = tetra("#Child", parent=between, location=(1, 0, 0))
+    obj = tetra("#Child", parent=between, location=(1, 0, 0))
     made = export(merging=merging)
-    assert_same_triangles(made.triangles(), shown(thing), 2e-5)
+    assert_same_triangles(made.triangles(), shown(obj), 2e-5)
     assert made.names == ["Model", "#Child"]
 
 
 @KINDS
 def test_a_child_of_an_armature_lands_where_blender_shows_it(merging: str) -> None:
     rig = armature(location=(6, 0, 0))
-    thing = tetra(location=(6, 0, 0))
-    thing.parent, thing.matrix_parent_inverse = rig, rig.matrix_world.inverted()
+    obj = tetra(location=(6, 0, 0))
+    obj.parent, obj.matrix_parent_inverse = rig, rig.matrix_world.inverted()
     bpy.context.view_layer.update()
     made = export(merging=merging)
-    assert_same_triangles(made.triangles(), shown(thing))
+    assert_same_triangles(made.triangles(), shown(obj))
     assert made.triangles()[..., 0].min() == pytest.approx(6)
     assert "Rig" not in made.names
 
 
 @KINDS
 def test_a_child_of_a_moved_armature_without_parent_inverse(merging: str) -> None:
-    thing = tetra("#Child", parent=armature(**TURNED), location=(6, 0, 0))
-    assert_same_triangles(export(merging=merging).triangles(), shown(thing), 2e-5)
+    obj = tetra("#Child", parent=armature(**TURNED), location=(6, 0, 0))
+    assert_same_triangles(export(merging=merging).triangles(), shown(obj), 2e-5)
 
 
-def _parent_inverse(thing: Any) -> None:
-    thing.matrix_parent_inverse = Matrix.Rotation(1, 4, "X") @ Matrix.Translation((1, 2, 3))
+def _parent_inverse(obj: Any) -> None:
+    obj.matrix_parent_inverse = Matrix.Rotation(1, 4, "X") @ Matrix.Translation((1, 2, 3))
 
 
-def _deltas(thing: Any) -> None:
-    thing.delta_location, thing.delta_scale = (1, 2, 3), (2, 2, 2)
-    thing.delta_rotation_euler = (0, 0.5, 0)
+def _deltas(obj: Any) -> None:
+    obj.delta_location, obj.delta_scale = (1, 2, 3), (2, 2, 2)
+    obj.delta_rotation_euler = (0, 0.5, 0)
 
 
-def _axis_angle(thing: Any) -> None:
-    thing.rotation_mode, thing.rotation_axis_angle = "AXIS_ANGLE", (1.0, 1, 2, 3)
+def _axis_angle(obj: Any) -> None:
+    obj.rotation_mode, obj.rotation_axis_angle = "AXIS_ANGLE", (1.0, 1, 2, 3)
 
 
-def _raw_quaternion(thing: Any) -> None:
-    thing.rotation_mode, thing.rotation_quaternion = "QUATERNION", (1, 2, 0, 1)
+def _raw_quaternion(obj: Any) -> None:
+    obj.rotation_mode, obj.rotation_quaternion = "QUATERNION", (1, 2, 0, 1)
 
 
-def _other_order(thing: Any) -> None:
-    thing.rotation_mode, thing.rotation_euler = "ZXY", (1, 2, 3)
+def _other_order(obj: Any) -> None:
+    obj.rotation_mode, obj.rotation_euler = "ZXY", (1, 2, 3)
 
 
-def _constraint(thing: Any) -> None:
-    found = thing.constraints.new("LIMIT_LOCATION")
+def _constraint(obj: Any) -> None:
+    found = obj.constraints.new("LIMIT_LOCATION")
     found.use_max_x, found.max_x = True, -4
 
 
-def _vertex_parent(thing: Any) -> None:
-    thing.parent = square("Anchor", bpy.context.scene.collection, location=(4, 0, 0))
-    thing.parent_type, thing.parent_vertices = "VERTEX", (2, 0, 0)
+def _vertex_parent(obj: Any) -> None:
+    obj.parent = square("Anchor", bpy.context.scene.collection, location=(4, 0, 0))
+    obj.parent_type, obj.parent_vertices = "VERTEX", (2, 0, 0)
 
 
-def _bone_parent(thing: Any) -> None:
-    thing.parent = armature(location=(3, -2, 1), rotation_euler=(0.3, -0.5, 0.9), scale=(3, 3, 3))
-    thing.parent_type, thing.parent_bone = "BONE", "Bone"
+def _bone_parent(obj: Any) -> None:
+    obj.parent = armature(location=(3, -2, 1), rotation_euler=(0.3, -0.5, 0.9), scale=(3, 3, 3))
+    obj.parent_type, obj.parent_bone = "BONE", "Bone"
 
 
-def _path_parent(thing: Any) -> None:
+def _path_parent(obj: Any) -> None:
     curve = bpy.data.curves.new("Path", "CURVE")
     curve.dimensions, curve.use_path = "3D", True
     spline = curve.splines.new("POLY")
     spline.points.add(1)
     spline.points[1].co = (0, 8, 0, 1)
     curve.eval_time = curve.path_duration / 2
-    thing.parent = add("#Path", curve, location=(0, 0, 3))
+    obj.parent = add("#Path", curve, location=(0, 0, 3))
 
 
 @KINDS
@@ -162,25 +162,25 @@ def _path_parent(thing: Any) -> None:
     ],
 )  # fmt: skip
 def test_an_object_lands_where_blender_shows_it(merging: str, change: Callable[[Any], None]) -> None:
-    thing = tetra("#Child", parent=add("#Parent", **TURNED), location=(1, 1, 1), rotation_euler=(0.2, 0.4, 0.6))
-    thing.parent.scale = (2, 2, 2)
-    change(thing)
+    obj = tetra("#Child", parent=add("#Parent", **TURNED), location=(1, 1, 1), rotation_euler=(0.2, 0.4, 0.6))
+    obj.parent.scale = (2, 2, 2)
+    change(obj)
     bpy.context.view_layer.update()
     made = export(merging=merging)
-    assert_same_triangles(made.triangles(), shown(thing), 5e-5)
+    assert_same_triangles(made.triangles(), shown(obj), 5e-5)
 
 
 def test_shear_is_kept_in_merged_meshes_and_said_of_nodes() -> None:
     outside = add("Parent", None, bpy.context.scene.collection, scale=(3, 1, 1))
-    thing = tetra("Child", parent=outside, rotation_euler=(0, 0, 0.7))
+    obj = tetra("Child", parent=outside, rotation_euler=(0, 0, 0.7))
     merged = export(merging="MERGE")
-    assert_same_triangles(merged.triangles(), shown(thing))
+    assert_same_triangles(merged.triangles(), shown(obj))
     assert merged.said == []
     assert export(merging="KEEP").has_notice("Child", "shear")
     model_collection().objects.link(outside)
     kept = export(merging="KEEP")
     assert kept.said == []
-    assert_same_triangles(kept.triangles(), shown(thing))
+    assert_same_triangles(kept.triangles(), shown(obj))
 
 
 def test_scale_and_rotation_are_written_by_the_formulas_of_the_page() -> None:
@@ -200,40 +200,40 @@ def test_scale_and_rotation_are_written_by_the_formulas_of_the_page() -> None:
 # -------------------------------------------------------------------------------------------------- selection
 
 
-def _hide(thing: Any) -> None:
-    thing.hide_set(True)
+def _hide(obj: Any) -> None:
+    obj.hide_set(True)
 
 
-def _disable(thing: Any) -> None:
-    thing.hide_viewport = True
+def _disable(obj: Any) -> None:
+    obj.hide_viewport = True
 
 
-def _in_child(thing: Any) -> Any:
+def _in_child(obj: Any) -> Any:
     inner = bpy.data.collections.new("Inner")
     model_collection().children.link(inner)
-    model_collection().objects.unlink(thing)
-    inner.objects.link(thing)
+    model_collection().objects.unlink(obj)
+    inner.objects.link(obj)
     return bpy.context.view_layer.layer_collection.children["Model"].children["Inner"]
 
 
-def _disable_used(thing: Any) -> None:
+def _disable_used(obj: Any) -> None:
     """Disable an object that a modifier of another refers to, so that Blender evaluates it all the same."""
-    bpy.data.objects["#Seen"].modifiers.new("Cut", "BOOLEAN").object = thing
-    thing.location = (50, 0, 0)
-    thing.hide_set(True)
-    thing.hide_viewport = True
+    bpy.data.objects["#Seen"].modifiers.new("Cut", "BOOLEAN").object = obj
+    obj.location = (50, 0, 0)
+    obj.hide_set(True)
+    obj.hide_viewport = True
 
 
-def _exclude(thing: Any) -> None:
-    _in_child(thing).exclude = True
+def _exclude(obj: Any) -> None:
+    _in_child(obj).exclude = True
 
 
-def _hide_collection(thing: Any) -> None:
-    _in_child(thing).hide_viewport = True
+def _hide_collection(obj: Any) -> None:
+    _in_child(obj).hide_viewport = True
 
 
-def _disable_collection(thing: Any) -> None:
-    _in_child(thing).collection.hide_viewport = True
+def _disable_collection(obj: Any) -> None:
+    _in_child(obj).collection.hide_viewport = True
 
 
 @pytest.mark.parametrize(
@@ -259,9 +259,9 @@ def test_unseen_objects_are_left_out_and_named(hide: Callable[[Any], None], by_o
 
 
 def test_a_hidden_object_comes_with_its_modifiers() -> None:
-    thing = square("#Unseen")
-    thing.modifiers.new("Array", "ARRAY").count = 3
-    thing.hide_set(True)
+    obj = square("#Unseen")
+    obj.modifiers.new("Array", "ARRAY").count = 3
+    obj.hide_set(True)
     assert len(export(use_hidden=True).triangles()) == 6
 
 
@@ -295,18 +295,18 @@ def test_nothing_to_export_is_an_error_that_says_why(fill: Callable[[], Any], na
 
 def test_selection_and_scene_as_source() -> None:
     one, other = tetra("#One"), tetra("#Other", bpy.context.scene.collection)
-    for thing in (one, other):
-        thing.select_set(thing is other)
+    for obj in (one, other):
+        obj.select_set(obj is other)
     assert export("SELECTION").names == ["Named", "#Other"]
     assert set(export("SCENE").names) == {"Named", "#One", "#Other"}
     assert export().names == ["Model", "#One"]
 
 
 def test_an_object_in_two_collections_is_exported_once() -> None:
-    thing = tetra("#One")
+    obj = tetra("#One")
     inner = bpy.data.collections.new("Inner")
     model_collection().children.link(inner)
-    inner.objects.link(thing)
+    inner.objects.link(obj)
     assert export().names == ["Model", "#One"]
 
 
@@ -335,14 +335,14 @@ def test_merged_objects_join_their_nearest_marked_ancestor_or_the_root() -> None
 def test_every_object_a_node_keeps_childless_empties() -> None:
     _hierarchy()
     made = export(merging="KEEP")
-    assert sorted(made.names) == sorted(["Model", *(thing.name for thing in model_collection().objects)])
+    assert sorted(made.names) == sorted(["Model", *(obj.name for obj in model_collection().objects)])
     assert [made.parent_of(name) for name in ("Loose", "Between", "Childless")] == ["Between", "#Top", "Model"]
 
 
 @KINDS
 def test_a_hierarchy_lands_where_blender_shows_it(merging: str) -> None:
     _hierarchy()
-    meshes = [thing for thing in model_collection().objects if thing.type == "MESH"]
+    meshes = [obj for obj in model_collection().objects if obj.type == "MESH"]
     assert_same_triangles(export(merging=merging).triangles(), shown(*meshes))
 
 
@@ -422,10 +422,10 @@ def test_a_name_too_long_for_blender_is_kept_until_the_object_is_renamed(renamed
     from meshferry.blender_data import names
 
     long = "#" + "Ä" * 150
-    thing = tetra(names.fit(long))
-    assert len(thing.name.encode()) <= 255
-    names.remember(thing, long)
-    thing.name = renamed or thing.name
+    obj = tetra(names.fit(long))
+    assert len(obj.name.encode()) <= 255
+    names.remember(obj, long)
+    obj.name = renamed or obj.name
     assert export().names == ["Model", renamed or long]
 
 

@@ -44,11 +44,11 @@ pytestmark = pytest.mark.needs_bpy
 TURN = (0.9238795, 0.0, 0.3826834, 0.0)
 
 
-def turned(thing: Any, rotation: Any = TURN) -> Any:
-    thing.rotation_mode = "QUATERNION"
-    thing.rotation_quaternion = rotation
+def turned(obj: Any, rotation: Any = TURN) -> Any:
+    obj.rotation_mode = "QUATERNION"
+    obj.rotation_quaternion = rotation
     bpy.context.view_layer.update()
-    return thing
+    return obj
 
 
 def child_collection(name: str) -> Any:
@@ -68,33 +68,33 @@ def layer_of(collection: Any, layer: Any = None) -> Any:
 
 
 def test_an_object_is_a_node_in_its_place() -> None:
-    thing = turned(tetra(location=(1, 2, 3), scale=(2, 0.5, 3)))
+    obj = turned(tetra(location=(1, 2, 3), scale=(2, 0.5, 3)))
     (node, *_) = placed().nodes
     assert node.name == "Tetra" and node.parent == -1
     assert node.translation == (1, 2, 3) and node.scale == (2, 0.5, 3)
     assert node.rotation == pytest.approx(TURN, abs=1e-6)
     assert np.array_equal(node.mesh.points, np.array(TETRA, np.float32))
-    assert_same_triangles(placed_triangles(node), shown(thing))
-    assert_same_rows(placed_normals(node), shown_normals(thing))
+    assert_same_triangles(placed_triangles(node), shown(obj))
+    assert_same_rows(placed_normals(node), shown_normals(obj))
 
 
 @pytest.mark.parametrize("signs", [(-1, 1, 1), (-1, -1, 1), (1, -1, 1), (-1, -1, -1)])
 def test_mirrored_scales_go_into_the_points(signs: Any) -> None:
-    thing = turned(tetra(location=(1, 2, 3), scale=[2 * signs[0], 0.5 * signs[1], 3 * signs[2]]))
+    obj = turned(tetra(location=(1, 2, 3), scale=[2 * signs[0], 0.5 * signs[1], 3 * signs[2]]))
     (node, *_) = placed().nodes
     assert min(node.scale) > 0 and sorted(node.scale) == pytest.approx([0.5, 2, 3])
-    assert_same_triangles(placed_triangles(node), shown(thing))
+    assert_same_triangles(placed_triangles(node), shown(obj))
     assert volume(placed_triangles(node)) > 0
-    assert_same_rows(placed_normals(node), shown_normals(thing), 1e-4)
+    assert_same_rows(placed_normals(node), shown_normals(obj), 1e-4)
 
 
 def test_parents_count_and_a_shear_goes_into_the_points() -> None:
     above = add("Above", scale=(3, 1, 1))
-    thing = turned(tetra(location=(1, 2, 3), parent=above), (0.8, 0.0, 0.0, 0.6))
+    obj = turned(tetra(location=(1, 2, 3), parent=above), (0.8, 0.0, 0.0, 0.6))
     scene = placed()
     (node, *_) = scene.nodes
-    assert_same_triangles(placed_triangles(node), shown(thing), 1e-4)
-    assert_same_rows(placed_normals(node), shown_normals(thing), 1e-4)
+    assert_same_triangles(placed_triangles(node), shown(obj), 1e-4)
+    assert_same_rows(placed_normals(node), shown_normals(obj), 1e-4)
     assert any("Tetra" in text and "shear" in text for text in scene.warnings)
 
 
@@ -128,38 +128,38 @@ def test_instances_are_part_of_their_instancer() -> None:
 
 
 def test_modifiers_and_shape_keys_are_exported_as_they_look() -> None:
-    thing = tetra()
-    thing.shape_key_add(name="Basis")
-    tall = thing.shape_key_add(name="Tall")
+    obj = tetra()
+    obj.shape_key_add(name="Basis")
+    tall = obj.shape_key_add(name="Tall")
     tall.data[3].co = (0, 0, 9)
     tall.value = 0.5
-    thing.modifiers.new("Array", "ARRAY").count = 3
+    obj.modifiers.new("Array", "ARRAY").count = 3
     (node, *_) = placed().nodes
-    assert_same_triangles(placed_triangles(node), shown(thing))
+    assert_same_triangles(placed_triangles(node), shown(obj))
     assert not node.mesh.shape_keys and node.mesh.triangle_count == 12
 
 
 def test_the_uv_map_marked_for_rendering_is_exported() -> None:
-    thing = square(uv=True)
-    add_uv(thing.data, "UV0")
-    for loop in thing.data.loops:
-        thing.data.uv_layers["UV0"].uv[loop.index].vector = (7, 7)
+    obj = square(uv=True)
+    add_uv(obj.data, "UV0")
+    for loop in obj.data.loops:
+        obj.data.uv_layers["UV0"].uv[loop.index].vector = (7, 7)
     scene = placed()
     assert [layer.name for layer in scene.nodes[0].mesh.uvs] == ["UVMap"]
     assert any("'UV0'" in text for text in scene.warnings)
-    thing.data.uv_layers["UV0"].active_render = True
+    obj.data.uv_layers["UV0"].active_render = True
     assert [layer.name for layer in placed().nodes[0].mesh.uvs] == ["UV0"]
 
 
 @pytest.mark.parametrize("as_imported", [False, True])
 def test_equal_normals_that_blender_blurs_are_equal_again(as_imported: bool) -> None:
-    thing = grid("hilly", 6)
-    for number, vertex in enumerate(thing.data.vertices):
+    obj = grid("hilly", 6)
+    for number, vertex in enumerate(obj.data.vertices):
         vertex.co.z = 0.01 * np.sin(3.1 * number)
-    for polygon in thing.data.polygons:
+    for polygon in obj.data.polygons:
         polygon.use_smooth = True
-    up = np.tile([0.0, 0.0, 1.0], (len(thing.data.loops), 1)).astype(np.float32)
-    thing.data.normals_split_custom_set(up.tolist() if bpy.app.version >= (5, 1, 0) else up)
+    up = np.tile([0.0, 0.0, 1.0], (len(obj.data.loops), 1)).astype(np.float32)
+    obj.data.normals_split_custom_set(up.tolist() if bpy.app.version >= (5, 1, 0) else up)
     found = placed(use_as_imported=as_imported).nodes[0].mesh.normal.values
     assert np.abs(found - up[0]).max() < 2e-3
     share = float(np.mean((found == up[0]).all(axis=1)))
@@ -299,9 +299,9 @@ def test_a_level_of_a_level_is_one_of_the_finest() -> None:
 
 @pytest.mark.parametrize("pointer", ["lod_of", "medium_level", "physics_object"])
 def test_no_object_of_a_circle_of_three_is_lost(pointer: str) -> None:
-    things = [tetra("one"), square("two"), grid("three", 2)]
-    for thing, other in zip(things, (*things[1:], things[0]), strict=True):
-        setattr(thing.meshferry, pointer, other)
+    objects = [tetra("one"), square("two"), grid("three", 2)]
+    for obj, other in zip(objects, (*objects[1:], objects[0]), strict=True):
+        setattr(obj.meshferry, pointer, other)
     scene = placed()
     given = {not node.generated_from and node.mesh.triangle_count for node in scene.nodes} - {False}
     assert given == {4, 2, 8}
@@ -392,8 +392,8 @@ def test_hulls_keep_all_their_points_in_order() -> None:
     box = tetra("box", scale=(2, 2, 2))
     points = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0.1, 0.1, 0.1)]
     for name, role in (("hull", "HULL"), ("hull 2", "HULL"), ("base", "BASE_HULL")):
-        thing = add(name, mesh_of(name, points, []), scale=(2, 2, 2))
-        thing.meshferry.role, thing.meshferry.shape_of = role, box
+        obj = add(name, mesh_of(name, points, []), scale=(2, 2, 2))
+        obj.meshferry.role, obj.meshferry.shape_of = role, box
     scene = placed()
     hulls = [node for node in scene.nodes if node.role.value == "hull"]
     assert [node.name for node in hulls] == ["hull", "hull 2", "base"]
@@ -405,12 +405,12 @@ def test_hulls_keep_all_their_points_in_order() -> None:
 # -- slots --------------------------------------------------------------------------------------
 
 
-def two_slots(thing: Any, *names: str | None) -> Any:
+def two_slots(obj: Any, *names: str | None) -> Any:
     """Give a square grid slots; its first half of faces has the first, its second the last."""
-    materials(thing, *names)
-    for polygon in thing.data.polygons:
-        polygon.material_index = 0 if polygon.index < len(thing.data.polygons) / 2 else len(names) - 1
-    return thing
+    materials(obj, *names)
+    for polygon in obj.data.polygons:
+        polygon.material_index = 0 if polygon.index < len(obj.data.polygons) / 2 else len(names) - 1
+    return obj
 
 
 def counts_of(node: Any) -> list[int]:
@@ -487,8 +487,8 @@ def textured(made: Any, image: Any) -> Any:
 
 
 def read(made: Any) -> tuple[Any, list[str]]:
-    thing = tetra()
-    thing.data.materials.append(made)
+    obj = tetra()
+    obj.data.materials.append(made)
     scene = placed()
     (found,) = scene.materials
     return found, scene.warnings
@@ -658,11 +658,11 @@ def test_nothing_is_made_when_kept_as_imported() -> None:
 
 
 def test_there_is_always_a_hull_around_everything() -> None:
-    thing = tetra("box", scale=(2, 2, 2))
+    obj = tetra("box", scale=(2, 2, 2))
     scene = placed()
     assert [node.name for node in scene.nodes] == ["box", "box base hull"]
     base = parts_of(scene, "box")["base"]
-    assert_same_triangles(placed_triangles(base), shown(thing))
+    assert_same_triangles(placed_triangles(base), shown(obj))
     assert base.skeleton is None and base.mesh.triangle_count == 4 and not scene.warnings
     shape = square("box_PHYS")
     assert sorted(map(tuple, placed_points(parts_of(placed(), "box")["base"]).tolist())) == sorted(SQUARE)

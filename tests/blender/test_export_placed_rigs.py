@@ -14,11 +14,11 @@ from scene_snapshot import changes, snapshot
 pytestmark = pytest.mark.needs_bpy
 
 
-def turned(thing: Any, **attributes: Any) -> Any:
+def turned(obj: Any, **attributes: Any) -> Any:
     for name, value in attributes.items():
-        setattr(thing, name, value)
+        setattr(obj, name, value)
     bpy.context.view_layer.update()
-    return thing
+    return obj
 
 
 def pose(armature: Any, bone: str = "Upper") -> None:
@@ -54,11 +54,11 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_joints_and_points_stand_beside_the_armature(case: str) -> None:
     armature = turned(rig(), **CASES[case])
-    thing = turned(skinned(armature), location=(0.1, 0.2, 0.3), rotation_euler=(0, 0, 0.4), scale=(2, 1, 1))
-    rest = beside(armature, shown(thing).reshape(-1, 3)).reshape(-1, 3, 3)
+    obj = turned(skinned(armature), location=(0.1, 0.2, 0.3), rotation_euler=(0, 0, 0.4), scale=(2, 1, 1))
+    rest = beside(armature, shown(obj).reshape(-1, 3)).reshape(-1, 3, 3)
     heads = {bone.name: np.array(armature.matrix_world @ bone.head_local) for bone in armature.data.bones}
     pose(armature)
-    assert np.abs(beside(armature, shown(thing)) - rest).max() > 0.003
+    assert np.abs(beside(armature, shown(obj)) - rest).max() > 0.003
     scene = placed()
     node = scene.nodes[0]
     assert_same_triangles(placed_triangles(node), rest, 1e-5)
@@ -75,19 +75,19 @@ def test_joints_and_points_stand_beside_the_armature(case: str) -> None:
 
 def test_an_object_without_parent_stands_where_the_world_has_it() -> None:
     armature = turned(rig(), location=(1000.3, -2000.7, 3.1))
-    thing = turned(skinned(armature), parent=None, location=(1000.4, -2000.7, 3.1))
+    obj = turned(skinned(armature), parent=None, location=(1000.4, -2000.7, 3.1))
     (node, *_) = placed().nodes
     assert node.translation == pytest.approx((0.1, 0, 0), abs=2e-4) and node.scale == (1, 1, 1)
     assert np.array_equal(node.mesh.points, np.array(TUBE, np.float32))
-    assert thing.parent is None
+    assert obj.parent is None
 
 
 def test_a_mirrored_object_is_turned_inside_in() -> None:
     armature = rig()
-    thing = turned(skinned(armature), scale=(-1, 1, 1))
+    obj = turned(skinned(armature), scale=(-1, 1, 1))
     node = placed().nodes[0]
     assert node.scale == (1, 1, 1)
-    assert_same_triangles(placed_triangles(node), shown(thing))
+    assert_same_triangles(placed_triangles(node), shown(obj))
     assert len(weights_of(placed(), node)) == 12
 
 
@@ -141,10 +141,10 @@ def test_shapes_of_a_rigged_model_are_not_deformed() -> None:
 
 def test_a_mesh_without_weights_stands_in_the_world() -> None:
     armature = turned(rig(), location=(0, 0, 3))
-    thing = skinned(armature, weights={"Elsewhere": [1.0] * 12})
+    obj = skinned(armature, weights={"Elsewhere": [1.0] * 12})
     scene = placed()
     assert scene.nodes[0].skeleton is None
-    assert_same_triangles(placed_triangles(scene.nodes[0]), shown(thing))
+    assert_same_triangles(placed_triangles(scene.nodes[0]), shown(obj))
     assert any("Tube" in text and "vertex groups" in text for text in scene.warnings)
 
 
@@ -170,9 +170,9 @@ def test_models_share_the_skeleton_of_their_armature() -> None:
 
 def test_modifiers_but_the_armature_are_applied_before_the_pose() -> None:
     armature = rig()
-    thing = skinned(armature, "body")
-    thing.modifiers.new("Subdivision", "SUBSURF").subdivision_type = "SIMPLE"
-    at_rest = shown(thing)
+    obj = skinned(armature, "body")
+    obj.modifiers.new("Subdivision", "SUBSURF").subdivision_type = "SIMPLE"
+    at_rest = shown(obj)
     pose(armature)
     scene = placed()
     assert scene.nodes[0].mesh.triangle_count == 2 * 4 * len(TUBE_FACES)
@@ -185,11 +185,11 @@ def test_modifiers_but_the_armature_are_applied_before_the_pose() -> None:
 
 def bound(armature: Any) -> Any:
     """Add a tube that keeps a binding as from a file."""
-    thing = turned(skinned(armature, "body"), location=(0.5, 0, 0), scale=(2, 2, 2))
-    kept = thing.meshferry.skin
+    obj = turned(skinned(armature, "body"), location=(0.5, 0, 0), scale=(2, 2, 2))
+    kept = obj.meshferry.skin
     kept.bind_shape = np.diag([2.0, 2, 2, 1]).reshape(-1) + 0.0
     kept.bind_shape[3] = 0.5
-    kept.given_matrix = [value for row in thing.matrix_basis for value in row]
+    kept.given_matrix = [value for row in obj.matrix_basis for value in row]
     for number, name in enumerate(("Upper", "Lower", "Unused")):
         joint = kept.joints.add()
         joint.name = name
@@ -197,18 +197,18 @@ def bound(armature: Any) -> Any:
         joint.inverse_bind[11] = -number
         joint.alt_inverse_bind = joint.inverse_bind[:]
         joint.position = (number, 0, 0)
-    return thing
+    return obj
 
 
 def test_a_kept_binding_is_exported() -> None:
     armature = rig()
-    thing = bound(armature)
+    obj = bound(armature)
     skin = placed(use_as_imported=True).nodes[0].skin
     assert skin.joint_names == ["Upper", "Lower", "Unused"]
     assert skin.bind_shape.tolist() == [[2, 0, 0, 0.5], [0, 2, 0, 0], [0, 0, 2, 0], [0, 0, 0, 1]]
     assert skin.inverse_bind[2].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, -2], [0, 0, 0, 1]]
     assert skin.joint_positions is skin.pelvis_offset is skin.alt_inverse_bind is None and not skin.lock_scale
-    kept = thing.meshferry.skin
+    kept = obj.meshferry.skin
     kept.has_positions = kept.has_pelvis_offset = kept.lock_scale = True
     kept.pelvis_offset = 0.25
     skin = placed(use_as_imported=True).nodes[0].skin
@@ -219,29 +219,29 @@ def test_a_kept_binding_is_exported() -> None:
 
 def test_a_kept_binding_goes_along_with_its_object() -> None:
     armature = rig()
-    thing = turned(bound(armature), location=(0.5, 1, 0))
+    obj = turned(bound(armature), location=(0.5, 1, 0))
     scene = placed(use_as_imported=True)
     assert scene.nodes[0].skin.bind_shape[:3, 3] == pytest.approx((0.5, 1, 0))
-    thing.location = (0.5, 0, 0)
+    obj.location = (0.5, 0, 0)
     turned(armature, scale=(3, 3, 3), rotation_euler=(0, 0, 0.3), location=(1, 1, 1))
     skin = placed(use_as_imported=True).nodes[0].skin
     turn = np.array(armature.matrix_world.to_3x3())
     assert skin.bind_shape[:3, :3] == pytest.approx(turn * 2, abs=1e-5)
-    before = np.array(thing.meshferry.skin.joints[1].inverse_bind).reshape(4, 4)
+    before = np.array(obj.meshferry.skin.joints[1].inverse_bind).reshape(4, 4)
     whole = skin.inverse_bind[1] @ skin.bind_shape
-    assert whole == pytest.approx(before @ np.array(thing.meshferry.skin.bind_shape).reshape(4, 4), abs=1e-5)
+    assert whole == pytest.approx(before @ np.array(obj.meshferry.skin.bind_shape).reshape(4, 4), abs=1e-5)
 
 
 def test_a_binding_in_centimetres_goes_along_in_metres() -> None:
     armature = rig()
-    thing = bound(armature)
-    kept = thing.meshferry.skin
+    obj = bound(armature)
+    kept = obj.meshferry.skin
     to_centimetres = np.diag((100.0, 100.0, 100.0, 1.0))
     kept.bind_shape = (to_centimetres @ np.array(kept.bind_shape).reshape(4, 4)).reshape(-1)
     for joint in kept.joints:
         joint.inverse_bind = (np.array(joint.inverse_bind).reshape(4, 4) @ np.linalg.inv(to_centimetres)).reshape(-1)
     before = placed(use_as_imported=True).nodes[0].skin
-    turned(thing, location=(0.5, 1, 0))
+    turned(obj, location=(0.5, 1, 0))
     after = placed(use_as_imported=True).nodes[0].skin
     moved = after.inverse_bind[1] @ after.bind_shape - before.inverse_bind[1] @ before.bind_shape
     assert moved[:3, 3] == pytest.approx((0, 1, 0), abs=1e-5)
@@ -269,3 +269,13 @@ def test_the_scene_is_as_it_was() -> None:
         scene = placed()
         assert changes(before, snapshot()) == {}
     assert placed_points(scene.nodes[0]).max() > 1
+
+
+def test_messages_about_a_disabled_level_name_the_level_itself() -> None:
+    bones = {f"Bone{number}": ((0, number, 0), (0, number, 1), None) for number in range(5)}
+    armature = rig(bones=bones)
+    weights = {name: [0.2] * 12 for name in bones}
+    skinned(armature, "tube", weights)
+    skinned(armature, "tube_LOD1", weights).hide_viewport = True
+    found = [message for message in placed().warnings if message.code == "too-many-weights"]
+    assert {(message.item, message.names) for message in found} == {("tube", ("tube",)), ("tube_LOD1", ("tube_LOD1",))}

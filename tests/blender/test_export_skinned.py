@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers_export import TETRA, active, add, add_uv, bpy, materials, mesh_of, square, tetra
 from helpers_models import TUBE, joint_worlds, rig, scene_of, skinned, skinned_points
+from round_trips import imported
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -31,7 +32,7 @@ def only(scene: Any) -> tuple[Any, Any, Any]:
 
 def test_mesh_rests_while_its_armature_poses(clean_blender: Any) -> None:
     armature = rig()
-    thing = skinned(armature)
+    obj = skinned(armature)
     pose(armature)
     _, mesh, skeleton = only(scene_of())
     np.testing.assert_array_equal(mesh.points, np.float32(TUBE))
@@ -40,14 +41,14 @@ def test_mesh_rests_while_its_armature_poses(clean_blender: Any) -> None:
     # Joints lie where Blender's bones rest.
     for bone, world in zip(armature.data.bones, joint_worlds(skeleton), strict=True):
         np.testing.assert_allclose(world, np.array(bone.matrix_local), atol=1e-6)
-    assert thing.modifiers[0].show_viewport
+    assert obj.modifiers[0].show_viewport
     np.testing.assert_allclose(mesh.joint_weights.sum(axis=1), 1)
 
 
 def test_other_modifiers_are_applied_before_armatures_deform(clean_blender: Any) -> None:
     armature = rig()
-    thing = skinned(armature)
-    mirror = thing.modifiers.new("Mirror", "MIRROR")
+    obj = skinned(armature)
+    mirror = obj.modifiers.new("Mirror", "MIRROR")
     mirror.use_axis = (True, False, False)
     mirror.use_mirror_merge = False
     pose(armature)
@@ -55,20 +56,20 @@ def test_other_modifiers_are_applied_before_armatures_deform(clean_blender: Any)
     flipped = np.float32(TUBE) * np.float32((-1, 1, 1))
     np.testing.assert_allclose(np.sort(mesh.points, axis=0), np.sort([*np.float32(TUBE), *flipped], axis=0), atol=1e-7)
     assert mesh.joint_weights.shape == (24, 4)
-    assert thing.modifiers[0].show_viewport
+    assert obj.modifiers[0].show_viewport
     assert [joint.name for joint in skeleton.joints] == ["Lower", "Upper"]
 
 
 def test_deformed_by_a_parent_without_modifier(clean_blender: Any) -> None:
     armature = rig()
-    thing = skinned(armature)
-    thing.modifiers.clear()
-    thing.parent_type = "ARMATURE"
-    thing.modifiers.new("Triangulate", "TRIANGULATE")
+    obj = skinned(armature)
+    obj.modifiers.clear()
+    obj.parent_type = "ARMATURE"
+    obj.modifiers.new("Triangulate", "TRIANGULATE")
     pose(armature)
     _, mesh, _ = only(scene_of())
     np.testing.assert_array_equal(mesh.points, np.float32(TUBE))
-    assert thing.parent_type == "ARMATURE"
+    assert obj.parent_type == "ARMATURE"
     assert mesh.joint_weights is not None
 
 
@@ -109,16 +110,16 @@ def test_points_and_bones_agree_in_every_space(clean_blender: Any, space: str, s
     from helpers_models import shown_points
 
     armature = rig(location=(3, 4, 5), rotation_euler=(0.3, 0.2, 1.0), scale=scale)
-    thing = skinned(armature)
-    thing.location = (0.2, 0, 0)
-    thing.scale = (1, 2, 1)
+    obj = skinned(armature)
+    obj.location = (0.2, 0, 0)
+    obj.scale = (1, 2, 1)
     scene = scene_of(space=space)
     _, mesh, skeleton = only(scene)
     held = np.array(armature.matrix_world, float)
     place = np.identity(4) if space == "OWN" else held.copy()
     if space == "TURNED_AND_SCALED":
         place[:3, 3] = 0
-    np.testing.assert_allclose(mesh.points, shown_points(thing, place @ np.linalg.inv(held)), atol=1e-6)
+    np.testing.assert_allclose(mesh.points, shown_points(obj, place @ np.linalg.inv(held)), atol=1e-6)
     for bone, world in zip(armature.data.bones, joint_worlds(skeleton), strict=True):
         expected = place @ np.array(bone.matrix_local)
         np.testing.assert_allclose(world[:3, 3], expected[:3, 3], atol=1e-6)
@@ -127,7 +128,7 @@ def test_points_and_bones_agree_in_every_space(clean_blender: Any, space: str, s
     key_pose(armature)
     clip = scene_of(space=space).clips[0]
     rounding = 2e-5 if space == "OWN" else 2e-6  # Blender's own points, enlarged again
-    check_skinning(thing, mesh, skeleton, clip, place @ np.linalg.inv(held), rounding)
+    check_skinning(obj, mesh, skeleton, clip, place @ np.linalg.inv(held), rounding)
 
 
 def key_pose(armature: Any) -> None:
@@ -142,12 +143,12 @@ def key_pose(armature: Any) -> None:
     bpy.context.view_layer.update()
 
 
-def check_skinning(thing: Any, mesh: Any, skeleton: Any, clip: Any, place: Any, tolerance: float = 2e-6) -> None:
+def check_skinning(obj: Any, mesh: Any, skeleton: Any, clip: Any, place: Any, tolerance: float = 2e-6) -> None:
     from helpers_models import frame_worlds, shown_points
 
     for number in range(clip.frame_count):
         bpy.context.scene.frame_set(1 + number)
-        expected = shown_points(thing, place)
+        expected = shown_points(obj, place)
         found = skinned_points(mesh, skeleton, frame_worlds(skeleton, clip, number))
         np.testing.assert_allclose(found, expected, atol=tolerance * max(1.0, float(np.abs(expected).max())))
 
@@ -202,11 +203,11 @@ def imported_rig() -> Any:
     scene = Scene("Model", [Node("Thing", mesh=mesh, skeleton=0)], [Skeleton("Bones", joints)])
     made = importer.import_scene(importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of()))
     assert made.objects
-    return next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
+    return next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
 
 
 def joints_of(armature: Any) -> dict[str, Any]:
-    (skeleton,) = scene_of(source=[thing for thing in bpy.data.objects if thing.type == "MESH"]).skeletons
+    (skeleton,) = scene_of(source=[obj for obj in bpy.data.objects if obj.type == "MESH"]).skeletons
     return {joint.name: (number, joint, skeleton) for number, joint in enumerate(skeleton.joints)}
 
 
@@ -311,21 +312,20 @@ def test_bone_on_another_parent(clean_blender: Any) -> None:
 
 def test_added_vertex_group_and_shape_key_reach_the_file(clean_blender: Any, samples: Path) -> None:
     """A real skinned file, edited: what was edited is in the new file, the rest is as it was."""
-    import test_unigine_faithful as faithful
-
-    found, before, made = faithful.imported(samples / "unigine" / "ms13_cat_289bones.mesh", normals="EXACT")
-    (thing,) = (thing for thing in made.objects if thing.type == "MESH")
+    found = imported((samples / "unigine" / "ms13_cat_289bones.mesh").read_bytes(), normals="EXACT")
+    before, made = found.document, found.made
+    (obj,) = (obj for obj in made.objects if obj.type == "MESH")
     bone = before.bones[200].name
     point = int(np.asarray(before.surfaces[0].c_indices)[0])
-    group = thing.vertex_groups.get(bone) or thing.vertex_groups.new(name=bone)
-    for other in thing.vertex_groups:
+    group = obj.vertex_groups.get(bone) or obj.vertex_groups.new(name=bone)
+    for other in obj.vertex_groups:
         other.remove((point,))
     group.add((point,), 1.0, "REPLACE")
-    thing.shape_key_add(name="Basis", from_mix=False)
-    key = thing.shape_key_add(name="Grin", from_mix=False)
+    obj.shape_key_add(name="Basis", from_mix=False)
+    key = obj.shape_key_add(name="Grin", from_mix=False)
     key.points[point].co.z += 0.25
-    (part,) = found.files_of(scene_of(source=made.objects), {"mesh_version": "MS13"})
-    after = found.read(found.write(found.from_scene(part, {"mesh_version": "MS13"})))
+    (part,) = found.format.files_of(scene_of(source=made.objects), {"mesh_version": "MS13"})
+    after = found.format.read(found.format.write(found.format.from_scene(part, {"mesh_version": "MS13"})))
     assert after.bones == before.bones
     np.testing.assert_array_equal(after.transforms, before.transforms)
     surface = after.surfaces[0]
@@ -371,10 +371,10 @@ def test_lost_parents_are_said(clean_blender: Any) -> None:
 
 
 def test_slots_of_one_material_stay_apart(clean_blender: Any) -> None:
-    thing = tetra()
-    materials(thing, "Red", "Red", None)
-    thing.data.polygons[1].material_index = 1
-    thing.data.polygons[2].material_index = 2
+    obj = tetra()
+    materials(obj, "Red", "Red", None)
+    obj.data.polygons[1].material_index = 1
+    obj.data.polygons[2].material_index = 2
     mesh = scene_of().nodes[0].mesh
     assert mesh.materials == ["Red", "Red", ""]
     assert [surface.name for surface in mesh.surfaces] == ["Red", "Red", ""]
@@ -382,13 +382,13 @@ def test_slots_of_one_material_stay_apart(clean_blender: Any) -> None:
 
 
 def test_uv_maps_go_where_their_names_say(clean_blender: Any) -> None:
-    thing = square()
+    obj = square()
     for name in ("Light", "UV1", "UV0"):
-        add_uv(thing.data, name)
+        add_uv(obj.data, name)
     scene = scene_of()
     assert [layer.name for layer in scene.nodes[0].mesh.uvs] == ["UV0", "UV1"]
     assert any("'Light'" in text for text in scene.warnings)
-    thing.data.uv_layers.remove(thing.data.uv_layers["UV0"])
+    obj.data.uv_layers.remove(obj.data.uv_layers["UV0"])
     assert [layer.name for layer in scene_of().nodes[0].mesh.uvs] == ["Light", "UV1"]
 
 
@@ -408,10 +408,10 @@ def test_coarser_levels_come_with_the_finest(clean_blender: Any) -> None:
 def test_mesh_without_faces(clean_blender: Any) -> None:
     from meshferry.io_formats.core.errors import ExportError
 
-    thing = add("Empty", mesh_of("Empty", [], []))
+    obj = add("Empty", mesh_of("Empty", [], []))
     with pytest.raises(ExportError, match="no faces"):
         scene_of()
-    thing.users_collection[0].meshferry.from_file = True
+    obj.users_collection[0].meshferry.from_file = True
     (node,) = scene_of().nodes
     assert (node.name, len(node.mesh.points), node.mesh.surfaces) == ("Empty", 0, [])
 

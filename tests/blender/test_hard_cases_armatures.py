@@ -124,7 +124,7 @@ def test_an_armature_that_blender_does_not_evaluate_is_not_sampled(clean_blender
     from meshferry.io_formats.core.errors import ExportError
 
     armature = rig()
-    thing = skinned(armature)
+    obj = skinned(armature)
     key(armature.pose.bones["Lower"], "location", {1: (0, 0, 0), 5: (0, 1, 0)})
     bone = armature.pose.bones["Upper"]
     bone.constraints.new("COPY_LOCATION").target = add("Target", location=(3, 0, 0))
@@ -132,7 +132,7 @@ def test_an_armature_that_blender_does_not_evaluate_is_not_sampled(clean_blender
     (clip,) = scene_of("UNIGINE_ANIMATION").clips  # the mesh needs it, so Blender evaluates it
     skeleton = scene_of("UNIGINE_ANIMATION").skeletons[0]
     np.testing.assert_allclose(frame_worlds(skeleton, clip, 2)[1][:3, 3], (3, 0, 0), atol=1e-5)
-    thing.hide_viewport = True
+    obj.hide_viewport = True
     with pytest.raises(ExportError, match="'Rig': hidden or disabled, left out"):
         scene_of("UNIGINE_ANIMATION", use_hidden=True)
     with pytest.raises(ExportError, match=r"'Rig' is disabled in viewports or .*; enable it to export 'RigAction'"):

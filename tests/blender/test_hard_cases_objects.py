@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers_export import bpy, model_collection, tetra
 from helpers_models import scene_of
@@ -38,19 +39,41 @@ def test_a_level_of_detail_that_nobody_uses_any_more_is_no_loss(clean_blender: A
     assert not scene_of(source=[fine]).warnings
 
 
+def test_a_collection_that_a_modifier_uses_is_followed_to_its_objects(clean_blender: Any) -> None:
+    from meshferry.blender_data.exporting.clips.animated_blocks import dependencies
+
+    whole, cutter = tetra("Whole"), tetra("Cutter")
+    cutters = bpy.data.collections.new("Cutters")
+    cutters.objects.link(cutter)
+    modifier = whole.modifiers.new("Boolean", "BOOLEAN")
+    modifier.operand_type, modifier.collection = "COLLECTION", cutters
+    cutter.keyframe_insert("location", frame=1)
+    assert dependencies([whole]).animated == [cutter]
+
+
+def test_a_moved_mesh_keeps_the_range_of_its_uvs(clean_blender: Any) -> None:
+    from meshferry.blender_data.exporting.reading.mesh_reading import transformed
+    from meshferry.io_formats.core.scene import Mesh, Surface
+
+    surface = Surface("", position_domain=(0, 0, 0, 1, 1, 1), uv_domain=(0, 0, 1, 1))
+    mesh = Mesh(np.eye(3, dtype=np.float32), np.arange(3, dtype=np.int32), np.zeros(1, np.int32), surfaces=[surface])
+    (moved,) = transformed(mesh, np.diag([2.0, 2, 2, 1])).surfaces
+    assert (moved.position_domain, moved.uv_domain) == (None, (0, 0, 1, 1))
+
+
 def shaped(*names: str) -> Any:
     """Add a tetrahedron with a shape key for each name, each of which lifts another point by one."""
-    thing = tetra("Face")
-    thing.shape_key_add(name="Basis", from_mix=False)
+    obj = tetra("Face")
+    obj.shape_key_add(name="Basis", from_mix=False)
     for place, name in enumerate(names):
-        key = thing.shape_key_add(name=name, from_mix=False)
+        key = obj.shape_key_add(name=name, from_mix=False)
         key.data[place].co.z += 1
-    return thing
+    return obj
 
 
 def targets_of(scene: Any) -> list[str]:
     """Return the names of the targets that an export writes, the base left out."""
-    from meshferry.io_formats.registry import UNIGINE_MESH
+    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
     (surface,) = UNIGINE_MESH.from_scene(scene, {"mesh_version": "MS12"}).surfaces
     return [target.name for target in surface.targets[1:]]
@@ -60,22 +83,22 @@ def test_a_renamed_or_new_shape_key_stands_where_it_does_in_blender(clean_blende
     from meshferry.blender_data.mesh_data import surfaces
     from meshferry.io_formats.core.scene import Surface
 
-    thing = shaped("One", "Two", "Three")
-    thing.data.materials.append(bpy.data.materials.new("Skin"))
+    obj = shaped("One", "Two", "Three")
+    obj.data.materials.append(bpy.data.materials.new("Skin"))
     kept = Surface("Skin", shape_keys={"One": "", "Three": "", "Two": "second"}, order=0)
-    surfaces.write(thing, [kept], [], {})
+    surfaces.write(obj, [kept], [], {})
     assert targets_of(scene_of()) == ["", "", "second"]
-    keys = thing.data.shape_keys.key_blocks
+    keys = obj.data.shape_keys.key_blocks
     keys["One"].name = "First"
     assert targets_of(scene_of()) == ["First", "", "second"]
-    new = thing.shape_key_add(name="New", from_mix=False)
+    new = obj.shape_key_add(name="New", from_mix=False)
     new.data[3].co.z += 1
     assert targets_of(scene_of()) == ["First", "", "New", "second"]  # after Three, as in Blender
 
 
 def test_a_shape_key_that_moves_nothing_is_told(clean_blender: Any) -> None:
-    thing = shaped("One")
-    thing.shape_key_add(name="Still", from_mix=False)
+    obj = shaped("One")
+    obj.shape_key_add(name="Still", from_mix=False)
     scene = scene_of()
     assert targets_of(scene) == ["One"]
     assert "Face: 1 shape key moves nothing, left out: 'Still'" in scene.warnings
@@ -83,10 +106,10 @@ def test_a_shape_key_that_moves_nothing_is_told(clean_blender: Any) -> None:
 
 @pytest.mark.parametrize("modifier", [None, "MIRROR"])
 def test_a_shape_key_relative_to_another_is_named(clean_blender: Any, modifier: str | None) -> None:
-    thing = shaped("One", "Two")
-    one, two = thing.data.shape_keys.key_blocks[1:]
+    obj = shaped("One", "Two")
+    one, two = obj.data.shape_keys.key_blocks[1:]
     if modifier:
-        thing.modifiers.new("Modifier", modifier)
+        obj.modifiers.new("Modifier", modifier)
     assert not scene_of().warnings
     two.relative_key = one
     (said,) = scene_of().warnings

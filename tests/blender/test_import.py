@@ -70,7 +70,7 @@ def test_one_collection_holds_the_tree() -> None:
     bpy.context.view_layer.update()
     assert made.collection.name == "thing"
     assert made.collection.meshferry.from_file
-    assert [thing.name for thing in made.collection.objects] == ["Root", "#Arm", "Hand"]
+    assert [obj.name for obj in made.collection.objects] == ["Root", "#Arm", "Hand"]
     root, arm, hand = made.objects
     assert root.meshferry.is_root and not arm.meshferry.is_root
     assert hand.parent is arm and arm.parent is root
@@ -84,7 +84,7 @@ def test_names_blender_changes_are_remembered() -> None:
     made = run(scene_of(node("Same"), node("Same"), node(long)))
     from meshferry.blender_data import names
 
-    assert [names.name_in_file(thing) for thing in made.objects] == ["Same", "Same", long]
+    assert [names.name_in_file(obj) for obj in made.objects] == ["Same", "Same", long]
     made.objects[1].name = "Renamed"
     assert names.name_in_file(made.objects[1]) == "Renamed"
 
@@ -228,7 +228,7 @@ def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
     from meshferry.blender_data.exporting import export_options, exporter
     from meshferry.io_formats.core.options import resolve
     from meshferry.io_formats.core.scene import Layer
-    from meshferry.io_formats.registry import TIMBERMESH
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     made = run(scene_of(node(mesh=quad_mesh(custom=[Layer(name, CUSTOM[name])]))))
     source = exporter.Source("COLLECTION", made.collection)
@@ -265,13 +265,13 @@ def test_keys_keep_the_speed(fps: int, base: float, clip_fps: float) -> None:
 
     bpy.context.scene.render.fps, bpy.context.scene.render.fps_base = fps, base
     made = run(scene_of(node(mesh=quad_mesh()), clips=[moving_clip(fps=clip_fps)]), frame_start=10)
-    thing = made.objects[0]
+    obj = made.objects[0]
     assert (bpy.context.scene.render.fps, bpy.context.scene.render.fps_base) == (fps, pytest.approx(base))
     for number in range(5):
         at(10 + number * (fps / base) / clip_fps)
-        assert thing.matrix_world.translation.x == pytest.approx(number, abs=1e-4)
-        assert thing.matrix_world.to_euler().z == pytest.approx(number * 0.2, abs=1e-4)
-    action = thing.animation_data.action
+        assert obj.matrix_world.translation.x == pytest.approx(number, abs=1e-4)
+        assert obj.matrix_world.to_euler().z == pytest.approx(number * 0.2, abs=1e-4)
+    action = obj.animation_data.action
     assert (action.meshferry.clip_name, action.meshferry.frame_count) == ("Default", 5)
     assert action.meshferry.fps == pytest.approx(clip_fps)
 

@@ -299,7 +299,7 @@ def test_a_failure_gives_the_armature_back(monkeypatch: pytest.MonkeyPatch, play
 
 def test_a_linked_armature_is_left_alone(tmp_path: Any) -> None:
     import bpy
-    from meshferry.blender_data.importing.rigs.armature_matching import choose
+    from meshferry.blender_data.importing.rigs.armature_matching import choose_for_scene
     from meshferry.io_formats.core.errors import MeshferryError
 
     scene, _ = figure()
@@ -312,9 +312,9 @@ def test_a_linked_armature_is_left_alone(tmp_path: Any) -> None:
     linked = target.objects[0]
     bpy.context.scene.collection.objects.link(linked)
     bpy.context.view_layer.objects.active = linked
-    assert choose(bpy.context, scene.skeletons[0], [linked], "AUTO") is None
+    assert choose_for_scene(bpy.context, only_clip(scene), [linked], "AUTO") is None
     with pytest.raises(MeshferryError, match="library override"):
-        choose(bpy.context, scene.skeletons[0], [], "ACTIVE")
+        choose_for_scene(bpy.context, only_clip(scene), [], "ACTIVE")
 
 
 def test_no_frames_onto_what_plays() -> None:
@@ -355,12 +355,13 @@ def test_the_skeleton_file_is_remembered() -> None:
 
 def test_which_armature_is_chosen() -> None:
     import bpy
-    from meshferry.blender_data.importing.rigs.armature_matching import choose, choose_for_scene
+    from meshferry.blender_data.importing.rigs.armature_matching import choose_for_scene
     from meshferry.io_formats.core.errors import MeshferryError
-    from meshferry.io_formats.core.scene import Joint, Skeleton
+    from meshferry.io_formats.core.scene import Joint, Scene, Skeleton
 
     def choice(mode: str, *candidates: Any, skeleton: Any = None) -> Any:
-        return choose(bpy.context, skeleton or scene.skeletons[0], candidates, mode)
+        wanted = Scene("rig", skeletons=[skeleton or scene.skeletons[0]])
+        return choose_for_scene(bpy.context, wanted, candidates, mode)
 
     scene, _ = figure()
     with pytest.raises(MeshferryError, match="No armature is active"):

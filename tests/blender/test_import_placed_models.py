@@ -124,13 +124,13 @@ def model(*, rigged: bool = False, name: str = "Body", **changes: Any) -> Any:
     return replace(scene, **changes)
 
 
-def matrix_of(thing: Any) -> np.ndarray:
-    return np.array(thing.matrix_world, np.float64)
+def matrix_of(obj: Any) -> np.ndarray:
+    return np.array(obj.matrix_world, np.float64)
 
 
-def points_of(thing: Any) -> np.ndarray:
-    found = np.empty(len(thing.data.vertices) * 3, np.float32)
-    thing.data.vertices.foreach_get("co", found)
+def points_of(obj: Any) -> np.ndarray:
+    found = np.empty(len(obj.data.vertices) * 3, np.float32)
+    obj.data.vertices.foreach_get("co", found)
     return found.reshape(-1, 3)
 
 
@@ -139,7 +139,7 @@ def test_levels_and_shapes_get_collections_and_only_the_finest_is_seen() -> None
 
     made = run(model())
     home = bpy.data.collections["Body"]
-    members = {part.name: [thing.name for thing in part.objects] for part in home.children}
+    members = {part.name: [obj.name for obj in part.objects] for part in home.children}
     assert members == {
         "LOD High": ["Body"],
         "LOD Medium": ["Body_LOD2"],
@@ -147,37 +147,37 @@ def test_levels_and_shapes_get_collections_and_only_the_finest_is_seen() -> None
         "LOD Lowest": ["Body_LOD0"],
         "Body Physics": ["Body_PHYS", "Body Hull 1", "Body Hull 2", "Body Base Hull"],
     }
-    assert [thing.name for thing in bpy.context.view_layer.objects if thing.visible_get()] == ["Body"]
+    assert [obj.name for obj in bpy.context.view_layer.objects if obj.visible_get()] == ["Body"]
     assert [part.name for part in home.children if not part.hide_render] == ["LOD High"]
     assert made.triangles == 40 + 20 + 10 + 6
-    for thing in made.objects:
-        np.testing.assert_allclose(thing.scale, SIZE)
-        assert thing.parent is None
+    for obj in made.objects:
+        np.testing.assert_allclose(obj.scale, SIZE)
+        assert obj.parent is None
 
 
 def test_parts_know_what_they_belong_to() -> None:
     import bpy
 
     run(model())
-    things = bpy.data.objects
-    body = things["Body"].meshferry
+    objects = bpy.data.objects
+    body = objects["Body"].meshferry
     assert (body.medium_level, body.low_level, body.lowest_level) == (
-        things["Body_LOD2"],
-        things["Body_LOD1"],
-        things["Body_LOD0"],
+        objects["Body_LOD2"],
+        objects["Body_LOD1"],
+        objects["Body_LOD0"],
     )
-    assert body.physics_object == things["Body_PHYS"]
-    assert [thing.meshferry.role for thing in things if thing.meshferry.shape_of == things["Body"]] == [
+    assert body.physics_object == objects["Body_PHYS"]
+    assert [obj.meshferry.role for obj in objects if obj.meshferry.shape_of == objects["Body"]] == [
         "BASE_HULL",
         "HULL",
         "HULL",
         "PHYSICS",
     ]
-    assert [things[name].meshferry.lod for name in ("Body", "Body_LOD2", "Body_LOD1", "Body_LOD0")] == [0, 1, 2, 3]
-    assert things["Body_LOD1"].meshferry.lod_of == things["Body"] and body.lod_of is None
-    for thing in things:
-        is_shape = thing.meshferry.role != "RENDER"
-        assert (thing.display_type == "WIRE") == thing.hide_render == is_shape
+    assert [objects[name].meshferry.lod for name in ("Body", "Body_LOD2", "Body_LOD1", "Body_LOD0")] == [0, 1, 2, 3]
+    assert objects["Body_LOD1"].meshferry.lod_of == objects["Body"] and body.lod_of is None
+    for obj in objects:
+        is_shape = obj.meshferry.role != "RENDER"
+        assert (obj.display_type == "WIRE") == obj.hide_render == is_shape
 
 
 def test_other_formats_keep_their_levels_as_numbers() -> None:
@@ -197,13 +197,13 @@ def test_hulls_are_spanned_and_keep_their_points(use_weld: bool) -> None:
     np.testing.assert_array_equal(points_of(box), CUBE / 2)
     np.testing.assert_array_equal(points_of(base)[:8], CUBE)
     assert len(base.data.vertices) == 10
-    for thing in (box, base):
-        corners = np.array([tuple(face.vertices) for face in thing.data.polygons])
+    for obj in (box, base):
+        corners = np.array([tuple(face.vertices) for face in obj.data.polygons])
         assert corners.shape == (12, 3)
-        a, b, c = np.moveaxis(points_of(thing)[corners], 1, 0)
+        a, b, c = np.moveaxis(points_of(obj)[corners], 1, 0)
         outward = np.cross(b - a, c - a)
         assert ((outward * (a + b + c)).sum(axis=1) > 0).all()
-        size = np.abs(CUBE).max() if thing is base else 0.25
+        size = np.abs(CUBE).max() if obj is base else 0.25
         assert np.linalg.norm(outward, axis=1).sum() / 2 == pytest.approx(6 * (2 * size) ** 2)
     assert sum(face.area for face in flat.data.polygons) == pytest.approx(0.25)
 
@@ -213,10 +213,10 @@ def test_slots_without_triangles_and_ranges_are_kept() -> None:
 
     run(model())
     for name in ("Body", "Body_LOD0", "Body_PHYS"):
-        thing = bpy.data.objects[name]
-        assert [slot.name for slot in thing.material_slots] == ["Skin", "Gone", "Cloth"]
-        assert {face.material_index for face in thing.data.polygons} == {0, 2}
-        skin, gone, cloth = thing.meshferry.surfaces
+        obj = bpy.data.objects[name]
+        assert [slot.name for slot in obj.material_slots] == ["Skin", "Gone", "Cloth"]
+        assert {face.material_index for face in obj.data.polygons} == {0, 2}
+        skin, gone, cloth = obj.meshferry.surfaces
         assert skin.has_domains and gone.has_domains and not cloth.has_domains
         np.testing.assert_allclose(skin.position_domain, (-0.5, -0.4, -0.3, 0.5, 0.4, 0.3), rtol=1e-7)
         np.testing.assert_allclose(gone.position_domain[5], 1.3, rtol=1e-7)
@@ -231,14 +231,14 @@ def test_a_rigged_model_hangs_on_its_armature_where_the_file_binds_it() -> None:
     armature = made.objects[0]
     assert made.bones == 4 and armature.type == "ARMATURE"
     bpy.context.view_layer.update()
-    for thing in made.objects[1:]:
-        assert thing.parent == armature
-        np.testing.assert_allclose(matrix_of(thing), bind_shape(), atol=1e-7)
-        kinds = [modifier.type for modifier in thing.modifiers]
-        deforms = thing.meshferry.role == "RENDER"
-        assert kinds == (["ARMATURE"] if deforms else []), thing.name
+    for obj in made.objects[1:]:
+        assert obj.parent == armature
+        np.testing.assert_allclose(matrix_of(obj), bind_shape(), atol=1e-7)
+        kinds = [modifier.type for modifier in obj.modifiers]
+        deforms = obj.meshferry.role == "RENDER"
+        assert kinds == (["ARMATURE"] if deforms else []), obj.name
         # What all levels share is kept with the finest alone.
-        assert len(thing.meshferry.skin.joints) == (4 if thing.name == "Body" else 0)
+        assert len(obj.meshferry.skin.joints) == (4 if obj.name == "Body" else 0)
     heads = {bone.name: tuple(bone.head_local) for bone in armature.data.bones}
     for name, world in zip(("mPelvis", "mChest", "BELLY", "mHead"), rest_world(), strict=True):
         np.testing.assert_allclose(heads[name], world[:3, 3], atol=1e-6)
@@ -250,9 +250,9 @@ def test_without_an_armature_a_rigged_model_stands_where_it_is_bound() -> None:
     made = run(model(rigged=True), armature="NONE")
     bpy.context.view_layer.update()
     assert not bpy.data.armatures and not made.bones
-    for thing in made.objects:
-        np.testing.assert_allclose(matrix_of(thing), bind_shape(), atol=1e-7)
-        assert not thing.vertex_groups and len(thing.meshferry.skin.joints) == 0
+    for obj in made.objects:
+        np.testing.assert_allclose(matrix_of(obj), bind_shape(), atol=1e-7)
+        assert not obj.vertex_groups and len(obj.meshferry.skin.joints) == 0
 
 
 def test_the_binding_is_kept_to_the_bit_of_single_precision() -> None:
@@ -329,10 +329,10 @@ def test_a_pose_deforms_as_the_matrices_of_the_file_do(use_weld: bool) -> None:
         share = np.zeros((len(local), 4))
         np.add.at(share, (np.arange(len(local))[:, None], mesh.joint_indices), mesh.joint_weights)
         expected = np.einsum("pj,pja->pa", share, of_joint)
-        thing = bpy.data.objects[name]
+        obj = bpy.data.objects[name]
         bpy.context.view_layer.layer_collection.children["Body"].children[index].hide_viewport = False
         bpy.context.view_layer.update()
-        deformed = thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        deformed = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
         found = np.array([deformed.matrix_world @ vertex.co for vertex in deformed.data.vertices])
         assert len(found) == len(expected)
         np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -592,7 +592,7 @@ def test_a_picture_that_is_there_is_used_again(tmp_path: Path) -> None:
         ("importing.objects", "set_role"),
         ("importing.objects", "point_to_parts"),
         ("importing.objects", "hide_levels"),
-        ("importing.hull_faces", "add"),
+        ("importing.meshes", "add_hull_faces"),
         ("importing.rigs.skins", "write"),
         ("importing.rigs.drawn_bones", "sort"),
         ("importing.rigs.drawn_bones", "connect"),

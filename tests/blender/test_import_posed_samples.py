@@ -58,10 +58,10 @@ def test_the_robot_stands_as_its_fbx_does(samples: Path, direction: str, alone: 
         assert robot_heads(armature, heads, "head") < 2e-4 < truth["tolerance"]["pose"]
 
 
-def evaluated(thing: Any) -> np.ndarray:
+def evaluated(obj: Any) -> np.ndarray:
     import bpy
 
-    mesh = thing.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+    mesh = obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
     found = np.empty(len(mesh.vertices) * 3, np.float32)
     mesh.vertices.foreach_get("co", found)
     return found.reshape(-1, 3).astype(np.float64)
@@ -115,7 +115,7 @@ def test_skins_follow_the_files_matrices(
 
     mesh = oracle.decode((samples / FOLDER / mesh_name).read_bytes())
     made = load(samples / FOLDER / mesh_name, bone_direction=direction)
-    thing = next(thing for thing in made.objects if thing.type == "MESH")
+    obj = next(obj for obj in made.objects if obj.type == "MESH")
     clip = mesh
     if clip_name:
         clip = oracle.decode((samples / FOLDER / clip_name).read_bytes())
@@ -129,7 +129,7 @@ def test_skins_follow_the_files_matrices(
         posed = meaning.posed_matrices(mesh, clip, frames, at)
         wanted = np.concatenate([meaning.skinned(surface, rest, posed) for surface in mesh.surfaces])
         size = max(float(np.ptp(wanted, axis=0).max()), float(np.ptp(still, axis=0).max()))
-        worst = max(worst, float(np.abs(evaluated(thing) - wanted).max() / size))
+        worst = max(worst, float(np.abs(evaluated(obj) - wanted).max() / size))
         moved = max(moved, float(np.abs(wanted - still).max() / size))
     record_property("worst", worst)
     print(f"{mesh_name} {clip_name or 'inside'} {direction}: {worst:.2g} of the size, moved by {moved:.2g}")

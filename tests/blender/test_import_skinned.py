@@ -98,10 +98,10 @@ def figure(seed: int = 1, **changes: Any) -> tuple[Any, list[np.ndarray]]:
     return Scene("figure", [Node("Body", mesh=skin(rng), skeleton=0)], [bones], [walk(rng)], **changes), bind
 
 
-def points_of(thing: Any) -> np.ndarray:
+def points_of(obj: Any) -> np.ndarray:
     import bpy
 
-    mesh = thing.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+    mesh = obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
     found = np.empty(len(mesh.vertices) * 3, np.float32)
     mesh.vertices.foreach_get("co", found)
     return found.reshape(-1, 3)
@@ -231,11 +231,11 @@ def test_shapes_become_keys_at_rest() -> None:
     assert run(scene, armature="NONE", use_shape_keys=False).objects[0].data.shape_keys is None
 
 
-def read_surfaces(thing: Any) -> list[Any]:
+def read_surfaces(obj: Any) -> list[Any]:
     from meshferry.blender_data.mesh_data import surfaces
 
-    keys = thing.data.shape_keys.key_blocks if thing.data.shape_keys else []
-    return surfaces.read(thing, [layer.name for layer in thing.data.uv_layers], [key.name for key in keys[1:]])
+    keys = obj.data.shape_keys.key_blocks if obj.data.shape_keys else []
+    return surfaces.read(obj, [layer.name for layer in obj.data.uv_layers], [key.name for key in keys[1:]])
 
 
 def test_surfaces_keep_what_they_had() -> None:
@@ -327,8 +327,8 @@ STAGES = [
     ("mesh_data.vertex_weights", "_set"),
     ("importing.objects", "hang_on_armature"),
     ("mesh_data.surfaces", "write"),
-    ("importing.objects", "set_level"),
-    ("importing.clips.actions", "LinearKeys"),
+    ("importing.objects", "set_role"),
+    ("importing.clips.actions", "add_keys"),
     ("importing.objects", "hide_levels"),
 ]
 
@@ -359,9 +359,9 @@ def test_what_the_user_was_doing_goes_on(mode: str) -> None:
     other = bpy.data.objects.new("Other", None)
     hidden = bpy.data.collections.new("Hidden")
     bpy.context.scene.collection.children.link(hidden)
-    for thing in (mine, other):
-        bpy.context.scene.collection.objects.link(thing)
-        thing.select_set(True)
+    for obj in (mine, other):
+        bpy.context.scene.collection.objects.link(obj)
+        obj.select_set(True)
     bpy.context.view_layer.objects.active = mine
     bpy.ops.object.mode_set(mode=mode)
     layer = bpy.context.view_layer.layer_collection.children["Hidden"]
@@ -369,7 +369,7 @@ def test_what_the_user_was_doing_goes_on(mode: str) -> None:
     layer.exclude = True
     made = run(figure()[0])
     assert bpy.context.view_layer.objects.active is mine and mine.mode == mode
-    assert {thing.name for thing in bpy.context.view_layer.objects.selected} == {"Mine", "Other"}
+    assert {obj.name for obj in bpy.context.view_layer.objects.selected} == {"Mine", "Other"}
     assert len(made.armatures[0].data.bones) == 7
     assert [home.name for home in made.armatures[0].users_collection] == [made.collection.name]
 

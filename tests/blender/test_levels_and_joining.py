@@ -9,7 +9,7 @@ import pytest
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.options import resolve
 from meshferry.io_formats.passes.lod import separate
-from meshferry.io_formats.registry import UNIGINE_MESH
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -55,7 +55,7 @@ def test_levels_of_detail_go_back_into_their_file() -> None:
     made = importer.import_scene(
         importer.ImportRequest(bpy.context, separate(scene_of_levels()), importer.ImportOptions.of())
     )
-    assert sorted((thing.name, thing.meshferry.lod) for thing in bpy.data.objects) == [("tree", 0), ("tree_lod_1", 1)]
+    assert sorted((obj.name, obj.meshferry.lod) for obj in bpy.data.objects) == [("tree", 0), ("tree_lod_1", 1)]
     parts = UNIGINE_MESH.files_of(exported(made.collection), {})
     assert [part.name for part in parts] == ["tree"]
     document = UNIGINE_MESH.from_scene(parts[0], {})
@@ -73,9 +73,9 @@ def test_joined_objects_stand_as_in_the_scene(space: str) -> None:
     collection = bpy.data.collections.new("pair")
     bpy.context.scene.collection.children.link(collection)
     for name, location, angle in (("a", (3, 4, 5), 0.0), ("b", (13, 4, 5), np.pi / 2)):
-        thing = bpy.data.objects.new(name, data)
-        thing.location, thing.rotation_euler = location, (0, 0, angle)
-        collection.objects.link(thing)
+        obj = bpy.data.objects.new(name, data)
+        obj.location, obj.rotation_euler = location, (0, 0, angle)
+        collection.objects.link(obj)
     bpy.context.view_layer.update()
     scene = exported(collection, space=space)
     (part,) = UNIGINE_MESH.files_of(scene, {"mesh_files": "JOINED"})

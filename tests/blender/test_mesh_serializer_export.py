@@ -10,7 +10,9 @@ from typing import Any
 import mesh_serializer_made as made
 import numpy as np
 import pytest
-from mesh_serializer_ways import corners_of, exported, imported, to_file
+import round_trips
+from mesh_serializer_ways import corners_of, exported, to_file
+from meshfuzz.mesh_serializer_seeds import directions, pack
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -25,9 +27,9 @@ def add_mesh(name: str = "legs", points: Any = TETRAHEDRON, faces: Any = FACES) 
 
     mesh = bpy.data.meshes.new(name)
     mesh.from_pydata([tuple(point) for point in points], [], faces)
-    thing = bpy.data.objects.new(name, mesh)
-    bpy.context.scene.collection.objects.link(thing)
-    return thing
+    obj = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    return obj
 
 
 def add_ball() -> Any:
@@ -59,7 +61,7 @@ def test_axes_lie_as_the_page_says() -> None:
     np.testing.assert_allclose(stored.bounds, [[-1, 0], [0, 3], [-2, 0]], atol=1e-6)
     same_place(stored, TETRAHEDRON)
     centre = corners_of(stored).reshape(-1, 3).mean(axis=0)
-    for triangle, normals in zip(corners_of(stored), made.directions(stored.normals)[stored.triangles], strict=True):
+    for triangle, normals in zip(corners_of(stored), directions(stored.normals)[stored.triangles], strict=True):
         outwards = triangle.mean(axis=0) - centre
         assert np.cross(triangle[1] - triangle[0], triangle[2] - triangle[0]) @ outwards > 0
         assert (normals @ outwards > 0).all()
@@ -82,23 +84,23 @@ def test_transforms_that_nobody_applied(space: str, negative: bool) -> None:
     parent = bpy.data.objects.new("parent", None)
     bpy.context.scene.collection.objects.link(parent)
     parent.matrix_world = Matrix.Translation((5, 0, 0)) @ Euler((0, 0, 1)).to_matrix().to_4x4()
-    thing = add_mesh()
-    thing.parent = parent
-    thing.location, thing.rotation_euler = (1, 2, 3), (0.3, 0.2, 0.1)
-    thing.scale = (-1.5, 1, 2) if negative else (1.5, 1, 2)
+    obj = add_mesh()
+    obj.parent = parent
+    obj.location, obj.rotation_euler = (1, 2, 3), (0.3, 0.2, 0.1)
+    obj.scale = (-1.5, 1, 2) if negative else (1.5, 1, 2)
     bpy.context.view_layer.update()
-    matrix = np.array(thing.matrix_world, np.float64)
+    matrix = np.array(obj.matrix_world, np.float64)
     if space == "OWN":
         matrix = np.identity(4)
     if space == "TURNED_AND_SCALED":
         matrix[:3, 3] = 0
-    stored = exported(thing, space=space).stored
+    stored = exported(obj, space=space).stored
     mirrored = negative and space != "OWN"
     faces = [face[::-1] for face in FACES] if mirrored else FACES
     same_place(stored, TETRAHEDRON @ matrix[:3, :3].T + matrix[:3, 3], faces)
     centre = corners_of(stored).reshape(-1, 3).mean(axis=0)
     outwards = corners_of(stored).mean(axis=1) - centre
-    assert (np.einsum("tcj,tj->tc", made.directions(stored.normals)[stored.triangles], outwards) > 0).all()
+    assert (np.einsum("tcj,tj->tc", directions(stored.normals)[stored.triangles], outwards) > 0).all()
 
 
 def test_modifiers_and_instances_are_exported_as_they_look() -> None:
@@ -137,32 +139,32 @@ def test_what_moves_is_exported_as_it_looks_and_said() -> None:
     """An armature's pose, shape keys, an action: no file of one static mesh holds them."""
     import bpy
 
-    thing = add_mesh()
-    assert not exported(thing).said
+    obj = add_mesh()
+    assert not exported(obj).said
     bpy.ops.object.armature_add()
     rig = bpy.context.object
     rig.name = "rig"
-    thing.modifiers.new("Armature", "ARMATURE").object = rig
-    thing.vertex_groups.new(name=rig.data.bones[0].name).add(range(4), 1.0, "REPLACE")
+    obj.modifiers.new("Armature", "ARMATURE").object = rig
+    obj.vertex_groups.new(name=rig.data.bones[0].name).add(range(4), 1.0, "REPLACE")
     rig.pose.bones[0].location = (0, 4, 0)  # bones point along their y, this one upwards
-    posed = exported(thing)
+    posed = exported(obj)
     same_place(posed.stored, TETRAHEDRON + np.array((0, 0, 4)))
     assert posed.said == ["'legs': exported as the armature poses it; the file holds no bones"]
-    unposed = exported(thing, use_modifiers=False)
+    unposed = exported(obj, use_modifiers=False)
     same_place(unposed.stored, TETRAHEDRON)
     assert unposed.said == ["'legs': exported without its armature; the file holds no bones"]
-    thing.modifiers.clear()
+    obj.modifiers.clear()
 
-    thing.shape_key_add(name="Basis")
-    long = thing.shape_key_add(name="Long")
+    obj.shape_key_add(name="Basis")
+    long = obj.shape_key_add(name="Long")
     long.data[1].co.x, long.value = 5, 0.5
-    shaped = exported(thing)
+    shaped = exported(obj)
     same_place(shaped.stored, TETRAHEDRON * np.array((3, 1, 1)))
     assert shaped.said == ["'legs': exported as its shape keys make it look; the file holds none"]
-    thing.shape_key_clear()
+    obj.shape_key_clear()
 
-    thing.keyframe_insert("location", frame=1)
-    (said,) = exported(thing).said
+    obj.keyframe_insert("location", frame=1)
+    (said,) = exported(obj).said
     assert said == "'legs': exported as it looks at the current frame; the file holds no animation"
 
 
@@ -205,8 +207,8 @@ def test_bitangents_follow_the_uv_map() -> None:
     area = changes[:, 0, 0] * changes[:, 1, 1] - changes[:, 0, 1] * changes[:, 1, 0]
     along_v = (edges[:, 1] * changes[:, 0, :1] - edges[:, 0] * changes[:, 1, :1]) * np.sign(area)[:, None]
     along_u = (edges[:, 0] * changes[:, 1, 1:] - edges[:, 1] * changes[:, 0, 1:]) * np.sign(area)[:, None]
-    normals = made.directions(stored.normals)[stored.triangles].mean(axis=1)
-    tangents = made.directions(stored.tangents)[stored.triangles]
+    normals = directions(stored.normals)[stored.triangles].mean(axis=1)
+    tangents = directions(stored.tangents)[stored.triangles]
     bitangents = tangents[:, 0, 3:] * np.cross(normals, tangents[..., :3].mean(axis=1))
     assert np.mean(np.einsum("ij,ij->i", bitangents, along_v) > 0) > 0.99
     assert np.mean(np.einsum("ij,ij->i", tangents[..., :3].mean(axis=1), along_u) > 0) > 0.99
@@ -244,7 +246,7 @@ def test_gltf_says_the_same(tmp_path: Path) -> None:
     bpy.ops.export_scene.gltf(filepath=str(path), use_selection=True, export_materials="NONE", export_yup=True)
     witness = gltf_triangles(path)[:, ::-1] * (-1, 1, 1, -1, 1, 1, 1, -1) + (0, 0, 0, 0, 0, 0, 0, 1)
     stored = exported(ball).stored
-    ours = np.concatenate((stored.points, made.directions(stored.normals), stored.uv), axis=1)[stored.triangles]
+    ours = np.concatenate((stored.points, directions(stored.normals), stored.uv), axis=1)[stored.triangles]
     assert ours.shape == witness.shape, "both write Blender's triangles in Blender's order"
     assert np.abs(ours - witness)[..., :3].max() <= 0.505 * stored.step.max() + 1e-6
     assert np.abs(ours - witness)[..., 6:].max() <= 0.505 * stored.uv_step.max() + 1e-6
@@ -254,11 +256,11 @@ def test_gltf_says_the_same(tmp_path: Path) -> None:
 def test_tangents_of_a_file_stay_until_it_is_changed() -> None:
     before = made.crate(tangents=True)
     before.tangents[:, :3] = np.roll(before.tangents[:, :3], 1, axis=1)  # such as no MikkTSpace makes
-    (thing,) = imported(made.pack(before)).objects
-    np.testing.assert_array_equal(exported(thing).stored.tangents, before.tangents)
-    thing.data.uv_layers[0].uv[0].vector.x += 0.25
-    changed = exported(thing).stored
+    (obj,) = round_trips.imported(pack(before)).made.objects
+    np.testing.assert_array_equal(exported(obj).stored.tangents, before.tangents)
+    obj.data.uv_layers[0].uv[0].vector.x += 0.25
+    changed = exported(obj).stored
     assert changed.tangents is not None, "a file with tangents gets new ones"
     assert len(changed.positions) == 25, "one corner has a UV of its own"
     assert not np.array_equal(changed.tangents[:24], before.tangents)
-    assert exported(thing, file_options={"mesh_tangents": "NEVER"}).stored.tangents is None
+    assert exported(obj, file_options={"mesh_tangents": "NEVER"}).stored.tangents is None

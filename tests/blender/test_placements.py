@@ -31,7 +31,7 @@ from meshferry.io_formats.core.placement import (
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Mesh, Node, Scene, Surface
 from meshferry.io_formats.passes.adopt_clips import adopt_clips
-from meshferry.io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE
+from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE
 from meshferry.io_formats.unigine.scene import linking
 from meshfuzz import tokens, unigine_seeds
 
@@ -77,20 +77,20 @@ def placed(*nodes: PlacedNode, surfaces: tuple[str, ...] = ("a", "b")) -> Placem
 
 def walk(collection: Any, world: np.ndarray, shown: bool = True) -> Iterator[tuple[Any, np.ndarray, bool]]:
     """Yield the objects of a collection and of those that it instances, with their world matrices, in their order."""
-    for item in collection.objects:
-        matrix = walk_up(item)
-        is_hidden = item.hide_viewport or item.hide_get()
+    for obj in collection.objects:
+        matrix = walk_up(obj)
+        is_hidden = obj.hide_viewport or obj.hide_get()
         visible = shown and not is_hidden
-        assert is_hidden == item.hide_render
-        yield item, world @ matrix, visible
-        if item.instance_collection is not None:
-            yield from walk(item.instance_collection, world @ matrix, visible)
+        assert is_hidden == obj.hide_render
+        yield obj, world @ matrix, visible
+        if obj.instance_collection is not None:
+            yield from walk(obj.instance_collection, world @ matrix, visible)
 
 
-def walk_up(item: Any) -> np.ndarray:
+def walk_up(obj: Any) -> np.ndarray:
     """Return the matrix of an object in its collection."""
-    own = np.array(item.matrix_basis, np.float64)
-    return own if item.parent is None else walk_up(item.parent) @ own
+    own = np.array(obj.matrix_basis, np.float64)
+    return own if obj.parent is None else walk_up(obj.parent) @ own
 
 
 def plain(name: str) -> str:
@@ -114,28 +114,28 @@ def test_samples_are_as_an_independent_resolver_found_them(clean_blender: Any, s
         linking.link(document, scene, path, Projects())
         result = importer.import_scene(ImportRequest(bpy.context, scene, ImportOptions.of(), str(path)))
         found = [
-            (item, world, shown)
-            for item, world, shown in walk(result.collection, np.identity(4))
-            if item.type == "MESH" or item.get("type") in KINDS
+            (obj, world, shown)
+            for obj, world, shown in walk(result.collection, np.identity(4))
+            if obj.type == "MESH" or obj.get("type") in KINDS
         ]
         assert len(found) == len(expected["objects"]), name
-        for (item, world, shown), wanted in zip(found, expected["objects"], strict=True):
-            assert plain(item.name) == plain(wanted["name"])
+        for (obj, world, shown), wanted in zip(found, expected["objects"], strict=True):
+            assert plain(obj.name) == plain(wanted["name"])
             given = np.array(wanted["matrix"]).reshape(4, 4).T
             assert np.abs(world - given).max() <= 1e-4 * max(1.0, np.abs(given).max()), (name, wanted["path"])
             has_mesh = (wanted["mesh"] or "").lower().endswith(".mesh") or wanted["how"] == "inline"
-            assert (item.type == "MESH") == has_mesh
+            assert (obj.type == "MESH") == has_mesh
             finest = [surface for surface in wanted["surfaces"] if surface["finest"] and surface["enabled"]]
             assert shown == (wanted["enabled"] and bool(finest or not has_mesh))
             if has_mesh and finest:
-                assert_materials(item, finest, expected["materials"])
-        visible = [world for item, world, shown in found if shown and item.type == "MESH"]
+                assert_materials(obj, finest, expected["materials"])
+        visible = [world for obj, world, shown in found if shown and obj.type == "MESH"]
         assert_evaluated(visible)
         result.undo()
         assert not bpy.data.objects and not bpy.data.meshes and not bpy.data.collections
 
 
-def assert_materials(item: Any, surfaces: list[dict[str, Any]], materials: dict[str, Any]) -> None:
+def assert_materials(obj: Any, surfaces: list[dict[str, Any]], materials: dict[str, Any]) -> None:
     """Compare the slots of an object with the surfaces that are shown, whose order may be that of the mesh."""
     wanted = []
     for surface in surfaces:
@@ -145,7 +145,7 @@ def assert_materials(item: Any, surfaces: list[dict[str, Any]], materials: dict[
             found is not None and found["rule"] != "built in" and re.fullmatch("[0-9a-f]{40}", surface["material"])
         )
         wanted.append((name, surface["material"] if is_guid else ""))
-    slots = [slot.material for slot in item.material_slots]
+    slots = [slot.material for slot in obj.material_slots]
     assert sorted((plain(slot.name), slot.meshferry.identity) for slot in slots) == sorted(wanted)
 
 
@@ -165,7 +165,7 @@ def test_places_share_mesh_data_and_have_materials_of_their_own(clean_blender: A
     result = build(placed(*(PlacedNode(name, content=use) for name, use in zip("xyz", (own, other, own), strict=True))))
     x, y, z = result.objects
     assert x.data == y.data == z.data and len(bpy.data.meshes) == 1
-    assert [[slot.material.name for slot in item.material_slots] for item in (x, y, z)] == [
+    assert [[slot.material.name for slot in obj.material_slots] for obj in (x, y, z)] == [
         ["red", "blue"],
         ["red", "green"],
         ["red", "blue"],
@@ -200,8 +200,8 @@ def test_places_after_a_hidden_one_are_shown(clean_blender: Any) -> None:
             PlacedNode("off again", content=ModelUse(0), is_hidden=True),
         )
     )
-    assert [item.hide_get() for item in result.objects] == [True, False, True]
-    assert [item.hide_render for item in result.objects] == [True, False, True]
+    assert [obj.hide_get() for obj in result.objects] == [True, False, True]
+    assert [obj.hide_render for obj in result.objects] == [True, False, True]
 
 
 def test_hidden_nodes_are_hidden_where_it_has_an_effect(clean_blender: Any) -> None:
@@ -220,10 +220,10 @@ def test_hidden_nodes_are_hidden_where_it_has_an_effect(clean_blender: Any) -> N
     nodes = [PlacedNode("in part", content=ModelUse(0), is_hidden=True), PlacedNode("leaf", content=ModelUse(0))]
     placement.parts.append(PlacementPart("tree", nodes))
     result = build(placement)
-    assert [item.hide_render for item in result.objects] == [0, 1, 1, 1, 1, 0, 1, 1, 0]
-    assert [item.hide_viewport for item in result.objects] == [0, 0, 0, 0, 0, 0, 0, 1, 0]
+    assert [obj.hide_render for obj in result.objects] == [0, 1, 1, 1, 1, 0, 1, 1, 0]
+    assert [obj.hide_viewport for obj in result.objects] == [0, 0, 0, 0, 0, 0, 0, 1, 0]
     for view_layer in bpy.context.scene.view_layers:
-        assert [item.hide_get(view_layer=view_layer) for item in result.objects[:7]] == [0, 1, 1, 1, 1, 0, 1]
+        assert [obj.hide_get(view_layer=view_layer) for obj in result.objects[:7]] == [0, 1, 1, 1, 1, 0, 1]
     assert_evaluated([np.identity(4)] * 2)  # "shown", and "leaf" in "part"
     assert sorted(one.name for one in bpy.data.collections) == ["level", "level LOD 1", "level Parts", "tree"]
 
@@ -232,14 +232,14 @@ def test_very_many_hidden_nodes_are_disabled(clean_blender: Any, monkeypatch: py
     """Blender takes time for each use of the eye that grows with the number of objects."""
     monkeypatch.setattr(placements, "_MOST_LISTED", 3)
     result = build(placed(PlacedNode("shown"), *(PlacedNode("off", is_hidden=True) for _ in range(2))))
-    assert [(item.hide_viewport, item.hide_get()) for item in result.objects] == [(False, False), *[(True, False)] * 2]
+    assert [(obj.hide_viewport, obj.hide_get()) for obj in result.objects] == [(False, False), *[(True, False)] * 2]
 
 
 def test_hidden_nodes_stay_hidden_in_instances_of_an_asset(clean_blender: Any) -> None:
     off = [PlacedNode("off", content=ModelUse(0), is_hidden=True) for _ in range(500)]
     result = build(placed(PlacedNode("shown", content=ModelUse(0)), *off))
     assets.mark(result.collection, tags=(), description="")
-    assert [item.hide_viewport for item in result.objects] == [False, *[True] * 500]
+    assert [obj.hide_viewport for obj in result.objects] == [False, *[True] * 500]
     shown = bpy.data.objects.new("instance", None)
     shown.instance_type, shown.instance_collection = "COLLECTION", result.collection
     bpy.context.scene.collection.objects.link(shown)
@@ -254,9 +254,9 @@ def test_levels_of_detail_are_in_hidden_collections(clean_blender: Any) -> None:
     )
     (coarser,) = result.collection.children
     assert coarser.name == "level LOD 1" and coarser.hide_viewport and coarser.hide_render
-    assert [item.name for item in coarser.objects] == ["box_lod_1"] and coarser.objects[0].meshferry.lod == 1
-    assert [item.name for item in result.collection.objects] == ["box"]
-    assert [len(item.data.polygons) for item in result.objects] == [1, 1]
+    assert [obj.name for obj in coarser.objects] == ["box_lod_1"] and coarser.objects[0].meshferry.lod == 1
+    assert [obj.name for obj in result.collection.objects] == ["box"]
+    assert [len(obj.data.polygons) for obj in result.objects] == [1, 1]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 1, 0), (3, 2, 0, 1)], ids=str)
@@ -290,21 +290,21 @@ def test_places_take_nothing_from_one_another(clean_blender: Any, order: tuple[i
         "leaf": nodes[0].matrix @ at(7) @ at(0, 0, 3),
     }
     found: dict[str, list[Any]] = {}
-    for item, world, _ in walk(result.collection, np.identity(4)):
-        found.setdefault(plain(item.name), []).append((item, world))
-    found.update((item.name, [(item, walk_up(item))]) for item in result.objects if item.name == "coarser")
+    for obj, world, _ in walk(result.collection, np.identity(4)):
+        found.setdefault(plain(obj.name), []).append((obj, world))
+    found.update((obj.name, [(obj, walk_up(obj))]) for obj in result.objects if obj.name == "coarser")
     for name, matrix in expected.items():
-        ((item, world),) = found[name]
-        assert item.type == "MESH" and np.allclose(world, matrix), name
-        assert item.meshferry.lod == (name == "coarser")
+        ((obj, world),) = found[name]
+        assert obj.type == "MESH" and np.allclose(world, matrix), name
+        assert obj.meshferry.lod == (name == "coarser")
     assert [world[:2, 3].tolist() for _, world in found["cluster"][1:]] == [[1, 50], [2, 50]]
-    assert not [item for item in bpy.data.objects if item not in result.objects]
+    assert not [obj for obj in bpy.data.objects if obj not in result.objects]
     assert len(result.armatures) == is_skinned * len(bpy.data.armatures)
 
 
 def test_models_that_are_placed_nowhere_leave_nothing(clean_blender: Any) -> None:
     result = build(placed(PlacedNode("cluster", content=ModelUse(0), instances=np.zeros((0, 4, 4)))))
-    assert [item.type for item in bpy.data.objects] == ["EMPTY"] and not bpy.data.meshes
+    assert [obj.type for obj in bpy.data.objects] == ["EMPTY"] and not bpy.data.meshes
     result.undo()
     assert not bpy.data.objects
 
@@ -320,8 +320,8 @@ def test_files_are_collections_that_are_instanced(clean_blender: Any) -> None:
     placement.parts.append(PlacementPart("tree", [PlacedNode("leaf", matrix=at(0, 5), content=ModelUse(0))]))
     result = build(placement)
     (tree,) = bpy.data.collections["level Parts"].children
-    assert [item.instance_collection for item in result.collection.objects] == [None, tree, tree]
-    worlds = [world for item, world, _ in walk(result.collection, np.identity(4)) if item.type == "MESH"]
+    assert [obj.instance_collection for obj in result.collection.objects] == [None, tree, tree]
+    worlds = [world for obj, world, _ in walk(result.collection, np.identity(4)) if obj.type == "MESH"]
     assert np.allclose(worlds[0], at(11, 5)) and np.allclose(worlds[1], at(10) @ turned @ at(0, 5))
     assert_evaluated(worlds[:1])
     for view_layer in bpy.context.scene.view_layers:
@@ -334,16 +334,16 @@ def test_nodes_of_the_file_itself_keep_their_names(clean_blender: Any) -> None:
     placement = placed(PlacedNode("tree", content=PartUse(1)), PlacedNode("bush", content=ModelUse(0)))
     placement.parts.append(PlacementPart("tree", [PlacedNode("tree", content=ModelUse(0))]))
     result = build(placement)
-    assert [item.name for item in result.objects] == ["tree", "bush", "tree.001"]
+    assert [obj.name for obj in result.objects] == ["tree", "bush", "tree.001"]
 
 
 def test_places_of_a_cluster_share_the_mesh(clean_blender: Any) -> None:
     node = PlacedNode("many", matrix=at(1), content=ModelUse(0), instances=np.stack([at(1), at(2), at(3)]))
     result = build(placed(node))
-    cluster, *items = result.objects
-    assert cluster.type == "EMPTY" and [item.parent for item in items] == [cluster] * 3
-    assert len({item.data.name for item in items}) == 1
-    worlds = [world[0, 3] for item, world, _ in walk(result.collection, np.identity(4)) if item.type == "MESH"]
+    cluster, *instances = result.objects
+    assert cluster.type == "EMPTY" and [obj.parent for obj in instances] == [cluster] * 3
+    assert len({obj.data.name for obj in instances}) == 1
+    worlds = [world[0, 3] for obj, world, _ in walk(result.collection, np.identity(4)) if obj.type == "MESH"]
     assert worlds == [2, 3, 4]
 
 
@@ -360,11 +360,11 @@ def test_skinned_models_have_an_armature_at_each_place(clean_blender: Any) -> No
     nodes = [PlacedNode("arm", matrix=at(number), content=ModelUse(0)) for number in (1, 2)]
     nodes.append(PlacedNode("hat", parent=1, matrix=at(0, 1)))
     result = build(Placement([PlacementPart("level", nodes)], [PlacedModel("arm", read)]))
-    meshes = [item for item in result.objects if item.type == "MESH"]
-    rigs = [item for item in result.objects if item.type == "ARMATURE"]
-    assert [item.parent for item in meshes] == rigs
-    assert [item.modifiers[0].object for item in meshes] == rigs
-    assert len({item.data.name for item in meshes}) == len({rig.data.name for rig in rigs}) == 1
+    meshes = [obj for obj in result.objects if obj.type == "MESH"]
+    rigs = [obj for obj in result.objects if obj.type == "ARMATURE"]
+    assert [obj.parent for obj in meshes] == rigs
+    assert [obj.modifiers[0].object for obj in meshes] == rigs
+    assert len({obj.data.name for obj in meshes}) == len({rig.data.name for rig in rigs}) == 1
     assert len({rig.animation_data.action.name for rig in rigs}) == 1
     assert [rig.matrix_basis.translation.x for rig in rigs] == [1, 2]
     assert bpy.data.objects["hat"].parent == rigs[1]
@@ -402,14 +402,14 @@ def test_sheared_and_broken_content_is_reported_once(clean_blender: Any) -> None
         "1 surface named by nodes but not in their meshes: 'quad: gone'",
         "1 node is sheared, which Blender's objects cannot be; nearest transform: 'flat'",
     ]
-    assert [item.type for item in result.objects] == ["MESH", "EMPTY"]
+    assert [obj.type for obj in result.objects] == ["MESH", "EMPTY"]
 
 
 def test_warnings_about_many_models_are_bounded(clean_blender: Any) -> None:
     placement = placed(*(PlacedNode("x", content=ModelUse(number)) for number in range(9)))
     for number in range(9):
         scene = quad("a")
-        scene.warnings.append("odd")
+        scene.report.loss("odd-model", "odd")
         placement.models.insert(number, PlacedModel(f"box {number}", lambda scene=scene: scene))
     assert build(placement).warnings == [
         *(f"box {number}: odd" for number in range(5)),
@@ -435,4 +435,4 @@ def test_thousands_of_objects_have_the_same_name(clean_blender: Any) -> None:
     """Equal names are the rule, since a level holds hundreds of equal props."""
     nodes = [PlacedNode("crate", content=ModelUse(0), matrix=at(number)) for number in range(1500)]
     result = build(placed(*nodes))
-    assert [plain(item.name) for item in result.objects] == ["crate"] * 1500 and len(bpy.data.meshes) == 1
+    assert [plain(obj.name) for obj in result.objects] == ["crate"] * 1500 and len(bpy.data.meshes) == 1

@@ -13,6 +13,7 @@ import glb_oracle
 import numpy as np
 import pytest
 import texture_oracle as oracle
+from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.shading import Texture
 from meshferry.io_formats.unigine.project.folders import open_project
@@ -44,12 +45,14 @@ class Import:
         self.project = project
         self.made: list[Any] = []
         self.files: list[Path] = []
-        self.warnings: list[str] = []
-        self.images = ProjectImages(is_linked=is_linked, keep=self.keep, keep_file=self.files.append, warn=self.warn)
+        self.messages: list[Any] = []
+        self.images = ProjectImages(
+            is_linked=is_linked, keep=self.keep, keep_file=self.files.append, report=Report(self.messages)
+        )
 
-    def warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
+    @property
+    def warnings(self) -> list[Any]:
+        return list(dict.fromkeys(self.messages))
 
     def keep(self, block: Any) -> Any:
         self.made.append(block)
@@ -231,7 +234,9 @@ def test_a_wrapped_texture_is_exported_as_png(unchanged: Path, tmp_path: Path) -
 
     image = Import(unchanged).image(of_runtime("leaves_alb"))
     before = image.packed_file.data[:4]
-    texture = material_reading.read_texture(image, pytest.fail)
+    report = Report()
+    texture = material_reading.read_texture(image, report)
+    assert not report.messages
     assert texture.name == "leaves_alb.png" and texture.data is not None
     found = glb_oracle.read_png(texture.data).astype(float)
     assert found.shape == (128, 128, 4) and np.abs(found - pixels(image)).max() < 1

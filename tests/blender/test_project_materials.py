@@ -33,7 +33,9 @@ def used_files(material: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("name", IMAGES)
 def test_every_used_texture_is_shown(samples: Path, name: str) -> None:
     import bpy
+    from meshferry.blender_data.importing.import_options import ImportOptions
     from meshferry.blender_data.importing.shading.materials import MaterialFinder
+    from meshferry.io_formats.core.messages import Report
     from meshferry.io_formats.core.projects import Projects
     from meshferry.io_formats.unigine.project.folders import open_project
     from meshferry.io_formats.unigine.project_materials import ProjectMaterials
@@ -46,7 +48,7 @@ def test_every_used_texture_is_shown(samples: Path, name: str) -> None:
     materials = ProjectMaterials(project)
     names = {key: materials.name_of(key, "") for key in wanted}
     warnings: list[str] = []
-    finder = MaterialFinder(use_existing=True, library="", given=materials.materials, warn=warnings.append)
+    finder = MaterialFinder(ImportOptions.of(), given=materials.materials, report=Report(warnings))
     count = 0
     for key, stated in wanted.items():
         made = finder.find(names[key])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import second_life_animation_bytes as made
+from meshfuzz import second_life_animation_seeds as made
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -36,7 +36,7 @@ def imported(path: Path, onto: Any = None) -> Any:
     options = importer.ImportOptions.of({})
     request = importer.ImportRequest(bpy.context, read_scene(str(path), {}), options, str(path), onto)
     assert importer.import_scene(request).actions
-    return next(item for item in bpy.data.objects if item.animation_data and item.animation_data.action)
+    return next(obj for obj in bpy.data.objects if obj.animation_data and obj.animation_data.action)
 
 
 def exported(armature: Any) -> bytes:
@@ -44,7 +44,7 @@ def exported(armature: Any) -> bytes:
     from meshferry.blender_data.exporting import exporter
     from meshferry.blender_data.exporting.export_options import ExportOptions
     from meshferry.io_formats import api
-    from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 
     source = exporter.Source("OBJECTS", objects=(armature,))
     can = SECOND_LIFE_ANIMATION.capabilities
@@ -84,7 +84,7 @@ def test_poses_and_bytes_of_every_sample(folder: Path, expected: dict[str, Any],
         assert exported(armature) == data, name
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "kept.blend"))
         bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "kept.blend"))
-        again = next(item for item in bpy.data.objects if item.type == "ARMATURE")
+        again = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
         assert exported(again) == data, name
 
 

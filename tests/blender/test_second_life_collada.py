@@ -18,7 +18,8 @@ import upload_scenes
 from load_package import SAMPLES
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
+from meshferry.io_formats.disk.file_sets import write_outputs
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 
@@ -48,12 +49,12 @@ def imported(path: Path) -> dict[str, Any]:
     """Import a file into an empty scene; return its meshes' objects by their names in the file."""
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     assert bpy.ops.wm.collada_import(filepath=str(path)) == {"FINISHED"}
-    return {thing.data.name: thing for thing in bpy.data.objects if thing.type == "MESH"}
+    return {obj.data.name: obj for obj in bpy.data.objects if obj.type == "MESH"}
 
 
-def corners_of(thing: Any, slot: int) -> npt.NDArray[np.float64]:
+def corners_of(obj: Any, slot: int) -> npt.NDArray[np.float64]:
     """Return position in the world, normal in the world and UV of the corners of one slot's triangles, (C, 8)."""
-    mesh = thing.data
+    mesh = obj.data
     count = len(mesh.polygons)
     sizes, index = np.empty(count, np.int32), np.empty(count, np.int32)
     mesh.polygons.foreach_get("loop_total", sizes)
@@ -68,7 +69,7 @@ def corners_of(thing: Any, slot: int) -> npt.NDArray[np.float64]:
     uvs = np.full((3 * count, 2), np.nan, np.float32)
     if mesh.uv_layers:
         mesh.uv_layers[0].data.foreach_get("uv", uvs.reshape(-1))
-    world = np.array(thing.matrix_world)
+    world = np.array(obj.matrix_world)
     turned = normals.astype(np.float64) @ np.linalg.inv(world[:3, :3])
     turned /= np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-12)
     placed = points[vertex].astype(np.float64) @ world[:3, :3].T + world[:3, 3]
@@ -98,11 +99,11 @@ def same_triangles(
     assert float(np.min(turns, axis=0).max()) <= 1
 
 
-def dense_weights(thing: Any) -> dict[str, npt.NDArray[np.float64]]:
+def dense_weights(obj: Any) -> dict[str, npt.NDArray[np.float64]]:
     """Return the weights of each vertex group, (P,)."""
-    names = [group.name for group in thing.vertex_groups]
-    found = {name: np.zeros(len(thing.data.vertices)) for name in names}
-    for vertex in thing.data.vertices:
+    names = [group.name for group in obj.vertex_groups]
+    found = {name: np.zeros(len(obj.data.vertices)) for name in names}
+    for vertex in obj.data.vertices:
         for element in vertex.groups:
             found[names[element.group]][vertex.index] = element.weight
     return found
@@ -114,10 +115,10 @@ def test_static_objects(tmp_path: Path) -> None:
     node = scene.nodes[0]
     place = upload_scenes.matrix(node.translation, node.rotation, node.scale)
     for suffix, level in zip(SUFFIXES, scene.nodes, strict=False):
-        things = imported(tmp_path / f"hut{suffix}.dae")
-        assert set(things) == {"garden_hut", "door"}
+        objects = imported(tmp_path / f"hut{suffix}.dae")
+        assert set(objects) == {"garden_hut", "door"}
         assert level.mesh is not None
-        hut = things["garden_hut"]
+        hut = objects["garden_hut"]
         names = [material.name for material in hut.data.materials]
         assert sorted(names) == ["stone", "wood"]
         for slot, name in enumerate(names):
@@ -129,16 +130,16 @@ def test_static_objects(tmp_path: Path) -> None:
         door = scene.nodes[-1]
         assert door.mesh is not None
         same_triangles(
-            wanted_corners(door.mesh, upload_scenes.matrix(door.translation), 0), corners_of(things["door"], 0)
+            wanted_corners(door.mesh, upload_scenes.matrix(door.translation), 0), corners_of(objects["door"], 0)
         )
 
 
 def test_physics(tmp_path: Path) -> None:
     scene = upload_scenes.static_scene()
     api.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
-    things = imported(tmp_path / "hut_PHYS.dae")
-    assert {name: len(thing.data.polygons) for name, thing in things.items()} == {"garden_hut": 12}
-    world = np.array(things["garden_hut"].matrix_world)
+    objects = imported(tmp_path / "hut_PHYS.dae")
+    assert {name: len(obj.data.polygons) for name, obj in objects.items()} == {"garden_hut": 12}
+    world = np.array(objects["garden_hut"].matrix_world)
     node = scene.nodes[0]
     assert np.allclose(world, upload_scenes.matrix(node.translation, node.rotation, node.scale), atol=1e-6)
 
@@ -146,9 +147,9 @@ def test_physics(tmp_path: Path) -> None:
 def test_mirrored_objects(tmp_path: Path) -> None:
     scene = upload_scenes.static_scene(scale=(-2.0, 1.0, 3.0))
     api.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
-    thing = imported(tmp_path / "hut.dae")["garden_hut"]
-    assert thing.matrix_world.determinant() > 0
-    for polygon in thing.data.polygons:
+    obj = imported(tmp_path / "hut.dae")["garden_hut"]
+    assert obj.matrix_world.determinant() > 0
+    for polygon in obj.data.polygons:
         assert polygon.normal.dot(polygon.center) > 0, "inside out"
 
 
@@ -176,17 +177,17 @@ def test_rigs(tmp_path: Path, facing: str, heights: dict[str, float]) -> None:
     api.write_scene(scene, tmp_path / "body.dae", SECOND_LIFE_UPLOAD)
     table = collada_oracle.avatar()
     for suffix, rings in zip(SUFFIXES, (9, 7, 5, 3), strict=True):
-        thing = imported(tmp_path / f"body{suffix}.dae")["body"]
+        obj = imported(tmp_path / f"body{suffix}.dae")["body"]
         wanted = upload_scenes.tube(rings)
-        for slot, name in enumerate(material.name for material in thing.data.materials):
+        for slot, name in enumerate(material.name for material in obj.data.materials):
             mesh_slot = wanted.materials.index(name)
-            same_triangles(wanted_corners(wanted, np.identity(4), mesh_slot), corners_of(thing, slot))
-        armature = next(modifier.object for modifier in thing.modifiers if modifier.type == "ARMATURE")
+            same_triangles(wanted_corners(wanted, np.identity(4), mesh_slot), corners_of(obj, slot))
+        armature = next(modifier.object for modifier in obj.modifiers if modifier.type == "ARMATURE")
         place = np.array(armature.matrix_world)
         for bone in armature.data.bones:
             head = (place @ np.array(bone.matrix_local))[:3, 3]
             assert np.allclose(head, table[bone.name].world[:3, 3], atol=1e-5), bone.name
-        found = dense_weights(thing)
+        found = dense_weights(obj)
         mesh = scene.nodes[(9, 7, 5, 3).index(rings)].mesh
         assert mesh is not None
         assert mesh.joint_indices is not None
@@ -211,21 +212,21 @@ def test_samples(samples: Path, tmp_path: Path, name: str) -> None:
     scene = api.read_scene(samples / "secondlife" / name)
     document = SECOND_LIFE_UPLOAD.from_scene(scene)
     outputs = SECOND_LIFE_UPLOAD.write_files(document, "x")
-    api.write_outputs(tmp_path / "x.dae", outputs)
+    write_outputs(tmp_path / "x.dae", outputs)
     for output in (output for output in outputs if output.name in ("x.dae", "x_LOD1.dae")):
         instance = collada_oracle.parse(output.data).instances[0]
-        thing = next(iter(imported(tmp_path / output.name).values()))
-        assert len(thing.data.vertices) == len(instance.geometry.positions)
+        obj = next(iter(imported(tmp_path / output.name).values()))
+        assert len(obj.data.vertices) == len(instance.geometry.positions)
         symbols = {look.name: symbol for symbol, look in instance.looks.items()}
-        for slot, material in enumerate(thing.data.materials):
+        for slot, material in enumerate(obj.data.materials):
             face = instance.geometry.faces[symbols[material.name]]
             expected = np.hstack((face[:, :3] @ instance.world[:3, :3].T + instance.world[:3, 3], face[:, 6:]))
-            found = corners_of(thing, slot)[:, [0, 1, 2, 6, 7]]
+            found = corners_of(obj, slot)[:, [0, 1, 2, 6, 7]]
             assert found.shape[0] <= expected.shape[0]
             if len(found) == len(expected):  # Blender drops twins: two triangles on the same vertices
                 assert np.allclose(found, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
         if instance.skin is not None:
-            found_weights = dense_weights(thing)
+            found_weights = dense_weights(obj)
             for number, joint in enumerate(instance.skin.joints):
                 weights = instance.skin.weights[:, number]
                 assert np.allclose(found_weights.get(joint, 0), weights, atol=1e-5), joint

@@ -51,10 +51,10 @@ def as_in_file(points: Array, *, rigged: bool) -> Array:
     return np.column_stack((-points[:, 1], points[:, 0], points[:, 2])) if rigged else points
 
 
-def check_faces(thing: Any, expected: list[dict[str, Any]], joints: list[str]) -> None:
+def check_faces(obj: Any, expected: list[dict[str, Any]], joints: list[str]) -> None:
     """Compare the material slots of an object with the faces of a level; vertices lie face by face in a row."""
-    mesh = thing.data
-    assert len(thing.material_slots) == len(expected)
+    mesh = obj.data
+    assert len(obj.material_slots) == len(expected)
     slot = column(mesh.polygons, "material_index", 1, np.int32)
     corners = column(mesh.loops, "vertex_index", 1, np.int32).reshape(-1, 3)
     points = as_in_file(column(mesh.vertices, "co", 3), rigged=bool(joints))
@@ -80,33 +80,33 @@ def check_faces(thing: Any, expected: list[dict[str, Any]], joints: list[str]) -
             np.testing.assert_allclose(uv.min(axis=0), face["uv_min"], atol=tolerance)
             np.testing.assert_allclose(uv.max(axis=0), face["uv_max"], atol=tolerance)
         if "first_vertex_weights" in face:
-            groups = {thing.vertex_groups[entry.group].name: entry.weight for entry in mesh.vertices[start].groups}
+            groups = {obj.vertex_groups[entry.group].name: entry.weight for entry in mesh.vertices[start].groups}
             wanted = {joints[joint]: weight / 65535 for joint, weight in face["first_vertex_weights"] if weight}
             assert groups == pytest.approx(wanted, abs=VALUES)
         start += face["vertices"]
     assert start == len(points)
 
 
-def check_model(things: list[Any], expected: dict[str, Any]) -> None:
+def check_model(objects: list[Any], expected: dict[str, Any]) -> None:
     """Compare the objects of a model with the facts of its asset."""
     rigged = "skin" in expected
-    shown = {LEVELS[thing.meshferry.lod]: thing for thing in things if thing.meshferry.role == "RENDER"}
+    shown = {LEVELS[obj.meshferry.lod]: obj for obj in objects if obj.meshferry.role == "RENDER"}
     finest = shown["high_lod"]
     if finest.meshferry.physics_object is not None:
         shown["physics_mesh"] = finest.meshferry.physics_object
     assert set(shown) == set(expected["lods"])
-    for key, thing in shown.items():
-        check_faces(thing, expected["lods"][key], expected["skin"]["joint_names"] if rigged else [])
+    for key, obj in shown.items():
+        check_faces(obj, expected["lods"][key], expected["skin"]["joint_names"] if rigged else [])
     convex = expected.get("physics_convex") or {"hulls": [], "base_hull_points": 0}
-    hulls = [thing for thing in things if thing.meshferry.role == "HULL"]
+    hulls = [obj for obj in objects if obj.meshferry.role == "HULL"]
     assert [len(hull.data.vertices) for hull in hulls] == convex["hulls"]
-    base = [thing for thing in things if thing.meshferry.role == "BASE_HULL"]
+    base = [obj for obj in objects if obj.meshferry.role == "BASE_HULL"]
     assert [len(hull.data.vertices) for hull in base] == [convex["base_hull_points"]] * bool(convex["base_hull_points"])
-    matrices = [np.array(thing.matrix_world) for thing in things]
+    matrices = [np.array(obj.matrix_world) for obj in objects]
     assert all(np.array_equal(matrix, np.array(finest.matrix_world)) for matrix in matrices)
     if rigged:
         assert [joint.name for joint in finest.meshferry.skin.joints] == expected["skin"]["joint_names"]
-        assert all(thing.parent is not None for thing in things)
+        assert all(obj.parent is not None for obj in objects)
 
 
 def test_assets(samples: Path) -> None:
@@ -118,7 +118,7 @@ def test_assets(samples: Path) -> None:
             continue
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         made = imported(samples / "secondlife" / name, use_weld=False)
-        check_model([thing for thing in made.objects if thing.type == "MESH"], expected)
+        check_model([obj for obj in made.objects if obj.type == "MESH"], expected)
         stored = expected["lods"]["high_lod"][0].get("normalized_scale")
         if stored and "skin" not in expected:
             np.testing.assert_allclose(made.objects[0].scale, stored, rtol=1e-6)
@@ -131,13 +131,13 @@ def test_a_bundle(samples: Path) -> None:
     name = "synthetic/synth_scene.slm"
     expected = facts(samples)[name]
     made = imported(samples / "secondlife" / name, use_weld=False)
-    finest = [thing for thing in made.objects if thing.meshferry.role == "RENDER" and not thing.meshferry.lod_of]
-    assert [thing.name for thing in finest] == [one["label"] for one in expected["instances"]]
-    for thing, one in zip(finest, expected["instances"], strict=True):
-        parts = [part for part in made.objects if thing in (part, part.meshferry.lod_of, part.meshferry.shape_of)]
+    finest = [obj for obj in made.objects if obj.meshferry.role == "RENDER" and not obj.meshferry.lod_of]
+    assert [obj.name for obj in finest] == [one["label"] for one in expected["instances"]]
+    for obj, one in zip(finest, expected["instances"], strict=True):
+        parts = [part for part in made.objects if obj in (part, part.meshferry.lod_of, part.meshferry.shape_of)]
         check_model(parts, expected["meshes"][one["mesh_id"]])
-        np.testing.assert_allclose(np.array(thing.matrix_world).T.reshape(-1), one["transform"], atol=1e-6)
-        assert [slot.name for slot in thing.material_slots] == one["materials"]
+        np.testing.assert_allclose(np.array(obj.matrix_world).T.reshape(-1), one["transform"], atol=1e-6)
+        assert [slot.name for slot in obj.material_slots] == one["materials"]
     corners = np.array([finest[0].matrix_world @ vertex.co for vertex in finest[0].data.vertices])
     np.testing.assert_allclose(np.ptp(corners, axis=0), (2.0, 1.0, 0.5), atol=1e-5)
     np.testing.assert_allclose((corners.min(axis=0) + corners.max(axis=0)) / 2, (0.0, 0.0, 1.0), atol=1e-5)

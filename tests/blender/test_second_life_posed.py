@@ -54,13 +54,13 @@ def imported(path: Path, **options: Any) -> Any:
 
 
 def levels_of(made: Any) -> dict[int, Any]:
-    return {thing.meshferry.lod: thing for thing in made.objects if thing.type == "MESH" and thing.vertex_groups}
+    return {obj.meshferry.lod: obj for obj in made.objects if obj.type == "MESH" and obj.vertex_groups}
 
 
-def evaluated(thing: Any) -> Array:
+def evaluated(obj: Any) -> Array:
     import bpy
 
-    shown = thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    shown = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     points = np.empty(len(shown.data.vertices) * 3, np.float32)
     shown.data.vertices.foreach_get("co", points)
     place = np.array(shown.matrix_world, np.float64)
@@ -236,11 +236,11 @@ def test_meshes_of_one_run_share_an_avatar_and_of_two_do_not(samples: Path) -> N
         before = set(bpy.data.objects)
         files = [{"name": name} for name in names]
         assert bpy.ops.import_scene.second_life(directory=str(folder), files=files) == {"FINISHED"}
-        return [thing for thing in bpy.data.objects if thing not in before]
+        return [obj for obj in bpy.data.objects if obj not in before]
 
-    (first,) = [thing for thing in import_run(body) if thing.type == "ARMATURE"]
+    (first,) = [obj for obj in import_run(body) if obj.type == "ARMATURE"]
     made = import_run(body, one_joint)
-    (second,) = [thing for thing in made if thing.type == "ARMATURE"]
+    (second,) = [obj for obj in made if obj.type == "ARMATURE"]
     assert second != first
-    assert {thing.parent for thing in made if thing.type == "MESH"} == {second}
-    assert len([thing for thing in made if thing.type == "MESH" and thing.vertex_groups]) == 8
+    assert {obj.parent for obj in made if obj.type == "MESH"} == {second}
+    assert len([obj for obj in made if obj.type == "MESH" and obj.vertex_groups]) == 8

@@ -238,8 +238,8 @@ def render(material: Any, folder: Path, size: int, samples: int) -> npt.NDArray[
     picture = bpy.data.images.load(scene.render.filepath)
     pixels = np.empty(size * size * picture.channels, np.float32)
     picture.pixels.foreach_get(pixels)
-    for item in (plane, camera):
-        bpy.data.objects.remove(item)
+    for obj in (plane, camera):
+        bpy.data.objects.remove(obj)
     bpy.data.images.remove(picture)
     return pixels.reshape(size, size, -1)[..., :3]
 
@@ -392,6 +392,7 @@ def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_on
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import bpy
+    from meshferry.blender_data.importing.import_options import ImportOptions
     from meshferry.blender_data.importing.shading import materials, shaders
 
     shown: list[Any] = []
@@ -407,7 +408,7 @@ def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_on
         return [description(finder.find(material.name)) for finder, material in zip(finders, given, strict=True)]
 
     def finder() -> materials.MaterialFinder:
-        return materials.MaterialFinder(use_existing=False, library="", given=given)
+        return materials.MaterialFinder(ImportOptions.of({"use_existing_materials": False}), given=given)
 
     alone = descriptions([finder() for _ in given])
     assert len(shown) == len(given)

@@ -38,7 +38,7 @@ def test_as_blender_makes_them() -> None:
     mesh.calc_tangents(uvmap="UVMap")
     points = np.array([mesh.vertices[loop.vertex_index].co[:] for loop in mesh.loops], np.float32)
     normals = np.array([loop.normal[:] for loop in mesh.loops], np.float32)
-    uvs = np.array([item.uv[:] for item in mesh.uv_layers[0].data], np.float32)
+    uvs = np.array([element.uv[:] for element in mesh.uv_layers[0].data], np.float32)
     wanted = np.array([(*loop.tangent, loop.bitangent_sign) for loop in mesh.loops])
     rows = np.column_stack((points, normals, uvs)).round(5)
     _, first, vertex = np.unique(rows, axis=0, return_index=True, return_inverse=True)

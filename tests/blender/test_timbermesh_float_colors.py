@@ -3,18 +3,20 @@
 import numpy as np
 import pytest
 import timbermesh_oracle as oracle
-from test_timbermesh_faithful import WAYS, through_blender
+from round_trips import exported
+from test_faithful import FAMILIES, round_trip
 
 pytestmark = pytest.mark.needs_bpy
 
 POINTS = 3000
+TIMBERMESH_FILES = FAMILIES["timbermesh"]
 
 
 def write_colored(path, colors):
     """Write loose triangles whose vertices have these colours."""
     from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
-    from meshferry.io_formats.registry import TIMBERMESH
     from meshferry.io_formats.timbermesh import document as doc
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     points = np.random.default_rng(1).permutation(3 * POINTS).reshape(-1, 3).astype(np.float32) / 64
     normals = np.tile(np.float32([0, 0, 1]), (POINTS, 1))
@@ -52,13 +54,13 @@ def any_colors():
     return colors.astype(np.float32)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", TIMBERMESH_FILES.ways)
 def test_float_colors_come_back_exactly(tmp_path, way):
     import bpy
 
     path = write_colored(tmp_path / "leaf.timbermesh", any_colors())
-    data, warnings = through_blender(path, WAYS[way])
-    assert not [text for text in warnings if "colour" in text]
+    data, result = round_trip(TIMBERMESH_FILES, path.read_bytes(), way, "leaf")
+    assert not [text for text in result.warnings if "colour" in text]
     (attribute,) = bpy.data.meshes["leaf"].color_attributes
     assert attribute.data_type == "FLOAT_COLOR"
     assert colors_by_place(data) == colors_by_place(path.read_bytes())
@@ -69,7 +71,7 @@ def test_multiples_of_a_255th_stay_bytes(tmp_path):
 
     colors = np.random.default_rng(3).integers(0, 256, (POINTS, 4)).astype(np.float32) / np.float32(255)
     path = write_colored(tmp_path / "leaf.timbermesh", colors)
-    data, _ = through_blender(path, WAYS["exact"])
+    data, _ = round_trip(TIMBERMESH_FILES, path.read_bytes(), "exact", "leaf")
     (attribute,) = bpy.data.meshes["leaf"].color_attributes
     assert attribute.data_type == "BYTE_COLOR"
     assert colors_by_place(data) == colors_by_place(path.read_bytes())
@@ -77,24 +79,17 @@ def test_multiples_of_a_255th_stay_bytes(tmp_path):
 
 def test_a_color_that_is_changed_is_written(tmp_path):
     import bpy
-    from meshferry.blender_data.exporting import exporter
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     path = write_colored(tmp_path / "leaf.timbermesh", any_colors())
-    through_blender(path, WAYS["exact"])
+    round_trip(TIMBERMESH_FILES, path.read_bytes(), "exact", "leaf")
     mesh = bpy.data.meshes["leaf"]
     values = np.empty(4 * POINTS, np.float32)
     mesh.color_attributes[0].data.foreach_get("color", values)
     values[::8] = 0.25  # red of every other vertex
     mesh.color_attributes[0].data.foreach_set("color", values)
     mesh.update()
-    source = exporter.Source("SCENE", None)
-    back = exporter.export_scene(
-        exporter.ExportRequest(
-            bpy.context, source, exporter.ExportOptions.of(), "back", registry.TIMBERMESH.capabilities
-        )
-    )
-    data, _ = api.encode_scene(back, registry.TIMBERMESH, ignore_errors=True)
+    data, _ = exported(TIMBERMESH, *bpy.context.scene.objects)
     found, before = colors_by_place(data), colors_by_place(path.read_bytes())
     changed = [place for place in before if found[place] != before[place]]
     assert len(changed) == POINTS // 2

@@ -30,7 +30,7 @@ def imported(path: Path) -> Any:
 
     options = importer.ImportOptions.of({"use_weld": False, "normals": "EXACT"})
     made = importer.import_scene(importer.ImportRequest(bpy.context, read_scene(path), options, str(path)))
-    return next(thing for thing in made.objects if thing.type == "MESH")
+    return next(obj for obj in made.objects if obj.type == "MESH")
 
 
 def values(collection: Any, attribute: str, width: int, kind: Any = np.float32) -> np.ndarray:
@@ -42,9 +42,9 @@ def values(collection: Any, attribute: str, width: int, kind: Any = np.float32) 
 @pytest.mark.parametrize("name", NAMES)
 def test_blender_holds_what_the_oracle_reads(name: str, samples: Path) -> None:
     path = samples / "unigine" / f"{name}.mesh"
-    found, thing = oracle.decode(path.read_bytes()), imported(path)
-    mesh, surfaces = thing.data, found.surfaces
-    assert [slot.name for slot in thing.meshferry.surfaces] == [surface.name for surface in surfaces]
+    found, obj = oracle.decode(path.read_bytes()), imported(path)
+    mesh, surfaces = obj.data, found.surfaces
+    assert [slot.name for slot in obj.meshferry.surfaces] == [surface.name for surface in surfaces]
     positions = np.concatenate([surface.targets[0].positions for surface in surfaces])
     np.testing.assert_array_equal(values(mesh.vertices, "co", 3), positions)
     starts = np.cumsum([0] + [surface.vertex_count for surface in surfaces])
@@ -58,9 +58,9 @@ def test_blender_holds_what_the_oracle_reads(name: str, samples: Path) -> None:
     same_uvs(mesh, surfaces, corners)
     same_colors(mesh, surfaces, corners)
     same_normals(mesh, found, corners, exact=not found.bones)
-    same_weights(thing, found)
+    same_weights(obj, found)
     if found.bones:
-        same_bones(thing, found)
+        same_bones(obj, found)
 
 
 def same_uvs(mesh: Any, surfaces: list[oracle.Surface], corners: list[np.ndarray]) -> None:
@@ -115,10 +115,10 @@ def same_normals(mesh: Any, found: oracle.File, corners: list[np.ndarray], *, ex
     assert np.mean(handed == -signs) > 0.88
 
 
-def same_weights(thing: Any, found: oracle.File) -> None:
-    names = [group.name for group in thing.vertex_groups]
+def same_weights(obj: Any, found: oracle.File) -> None:
+    names = [group.name for group in obj.vertex_groups]
     bones = [name for name, _ in found.bones]
-    vertices = iter(thing.data.vertices)
+    vertices = iter(obj.data.vertices)
     for surface in found.surfaces:
         for pairs in surface.weights or [[]] * surface.vertex_count:
             shown = {names[element.group]: element.weight for element in next(vertices).groups}
@@ -126,9 +126,9 @@ def same_weights(thing: Any, found: oracle.File) -> None:
             assert shown == pytest.approx(wanted, abs=1e-7)
 
 
-def same_bones(thing: Any, found: oracle.File) -> None:
+def same_bones(obj: Any, found: oracle.File) -> None:
     """Heads stand where the chains of bind transforms end, and bones run along their Y axes."""
-    armature = thing.find_armature()
+    armature = obj.find_armature()
     assert armature is not None
     for (name, parent), matrix in zip(found.bones, meaning.rest_matrices(found), strict=True):
         bone = armature.data.bones[name]

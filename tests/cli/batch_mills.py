@@ -19,8 +19,9 @@ TO = "mesh"
 
 def write_library(folder: Path, count: int) -> list[str]:
     """Write UNIGINE meshes of different sizes into some folders; return their paths below ``folder``."""
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats import api
     from meshferry.io_formats.core.scene import Node, Scene
+    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
     names = [f"part{number % 3}/mill{number:03}.mesh" for number in range(count)]
     for number, name in enumerate(names):
@@ -28,7 +29,7 @@ def write_library(folder: Path, count: int) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         box = make_box(["Wood"])
         box.points *= 1 + number  # no two files have the same content
-        api.write_scene(Scene(name="mill", nodes=[Node("mill", mesh=box)]), path, registry.UNIGINE_MESH)
+        api.write_scene(Scene(name="mill", nodes=[Node("mill", mesh=box)]), path, UNIGINE_MESH)
     return names
 
 

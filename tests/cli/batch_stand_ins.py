@@ -23,6 +23,7 @@ def plan_of(output: Path, tasks: Iterable[Any], *, root: Path | None = None, opt
     """Write a plan of these tasks and return it."""
     from meshferry.cli.batch import plan as plans
     from meshferry.cli.batch.tasks import STATE_FOLDER
+    from meshferry.cli.conversions.settings import Settings
 
     folder = output / STATE_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +34,8 @@ def plan_of(output: Path, tasks: Iterable[Any], *, root: Path | None = None, opt
             names = map(plans.to_sql, (task.path, task.member, task.target))
             plans.insert_tasks(connection, [(task.number + 1, task.root, *names, task.size, task.modified)])
             connection.execute("INSERT OR IGNORE INTO names VALUES (?)", (plans.name_hash(task.target),))
-        head = plans.PlanHead((options,), "blend", ".blend", "0", (str(root or output),), count)
+        settings = Settings("blend", collections=(options,))
+        head = plans.PlanHead(settings, "0", (str(root or output),), count)
         plans.set_head(connection, head)
     return plans.Plan(folder)
 
@@ -83,10 +85,18 @@ class PretendedWorkers:
             Status.DONE,
             hash=hashed,
             outputs=[loaded.task.target],
-            warnings=["Roof: no UV layer"],
+            warnings=losses("Roof: no UV layer"),
             facts={"triangles": 12},
             seconds=0.5,
         )
+
+
+def losses(*texts: str) -> list[Any]:
+    """Return messages; the text before a colon is the item."""
+    from meshferry.io_formats.core.messages import Kind, Message
+
+    parts = [text.rpartition(": ") for text in texts]
+    return [Message(Kind.LOSS, item, text, code="any-loss") for item, _, text in parts]
 
 
 def content_hash(task: Any) -> str:

@@ -115,15 +115,29 @@ def make_windmill(name: str = "windmill") -> Any:
 def write_windmill(tmp_path: Path) -> Callable[[str], Path]:
     """Write a windmill to a file below the test's folder."""
     pytest.importorskip("google.protobuf")
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats import api
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     def write(name: str) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        api.write_scene(make_windmill(api.scene_name(path)), path, registry.TIMBERMESH)
+        api.write_scene(make_windmill(api.scene_name(path)), path, TIMBERMESH)
         return path
 
     return write
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, bytes], Path]:
+    """Write made bytes to a file below the test's folder."""
+
+    def to(name: str, data: bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    return to
 
 
 @pytest.fixture

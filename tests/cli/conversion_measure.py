@@ -223,23 +223,23 @@ def measured_blender() -> Measured:
     scene = bpy.context.scene
     first, last = _range()
     found, gatherer = Measured(), _Gatherer()
-    things = [thing for thing in scene.objects if thing.type in {"MESH", "EMPTY", "ARMATURE"}]
-    shown = [thing for thing in things if not thing.meshferry.lod and thing.meshferry.role == "RENDER"]
-    found.levels = len({thing.meshferry.lod for thing in things if thing.meshferry.lod})
-    found.shapes_of_physics = sum(thing.meshferry.role != "RENDER" for thing in things)
-    rigs = [thing for thing in shown if thing.type == "ARMATURE"]
+    objects = [obj for obj in scene.objects if obj.type in {"MESH", "EMPTY", "ARMATURE"}]
+    shown = [obj for obj in objects if not obj.meshferry.lod and obj.meshferry.role == "RENDER"]
+    found.levels = len({obj.meshferry.lod for obj in objects if obj.meshferry.lod})
+    found.shapes_of_physics = sum(obj.meshferry.role != "RENDER" for obj in objects)
+    rigs = [obj for obj in shown if obj.type == "ARMATURE"]
     for rig in rigs:
         rig.data.pose_position = "REST"
         for bone in rig.data.bones:
             found.bones[bone.name] = np.array(rig.matrix_world @ bone.head_local)
     scene.frame_set(first)
-    before = {thing.name: np.array(thing.matrix_world) for thing in shown}
-    rest = {thing.name: _corner_places(thing) for thing in shown if thing.type == "MESH"}
+    before = {obj.name: np.array(obj.matrix_world) for obj in shown}
+    rest = {obj.name: _corner_places(obj) for obj in shown if obj.type == "MESH"}
     scene.frame_set(last)
-    after = {thing.name: _corner_places(thing) for thing in shown if thing.type == "MESH"}
-    for thing in shown:
-        if last > first and not np.allclose(before[thing.name], np.array(thing.matrix_world), atol=1e-3):
-            found.placed[_plain(thing.name)] = np.array(thing.matrix_world)
+    after = {obj.name: _corner_places(obj) for obj in shown if obj.type == "MESH"}
+    for obj in shown:
+        if last > first and not np.allclose(before[obj.name], np.array(obj.matrix_world), atol=1e-3):
+            found.placed[_plain(obj.name)] = np.array(obj.matrix_world)
     for rig in rigs:
         rig.data.pose_position = "POSE"
     bpy.context.view_layer.update()
@@ -249,24 +249,24 @@ def measured_blender() -> Measured:
             turn = np.array(rig.matrix_world @ bone.matrix)[:3, :3]
             found.turned[bone.name] = turn @ np.linalg.inv(np.array(rig.matrix_world @ bone.bone.matrix_local)[:3, :3])
     scene.frame_set(first)
-    for thing in shown:
-        if thing.type == "MESH" and thing.data.polygons:
-            parent = thing.parent
-            while parent is not None and _plain(parent.name) == _plain(thing.name):
+    for obj in shown:
+        if obj.type == "MESH" and obj.data.polygons:
+            parent = obj.parent
+            while parent is not None and _plain(parent.name) == _plain(obj.name):
                 parent = parent.parent  # some files have a place and a mesh where Blender has one object
             if parent is not None and not _is_rig(parent):
-                found.links.add((_plain(thing.name), _plain(parent.name)))
-            itself = before[thing.name] @ np.linalg.inv(np.array(thing.matrix_world))
+                found.links.add((_plain(obj.name), _plain(parent.name)))
+            itself = before[obj.name] @ np.linalg.inv(np.array(obj.matrix_world))
             assert np.allclose(itself, np.identity(4), atol=1e-3)
-            _add_object(gatherer, thing, rest[thing.name], after[thing.name])
+            _add_object(gatherer, obj, rest[obj.name], after[obj.name])
     still = all(np.allclose(found.posed[name], found.bones[name], atol=1e-4) for name in found.bones)
     if still:
         found.posed, found.turned = {}, {}
     return gatherer.into(found)
 
 
-def _is_rig(thing: Any) -> bool:
-    return thing.type == "ARMATURE" or any(child.type == "ARMATURE" for child in thing.children)
+def _is_rig(obj: Any) -> bool:
+    return obj.type == "ARMATURE" or any(child.type == "ARMATURE" for child in obj.children)
 
 
 def _plain(name: str) -> str:
@@ -285,29 +285,29 @@ def _range() -> tuple[int, int]:
     return round(min(start for start, _ in ranges)), round(max(end for _, end in ranges))
 
 
-def _corner_places(thing: Any) -> np.ndarray:
+def _corner_places(obj: Any) -> np.ndarray:
     """Return where the corners of an object's triangles are, (C, 3)."""
     import bpy
 
-    seen = thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     mesh = seen.to_mesh()
     points = np.empty(3 * len(mesh.vertices), np.float32)
     mesh.vertices.foreach_get("co", points)
     corners = np.empty(len(mesh.loops), np.int32)
     mesh.loops.foreach_get("vertex_index", corners)
-    world = np.array(thing.matrix_world)
+    world = np.array(obj.matrix_world)
     seen.to_mesh_clear()
     return points.reshape(-1, 3)[corners] @ world[:3, :3].T + world[:3, 3]
 
 
-def _add_object(gatherer: _Gatherer, thing: Any, rest: np.ndarray, after: np.ndarray) -> None:
-    mesh = thing.data
+def _add_object(gatherer: _Gatherer, obj: Any, rest: np.ndarray, after: np.ndarray) -> None:
+    mesh = obj.data
     assert all(polygon.loop_total == 3 for polygon in mesh.polygons)
     count = len(mesh.loops)
     corners = np.empty(count, np.int32)
     mesh.loops.foreach_get("vertex_index", corners)
     normals = np.array([tuple(normal.vector) for normal in mesh.corner_normals])
-    turn = np.linalg.inv(np.array(thing.matrix_world)[:3, :3]).T
+    turn = np.linalg.inv(np.array(obj.matrix_world)[:3, :3]).T
     normals = normals @ turn.T
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     uvs = []
@@ -317,22 +317,22 @@ def _add_object(gatherer: _Gatherer, thing: Any, rest: np.ndarray, after: np.nda
         uvs.append(values.reshape(-1, 2))
     colors = []
     for attribute in mesh.color_attributes:
-        values = np.array([tuple(item.color_srgb) for item in attribute.data])
+        values = np.array([tuple(element.color_srgb) for element in attribute.data])
         colors.append(values if attribute.domain == "CORNER" else values[corners])
-    slots = [slot.material.name if slot.material else "" for slot in thing.material_slots]
+    slots = [slot.material.name if slot.material else "" for slot in obj.material_slots]
     keys = mesh.shape_keys
     animated = _is_animated(keys)
     shapes = {}
     if keys is not None and not animated:
-        linear = np.array(thing.matrix_world)[:3, :3]
+        linear = np.array(obj.matrix_world)[:3, :3]
         base = np.array([tuple(point.co) for point in keys.reference_key.data])
         for block in list(keys.key_blocks)[1:]:
             points = np.array([tuple(point.co) for point in block.data])
             shapes[block.name] = ((points - base) @ linear.T)[corners]
     weights: dict[str, np.ndarray] = {}
-    rigs = [m.object for m in thing.modifiers if m.type == "ARMATURE" and m.object]
+    rigs = [m.object for m in obj.modifiers if m.type == "ARMATURE" and m.object]
     bones = {bone.name for rig in rigs for bone in rig.data.bones}
-    for group in thing.vertex_groups:
+    for group in obj.vertex_groups:
         if group.name in bones:
             values = np.zeros(len(mesh.vertices))
             for vertex in mesh.vertices:
@@ -341,10 +341,10 @@ def _add_object(gatherer: _Gatherer, thing: Any, rest: np.ndarray, after: np.nda
                         values[vertex.index] = element.weight
             if values.max() > 0:
                 weights[group.name] = values[corners]
-    deforms = animated or any(m.type == "MESH_SEQUENCE_CACHE" for m in thing.modifiers)
+    deforms = animated or any(m.type == "MESH_SEQUENCE_CACHE" for m in obj.modifiers)
     gatherer.add(
         rest,
-        name=_plain(thing.name),
+        name=_plain(obj.name),
         normals=normals,
         uvs=uvs,
         colors=colors,

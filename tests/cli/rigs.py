@@ -50,19 +50,21 @@ def make_rig(name: str, clips: Sequence[Any] = (), bones: Sequence[str] = BONES)
 
 def write_mesh(path: Path, clips: Sequence[Any] = (), bones: Sequence[str] = BONES) -> Path:
     """Write the box, as ms12 with animations inside or as ms13 without."""
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats import api
+    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
     options = {"mesh_version": "MS12", "use_embedded_animation": True} if clips else {"mesh_version": "MS13"}
     path.parent.mkdir(parents=True, exist_ok=True)
-    api.write_scene(make_rig(path.stem, clips, bones), path, registry.UNIGINE_MESH, options)
+    api.write_scene(make_rig(path.stem, clips, bones), path, UNIGINE_MESH, options)
     return path
 
 
 def write_animation(path: Path, frames: int = 5, bones: Sequence[str] = BONES, version: str = "AN11") -> Path:
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats import api
     from meshferry.io_formats.core.scene import Scene
+    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
 
     scene = Scene(path.stem, [], [make_skeleton(bones)], [make_clip(path.stem, frames, bones)])
     path.parent.mkdir(parents=True, exist_ok=True)
-    api.write_scene(scene, path, registry.UNIGINE_ANIMATION, {"animation_version": version})
+    api.write_scene(scene, path, UNIGINE_ANIMATION, {"animation_version": version})
     return path

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 from batch_stand_ins import PretendedWorkers
-from meshferry.cli import batch_command
 from meshferry.cli.batch import progress, runner
 from meshferry.cli.batch.state import locked
 from meshferry.cli.batch.summary import Summary
-from meshferry.cli.batch.tasks import Result, Status, Task, TaskKind
+from meshferry.cli.batch.tasks import DISK_FULL, Result, Status, Task, TaskKind
 from meshferry.cli.conversions import conversion_arguments
+from meshferry.cli.conversions.settings import Settings
 from meshferry.io_formats.core.errors import MeshferryError
+from outputs import names_in
 
 pytest.importorskip("rich")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs, and links need a privilege")
@@ -61,22 +62,17 @@ def pretend(monkeypatch):
         return PretendedWorkers(output, fate)
 
     monkeypatch.setattr(runner, "local_pool", local_pool)
-    monkeypatch.setattr(batch_command, "started_early", lambda *_, **__: contextlib.nullcontext([]))
     return fates
 
 
-def failed(error, ended=Status.FAILED):
-    return Result(Task(0, 0, "", "", "", 0, 0), ended, error=error)
-
-
-def below(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+def failed(error, ended=Status.FAILED, **more):
+    return Result(Task(0, 0, "", "", "", 0, 0), ended, error=error, **more)
 
 
 def test_the_tree_is_kept_and_the_end_is_said_in_plain_words(meshferry, library, pretend, tmp_path):
     result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
     assert (result.status, result.err) == (0, "")
-    assert [name for name in below(tmp_path / "out") if "meshferry-batch" not in name] == [
+    assert [name for name in names_in(tmp_path / "out") if "meshferry-batch" not in name] == [
         "a.blend",
         "b.blend",
         "props/[bold]e.blend",
@@ -109,10 +105,10 @@ def test_a_link_in_the_place_of_the_state_is_refused(meshferry, library, pretend
     link = out / "meshferry-batch" / name if name else out / "meshferry-batch"
     link.parent.mkdir(parents=True)
     link.symlink_to(elsewhere if name in {"", "projects", "shards"} else tmp_path / "new")
-    before = below(tmp_path)
+    before = names_in(tmp_path)
     result = meshferry("batch", library, "--to", "blend", "-o", out, *options)
     assert result.status == 2 and f"{link} is a link" in result.err
-    assert below(tmp_path) == before
+    assert names_in(tmp_path) == before
 
 
 @POSIX
@@ -131,10 +127,10 @@ def test_a_fifo_in_the_state_is_refused_at_once(meshferry, library, pretend, tmp
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_an_output_folder_that_cannot_be_is_refused(meshferry, library, tmp_path, monkeypatch, folder, said, options):
     monkeypatch.chdir(tmp_path)
-    before = below(tmp_path)
+    before = names_in(tmp_path)
     result = meshferry("batch", library, "--to", "blend", "-o", folder, *options)
     assert result.status == 2 and said in result.err and "Unexpected" not in result.err
-    assert below(tmp_path) == before
+    assert names_in(tmp_path) == before
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
@@ -171,8 +167,8 @@ def test_a_second_run_has_nothing_to_do(meshferry, library, pretend, tmp_path):
 
 
 def test_failures_are_said_at_once_and_grouped_at_the_end(meshferry, library, pretend, tmp_path):
-    pretend["a.timbermesh"] = failed("It ends early (at byte 12)")
-    pretend["b.timbermesh"] = failed("It ends early (at byte 1,200)")
+    pretend["a.timbermesh"] = failed("It ends early (at byte 12)", error_cause="It ends early")
+    pretend["b.timbermesh"] = failed("It ends early (at byte 1,200)", error_cause="It ends early")
     pretend["c.timbermesh"] = failed("SIGSEGV, a segmentation fault", Status.CRASHED)
     result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
     assert result.status == 1
@@ -202,6 +198,9 @@ def test_programs_get_an_object_a_file_and_a_summary(meshferry, library, pretend
         "files": [str(out / "a.blend")],
         "facts": {"triangles": 12},
         "warnings": ["Roof: no UV layer"],
+        "messages": [
+            {"code": "any-loss", "kind": "loss", "text": "Roof: no UV layer", "item": "Roof", "about": ["Roof"]}
+        ],
     }
     (bad,) = (entry for entry in files if entry["result"] == "failed")
     assert bad["error"] == "It is not a mesh" and bad["input"] == str(library / "b.timbermesh")
@@ -247,7 +246,7 @@ def test_without_workers_or_room_the_run_ends_in_one_sentence(meshferry, library
 
 
 def test_a_full_disk_is_no_failure_of_each_file(meshferry, library, pretend, tmp_path):
-    pretend["b.timbermesh"] = failed(f"The file cannot be written: {os.strerror(errno.ENOSPC)}")
+    pretend["b.timbermesh"] = failed(f"The file cannot be written: {os.strerror(errno.ENOSPC)}", error_code=DISK_FULL)
     result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
     assert result.status == 1 and result.err.splitlines()[-1].endswith(
         "the disk is full; make room and run the same command again"
@@ -281,10 +280,10 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(
     (tmp_path / "file").write_bytes(b"x")
     names = {"LIBRARY": str(library), "OUT": str(tmp_path / "out"), "FILE": str(tmp_path / "file")}
     spelt = [re.sub("LIBRARY|OUT|FILE", lambda found: names[found[0]], text) for text in arguments]
-    before = below(tmp_path)
+    before = names_in(tmp_path)
     result = meshferry("batch", *spelt)
     assert result.status == 2 and said in result.err and "Traceback" not in result.err
-    assert below(tmp_path) == before and not (tmp_path / "out").exists()
+    assert names_in(tmp_path) == before and not (tmp_path / "out").exists()
 
 
 def test_what_cannot_be_searched_is_said_and_the_rest_goes_on(meshferry, library, pretend, tmp_path):
@@ -310,18 +309,18 @@ def test_a_journal_is_written_unless_the_user_refuses_it(meshferry, library, pre
 def test_a_dry_run_lists_the_files_and_writes_nothing(meshferry, library, pretend, tmp_path):
     out = tmp_path / "out"
     command = ("batch", library, "--to", "blend", "-o", out)
-    before = below(tmp_path)
+    before = names_in(tmp_path)
     first = meshferry(*command, "--dry-run")
     assert first.status == 0 and first.out.splitlines()[-1] == "5 files to convert"
     assert f"{library / 'props' / 'c.timbermesh'} would become {out / 'props' / 'c.blend'}" in first.out.splitlines()
-    assert below(tmp_path) == before and not out.exists()
+    assert names_in(tmp_path) == before and not out.exists()
     meshferry(*command)
     (out / "b.blend").unlink()
-    before = {path: (tmp_path / path).read_bytes() for path in below(tmp_path)}
+    before = {path: (tmp_path / path).read_bytes() for path in names_in(tmp_path)}
     (entry,) = meshferry(*command, "--dry-run", "--json").entries
     assert entry == {"input": str(library / "b.timbermesh"), "output": str(out / "b.blend"), "dry_run": True}
     assert meshferry(*command, "--dry-run").out.splitlines()[-1] == "1 file to convert; 4 done before"
-    assert {path: (tmp_path / path).read_bytes() for path in below(tmp_path)} == before
+    assert {path: (tmp_path / path).read_bytes() for path in names_in(tmp_path)} == before
 
 
 def test_two_runs_on_one_folder_refuse_in_words(meshferry, library, pretend, tmp_path):
@@ -458,18 +457,21 @@ def accepted(action):
 def test_every_option_of_a_conversion_comes_back_as_an_argument():
     parser = argparse.ArgumentParser(allow_abbrev=False)
     conversion_arguments.add_conversion_arguments(parser)
-    given = [["--strict"], ["--collection=-odd name"], ["--rename-clip", "a=b=c"], ["--no-mounts"]]
+    parser.add_argument("--to")
+    given = [["--to=blend"], ["--strict"], ["--collection=-odd name"], ["--rename-clip", "a=b=c"], ["--no-mounts"]]
     for action in parser._actions:
         if action.dest.startswith("option:"):
             flag = action.option_strings[-1]  # of switches, the one with --no-
             given.append([flag] if action.nargs == 0 else [f"{flag}={accepted(action)}"])
     arguments = parser.parse_args([text for group in given for text in group])
-    spelt = conversion_arguments.given_conversion(arguments)
-    again = parser.parse_args(list(spelt))
+    settings = conversion_arguments.settings_of(vars(arguments))
+    spelt = settings.spelled()
+    again = parser.parse_args([*given[0], *spelt])
     assert vars(again) == vars(arguments) and len(vars(arguments)) == len(given) > 40
-    assert conversion_arguments.settings_of(again) == conversion_arguments.settings_of(arguments)
+    assert conversion_arguments.settings_of(vars(again)) == settings
+    assert Settings(**json.loads(json.dumps(dataclasses.asdict(settings)))).spelled() == spelt
     turned = parser.parse_args([text for group in given[::-1] for text in group])
-    assert conversion_arguments.given_conversion(turned) == spelt
+    assert conversion_arguments.settings_of(vars(turned)).spelled() == spelt
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from batch_stand_ins import Heard, PretendedWorkers, content_hash, make_task, pl
 from meshferry.cli.batch import leftovers, runner
 from meshferry.cli.batch.state import State
 from meshferry.cli.batch.summary import SLOWEST_KEPT, Summary
-from meshferry.cli.batch.tasks import Result, Status, TaskKind
+from meshferry.cli.batch.tasks import DISK_FULL, Result, Status, TaskKind
 from meshferry.cli.batch.workers.resources import available_cores
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk import locks
@@ -97,7 +97,8 @@ def test_bad_files_stop_nothing_and_are_counted_by_cause(tmp_path):
     def fate(loaded):
         number = loaded.task.number
         if number % 10 == 3:
-            return Result(loaded.task, Status.FAILED, error=f"'mesh {number}' ends early (at byte {number:,}00)")
+            error = f"'mesh {number}' ends early (at byte {number:,}00)"
+            return Result(loaded.task, Status.FAILED, error=error, error_cause="'…' ends early")
         if number == 5:
             return Result(loaded.task, Status.FAILED, error="It is not a mesh")
         if number == 7:
@@ -136,7 +137,8 @@ def test_a_full_disk_ends_the_run_in_words(tmp_path, where):
             return None
         if where == "journal":
             raise MeshferryError(f"the journal cannot be written: {full}")
-        return Result(loaded.task, Status.FAILED, error=f"the file cannot be written: {full}")
+        error = f"the file cannot be written: {full}"
+        return Result(loaded.task, Status.FAILED, error=error, error_code=DISK_FULL)
 
     workers = PretendedWorkers(tmp_path, fate)
     with pytest.raises(MeshferryError, match="disk is full" if where == "output" else full):
@@ -201,10 +203,10 @@ def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
         if loaded.kind is TaskKind.CONVERT:
             return None
         drawn.append(loaded.task.number)
-        place = picture_file(tmp_path, loaded.known_hash)
+        place = picture_file(tmp_path, content_hash(loaded.task))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"RIFF\x04\x00\x00\x00WEBP")
-        return Result(loaded.task, Status.DONE, hash=loaded.known_hash, kind=TaskKind.PICTURE)
+        return Result(loaded.task, Status.DONE, hash=content_hash(loaded.task), kind=TaskKind.PICTURE)
 
     workers = PretendedWorkers(tmp_path, draw)
     plan = plan_of(tmp_path, tasks)
@@ -228,7 +230,8 @@ def test_nothing_is_held_as_a_whole(tmp_path):
 
         def run(self, tasks):
             for loaded in tasks:
-                yield Result(loaded.task, Status.FAILED, error=f"File {loaded.task.number} is missing")
+                error = f"File {loaded.task.number} is missing"
+                yield Result(loaded.task, Status.FAILED, error=error, error_cause="File … is missing")
 
     class Mute(Heard):
         def ended(self, result):

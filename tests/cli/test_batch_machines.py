@@ -15,8 +15,9 @@ from batch_mills import TO, command, journal_lines, run, shard_journals, write_l
 from meshferry.cli import environment
 from meshferry.cli.batch import plan as plans
 from meshferry.cli.batch.remote import dask, openjd
+from meshferry.cli.batch.settings import BatchSettings
 from meshferry.cli.batch.tasks import Task
-from meshferry.cli.main import build_parser
+from meshferry.cli.conversions.settings import Settings
 from meshferry.io_formats.core.errors import MeshferryError
 
 PATIENCE = 60
@@ -196,15 +197,14 @@ def test_without_dask_it_says_how_to_get_it(tmp_path, meshferry, monkeypatch):
 )
 def test_what_stops_every_shard_ends_the_run_in_words(tmp_path, problem, said):
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    arguments = build_parser().parse_args(["batch", "--scheduler", "tcp://x:1", "--worker-command", "mf --x"])
-    pool = dask.DaskPool(arguments, tmp_path)
+    pool = dask.DaskPool(BatchSettings(scheduler="tcp://x:1", worker_command="mf --x"), tmp_path)
     with pytest.raises(MeshferryError, match=said):
         pool._reason(problem)
 
 
 def test_what_kills_a_shard_is_said_of_its_files(tmp_path):
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    pool = dask.DaskPool(build_parser().parse_args(["batch", "--scheduler", "tcp://x:1"]), tmp_path)
+    pool = dask.DaskPool(BatchSettings(scheduler="tcp://x:1"), tmp_path)
     said = pool._reason(subprocess.CalledProcessError(-9, "mf", b"", b"last words\n"))
     assert "Killed" in said and "memory" in said and said.endswith("and its shard with it: last words")
 
@@ -330,7 +330,7 @@ def write_plan(tmp_path, roots, count):
     with plans.new_plan(folder) as connection:
         rows = ((n + 1, n % len(roots), f"{n}.timbermesh", "", f"{n}.mesh", -1, 0) for n in range(count))
         plans.insert_tasks(connection, rows)
-        plans.set_head(connection, plans.PlanHead((), TO, ".mesh", environment.version(), tuple(roots), count))
+        plans.set_head(connection, plans.PlanHead(Settings(TO), environment.version(), tuple(roots), count))
     (tmp_path / "job").mkdir()
     plan = plans.Plan(folder)
     return plan, openjd._write_plan(plan, plan.tasks(), tmp_path / "job")
@@ -341,7 +341,7 @@ def test_very_many_files_are_at_most_ten_thousand_tasks(tmp_path):
     count = 20_001
     _, part = write_plan(tmp_path, [str(tmp_path)], count)
     values = openjd._values(part, tmp_path / "out")
-    template = openjd._template(part, values, build_parser().parse_args(["batch"]))
+    template = openjd._template(part, values, BatchSettings())
     read = model.decode_job_template(template=template, supported_extensions=["TASK_CHUNKING"])
     (tmp_path / "job" / "plan").mkdir()
     values = model.preprocess_job_parameters(

@@ -19,10 +19,11 @@ from meshferry.cli.batch import plan as plan_file
 from meshferry.cli.batch import planning
 from meshferry.cli.batch.plan import Plan, PlanHead, PlannedNames
 from meshferry.cli.batch.tasks import PLAN_FILE, STATE_FOLDER, SourceFile, Task
+from meshferry.cli.conversions.settings import Settings
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
 from meshferry.io_formats.disk.file_names import CAUTIOUS, NameRules
 
-HEAD = PlanHead(("--strict", "--scale=2"), "blend", ".blend", "1.2.3")
+HEAD = PlanHead(Settings("blend", {"compression": "SMALL"}, strict=True), "1.2.3")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
 
 
@@ -37,7 +38,7 @@ def plan(tmp_path: Path) -> Callable[..., Plan]:
     def make(
         *sources: SourceFile, clashes: Any = "refuse", extension: str = ".blend", to: str = "out", rules: Any = CAUTIOUS
     ) -> Plan:
-        head = dataclasses.replace(HEAD, extension=extension)
+        head = dataclasses.replace(HEAD, settings=Settings(extension))
         return planning.make_plan(iter(sources), tmp_path / to, head, numbers=clashes == "number", rules=rules)
 
     return make
@@ -294,12 +295,19 @@ def test_any_part_of_a_plan(plan: Callable[..., Plan], monkeypatch: pytest.Monke
 
 
 def test_digest_changes_with_all_that_matters() -> None:
-    changed = [{"argv": ("--strict",)}, {"argv": ()}, {"to": "glb"}, {"extension": ".glb"}, {"version": "1.2.4"}]
-    digests = {dataclasses.replace(HEAD, **change).digest for change in changed} | {HEAD.digest}
-    assert len(digests) == 6
+    changed = [
+        {"options": {}},
+        {"options": {"compression": "FAST"}},
+        {"strict": False},
+        {"to": "glb"},
+        {"new_names": {"a": "b"}},
+    ]
+    heads = [dataclasses.replace(HEAD, settings=dataclasses.replace(HEAD.settings, **change)) for change in changed]
+    digests = {head.digest for head in (*heads, HEAD, dataclasses.replace(HEAD, version="1.2.4"))}
+    assert len(digests) == 7
     assert dataclasses.replace(HEAD, roots=("/x",), count=3).digest == HEAD.digest
     # Version 0.1.0 computed this one for its options; its results stay valid.
-    old = PlanHead(("--compression=SMALL",), "timbermesh", ".timbermesh", "0.1.0")
+    old = PlanHead(Settings("timbermesh", {"compression": "SMALL"}), "0.1.0")
     assert old.digest == "24c02045a74a824e4cfd87eb55f61125"
 
 

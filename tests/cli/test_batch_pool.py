@@ -33,10 +33,11 @@ def make_pool(tmp_path):
     """Return a function that makes a pool of odd workers."""
     from meshferry.cli.batch.workers.messages import Setup
     from meshferry.cli.batch.workers.pool import Pool
+    from meshferry.cli.conversions.settings import Settings
 
-    def make(jobs=1, time_limit=60.0, recycle_after=0, extension="mesh", command=ODD, started=None):
-        setup = Setup((), extension, str(tmp_path), (str(tmp_path),), time_limit=time_limit)
-        return Pool(setup, jobs, recycle_after, command=command, started=started)
+    def make(jobs=1, time_limit=60.0, recycle_after=0, extension="mesh", command=ODD):
+        setup = Setup(Settings(extension), str(tmp_path), (str(tmp_path),), time_limit=time_limit)
+        return Pool(setup, jobs, recycle_after, command=command)
 
     return make
 
@@ -230,7 +231,8 @@ load_package()
 import test_batch_pool
 from meshferry.cli.batch.workers.messages import Setup
 from meshferry.cli.batch.workers.pool import Pool
-pool = Pool(Setup((), "mesh", {output!r}, ({output!r},)), 1, command=test_batch_pool.ODD)
+from meshferry.cli.conversions.settings import Settings
+pool = Pool(Setup(Settings("mesh"), {output!r}, ({output!r},)), 1, command=test_batch_pool.ODD)
 for result in pool.run(test_batch_pool.tasks_of("fine", "hang")):
     print("one is done", flush=True)
 """
@@ -261,7 +263,7 @@ def test_a_worker_removes_its_folder_if_the_driver_is_killed_at_its_start(tmp_pa
     folder = tmp_path / f"{worker_process.FOLDER_PREFIX}x"
     folder.mkdir()
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
-    hello = {"token": "0", "threads": 1, "number": 0, "loads_blender": False}
+    hello = {"token": "0", "threads": 1, "number": 0}
     command = worker_process.worker_command(1)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as worker:
         worker.stdout.close()
@@ -275,27 +277,16 @@ def test_a_worker_removes_its_folder_if_the_driver_is_killed_at_its_start(tmp_pa
     assert not folder.exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
-def test_temporary_files_of_the_killed_are_removed_after_a_day(make_pool, tmp_path, monkeypatch):
-    from meshferry.io_formats.disk import locks
-
+def test_old_temporary_folders_of_killed_workers_are_removed(make_pool, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    folders = {name: tmp_path / f"meshferry-worker-{name}" for name in ("dead", "alive", "young")}
-    for folder in folders.values():
+    for name, days in {"meshferry-worker-dead": 31, "meshferry-worker-young": 29, "other": 31}.items():
+        folder = tmp_path / name
         folder.mkdir()
-        (folder / "driver.lock").touch()
         (folder / "half.glb").touch()
-    held = locks.hold(folders["alive"] / "driver.lock")
-    long_ago = time.time() - 2 * 86400
-    for name in ("dead", "alive"):
-        os.utime(folders[name] / "driver.lock", (long_ago, long_ago))
-        os.utime(folders[name], (long_ago, long_ago))
+        changed = time.time() - days * 86400
+        os.utime(folder, (changed, changed))
     assert [result.error for result in make_pool(1).run(tasks_of("fine"))] == [""]
-    held.close()
-    assert sorted(path.name for path in tmp_path.glob("meshferry-worker-*")) == [
-        "meshferry-worker-alive",
-        "meshferry-worker-young",
-    ]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["meshferry-worker-young", "other"]
 
 
 def test_a_full_disk_for_temporary_files_is_told(make_pool, tmp_path, monkeypatch):
@@ -336,24 +327,3 @@ def test_no_threads_are_left(make_pool):
     before = threading.active_count()
     list(make_pool(1).run(tasks_of("fine")))
     wait_until(lambda: threading.active_count() <= before)
-
-
-def test_workers_that_were_started_early_are_used_or_killed(make_pool, monkeypatch):
-    from meshferry.cli.batch.workers import worker_process
-    from meshferry.cli.batch.workers.resources import threads_for
-
-    monkeypatch.setattr(worker_process, "worker_command", lambda threads: ODD)
-    right = threads_for(1)
-    with worker_process.started_early(3, right, loads_blender=False) as processes:
-        used, *too_many = list(processes)
-        pool = make_pool(1, started=processes)
-        assert not any(process.is_running for process in too_many)
-        assert [result.facts["pid"] for result in pool.run(tasks_of("fine", "fine"))] == [used.pid] * 2
-        assert not used.is_running
-    with worker_process.started_early(1, right + 1, loads_blender=False) as processes:
-        (other,) = processes
-        pool = make_pool(1, started=processes)
-        assert [result.facts["pid"] for result in pool.run(tasks_of("fine"))] != [other.pid]
-    with worker_process.started_early(1, right, loads_blender=False) as processes:
-        (unused,) = processes
-    assert not unused.is_running

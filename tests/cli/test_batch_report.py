@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import pytest
+from batch_stand_ins import losses
 
 VOID = {"meta", "input", "img", "br", "link", "hr"}
 PICTURE = b"RIFF\x04\x00\x00\x00WEBP"
@@ -100,7 +101,7 @@ def write(results: Any, output: Path, **given: Any) -> Path:
 def test_one_page_tells_everything_of_each_model(tmp_path: Path) -> None:
     facts = {"nodes": 1, "triangles": 12345, "vertices": 678, "materials": 2, "bones": 9, "shape_keys": 1}
     results = [
-        make_result(0, facts=facts | {"clips": [{}, {}]}, warnings=["Roof: no UV layer", "Door: no UV layer"]),
+        make_result(0, facts=facts | {"clips": [{}, {}]}, warnings=losses("Roof: no UV layer", "Door: no UV layer")),
         make_result(1, "fish.anim", ended="unchanged", seconds=0.012),
         make_result(2, "odd/broken.mesh", ended="failed", error="The file is cut off"),
         make_result(3, "odd/deadly.mesh", ended="crashed", error="The process died of signal 11", seconds=75),
@@ -154,7 +155,7 @@ def test_nothing_that_files_are_called_is_markup(tmp_path: Path, place: str) -> 
     made = {
         "path": lambda text: make_result(path=text),
         "member": lambda text: make_result(path="region.oar", member=f"assets/{text}"),
-        "warnings": lambda text: make_result(warnings=[f"{text}: odd", text]),
+        "warnings": lambda text: make_result(warnings=losses(f"{text}: odd", text)),
         "error": lambda text: make_result(ended="failed", error=f"{text} " * 40),
         "output": lambda text: make_result(outputs=["a/" + text, text]),
     }[place]
@@ -221,9 +222,9 @@ def test_pictures_are_inside(tmp_path: Path) -> None:
 def test_many_models_are_pages_that_an_index_finds(tmp_path: Path) -> None:
     results = [
         make_result(0, "a/one.mesh"),
-        make_result(1, "a/two.mesh", warnings=["x"]),
+        make_result(1, "a/two.mesh", warnings=losses("x")),
         make_result(2, "b/</script>.mesh", ended="failed", error="no"),
-        make_result(3, "region.oar", member="assets/4.llmesh", ended="crashed", warnings=["x"]),
+        make_result(3, "region.oar", member="assets/4.llmesh", ended="crashed", warnings=losses("x")),
         make_result(4, "five.mesh", ended="unchanged"),
     ]
     index = Page(write(iter(results), tmp_path, a_page=2))
@@ -312,7 +313,7 @@ def test_facts_that_somebody_broke_do_not_stop_the_report(tmp_path: Path) -> Non
 
 
 def test_thousands_of_warnings_of_one_model_are_summed_up(tmp_path: Path) -> None:
-    warnings = [f"Object {number}: kind {number % 100}" for number in range(5000)]
+    warnings = losses(*(f"Object {number}: kind {number % 100}" for number in range(5000)))
     page = Page(write([make_result(warnings=warnings, outputs=[f"{n}.blend" for n in range(500)])], tmp_path))
     assert "5,000 warnings" in page.cards["m0"] and "and 60 more kinds" in page.cards["m0"]
     assert "500 files" in page.cards["m0"] and "and 460 more files" in page.cards["m0"]
@@ -343,9 +344,10 @@ def test_pictures_are_wanted_of_what_could_be_read(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_cannot_draw_is_given_up(tmp_path: Path) -> None:
-    from meshferry.cli.batch.report.pictures import CANNOT_DRAW, PictureRun
+    from meshferry.cli.batch.report.pictures import PictureRun
+    from meshferry.cli.batch.tasks import CANNOT_DRAW
 
-    refused = make_result(ended="failed", error=f"{CANNOT_DRAW}: no")
+    refused = make_result(ended="failed", error="Blender cannot draw a picture: no", error_code=CANNOT_DRAW)
     dead = make_result(ended="crashed", error="The process died of signal 6")
     empty = make_result(ended="failed", error="There is nothing to see in it")
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from meshferry.cli import inputs
 from meshferry.cli.batch import leftovers
+from meshferry.cli.batch.settings import SourceChoice
 from meshferry.cli.batch.sources import choice, search
 from meshferry.cli.batch.tasks import SourceFile
 from meshferry.cli.conversions.convert_plan import known_kind, searched
@@ -52,10 +53,11 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def find() -> Callable[..., list[SourceFile]]:
     """Find sources; ``find.messages`` stores the reported messages."""
 
-    def run(*paths: object, **options: Any) -> list[SourceFile]:
+    def run(*paths: object, leave_out: Path | None = None, written: str = "", **choice: Any) -> list[SourceFile]:
         run.messages = []  # type: ignore[attr-defined]
         warned = lambda path, text: run.messages.append((path, text))  # type: ignore[attr-defined] # noqa: E731
-        found = search.find([str(path) for path in paths], MESHES, on_problem=warned, **options)
+        chosen = SourceChoice([str(path) for path in paths], **choice)
+        found = search.find(chosen, MESHES, leave_out=leave_out, written=written, on_problem=warned)
         assert isinstance(found, Iterator)
         return list(found)
 
@@ -183,7 +185,7 @@ def test_lists_are_streamed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb", buffering=0) as other:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
         other.write(b"lib/b.mesh\nother/b.mesh\n" + b"# filler\n" * 2000)
-        found = search.find([], MESHES, lists=["-"])
+        found = search.find(SourceChoice(lists=["-"]), MESHES)
         assert next(found).place == "lib/b.mesh"
         assert next(found).place == "other/b.mesh"
         other.write(b"missing.mesh")
@@ -275,7 +277,7 @@ def test_unreadable_folders(tree: Path, monkeypatch: pytest.MonkeyPatch, find: C
     assert path == os.path.join("lib", "props")
     assert text == "The folder cannot be read: Permission denied"
     with pytest.raises(MeshferryError, match="cannot be read"):
-        list(search.find(["lib"], MESHES))
+        list(search.find(SourceChoice(["lib"]), MESHES))
     warned: list[tuple[object, str]] = []
     found = inputs.expand(["lib"], (".timbermesh", ".llmesh"), warn=lambda *warning: warned.append(warning))
     assert (warned, found.files) == ([(path, text)], ()), "other commands warn, too"
@@ -379,9 +381,11 @@ def test_archives(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     assert places(find("lib/zoo/packed.tar.gz"))[0] == "packed/assets/1_mesh.llmesh"
     # meshes are not searched where animations are written, and nothing is where neither is
     _archive(tree / "lib/zoo/dance.oar", "assets/1_animation.bvh", "assets/1_mesh.llmesh")
-    assert [source.member for source in search.find(["lib/zoo/dance.oar"], [".anim"])] == ["assets/1_animation.bvh"]
+    dance = SourceChoice(["lib/zoo/dance.oar"])
+    assert [source.member for source in search.find(dance, [".anim"])] == ["assets/1_animation.bvh"]
     warned: list[tuple[str, str]] = []
-    assert list(search.find(["lib/zoo/packed.tar.gz"], [".mesh"], on_problem=lambda *what: warned.append(what))) == []
+    packed = SourceChoice(["lib/zoo/packed.tar.gz"])
+    assert list(search.find(packed, [".mesh"], on_problem=lambda *what: warned.append(what))) == []
     assert "hold meshes" in warned[0][1]
 
 
@@ -405,6 +409,6 @@ def test_content_decides_where_extensions_do_not(tree: Path, samples: Path) -> N
     (tree / "lib/98a6e63e").write_bytes(asset)
     (tree / "lib/LICENSE").write_text("words")
     (tree / "lib/other.bytes").write_text("words")
-    names = [source.place for source in search.find(["lib"], kind)]
+    names = [source.place for source in search.find(SourceChoice(["lib"]), kind)]
     assert "98a6e63e" in names
     assert not {"LICENSE", "other.bytes"} & set(names)

@@ -11,7 +11,7 @@ import pytest
 from meshferry.cli.batch.report.cards import Links
 from meshferry.cli.batch.workers import resources
 from meshferry.cli.batch.workers.converting import PartNames
-from meshferry.io_formats.api import file_name
+from meshferry.io_formats.disk.file_names import file_name
 
 
 def test_the_memory_of_a_process_on_windows(monkeypatch):
@@ -42,7 +42,7 @@ def test_files_on_another_drive_are_not_below_the_output_folder(monkeypatch, tmp
     monkeypatch.setattr(os.path, "relpath", no_common_drive)
     names = PartNames(tmp_path / "crate.mesh", tmp_path, frozenset())
     assert names.of_part(tmp_path / "crate.mesh", tmp_path / "crate.mesh", "lid") == tmp_path / "crate.lid.mesh"
-    assert Links(tmp_path, Path("page.html")).to("a.png") == tmp_path.as_uri() + "/a.png"
+    assert f'href="{tmp_path.as_uri()}/a.png"' in Links(tmp_path, Path("page.html")).element("a.png")
 
 
 @pytest.mark.parametrize("name", ["CONIN$", "conout$", "CONOUT$.old", "aux", "LPT¹"])

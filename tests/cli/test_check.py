@@ -7,16 +7,16 @@ from game_folders import WINDOWS, make_game
 @pytest.fixture
 def nameless(windmill):
     """A file that the game refuses (an animation without a name) and warns about (a misspelt material)."""
-    from meshferry.io_formats import registry
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
-    document = registry.TIMBERMESH.read(windmill.read_bytes())
+    document = TIMBERMESH.read(windmill.read_bytes())
     for node in document.nodes:
         for animation in node.node_animations:
             animation.name = ""
         for mesh in node.meshes:
             mesh.material += "s"
     path = windmill.with_name("nameless.timbermesh")
-    path.write_bytes(registry.TIMBERMESH.write(document))
+    path.write_bytes(TIMBERMESH.write(document))
     return path
 
 
@@ -44,18 +44,21 @@ def test_records(meshferry, nameless, broken):
     done = meshferry("check", "--json", nameless, broken)
     assert done.status == 1
     found, failed = done.entries
-    assert list(found) == ["file", "format", "errors", "warnings"]
+    assert list(found) == ["file", "format", "errors", "warnings", "messages"]
+    assert {message["kind"] for message in found["messages"]} == {"error", "warning"}
+    assert len(found["messages"]) == len(found["errors"] + found["warnings"])
     assert "#Sails" in found["errors"][0]["item"]
     assert found["warnings"]
     assert list(failed) == ["file", "error"]
 
 
 def test_warnings_alone_are_no_failure(meshferry, windmill):
-    from meshferry.io_formats import registry
 
-    document = registry.TIMBERMESH.read(windmill.read_bytes())
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+
+    document = TIMBERMESH.read(windmill.read_bytes())
     document.nodes[0].meshes[0].material += "s"
-    windmill.write_bytes(registry.TIMBERMESH.write(document))
+    windmill.write_bytes(TIMBERMESH.write(document))
     done = meshferry("check", windmill)
     assert done.status == 0
     assert "warning" in done.out

@@ -24,7 +24,7 @@ def test_one_file(meshferry, windmill, tmp_path):
 def test_record(meshferry, windmill, tmp_path):
     done = meshferry("convert", "--json", windmill, tmp_path / "out.timbermesh")
     (entry,) = done.entries
-    assert list(entry) == ["input", "output", "facts", "warnings"]
+    assert list(entry) == ["input", "output", "facts", "warnings", "messages"]
     assert (entry["input"], entry["output"]) == (str(windmill), str(tmp_path / "out.timbermesh"))
     assert entry["facts"]["clips"] == [{"name": "Default", "kind": "node", "frames": 60, "fps": 24.0}]
     assert done.err == ""
@@ -133,13 +133,13 @@ def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path, more):
 @pytest.fixture
 def surprising(windmill):
     """A file that is read with a warning: a normal that is none."""
-    from meshferry.io_formats import registry
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
-    document = registry.TIMBERMESH.read(windmill.read_bytes())
+    document = TIMBERMESH.read(windmill.read_bytes())
     normals = document.nodes[0].find("normal")
     normals.data = b"\0" * len(normals.data)
     path = windmill.with_name("surprising.timbermesh")
-    path.write_bytes(registry.TIMBERMESH.write(document))
+    path.write_bytes(TIMBERMESH.write(document))
     return path
 
 
@@ -165,22 +165,24 @@ def test_strict_writes_nothing_that_came_with_a_warning(meshferry, surprising, w
 
 
 def test_what_the_game_makes_of_it_is_no_loss(meshferry, windmill, tmp_path):
-    from meshferry.io_formats import registry
 
-    document = registry.TIMBERMESH.read(windmill.read_bytes())
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+
+    document = TIMBERMESH.read(windmill.read_bytes())
     document.nodes[0].meshes[0].material = "Paper.Folktails.001"
-    windmill.write_bytes(registry.TIMBERMESH.write(document))
+    windmill.write_bytes(TIMBERMESH.write(document))
     done = meshferry("convert", "--strict", windmill, tmp_path / "out.timbermesh")
     assert done.status == 0
     assert "Paper.Folktails.001" in done.err
 
 
 def test_format_options_reach_the_format(meshferry, windmill, tmp_path):
-    from meshferry.io_formats import registry
 
-    document = registry.TIMBERMESH.read(windmill.read_bytes())
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+
+    document = TIMBERMESH.read(windmill.read_bytes())
     document.nodes[0].meshes[0].material = "Paper.Folktails.001"
-    windmill.write_bytes(registry.TIMBERMESH.write(document))
+    windmill.write_bytes(TIMBERMESH.write(document))
     target = tmp_path / "out.timbermesh"
     assert meshferry("convert", windmill, target, "--strip-suffixes").status == 0
     assert "Paper.Folktails.001" not in {name for node in read(target).nodes for name in node.mesh.materials}

@@ -9,6 +9,7 @@ import conversion_measure as measure
 import conversion_models as models
 import numpy as np
 import pytest
+from outputs import names_in
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -30,10 +31,6 @@ USING_ALL = (
     "test_images_of_one_name_do_not_meet",
     "test_what_kinds_of_files_promise_to_hold",
 )
-
-
-def names_in(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.fixture

@@ -9,18 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from outputs import names_in, opened
 
 pytestmark = pytest.mark.needs_bpy
 
 SUMMARY = "2 objects, 24 triangles, 2 materials, 1 animation ('Default', 60 frames at 24 fps)"
-
-
-def opened(path):
-    """Open a .blend file and return Blender."""
-    import bpy
-
-    bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False)
-    return bpy
 
 
 def save_scene(path, collections, loose=()):
@@ -50,10 +43,6 @@ def save_scene(path, collections, loose=()):
     return path
 
 
-def files_in(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
 def triangles(path):
     from meshferry.io_formats import api
 
@@ -72,7 +61,7 @@ def test_there(meshferry, windmill, tmp_path):
     assert {one.name for one in bpy.data.objects} == {"windmill", "#Sails"}
     assert {one.name for one in bpy.data.materials} == {"BaseWood_Brown.Folktails", "Paper.Folktails"}
     assert not bpy.data.cameras
-    assert files_in(tmp_path) == ["windmill.blend", "windmill.timbermesh"]
+    assert names_in(tmp_path) == ["windmill.blend", "windmill.timbermesh"]
 
 
 def test_keys_outside_the_imported_frames_are_exported_and_no_loss(meshferry, windmill, tmp_path):
@@ -110,7 +99,7 @@ def test_several_become_collections_of_one_file_and_files_again(meshferry, write
     back = meshferry("convert", tmp_path / "both.blend", "--to", "timbermesh", "-o", tmp_path / "out", "--json")
     assert back.status == 0
     assert [entry["collection"] for entry in back.entries] == ["one", "two"]
-    assert files_in(tmp_path / "out") == ["both.one.timbermesh", "both.two.timbermesh"]
+    assert names_in(tmp_path / "out") == ["both.one.timbermesh", "both.two.timbermesh"]
     assert triangles(tmp_path / "out" / "both.two.timbermesh") == 24
 
     whole = meshferry("convert", tmp_path / "both.blend", tmp_path / "whole.timbermesh")
@@ -128,7 +117,7 @@ def test_files_of_similar_names_do_not_collide_on_their_way_through_one_file(mes
     done = meshferry("convert", tmp_path / "all.blend", "--to", "timbermesh", "-o", tmp_path / "out")
     assert (done.status, done.err) == (0, "")
     names = ["all.A_B c.timbermesh", "all.a_b.timbermesh", "all.a_b_2.timbermesh"]
-    assert files_in(tmp_path / "out") == names
+    assert names_in(tmp_path / "out") == names
 
 
 def test_a_collection_that_is_not_there(meshferry, tmp_path):
@@ -160,7 +149,7 @@ def test_what_of_a_scene_that_came_from_no_file(meshferry, tmp_path, collections
     save_scene(tmp_path / "scene.blend", collections, loose)
     done = meshferry("convert", tmp_path / "scene.blend", "--to", "timbermesh", "-o", tmp_path / "out")
     assert done.status == 0, done.err
-    assert {name: triangles(tmp_path / "out" / name) for name in files_in(tmp_path / "out")} == expected
+    assert {name: triangles(tmp_path / "out" / name) for name in names_in(tmp_path / "out")} == expected
 
 
 def test_collections_of_two_files_do_not_overwrite_each_other(meshferry, tmp_path):
@@ -170,7 +159,7 @@ def test_collections_of_two_files_do_not_overwrite_each_other(meshferry, tmp_pat
     done = meshferry("convert", tmp_path / "in", "--to", "timbermesh", "-o", tmp_path / "out")
     assert (done.status, done.err) == (0, "")
     names = [f"{source}.{part}.timbermesh" for source in ("first", "second") for part in ("Barn", source)]
-    assert files_in(tmp_path / "out") == names
+    assert names_in(tmp_path / "out") == names
 
 
 def test_a_bad_file_among_several_is_left_out(meshferry, windmill, broken, tmp_path):

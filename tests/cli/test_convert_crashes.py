@@ -146,11 +146,12 @@ def install():
 @pytest.fixture
 def sources(meshferry, tmp_path):
     """Return files of several formats, with animations of equal and of different names."""
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats import api
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     folder = tmp_path / "in"
     for name in ("robot", "crab"):
-        api.write_scene(models.make_timbermesh(), tmp_path / f"{name}.timbermesh", registry.TIMBERMESH)
+        api.write_scene(models.make_timbermesh(), tmp_path / f"{name}.timbermesh", TIMBERMESH)
         assert meshferry("convert", tmp_path / f"{name}.timbermesh", tmp_path / f"{name}.glb").status == 0
         folder.mkdir(exist_ok=True)
         shutil.move(tmp_path / f"{name}.glb", folder / f"{name}.glb")

@@ -214,7 +214,7 @@ def content_of(mesh):
         "place": [tuple(mesh.vertices[vertex].co) for vertex in vertices],
         "bent": [tuple(mesh.shape_keys.key_blocks["Bent"].points[vertex].co) for vertex in vertices],
         "weights": [[group.weight for group in mesh.vertices[vertex].groups] for vertex in vertices],
-        "uv": [tuple(item.vector) for item in mesh.uv_layers[0].uv],
+        "uv": [tuple(element.vector) for element in mesh.uv_layers[0].uv],
     }
 
 

@@ -62,8 +62,8 @@ def blend_with_a_moving_tree(path, rate):
             bpy.data.objects.new(name, mesh)
             for name, mesh in (("Lamp", meshes[0]), ("Bulb", meshes[1]), ("Twin", meshes[1]))
         )
-        for thing in (lamp, bulb, twin):
-            scene.collection.objects.link(thing)
+        for obj in (lamp, bulb, twin):
+            scene.collection.objects.link(obj)
         bulb.parent = lamp
         bulb.location = twin.location = (0, 0, 2)
         for frame, angle in ((1, 0), (1 + rate, np.pi / 2)):
@@ -91,7 +91,7 @@ def test_speed_and_names(meshferry, tmp_path, kind):
     assert (clip["frames"], clip["fps"]) == (31, 30)
     with BlendSession() as session:
         session.open(tmp_path / "back.blend")
-        found = {thing.name: thing.parent and thing.parent.name for thing in bpy.data.objects}
+        found = {obj.name: obj.parent and obj.parent.name for obj in bpy.data.objects}
         assert found == {"Lamp": None, "Bulb": "Lamp", "Twin": None}
         scene = bpy.context.scene
         assert scene.render.fps / scene.render.fps_base == 30
@@ -221,14 +221,15 @@ def test_poses_that_are_held_are_reported(meshferry, tmp_path, frames):
 
 @pytest.mark.needs_bpy
 def test_an_animation_in_which_nothing_moves_comes_back_from_gltf(meshferry, tmp_path):
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats import api
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     scene = models.make_timbermesh()
     (clip,) = scene.clips
     (track,) = clip.transforms
     still = replace(track, **{name: getattr(track, name)[[3] * 7] for name in ("translation", "rotation", "scale")})
     scene.clips = [replace(clip, frame_count=7, transforms=[still], vertices=[])]
-    api.write_scene(scene, tmp_path / "model.timbermesh", registry.TIMBERMESH)
+    api.write_scene(scene, tmp_path / "model.timbermesh", TIMBERMESH)
     assert meshferry("convert", tmp_path / "model.timbermesh", tmp_path / "model.glb").status == 0
     (entry,) = meshferry("convert", "--json", tmp_path / "model.glb", tmp_path / "back.blend").entries
     (clip,) = entry["facts"]["clips"]

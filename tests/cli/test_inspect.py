@@ -22,6 +22,7 @@ KEYS = [
     "shape_keys",
     "clips",
     "warnings",
+    "messages",
 ]
 
 

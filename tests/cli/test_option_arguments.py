@@ -3,7 +3,7 @@
 import argparse
 
 import pytest
-from meshferry.cli.option_arguments import OptionTable, add_arguments, format_table, given_flags, given_values
+from meshferry.cli.option_arguments import OptionTable, add_arguments, flags_of, format_table, given_options, values_of
 from meshferry.io_formats.core.options import Choice, Option
 
 SHAPE = Option(
@@ -26,7 +26,7 @@ def parse(*argv):
 
 
 def values(*argv, table=TABLE):
-    return given_values(parse(*argv), table, TABLES)
+    return values_of(given_options(vars(parse(*argv))), TABLES)[table.key]
 
 
 def test_what_the_user_leaves_out_is_left_to_the_defaults():
@@ -77,7 +77,8 @@ def test_tables_share_an_option_and_part_where_only_the_name_is_shared():
     argv = ["--no-weld", "--count", "3", "--two-count", "4"]
     assert values(*argv) == {"use_weld": False, "count": 3}
     assert values(*argv, table=OTHER) == {"use_weld": False, "count": 4}
-    assert given_flags(parse(*argv), OTHER, TABLES) == {"--weld": WELD, "--two-count": OTHER_COUNT}
+    flags = {flag: option for table, option, flag in flags_of(TABLES) if table is OTHER}
+    assert flags == {"weld": WELD, "two-count": OTHER_COUNT}
 
 
 def test_help_tells_descriptions_choices_and_the_default_of_the_command_line(capsys):
@@ -103,8 +104,8 @@ def test_an_option_that_formats_share_stands_once_under_all_their_names(capsys):
     assert said.count("Join") == 1
     assert "options for reading and writing Alpha and Beta files:\n  --weld" in said
     assert "options for writing Alpha files:\n  --shape" in said
-    arguments = parser.parse_args(["--no-weld"])
-    assert [given_values(arguments, table, tables) for table in tables] == [{"use_weld": False}] * 3
+    given = given_options(vars(parser.parse_args(["--no-weld"])))
+    assert list(values_of(given, tables).values()) == [{"use_weld": False}] * 3
 
 
 def test_a_choice_says_what_its_label_adds_to_its_key(capsys):

@@ -5,27 +5,22 @@ from __future__ import annotations
 import pytest
 import second_life_made as made
 import second_life_oracle as oracle
+from meshfuzz import second_life_seeds as seeds
 
 
 @pytest.fixture
-def crate(tmp_path):
-    path = tmp_path / "crate.llmesh"
-    path.write_bytes(made.crate())
-    return path
+def crate(write):
+    return write("crate.llmesh", made.crate())
 
 
 @pytest.fixture
-def torso(tmp_path):
-    path = tmp_path / "torso.llmesh"
-    path.write_bytes(made.torso())
-    return path
+def torso(write):
+    return write("torso.llmesh", made.torso())
 
 
 @pytest.fixture
-def bundle(tmp_path):
-    path = tmp_path / "crates.slm"
-    path.write_bytes(made.bundle())
-    return path
+def bundle(write):
+    return write("crates.slm", made.bundle())
 
 
 # -- inspect, check, formats ----------------------------------------------------------------------
@@ -110,10 +105,10 @@ def test_check_applies_the_rules_of_the_uploader(meshferry, crate, tmp_path):
     assert (done.status, done.err) == (0, "")
     assert done.entries[0]["errors"] == []
     degenerate = made.box(sides=2)
-    degenerate["TriangleList"] = made.halves(0, 1, 2, 3, 3, 1)
+    degenerate["TriangleList"] = seeds.shorts(0, 1, 2, 3, 3, 1)
     bad = tmp_path / "bad.llmesh"
     blocks = {"physics_convex": made.HULL, **made.levels([made.box()]), "physics_mesh": [degenerate]}
-    bad.write_bytes(made.asset(blocks))
+    bad.write_bytes(seeds.asset(blocks))
     done = meshferry("check", "--json", bad)
     assert done.status == 1
     found = [error for error in done.entries[0]["errors"] if error.get("elements", {}).get("kind") == "triangles"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import second_life_animation_bytes as made
+from meshfuzz import second_life_animation_seeds as made
 from test_batch_archives import opensim_tar
 
 JPEG_2000 = b"\xff\x4f\xff\x51\0\x2f" + bytes(100)

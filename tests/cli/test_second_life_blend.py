@@ -8,23 +8,11 @@ import pytest
 import second_life_judge as judge
 import second_life_made as made
 import second_life_oracle as oracle
+from outputs import names_in
 
 pytestmark = pytest.mark.needs_bpy
 
 MEMBERS = ["body.dae", "body_LOD0.dae", "body_LOD1.dae", "body_LOD2.dae"]
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Write made bytes to a file below the test's folder."""
-
-    def to(name, data):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        return path
-
-    return to
 
 
 @pytest.fixture
@@ -47,17 +35,13 @@ def scene(tmp_path):
 def ball(bpy, name="Ball", materials=("wood", "iron"), location=(0.0, 0.0, 0.0), **more):
     """Add a ball of 16 by 12 segments and half a metre across, its halves of two materials."""
     bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=12, radius=0.25, location=location, **more)
-    thing = bpy.context.object
-    thing.name = thing.data.name = name
+    obj = bpy.context.object
+    obj.name = obj.data.name = name
     for material in materials:
-        thing.data.materials.append(bpy.data.materials.get(material) or bpy.data.materials.new(material))
-    for number, polygon in enumerate(thing.data.polygons):
-        polygon.material_index = number * max(len(materials), 1) // len(thing.data.polygons)
-    return thing
-
-
-def files_below(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+        obj.data.materials.append(bpy.data.materials.get(material) or bpy.data.materials.new(material))
+    for number, polygon in enumerate(obj.data.polygons):
+        polygon.material_index = number * max(len(materials), 1) // len(obj.data.polygons)
+    return obj
 
 
 @pytest.mark.parametrize("name", ["crate", "torso"])
@@ -72,7 +56,7 @@ def test_an_asset_comes_back_from_a_blend_file_as_it_was(name, meshferry, write,
     assert there.entries[0]["facts"]["triangles"] == 12
     back = meshferry("convert", "--json", blend, "--to", "llmesh", "-o", tmp_path / "again", "--as-imported")
     assert back.status == 0, back.err
-    assert files_below(tmp_path / "again") == [f"{name}.llmesh"]
+    assert names_in(tmp_path / "again") == [f"{name}.llmesh"]
     exact = compat.HAS_FREE_NORMALS and name == "crate"
     judge.same_asset(
         oracle.decode(before),
@@ -87,7 +71,7 @@ def test_a_blend_file_becomes_a_set_with_everything_made(meshferry, scene, tmp_p
     done = meshferry("convert", "--json", blend, "--to", "dae", "-o", tmp_path / "out")
     assert done.status == 0, done.err
     (entry,) = done.entries
-    assert files_below(tmp_path / "out") == MEMBERS
+    assert names_in(tmp_path / "out") == MEMBERS
     assert sorted(entry["files"]) == [str(tmp_path / "out" / name) for name in MEMBERS]
     assert (entry["facts"]["nodes"], entry["facts"]["materials"]) == (1, 2)
     assert entry["facts"]["triangles"] == 16 * 2 + 16 * 10 * 2
@@ -98,10 +82,10 @@ def test_the_physics_file_of_an_earlier_set_is_removed(meshferry, scene, tmp_pat
     target = tmp_path / "out" / "body.dae"
     target.parent.mkdir()
     done = meshferry("convert", "--json", blend, target, "--physics-shape", "cube")
-    assert files_below(target.parent) == [*MEMBERS, "body_PHYS.dae"]
+    assert names_in(target.parent) == [*MEMBERS, "body_PHYS.dae"]
     done = meshferry("convert", "--json", blend, target)
     assert done.status == 0, done.err
-    assert files_below(target.parent) == MEMBERS
+    assert names_in(target.parent) == MEMBERS
     assert any(text.startswith("body_PHYS.dae: removed") for text in done.entries[0]["warnings"])
 
 
@@ -150,19 +134,19 @@ def test_several_objects_are_one_bundle_and_several_assets(meshferry, scene, tmp
     assert "--mesh-files" not in done.err
     done = meshferry("convert", "--json", blend, "--to", "llmesh", "-o", tmp_path / "out")
     assert done.status == 0, done.err
-    assert files_below(tmp_path / "out") == [f"{blend.stem}.One.llmesh", f"{blend.stem}.Two.llmesh"]
+    assert names_in(tmp_path / "out") == [f"{blend.stem}.One.llmesh", f"{blend.stem}.Two.llmesh"]
 
 
 def test_errors_of_the_rules_stop_a_set_and_write_nothing(meshferry, scene, tmp_path):
     def fill(bpy):
-        thing = ball(bpy, "Body")
+        obj = ball(bpy, "Body")
         bpy.ops.object.armature_add()
         rig = bpy.context.object
         rig.data.bones[0].name = "wing"
-        group = thing.vertex_groups.new(name="wing")
-        group.add(range(len(thing.data.vertices)), 1.0, "REPLACE")
-        thing.modifiers.new("Armature", "ARMATURE").object = rig
-        thing.parent = rig
+        group = obj.vertex_groups.new(name="wing")
+        group.add(range(len(obj.data.vertices)), 1.0, "REPLACE")
+        obj.modifiers.new("Armature", "ARMATURE").object = rig
+        obj.parent = rig
 
     blend = scene(fill)
     (tmp_path / "out").mkdir()
@@ -171,7 +155,7 @@ def test_errors_of_the_rules_stop_a_set_and_write_nothing(meshferry, scene, tmp_
     done = meshferry("convert", "--json", blend, "--to", "dae", "-o", tmp_path / "out")
     assert done.status == 1
     assert "wing" in done.entries[0]["error"]
-    assert files_below(tmp_path / "out") == ["body.dae"]
+    assert names_in(tmp_path / "out") == ["body.dae"]
     assert old.read_text() == "old"
 
 
@@ -197,8 +181,8 @@ def test_pbr_materials_of_a_blend_file(scene, meshferry, tmp_path):
         (tmp_path / folder).mkdir()
     done = meshferry("convert", "--json", blend, tmp_path / "out" / "body.dae")
     assert done.status == 0, done.err
-    assert files_below(tmp_path / "out") == [*MEMBERS, "body_iron.glb"]
+    assert names_in(tmp_path / "out") == [*MEMBERS, "body_iron.glb"]
     assert glb_oracle.read_glb((tmp_path / "out" / "body_iron.glb").read_bytes())[0]["materials"][0]["name"] == "iron"
     assert "face 0 'iron' → body_iron.glb" in done.entries[0]["warnings"]
     done = meshferry("convert", "--json", blend, tmp_path / "plain" / "body.dae", "--no-pbr-materials")
-    assert done.status == 0 and files_below(tmp_path / "plain") == MEMBERS
+    assert done.status == 0 and names_in(tmp_path / "plain") == MEMBERS

@@ -7,27 +7,12 @@ import pytest
 import second_life_judge as judge
 import second_life_made as made
 import second_life_oracle as oracle
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Write made bytes to a file below the test's folder."""
-
-    def to(name, data):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        return path
-
-    return to
+from meshfuzz import second_life_seeds as seeds
+from outputs import names_in
 
 
 def bounds(points):
     return np.round(np.array([points.min(axis=0), points.max(axis=0)], float), 5).tolist()
-
-
-def names_in(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def test_a_static_mesh_has_its_size_in_a_format_with_node_trees(meshferry, write, tmp_path):
@@ -125,7 +110,7 @@ def test_as_imported_an_asset_comes_back_as_it_was(name, meshferry, write, tmp_p
 
 
 def test_without_the_flag_an_asset_gets_what_an_upload_needs(meshferry, write, tmp_path):
-    bare = write("bare.llmesh", made.asset({"high_lod": [made.box()]}))
+    bare = write("bare.llmesh", seeds.asset({"high_lod": [made.box()]}))
     done = meshferry("convert", "--json", bare, tmp_path / "whole.llmesh")
     assert done.status == 0, done.err
     after = oracle.decode((tmp_path / "whole.llmesh").read_bytes())
@@ -140,7 +125,7 @@ def test_without_the_flag_an_asset_gets_what_an_upload_needs(meshferry, write, t
 
 
 def test_the_size_of_an_asset_that_says_none_is_an_option(meshferry, write, tmp_path):
-    bare = write("bare", made.asset({"high_lod": [made.box()]}))
+    bare = write("bare", seeds.asset({"high_lod": [made.box()]}))
     done = meshferry("convert", bare, tmp_path / "whole.llmesh", "--assumed-size", 4)
     assert (done.status, "no effect" in done.err) == (0, False)
     assert oracle.decode((tmp_path / "whole.llmesh").read_bytes()).scale == (4, 4, 4)

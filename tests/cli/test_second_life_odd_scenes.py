@@ -24,13 +24,13 @@ JOINTS = {
 
 def cube(bpy, name="Box", materials=("wood",), **more):
     bpy.ops.mesh.primitive_cube_add(size=1, **more)
-    thing = bpy.context.object
-    thing.name = thing.data.name = name
+    obj = bpy.context.object
+    obj.name = obj.data.name = name
     for material in materials:
-        thing.data.materials.append(material and (bpy.data.materials.get(material) or bpy.data.materials.new(material)))
-    for number, polygon in enumerate(thing.data.polygons):
+        obj.data.materials.append(material and (bpy.data.materials.get(material) or bpy.data.materials.new(material)))
+    for number, polygon in enumerate(obj.data.polygons):
         polygon.material_index = number % max(len(materials), 1)
-    return thing
+    return obj
 
 
 def rig(bpy, joints=None, size=1.0):
@@ -49,12 +49,12 @@ def rig(bpy, joints=None, size=1.0):
     return made
 
 
-def bind(thing, armature, **weights):
+def bind(obj, armature, **weights):
     for name, weight in weights.items():
-        group = thing.vertex_groups.new(name=name.replace("__", " "))
-        group.add(range(len(thing.data.vertices)), weight, "REPLACE")
-    thing.modifiers.new("Armature", "ARMATURE").object = armature
-    thing.parent = armature
+        group = obj.vertex_groups.new(name=name.replace("__", " "))
+        group.add(range(len(obj.data.vertices)), weight, "REPLACE")
+    obj.modifiers.new("Armature", "ARMATURE").object = armature
+    obj.parent = armature
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def looks_outward(asset):
 
 
 def no_uv(bpy):
-    thing = cube(bpy)
-    thing.data.uv_layers.remove(thing.data.uv_layers[0])
+    obj = cube(bpy)
+    obj.data.uv_layers.remove(obj.data.uv_layers[0])
 
 
 def empty_slots(bpy):
@@ -115,8 +115,8 @@ def sheared(bpy):
     bpy.ops.object.empty_add()
     empty = bpy.context.object
     empty.scale, empty.rotation_euler = (-1, 2, 1), (0, 0, 0.5)
-    thing = cube(bpy)
-    thing.parent, thing.rotation_euler = empty, (0, 0, 0.7)
+    obj = cube(bpy)
+    obj.parent, obj.rotation_euler = empty, (0, 0, 0.7)
 
 
 def foreign_names(bpy):
@@ -212,11 +212,11 @@ def test_names_of_other_rigs_are_joints(convert):
 def test_twelve_materials_are_two_objects_in_one_box(convert):
     def fill(bpy):
         bpy.ops.mesh.primitive_grid_add(x_subdivisions=12, y_subdivisions=1, size=2)
-        thing = bpy.context.object
-        thing.name = "Many"
+        obj = bpy.context.object
+        obj.name = "Many"
         for number in range(12):
-            thing.data.materials.append(bpy.data.materials.new(f"m{number:02}"))
-        for number, polygon in enumerate(thing.data.polygons):
+            obj.data.materials.append(bpy.data.materials.new(f"m{number:02}"))
+        for number, polygon in enumerate(obj.data.polygons):
             polygon.material_index = number
 
     done, paths = convert(fill, "llmesh")

@@ -3,16 +3,13 @@
 import numpy as np
 import pytest
 import rigs
+from outputs import names_in
 
 
 def scene_of(path):
     from meshferry.io_formats import api
 
     return api.read_scene(path)
-
-
-def names_in(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def clips_of(path):
@@ -81,12 +78,13 @@ def test_a_version_that_is_only_read_has_facts_but_no_verification(meshferry, tm
 
 @pytest.mark.parametrize("version", ["mr02", "ms10", "ms11", "ms12", "ms13", "ms14", "ms15"])
 def test_to_another_version(meshferry, tmp_path, version):
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats import api
+    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
     scene = rigs.make_rig("box")
     scene.skeletons, scene.nodes[0].skeleton = [], None
     scene.nodes[0].mesh.joint_indices = scene.nodes[0].mesh.joint_weights = None
-    api.write_scene(scene, tmp_path / "box.mesh", registry.UNIGINE_MESH)
+    api.write_scene(scene, tmp_path / "box.mesh", UNIGINE_MESH)
     target = tmp_path / "out" / "box.mesh"
     folder = ["--to", "mesh", "-o", tmp_path / "out"]
     done = meshferry("convert", tmp_path / "box.mesh", *folder, "--mesh-version", version)

@@ -4,28 +4,17 @@ from pathlib import Path
 
 import pytest
 import rigs
+from outputs import names_in, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.needs_bpy
 
 
-def opened(path):
-    """Open a .blend file and return Blender."""
-    import bpy
-
-    bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False)
-    return bpy
-
-
 def scene_of(path):
     from meshferry.io_formats import api
 
     return api.read_scene(path)
-
-
-def names_in(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.fixture
@@ -56,7 +45,7 @@ def test_animations_go_onto_the_armature_of_the_mesh(meshferry, crane, moves, tm
     assert [entry["input"] for entry in done.entries] == [str(source) for source in (*moves, crane)]
     assert [entry["facts"]["nodes"] for entry in done.entries] == [0, 0, 1]
     bpy = opened(path)
-    (rig,) = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"]
+    (rig,) = [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
     assert {bone.name for bone in rig.data.bones} == set(rigs.BONES)
     assert {action.name for action in bpy.data.actions} == {"lift", "swing"}
     assert [one.name for one in bpy.context.scene.collection.children] == ["crane"]
@@ -83,7 +72,7 @@ def test_new_names_are_those_of_actions(meshferry, crane, moves, tmp_path):
 def test_each_file_its_own_armature_where_asked_for(meshferry, crane, moves, tmp_path):
     path = tmp_path / "crane.blend"
     assert meshferry("convert", crane, *moves, path, "--armature", "new").status == 0
-    assert sum(thing.type == "ARMATURE" for thing in opened(path).data.objects) == 3
+    assert sum(obj.type == "ARMATURE" for obj in opened(path).data.objects) == 3
 
 
 def test_a_folder_gives_a_mesh_and_the_animation_of_its_name_one_file(meshferry, crane, moves, tmp_path):
@@ -93,7 +82,7 @@ def test_a_folder_gives_a_mesh_and_the_animation_of_its_name_one_file(meshferry,
     assert names_in(tmp_path / "out") == ["crane.blend", "swing.blend"]
     bpy = opened(tmp_path / "out" / "crane.blend")
     assert [action.name for action in bpy.data.actions] == ["crane"]
-    assert any(thing.type == "MESH" for thing in bpy.data.objects)
+    assert any(obj.type == "MESH" for obj in bpy.data.objects)
 
 
 def test_back_to_a_mesh(meshferry, blend, crane, tmp_path):

@@ -11,7 +11,8 @@ from meshferry.cli.batch.workers.converting import Converter
 from meshferry.cli.batch.workers.messages import Setup
 from meshferry.cli.conversions import conversion_arguments
 from meshferry.cli.conversions.blend_files import BlendSession
-from unigine_projects import guid, material, mesh_node, runtime_path, scene, write_project
+from unigine_projects import guid, material, mesh_node, runtime_path, write_project
+from unigine_scene_bytes import nodes
 
 MESH = guid(1)
 FACE = unigine_bytes.ALL["ms12"]
@@ -28,7 +29,7 @@ def lamp(tmp_path: Path) -> Path:
         runtime_path(MESH, "mesh"): FACE,
         "other.mesh": FACE,
         "oak.mat": material(guid(2), base="mesh_base", content=slots),
-        "a.node": scene(mesh_node(MESH, Face=guid(2)), mesh_node("other.mesh", Face=guid(3))),
+        "a.node": nodes(mesh_node(MESH, Face=guid(2)), mesh_node("other.mesh", Face=guid(3))),
     }
     return write_project(tmp_path / "data", files) / runtime_path(MESH, "mesh")
 
@@ -70,14 +71,16 @@ def test_mounts_can_be_switched_off(meshferry, lamp: Path, tmp_path: Path, comma
 @pytest.mark.parametrize("has_mounts", [True, False])
 def test_workers_of_a_batch_know_whether_mounts_are_read(tmp_path: Path, has_mounts: bool) -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--to")
     conversion_arguments.add_conversion_arguments(parser)
-    argv = conversion_arguments.given_conversion(parser.parse_args(["--mounts" if has_mounts else "--no-mounts"]))
-    converter = Converter(Setup(argv, "blend", str(tmp_path), []), BlendSession())
-    assert converter._settings.projects.has_mounts == has_mounts
+    arguments = parser.parse_args(["--to", "blend", "--mounts" if has_mounts else "--no-mounts"])
+    settings = conversion_arguments.settings_of(vars(arguments))
+    converter = Converter(Setup(settings, str(tmp_path), []), BlendSession())
+    assert converter._projects.has_mounts == has_mounts
 
 
 def test_conversions_between_files_ignore_the_project(meshferry, lamp: Path, tmp_path: Path) -> None:
-    from meshferry.io_formats.registry import TIMBERMESH
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     target = tmp_path / "out.mesh"
     assert meshferry("convert", lamp, target, "--mesh-version", "ms12").status == 0

@@ -54,14 +54,14 @@ def test_a_world_becomes_a_glb_with_every_place(meshferry: Callable, data: Path,
     assert "'nest', 'nest.001': hidden, left out" in done.out + done.err
     content, _ = read_glb((tmp_path / "level.glb").read_bytes())
     places = {}
-    parents = {child: number for number, item in enumerate(content["nodes"]) for child in item.get("children", ())}
-    for number, item in enumerate(content["nodes"]):
-        if "mesh" in item:
+    parents = {child: number for number, entry in enumerate(content["nodes"]) for child in entry.get("children", ())}
+    for number, entry in enumerate(content["nodes"]):
+        if "mesh" in entry:
             place, above = np.zeros(3), number
             while above is not None:
                 place += content["nodes"][above].get("translation", (0, 0, 0))
                 above = parents.get(above)
-            places[item["name"]] = (place.tolist(), item["mesh"])
+            places[entry["name"]] = (place.tolist(), entry["mesh"])
     assert sorted(place for place, _ in places.values()) == [[10, 0, -1], [20, 0, -1]]
     assert len({shared for _, shared in places.values()}) == 1
 
@@ -90,7 +90,7 @@ def test_hidden_nodes_are_left_out_of_conversions_of_a_blend_file(
     assert done.status == 0, done.err
     assert "'off', 'nest': hidden, left out" in done.out + done.err
     content, _ = read_glb((tmp_path / "level.glb").read_bytes())
-    assert sorted(item["name"] for item in content["nodes"] if "mesh" in item) == ["on", "trunk"]
+    assert sorted(entry["name"] for entry in content["nodes"] if "mesh" in entry) == ["on", "trunk"]
 
 
 def test_formats_of_models_are_refused(meshferry: Callable, data: Path, tmp_path: Path) -> None:

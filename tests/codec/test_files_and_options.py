@@ -19,9 +19,12 @@ from meshferry.io_formats.core import capabilities, options
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.capabilities import Capabilities, losses
 from meshferry.io_formats.core.errors import ExportError, FormatError, MeshferryError, UnsupportedFormatError
+from meshferry.io_formats.core.messages import Kind, Message
 from meshferry.io_formats.core.options import Choice, Option, resolve
-from meshferry.io_formats.registry import TIMBERMESH
+from meshferry.io_formats.disk.atomic_write import replace_file
+from meshferry.io_formats.disk.special_files import read_bytes
 from meshferry.io_formats.timbermesh import document as doc
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 POSIX = os.name == "posix"
@@ -37,9 +40,9 @@ def leftovers(folder: Path) -> list[str]:
 
 def test_new_and_replaced_files(tmp_path: Path) -> None:
     path = tmp_path / "a.timbermesh"
-    api.replace_file(path, b"one")
+    replace_file(path, b"one")
     assert path.read_bytes() == b"one"
-    api.replace_file(str(path), b"two")
+    replace_file(str(path), b"two")
     assert path.read_bytes() == b"two"
     assert leftovers(tmp_path) == ["a.timbermesh"]
 
@@ -54,11 +57,11 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, function, fails)
     if function == "chmod":  # failing to set permissions is not an error
-        api.replace_file(path, b"new")
+        replace_file(path, b"new")
         assert path.read_bytes() == b"new"
     else:
         with pytest.raises(ExportError, match="No space left on device") as caught:
-            api.replace_file(path, b"new")
+            replace_file(path, b"new")
         assert str(path) in str(caught.value)
         assert path.read_bytes() == b"old"
     assert leftovers(tmp_path) == ["a.timbermesh"]
@@ -73,7 +76,7 @@ def test_an_interruption_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        api.replace_file(path, b"new")
+        replace_file(path, b"new")
     assert path.read_bytes() == b"old"
     assert leftovers(tmp_path) == ["a.timbermesh"]
 
@@ -83,14 +86,14 @@ def test_rights_are_those_of_the_old_file_or_of_any_new_one(tmp_path: Path) -> N
     path = tmp_path / "a.timbermesh"
     mask = os.umask(0o027)
     try:
-        api.replace_file(path, b"one")
+        replace_file(path, b"one")
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
         assert os.umask(0o027) == 0o027  # asking for the mask did not change it
     finally:
         os.umask(mask)
     for mode in (0o600, 0o644, 0o664, 0o444):
         path.chmod(mode)
-        api.replace_file(path, b"two")
+        replace_file(path, b"two")
         assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
@@ -102,7 +105,7 @@ def test_links_stay_links(tmp_path: Path) -> None:
     link, second = tmp_path / "link", tmp_path / "second"
     link.symlink_to(Path("models") / "real.timbermesh")
     second.symlink_to(link)
-    api.replace_file(second, b"new")
+    replace_file(second, b"new")
     assert second.is_symlink()
     assert link.is_symlink()
     assert not real.is_symlink()
@@ -110,7 +113,7 @@ def test_links_stay_links(tmp_path: Path) -> None:
     assert leftovers(tmp_path / "models") == ["real.timbermesh"]
     dangling = tmp_path / "dangling"
     dangling.symlink_to(tmp_path / "models" / "later")
-    api.replace_file(dangling, b"x")
+    replace_file(dangling, b"x")
     assert (tmp_path / "models" / "later").read_bytes() == b"x"
 
 
@@ -119,16 +122,16 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(link)
     with pytest.raises(FormatError, match="cannot be read"):
-        api.read_bytes(link)
+        read_bytes(link)
     with contextlib.suppress(ExportError):  # to replace the link is as right as to refuse
-        api.replace_file(link, b"x")
+        replace_file(link, b"x")
     assert leftovers(tmp_path) == ["link"]
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "a.timbermesh"
     with pytest.raises(ExportError, match=r"the folder does not exist: .*nowhere$") as caught:
-        api.replace_file(path, b"")
+        replace_file(path, b"")
     assert str(caught.value).startswith(str(path))
 
 
@@ -137,7 +140,7 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     try:
         with pytest.raises(ExportError, match="the file cannot be written: Permission denied"):
-            api.replace_file(tmp_path / "a.timbermesh", b"")
+            replace_file(tmp_path / "a.timbermesh", b"")
     finally:
         tmp_path.chmod(0o755)
 
@@ -148,22 +151,22 @@ def test_refusals_of_the_system_become_one_sentence(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(tempfile, "mkstemp", refuses)
     with pytest.raises(ExportError, match="the file cannot be written: Permission denied"):
-        api.replace_file(tmp_path / "a.timbermesh", b"")
+        replace_file(tmp_path / "a.timbermesh", b"")
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "模" * 100])
 def test_names_that_no_system_takes(tmp_path: Path, name: str) -> None:
     with pytest.raises(ExportError, match="cannot be written"):
-        api.replace_file(tmp_path / name, b"")
+        replace_file(tmp_path / name, b"")
     with pytest.raises(FormatError, match="cannot be read"):
-        api.read_bytes(tmp_path / name)
+        read_bytes(tmp_path / name)
     assert leftovers(tmp_path) == []
 
 
 @pytest.mark.skipif(not POSIX, reason="Windows counts characters, not bytes")
 def test_the_longest_names(tmp_path: Path) -> None:
     for name in ("x" * 255, "模" * 85, "🦫" * 63):
-        api.replace_file(tmp_path / name, b"data")
+        replace_file(tmp_path / name, b"data")
         assert (tmp_path / name).read_bytes() == b"data"
         (tmp_path / name).unlink()
     assert leftovers(tmp_path) == []
@@ -171,9 +174,9 @@ def test_the_longest_names(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_way(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="cannot be written"):
-        api.replace_file(tmp_path, b"")
+        replace_file(tmp_path, b"")
     with pytest.raises(FormatError, match="cannot be read"):
-        api.read_bytes(tmp_path)
+        read_bytes(tmp_path)
 
 
 # -- reading and writing by path ----------------------------------------------------------------
@@ -235,7 +238,8 @@ def test_a_refused_scene_leaves_the_old_file(tmp_path: Path) -> None:
 def test_what_is_told_is_told_once() -> None:
     mesh = models.grid_mesh()
     mesh.materials = ["Dir", "Dir"]
-    scene = sc.Scene("x", [sc.Node("x", mesh=mesh)], warnings=["odd", "odd"])
+    odd = Message(Kind.LOSS, "", "odd", code="any-loss")
+    scene = sc.Scene("x", [sc.Node("x", mesh=mesh)], warnings=[odd, odd])
     _, said = api.encode_scene(scene, TIMBERMESH)
     assert said.count("odd") == 1
     assert len(said) == len(set(said)) == 2

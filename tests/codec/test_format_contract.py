@@ -12,23 +12,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import mesh_serializer_bytes
 import models
 import oracle
 import pytest
-import second_life_animation_bytes as sl_animation
-import second_life_bytes as sl
-import unigine_animation_bytes
 import unigine_bytes
 import unigine_scene_bytes
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
-from meshferry.io_formats.core.format import COUNTS
+from meshferry.io_formats.core.format import COUNTS, Format
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.passes.compare_scenes import differences
-from meshferry.io_formats.registry import HEAD_SIZE, Format
+from meshferry.io_formats.registry import HEAD_SIZE
 from meshferry.io_formats.timbermesh import writer
-from meshfuzz import tokens, unigine_seeds
+from meshfuzz import mesh_serializer_seeds, tokens, unigine_seeds
+from meshfuzz import second_life_animation_seeds as sl_animation
+from meshfuzz import second_life_seeds as sl
 
 pytest.importorskip("google.protobuf")
 
@@ -58,12 +56,12 @@ FILES: dict[str, dict[str, bytes]] = {
     "unigine_mesh": unigine_bytes.ALL
     | {seed: tokens.encode(unigine_seeds.meshes()[seed]) for seed in ("ms11 plain", "ms13 skinned", "ms15 packed")},
     "unigine_animation": {
-        "an10": unigine_animation_bytes.QUANTIZED,
-        "an11": unigine_animation_bytes.FLAGGED,
-        "an12": unigine_animation_bytes.AN12,
-        "an13": unigine_animation_bytes.AN13,
+        "an10": unigine_bytes.QUANTIZED,
+        "an11": unigine_bytes.FLAGGED,
+        "an12": unigine_bytes.AN12,
+        "an13": unigine_bytes.AN13,
     },
-    "unigine_skeleton": {"sn10": unigine_animation_bytes.SKELETON},
+    "unigine_skeleton": {"sn10": unigine_bytes.SKELETON},
     "unigine_scene": unigine_scene_bytes.ALL,
     "second_life_mesh": {"asset": ASSET, "old prefix": sl.asset(LEVELS, prefix=sl.PREFIX + b"\n")},
     "second_life_bundle": {"bundle": sl.bundle([ASSET, ASSET], [sl.instance(), sl.instance(mesh_id=1)])},
@@ -75,7 +73,7 @@ FILES: dict[str, dict[str, bytes]] = {
     "second_life_bvh": {"bvh": sl_animation.BVH},
     "mesh_serializer": {
         name: data
-        for name, data in mesh_serializer_bytes.family().items()
+        for name, data in mesh_serializer_seeds.family().items()
         if name in ("2, format 15", "2, flat", "submeshes, format 31", "cache", "1, format 15", "1 as text, format 3")
     },
 }

@@ -158,14 +158,15 @@ from load_package import load_package
 load_package()
 from meshferry.cli.main import main
 from meshferry.io_formats import registry
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from meshferry.io_formats.core.errors import FormatError, MissingLibraryError
 from meshferry.io_formats.timbermesh import document
 messages = []
 for attempt in (
-    lambda: registry.TIMBERMESH.read(b"\\x1a\\0"),
-    lambda: registry.TIMBERMESH.read(b"no file at all"),
-    lambda: registry.TIMBERMESH.write(document.Model()),
-    lambda: registry.TIMBERMESH.same_content(b"\\x1a\\0", b"\\x1a\\2\\x12\\0"),
+    lambda: TIMBERMESH.read(b"\\x1a\\0"),
+    lambda: TIMBERMESH.read(b"no file at all"),
+    lambda: TIMBERMESH.write(document.Model()),
+    lambda: TIMBERMESH.same_content(b"\\x1a\\0", b"\\x1a\\2\\x12\\0"),
 ):
     try:
         attempt()

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import mesh_serializer_bytes
 import oracle
 import pytest
-import second_life_bytes as sl
 from meshferry.io_formats import api
 from meshferry.io_formats.binary.byte_reader import ByteStream
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.registry import MESH_SERIALIZER, SECOND_LIFE_BUNDLE, TIMBERMESH
+from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from meshferry.io_formats.unigine import compact_integers
+from meshfuzz import mesh_serializer_seeds
+from meshfuzz import second_life_seeds as sl
+from second_life_bytes import binary
 
 pytest.importorskip("google.protobuf")
 
 MESH = sl.asset({"high_lod": [sl.square()]})
 LARGE = sl.asset({"high_lod": [sl.square(Position=bytes(6 * 60_000), Normal=None, TexCoord0=None)]})
-TEXT = mesh_serializer_bytes.as_text(mesh_serializer_bytes.first(vertices=400))
+TEXT = mesh_serializer_seeds.as_text(mesh_serializer_seeds.first(vertices=400))
 
 
 def loose_mesh() -> bytes:
@@ -39,7 +42,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: MESH_SERIALIZER.read(TEXT[:-2] + b"zz"),
         "characters other than",
     ),
-    "a bundle that is a list": (lambda: SECOND_LIFE_BUNDLE.read(sl.binary([1])), "does not hold a map"),
+    "a bundle that is a list": (lambda: SECOND_LIFE_BUNDLE.read(binary([1])), "does not hold a map"),
     "a bundle of very many meshes": (
         lambda: SECOND_LIFE_BUNDLE.read(sl.bundle([b""] * 1025, [sl.instance()])),
         "it has 1,025 meshes",

@@ -12,10 +12,10 @@ import pytest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import KeyTrack, Scene
 from meshferry.io_formats.passes.sample_keys import values_at
-from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION
-from meshferry.io_formats.second_life.animation import curves, reduction
 from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
+from meshferry.io_formats.second_life.animation.keys import curves, reduction
 from meshferry.io_formats.second_life.avatar import skeleton_table
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 DANCE = EXAMPLES / "dance.anim"
@@ -50,7 +50,7 @@ def test_the_file_is_what_the_script_makes(tmp_path: Path) -> None:
     found = tracks_of(SECOND_LIFE_ANIMATION.to_scene(bundled, "dance"))
     for name, track in tracks_of(maker.dance()).items():
         rotation = values_at(found[name].rotation, track.rotation.times)
-        assert np.degrees(reduction.angles(rotation, track.rotation.values)).max() < 0.15
+        assert np.degrees(reduction.apart(rotation, track.rotation.values)).max() < 0.15
         if track.translation is not None:
             moved = values_at(found[name].translation, track.translation.times)
             assert np.abs(moved - track.translation.values).max() < 0.0015

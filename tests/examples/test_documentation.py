@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import re
 from pathlib import Path
 
 import pytest
 from generated_tables import ROOT, TABLES, with_table
 from meshferry.cli.main import COMMANDS
+from translation_template import literals
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 FLOORS = ("blender_data", "cli", "io_formats", "operators")
@@ -20,6 +23,12 @@ def text_of(page: Path) -> str:
 
 def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
+
+
+@functools.cache
+def texts_of_code() -> str:
+    code = [ast.parse(path.read_text("utf-8")) for floor in FLOORS for path in (ROOT / floor).rglob("*.py")]
+    return "\n".join(text for tree in code for node in ast.walk(tree) for text in literals(node))
 
 
 @pytest.mark.parametrize(("page", "name"), TABLES)
@@ -89,7 +98,7 @@ def test_nothing_of_one_machine(page: Path) -> None:
     ],
 )
 def test_troubleshooting_quotes_what_the_code_says(guide: str, least: int) -> None:
-    source = "\n".join(path.read_text("utf-8") for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))
+    source = texts_of_code()
     _, _, troubleshooting = text_of(ROOT / guide).partition("## Troubleshooting")
     rows = re.findall(r"^\| (`.*?`.*?) \|", troubleshooting, re.MULTILINE)
     assert len(rows) > least
@@ -117,7 +126,7 @@ def test_docstrings_refer_to_sections_that_exist() -> None:
 def test_docstrings_refer_to_numbered_sections_that_exist(family: str) -> None:
     found = 0
     for path in (ROOT / "io_formats" / family).rglob("*.py"):
-        page = "second_life_animation" if path.parent.name in ("animation", "motion_text") else family
+        page = "second_life_animation" if {"animation", "motion_text"} & set(path.parts) else family
         page = family if family != "second_life" else page
         page = {"project": "unigine_projects", "scene": "unigine_scenes"}.get(path.parent.name, page)
         sections = {heading.split()[0].rstrip(".") for heading in headings(text_of(ROOT / f"docs/formats/{page}.md"))}

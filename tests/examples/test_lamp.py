@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import Mesh, Scene
-from meshferry.io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH
+from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 LAMP = EXAMPLES / "lamp.mesh"

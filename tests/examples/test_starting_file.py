@@ -55,8 +55,8 @@ def test_the_entry_opens_a_new_file_that_can_be_uploaded(
     assert entry.name == "wm.second_life_avatar_new"
     assert bpy.ops.wm.second_life_avatar_new() == {"FINISHED"}
     assert bpy.data.filepath == "" and not bpy.data.is_saved
-    assert {item.name for item in bpy.data.objects} == OBJECTS
-    assert {item.name for item in bpy.context.view_layer.objects if item.visible_get()} == {"Avatar", "Tunic"}
+    assert {obj.name for obj in bpy.data.objects} == OBJECTS
+    assert {obj.name for obj in bpy.context.view_layer.objects if obj.visible_get()} == {"Avatar", "Tunic"}
     assert bpy.context.object.name == "Tunic"
     avatar = bpy.data.objects["Avatar"]
     assert (avatar.show_in_front, avatar.data.display_type) == (True, "STICK")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import json
 import re
 from pathlib import Path
@@ -12,23 +10,13 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from meshferry.operators.composed_texts import ComposedTexts
-from translation_template import LAYERS, ROOT, literals, template, texts_of_messages
+from translation_template import ROOT, template
 
 FOLDER = ROOT / "translations"
-MESSAGES = {"Finding": 2, "error": 1, "warning": 1}
-"""Functions that make findings, with the position of the message among their arguments."""
-LAYOUT_CALLS = frozenset({"label", "operator", "prop", "operator_menu_enum"})
 
 
 def read(path: Path) -> dict[str, str]:
     return dict(json.loads(path.read_text("utf-8")))
-
-
-@functools.cache
-def template_texts() -> ComposedTexts:
-    """Return the templates of the template file; compiling their patterns takes 0.3 s."""
-    return ComposedTexts(read(FOLDER / "template.json"))
 
 
 def placeholders(text: str) -> list[str]:
@@ -74,18 +62,6 @@ def test_names_of_classes_and_properties_have_their_own_context() -> None:
     assert seen > 300
 
 
-def test_texts_in_layouts_have_their_own_context() -> None:
-    """Without it Blender translates common words in the default context, whatever the rest of the dialog is in."""
-    for path in sorted((ROOT / "operators").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LAYOUT_CALLS:
-                given = {keyword.arg: keyword.value for keyword in node.keywords}
-                text = given.get("text")
-                if text is None or isinstance(text, ast.JoinedStr) or not getattr(text, "value", "x"):
-                    continue
-                assert {"text_ctxt", "translate"} & given.keys(), f"{path.name}:{node.lineno}"
-
-
 @pytest.mark.needs_bpy
 def test_a_translation_is_looked_up_in_both_contexts(tmp_path: Path) -> None:
     from meshferry.operators import translations
@@ -95,76 +71,6 @@ def test_a_translation_is_looked_up_in_both_contexts(tmp_path: Path) -> None:
     assert translations.load(tmp_path) == {
         "de_DE": {("Meshferry", "Export"): "Exportieren", ("*", "Export"): "Exportieren"}
     }
-
-
-def test_every_finding_has_a_key() -> None:
-    """A message is a text, or a variable that the function gives a text, and the template has all of them."""
-    keys, seen = read(FOLDER / "template.json").keys(), 0
-    for path in (path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")):
-        code = path.read_text("utf-8")
-        for function in ast.walk(ast.parse(code)) if "Finding" in code else ():
-            for call in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
-                if not isinstance(call, ast.Call):
-                    continue
-                is_method = isinstance(call.func, ast.Attribute) and call.func.attr in MESSAGES  # of a CheckedModel
-                position = 0 if is_method else MESSAGES.get(getattr(call.func, "id", ""), 9)
-                for message in call.args[position : position + 1]:
-                    texts = {text for text in texts_of(message, function) if re.search("[a-z]{2}", text)}
-                    assert texts <= keys, f"{path}:{call.lineno}"
-                    seen += len(texts)
-    assert seen > 130
-
-
-def texts_of(value: ast.expr, function: ast.AST) -> set[str]:
-    """Return the templates of a value; those of a variable are all that the function assigns to it."""
-    if not isinstance(value, ast.Name):
-        return set(literals(value))
-    given = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
-    return {
-        text
-        for node in given
-        if any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
-        for text in texts_of(node.value, function)
-    }
-
-
-def made_up(english: str) -> str:
-    """Return a text in a made-up language: all letters are Greek."""
-    return re.sub(r"({.*?})|[A-Za-z]", lambda match: match[1] or "λ", english)
-
-
-def english_left(text: str) -> str:
-    """Return the English letters of a text outside of names."""
-    return "".join(re.findall("[A-Za-z]", re.sub(r"(?<!\w)'.*?'(?!\w)", "", text)))
-
-
-@pytest.mark.slow
-def test_each_template_is_found_in_its_texts() -> None:
-    keys = read(FOLDER / "template.json")
-    texts = ComposedTexts(keys)
-    for key in set(texts_of_messages()) & keys.keys():
-        text = re.sub("{}", "…", key.replace("'{}'", "'Roof'"))
-        assert not english_left(texts.translated(text, made_up)), text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<it has no name>",
-        "<Object> 'it has no name', <hull: it has no name>",
-        "hull: <it has no name>",
-        "Box of oak: <1,284 vertices have no weights; no bone moves them>",
-        "Box (<physics>): <it has no name>",
-        "<Surface> 'A: b; c': <3 triangles have a corner twice>: 'D', 'has' <and 3 more>",
-        "<There is no mesh to export> (Oak: <it has no faces; nothing of its mesh was exported>)",
-        "<The file cannot be read>: No such file or directory",
-    ],
-)
-def test_all_but_names_is_translated(text: str) -> None:
-    """The texts between angle brackets are; those of the operating system have no keys."""
-    texts = template_texts()
-    translated = re.sub("<(.*?)>", lambda match: made_up(match[1]), text)
-    assert texts.translated(re.sub("[<>]", "", text), made_up) == translated
 
 
 @pytest.mark.needs_bpy
@@ -181,25 +87,14 @@ def test_texts_with_null_characters_stay(monkeypatch: pytest.MonkeyPatch) -> Non
     assert translations.rpt_("Node 'a\0b' was left out") == "Node 'a\0b' was left out"
 
 
-def test_texts_without_a_translation_stay() -> None:
-    text = "Box (old): 2 bones and 1 hull, 'a'; it has no name"
-    assert ComposedTexts(()).translated(text, str.upper) == text
+def made_up(english: str) -> str:
+    """Return a text in a made-up language: all letters are Greek."""
+    return re.sub(r"({.*?})|[A-Za-z]", lambda match: match[1] or "λ", english)
 
 
-def test_long_texts_are_translated_in_parts() -> None:
-    texts = template_texts()
-    listing = "Box, Rod and hull: " * 5_000
-    translated = texts.translated(f"it has no name; {listing}; it has no bones", made_up)
-    assert translated == f"{made_up('it has no name')}; {listing}; {made_up('it has no bones')}"
-
-
-def test_values_follow_the_order_of_the_translation() -> None:
-    keys = {"{} bones": "Knochen: {}", "{} and {} more": "{1} weitere außer {0}", "{} no name": "kein Name an {}"}
-    texts = ComposedTexts(keys)
-    assert (
-        texts.translated("2 bones no name: 'a' and 3 more", lambda key: keys[key])
-        == "kein Name an Knochen: 2: 3 weitere außer 'a'"
-    )
+def english_left(text: str) -> str:
+    """Return the English letters of a text outside of names."""
+    return "".join(re.findall("[A-Za-z]", re.sub(r"(?<!\w)'.*?'(?!\w)", "", text)))
 
 
 @pytest.fixture
@@ -207,10 +102,9 @@ def made_up_language(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show all keys of the template in the made-up language; the wheel of Blender has no languages."""
     from meshferry.operators import translations
 
-    keys, texts = read(FOLDER / "template.json"), template_texts()
+    keys = read(FOLDER / "template.json")
     for name in ("pgettext_iface", "pgettext_rpt"):
         monkeypatch.setattr(translations, name, lambda text, _context: made_up(text) if text in keys else text)
-    monkeypatch.setattr(translations, "composed_texts", lambda: texts)
 
 
 @pytest.mark.needs_bpy
@@ -243,7 +137,7 @@ def test_reports_have_no_english(clean_blender: Any, tmp_path: Path) -> None:
     from meshferry.blender_data.exporting.object_selection import Source
     from meshferry.io_formats.api import encode_scene
     from meshferry.io_formats.core.messages import counted
-    from meshferry.io_formats.registry import UNIGINE_MESH
+    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
     from meshferry.operators.exporting.export_base import read_blender_scene
     from meshferry.operators.reporting import Messages, conclude
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import Mesh, Role, Scene
-from meshferry.io_formats.registry import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.models.models import Model, models_of
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"

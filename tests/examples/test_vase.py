@@ -8,7 +8,7 @@ from pathlib import Path
 import mesh_serializer_oracle as oracle
 import numpy as np
 from meshferry.io_formats import api
-from meshferry.io_formats.registry import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 VASE = EXAMPLES / "vase.data"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import Node, Scene
-from meshferry.io_formats.registry import TIMBERMESH
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 WINDMILL = EXAMPLES / "windmill.timbermesh"

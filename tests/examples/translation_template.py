@@ -18,12 +18,17 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTIONS = frozenset({"iface_", "rpt_", "draw_number", "draw_right", "split_row", "section_body", "Step"})
+FUNCTIONS = frozenset(
+    {"iface_", "rpt_", "draw_number", "draw_right", "split_row", "section_body", "Step", "Text"}
+    | {"inform", "warn", "refuse", "conclude", "ExportError", "MeshferryError"}
+)
 """Functions whose texts are translated."""
+REPORTS = frozenset({"loss", "change", "note", "error", "warning"})
+"""Functions whose second argument is translated, after the code of a message."""
 ARGUMENTS = frozenset({"text", "title", "placeholder", "confirm_text", "label"})
 """Arguments whose texts are translated."""
 LAYERS = ("io_formats", "blender_data")
-NOT_SHOWN = re.compile(r"(options|properties|formats|known_names|material_reading|materials|collada)\.py$")
+NOT_SHOWN = re.compile(r"(options|properties|formats|known_names|collada)\.py$")
 """Modules of the lower layers whose texts are names, or belong to registered properties."""
 WORDS = re.findall(
     r"\w+",
@@ -46,7 +51,7 @@ def _texts_of_code() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                values = list(node.args) if name in FUNCTIONS else []
+                values = list(node.args) if name in FUNCTIONS else node.args[1:2] if name in REPORTS else []
                 yield from counted_texts(node) if name == "counted" else ()
                 values += [keyword.value for keyword in node.keywords if keyword.arg in ARGUMENTS]
                 for value in values:
@@ -72,6 +77,8 @@ def messages_of(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "counted":
             parts.update(argument for argument in node.args if isinstance(argument, ast.Constant))
             yield from counted_texts(node)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Text" and node.args:
+            yield from (text for text in literals(node.args[0]) if re.search("[A-Za-z]{2}", text))
         elif node not in parts:
             yield from (text for text in literals(node) if " " in text and PROSE.search(text))
 
@@ -80,7 +87,7 @@ def counted_texts(call: ast.Call) -> Iterator[str]:
     """Yield what ``counted`` returns for one and for many, where its texts are literals."""
     nouns = [text for argument in call.args[1:] for text in literals(argument)]
     if nouns:
-        yield from (f"{{}} {noun}" for noun in (nouns[0], nouns[1] if nouns[1:] else f"{nouns[0]}s"))
+        yield from (f"{{:,}} {noun}" for noun in (nouns[0], nouns[1] if nouns[1:] else f"{nouns[0]}s"))
 
 
 def literals(value: ast.AST) -> Iterator[str]:
@@ -92,8 +99,8 @@ def literals(value: ast.AST) -> Iterator[str]:
         yield from literals(value.body)
         yield from literals(value.orelse)
     elif isinstance(value, ast.BoolOp):
-        for item in value.values:
-            yield from literals(item)
+        for operand in value.values:
+            yield from literals(operand)
 
 
 def _texts_of_classes() -> Iterator[str]:
@@ -121,10 +128,10 @@ def _texts_of_class(cls: Any) -> Iterator[str]:
     for keywords in declared_properties(cls):
         yield str(keywords.get("name", ""))
         yield str(keywords.get("description", ""))
-        items: Any = keywords.get("items", ())
-        if not callable(items):
-            for item in items:
-                yield from item[1:3]
+        choices: Any = keywords.get("items", ())
+        if not callable(choices):
+            for choice in choices:
+                yield from choice[1:3]
 
 
 def _texts_of_tables() -> Iterator[str]:
@@ -137,7 +144,7 @@ def _texts_of_tables() -> Iterator[str]:
     yield from WORDS
     plurals = capabilities._PLURALS
     for kind in {"bone", *messages_of(ast.parse(inspect.getsource(capabilities)))} - set(plurals.values()):
-        yield from (kind, f"{{}} {kind}", f"{{}} {plurals.get(kind, kind + 's')}") if "{}" not in kind else ()
+        yield from (kind, f"{{:,}} {kind}", f"{{:,}} {plurals.get(kind, kind + 's')}") if "{}" not in kind else ()
     yield from option_properties.SECTIONS
     for known in registry.FORMATS:
         tables = option_properties.import_table(known), option_properties.export_table(known)

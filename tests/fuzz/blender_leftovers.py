@@ -54,6 +54,10 @@ _NO_WORK = re.compile(
 """Lines between the making of a block and its noting, the noting, and what closes a generator that has ended."""
 
 
+_MESSAGES = str(Path("io_formats", "core", "messages.py"))
+_REPORTING = str(Path("operators", "reporting.py"))
+
+
 class Broken(Exception):
     """What is raised in the middle of an import."""
 
@@ -90,9 +94,15 @@ class Interruption:
 
     @staticmethod
     def is_harmless(frame: FrameType) -> bool:
-        """Tell whether nothing can fail here: what only notes a block that was just made."""
+        """Return whether the line cannot fail, or runs after the import, while its messages are reported."""
+        if frame.f_code.co_filename.endswith(_MESSAGES):
+            caller: FrameType | None = frame
+            while caller is not None:
+                if caller.f_code.co_filename.endswith(_REPORTING):
+                    return True
+                caller = caller.f_back
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        return _NO_WORK.fullmatch(line) is not None or frame.f_code.co_name in ("keep", "actions")
+        return _NO_WORK.fullmatch(line) is not None or frame.f_code.co_name in ("keep", "actions", "without_collection")
 
     @contextlib.contextmanager
     def active(self) -> Any:
@@ -266,10 +276,10 @@ class Leftovers:
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         mesh = bpy.data.meshes.new(_STANDING[0])
         mesh.materials.append(bpy.data.materials.new(_STANDING[1]))
-        thing = bpy.data.objects.new(_STANDING[0], mesh)
-        bpy.context.scene.collection.objects.link(thing)
-        thing.select_set(True)
-        bpy.context.view_layer.objects.active = thing
+        obj = bpy.data.objects.new(_STANDING[0], mesh)
+        bpy.context.scene.collection.objects.link(obj)
+        obj.select_set(True)
+        bpy.context.view_layer.objects.active = obj
         self.add_rig()
 
     def add_rig(self) -> None:
@@ -306,7 +316,7 @@ class Leftovers:
             "users": material.users if material else 0,
             "linked": sorted(child.name for child in scene.collection.children_recursive),
             "frames": (scene.frame_start, scene.frame_end, scene.frame_current, render.fps, round(render.fps_base, 6)),
-            "selected": sorted(thing.name for thing in layer.objects.selected),
+            "selected": sorted(obj.name for obj in layer.objects.selected),
             "active": layer.objects.active.name if layer.objects.active else "",
             "rig": self.rig(),
             "files": sorted(path.name for path in self.folder.iterdir()),

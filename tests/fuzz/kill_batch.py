@@ -4,10 +4,11 @@ A library of small files of all formats, some of them broken, is converted once 
 driver or one of its workers is killed at random moments; a killed driver is started again with the same command. After
 each kill every file that is there is whole, and no process is left; at the end the outputs are those of the
 undisturbed run (byte for byte; ``.blend`` by what is in their data blocks), nothing is left over, and the journal
-has each target once.
+has each target once. No file whose result a killed driver has reported is converted again.
 
     python tests/fuzz/kill_batch.py --kills 20 --files 500
     python tests/fuzz/kill_batch.py --kills 20 --files 500 --to blend
+    python tests/fuzz/kill_batch.py --kills 100 --files 2000 --driver --no-journal
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import contextlib
 import hashlib
 import json
 import random
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +44,28 @@ _REMOVED = 0.1
 class KilledBatch:
     """One library, converted in peace and under fire."""
 
-    def __init__(self, folder: Path, files: int, extension: str, seed: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        files: int,
+        extension: str = "mesh",
+        seed: int = 1,
+        *,
+        has_journal: bool = True,
+        only_driver: bool = False,
+    ) -> None:
         self.folder = folder
         self.extension = extension
+        self.has_journal = has_journal
+        self.only_driver = only_driver
         self.rng = random.Random(seed)
         self.kills = {"driver": 0, "worker": 0}
         self.restarts = 0
+        self.removed: Counter[str] = Counter()
+        """How often the outputs of a finished batch were removed."""
+        self.rewritten = 0
+        """Outputs that were written again after a kill: of files whose result had not been reported."""
+        self.dates: dict[str, int] = {}
         self.source = folder / "library"
         self.broken = _make_library(self.source, files, with_bones=extension == "blend")
         self.peaceful, self.disturbed = folder / "peaceful", folder / "disturbed"
@@ -57,19 +77,40 @@ class KilledBatch:
 
     def start(self, output: Path) -> subprocess.Popen[bytes]:
         command = [sys.executable, str(ROOT / "cli" / "convert.py"), "batch", str(self.source)]
-        options = ["--to", self.extension, "-o", str(output), "--clashes", "number", "--jobs", "2", "--quiet"]
-        with (self.folder / "said.txt").open("ab") as said:
-            return subprocess.Popen([*command, *options], stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        options = ["--to", self.extension, "-o", str(output), "--clashes", "number", "--jobs", "2", "--quiet", "--json"]
+        options += [] if self.has_journal else ["--no-journal"]
+        with (self.folder / "said.txt").open("ab") as said, self.records(output).open("ab") as records:
+            return subprocess.Popen([*command, *options], stdin=subprocess.DEVNULL, stdout=records, stderr=said)
+
+    def records(self, output: Path) -> Path:
+        """Return the file for what all drivers of an output folder print."""
+        return self.folder / f"{output.name}.jsonl"
+
+    def progress(self) -> int:
+        """Return the number of converted files that drivers have reported so far."""
+        with contextlib.suppress(FileNotFoundError):
+            return self.records(self.disturbed).read_bytes().count(b'"result": "done"')
+        return 0
+
+    def reported(self) -> Counter[str]:
+        """Return how often drivers reported that they had converted a file, by its target."""
+        found: Counter[str] = Counter()
+        for line in self.records(self.disturbed).read_bytes().splitlines():
+            with contextlib.suppress(ValueError):  # a killed driver may have printed half a line
+                record = json.loads(line)
+                if record.get("result") == "done":
+                    found[Path(record["output"]).relative_to(self.disturbed).as_posix()] += 1
+        return found
 
     def run(self, kills: int) -> None:
         """Convert under fire, and then to the end."""
         driver = self.start(self.disturbed)
         while (left := kills - sum(self.kills.values())) > 0:
-            done = _lines(self.disturbed)
+            done = self.progress()
             self.wait(driver, done + int(self.rng.uniform(0, 2) * max(self.count - done, 0) / (left + 1)))
             if driver.poll() is not None:
                 self.remove_some()
-            elif not self.kill(driver, "driver" if self.rng.random() < 0.5 else "worker"):
+            elif not self.kill(driver, "driver" if self.only_driver or self.rng.random() < 0.5 else "worker"):
                 continue
             self.restarts += 1
             driver = self.start(self.disturbed)
@@ -81,8 +122,8 @@ class KilledBatch:
     def wait(self, driver: subprocess.Popen[bytes], lines: int) -> None:
         """Wait until so many files are done, and a moment more; or for a driver that has just begun, a while."""
         ends = time.monotonic() + (60.0 if self.rng.random() < 0.8 else self.rng.uniform(0.0, 1.5))
-        while _lines(self.disturbed) < lines and driver.poll() is None and time.monotonic() < ends:
-            time.sleep(0.002)
+        while self.progress() < lines and driver.poll() is None and time.monotonic() < ends:
+            time.sleep(0.005)
         time.sleep(self.rng.choice((0.0, 0.001, 0.003, 0.01, 0.03)))
 
     def kill(self, driver: subprocess.Popen[bytes], whom: str) -> bool:
@@ -107,6 +148,8 @@ class KilledBatch:
         there = sorted(_outputs(self.disturbed))
         for name in self.rng.sample(there, int(len(there) * _REMOVED) + 1):
             (self.disturbed / name).unlink()
+            self.removed[name] += 1
+            self.dates.pop(name, None)
 
     def look(self) -> None:
         """See that every file is whole: in our formats the one that was wanted, of Blender's one that it can open."""
@@ -118,6 +161,11 @@ class KilledBatch:
                 )
             else:
                 assert data == self.wanted[name], f"{name}: {len(data):,} bytes are not what was to be written"
+        dates = {name: (self.disturbed / name).stat().st_mtime_ns for name in _outputs(self.disturbed)}
+        self.rewritten += sum(date != dates.get(name) for name, date in self.dates.items())
+        self.dates = dates
+        again = {name: count for name, count in self.reported().items() if count > 1 + self.removed[name]}
+        assert not again, f"finished, and converted again: {again}"
 
     def compare(self) -> None:
         """Compare the end with that of the undisturbed run."""
@@ -128,10 +176,14 @@ class KilledBatch:
         there = {path.name for path in (self.disturbed / _STATE).iterdir()}
         wanted = {path.name for path in (self.peaceful / _STATE).iterdir()}
         assert there == wanted, f"left over: {there - wanted}; missing: {wanted - there}"
-        entries = [_entries(output) for output in (self.peaceful, self.disturbed)]
-        states = [{entry["target"]: (entry["result"], entry["hash"]) for entry in found} for found in entries]
-        assert len(entries[1]) == len(states[1]) == self.count, "a target stands more than once in the journal"
-        assert states[0] == states[1]
+        results = [_results(output) for output in (self.peaceful, self.disturbed)]
+        if self.has_journal:
+            lines = (self.disturbed / _STATE / "journal.jsonl").read_text(encoding="ascii").splitlines()
+            entries = [entry for entry in map(json.loads, lines) if "target" in entry]
+            assert len(entries) == self.count, "a target stands more than once in the journal"
+            assert {entry["target"]: entry for entry in entries} == results[1], "journal and state differ"
+        states = [{target: (entry["result"], entry["hash"]) for target, entry in found.items()} for found in results]
+        assert len(states[1]) == self.count and states[0] == states[1]
         assert sum(result == "failed" for result, _hash in states[1].values()) == self.broken
 
     def said(self) -> str:
@@ -162,16 +214,11 @@ def _outputs(output: Path) -> dict[str, bytes]:
     return found
 
 
-def _lines(output: Path) -> int:
-    try:
-        return (output / _STATE / "journal.jsonl").read_bytes().count(b'\n{"target":')
-    except OSError:
-        return 0
-
-
-def _entries(output: Path) -> list[dict[str, object]]:
-    lines = (output / _STATE / "journal.jsonl").read_text(encoding="ascii").splitlines()
-    return [entry for entry in map(json.loads, lines) if "target" in entry]
+def _results(output: Path) -> dict[str, dict[str, Any]]:
+    """Return the results in the state of an output folder by target."""
+    with closing(sqlite3.connect(output / _STATE / "state.sqlite")) as state:
+        entries = [json.loads(entry) for (entry,) in state.execute("SELECT entry FROM results")]
+    return {entry["target"]: entry for entry in entries}
 
 
 def _children(driver: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -221,11 +268,11 @@ def _content() -> Iterator[Any]:
     import bpy
     import numpy as np
 
-    for thing in bpy.data.objects:
-        yield thing.name, thing.type, thing.parent and thing.parent.name, thing.data and thing.data.name
-        yield [list(row) for row in thing.matrix_world], [slot.name for slot in thing.material_slots]
-        yield [group.name for group in thing.vertex_groups], [modifier.type for modifier in thing.modifiers]
-        yield thing.meshferry.role, thing.meshferry.lod, [one.name for one in thing.users_collection]
+    for obj in bpy.data.objects:
+        yield obj.name, obj.type, obj.parent and obj.parent.name, obj.data and obj.data.name
+        yield [list(row) for row in obj.matrix_world], [slot.name for slot in obj.material_slots]
+        yield [group.name for group in obj.vertex_groups], [modifier.type for modifier in obj.modifiers]
+        yield obj.meshferry.role, obj.meshferry.lod, [one.name for one in obj.users_collection]
     for mesh in bpy.data.meshes:
         yield mesh.name, [list(polygon.vertices) for polygon in mesh.polygons]
         yield [[(entry.group, entry.weight) for entry in vertex.groups] for vertex in mesh.vertices]
@@ -239,17 +286,17 @@ def _content() -> Iterator[Any]:
         yield armature.name, [(bone.name, [list(row) for row in bone.matrix_local]) for bone in armature.bones]
     for action in bpy.data.actions:
         yield action.name, list(action.frame_range)
-    for thing in bpy.data.objects:
-        for frame in (1, 7, 20) if thing.type == "ARMATURE" else ():
+    for obj in bpy.data.objects:
+        for frame in (1, 7, 20) if obj.type == "ARMATURE" else ():
             bpy.context.scene.frame_set(frame)
-            yield [[list(row) for row in bone.matrix] for bone in thing.pose.bones]
+            yield [[list(row) for row in bone.matrix] for bone in obj.pose.bones]
     yield [(material.name, list(material.diffuse_color)) for material in bpy.data.materials]
-    yield [(one.name, sorted(thing.name for thing in one.objects)) for one in bpy.data.collections]
+    yield [(one.name, sorted(obj.name for obj in one.objects)) for one in bpy.data.collections]
 
 
-def run(folder: Path, kills: int, files: int, extension: str = "mesh", seed: int = 1) -> KilledBatch:
+def run(folder: Path, kills: int, files: int, **options: Any) -> KilledBatch:
     """Kill a batch so many times; raise AssertionError where it does not end as it should."""
-    killed = KilledBatch(folder, files, extension, seed)
+    killed = KilledBatch(folder, files, **options)
     killed.run(kills)
     killed.compare()
     return killed
@@ -262,16 +309,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--files", type=int, default=500)
     parser.add_argument("--to", default="mesh", help="kind of file to write")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--driver", action="store_true", help="kill only the driver, not its workers")
+    parser.add_argument("--journal", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--fingerprints", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.fingerprints:
         _print_fingerprints(options.fingerprints)
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        killed = run(Path(folder), options.kills, options.files, options.to, options.seed)
+        killed = run(
+            Path(folder),
+            options.kills,
+            options.files,
+            extension=options.to,
+            seed=options.seed,
+            has_journal=options.journal,
+            only_driver=options.driver,
+        )
     print(
         f"{killed.kills['driver']} kills of the driver and {killed.kills['worker']} of workers, {killed.restarts} "
-        f"further runs: {len(killed.wanted)} files as without, {killed.broken} broken ones reported, nothing left over"
+        f"further runs: {len(killed.wanted)} files as without, {killed.broken} broken ones reported, none left over; "
+        f"finished files converted again: 0; unfinished ones: {killed.rewritten}"
     )
     return 0
 

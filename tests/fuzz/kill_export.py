@@ -237,11 +237,11 @@ def _blender_exporter(path: Path, name: str) -> Callable[[int], object]:
     options = {} if name == "timbermesh" else {"use_replace": True, "missing_levels": "COPY"}
     for label, size in (("One", 150), ("Two", 180)):
         bpy.ops.mesh.primitive_grid_add(x_subdivisions=size, y_subdivisions=size)
-        thing = bpy.context.object
+        obj = bpy.context.object
         collection = bpy.data.collections.new(label)
         bpy.context.scene.collection.children.link(collection)
-        bpy.context.scene.collection.objects.unlink(thing)
-        collection.objects.link(thing)
+        bpy.context.scene.collection.objects.unlink(obj)
+        collection.objects.link(obj)
 
     def export(which: int) -> None:
         operator = getattr(bpy.ops.export_scene, name)
@@ -256,11 +256,11 @@ def _exporter_of_active(path: Path, name: str) -> Callable[[int], object]:
 
     load_package().register()
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    things = []
+    objects = []
     for size in (150, 180):
         if name == "unigine_mesh":
             bpy.ops.mesh.primitive_grid_add(x_subdivisions=size, y_subdivisions=size)
-            things.append(bpy.context.object)
+            objects.append(bpy.context.object)
         else:
             bpy.ops.object.armature_add()
             bpy.context.object.data.bones[0].name = "mPelvis"
@@ -268,14 +268,14 @@ def _exporter_of_active(path: Path, name: str) -> Callable[[int], object]:
             for frame in (1, 40 * size if name == "unigine_animation" else 7 * size):  # viewers take 60 s
                 bone.location.x = frame / 2000
                 bone.keyframe_insert("location", frame=frame)
-            things.append(bpy.context.object)
+            objects.append(bpy.context.object)
     operator = getattr(bpy.ops.export_scene, name.replace("animation", "anim"))
     options = {"use_key_reduction": False} if name == "second_life_animation" else {"use_replace": True}
 
     def export(which: int) -> None:
         bpy.ops.object.select_all(action="DESELECT")
-        things[which].select_set(True)
-        bpy.context.view_layer.objects.active = things[which]
+        objects[which].select_set(True)
+        bpy.context.view_layer.objects.active = objects[which]
         operator(filepath=str(path), **options)
 
     return export

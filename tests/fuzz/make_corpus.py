@@ -39,7 +39,7 @@ def main() -> int:
     judge = Judge()
     kept: dict[str, bytes] = {}
     reached: set[Branch] = set()
-    for candidate, content in sorted(candidates(options.seed, options.cases), key=lambda item: len(item[1])):
+    for candidate, content in sorted(candidates(options.seed, options.cases), key=lambda pair: len(pair[1])):
         name, data = candidate, content
         if "-found-" not in candidate:
             fresh = branches(judge, content) - reached

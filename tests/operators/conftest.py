@@ -32,8 +32,9 @@ def listener() -> Listener:
 @pytest.fixture
 def make_file(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a Timbermesh file of a triangle for each node name."""
-    from meshferry.io_formats import api, registry
+    from meshferry.io_formats import api
     from meshferry.io_formats.core import scene
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     def make(name: str, *nodes: str, material: str = "BaseWood_Brown.Folktails", folder: Path = tmp_path) -> Path:
         made = scene.Scene(name, [scene.Node("Root")])
@@ -43,7 +44,7 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
             mesh = scene.Mesh(points, np.arange(3, dtype=np.int32), np.zeros(1, np.int32), [material], normal=normals)
             made.nodes.append(scene.Node(node, parent=0, mesh=mesh))
         path = folder / name
-        api.write_scene(made, path, registry.TIMBERMESH)
+        api.write_scene(made, path, TIMBERMESH)
         return path
 
     return make
@@ -60,11 +61,12 @@ def broken_file(make_file: Callable[..., Path]) -> Path:
 @pytest.fixture
 def make_unigine(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a UNIGINE file of a flag: a mesh, or with ``frames`` an animation."""
-    from meshferry.io_formats import registry
+
+    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 
     def make(name: str, **kind: Any) -> Path:
         path = tmp_path / name
-        target = registry.UNIGINE_ANIMATION if kind.get("frames") else registry.UNIGINE_MESH
+        target = UNIGINE_ANIMATION if kind.get("frames") else UNIGINE_MESH
         path.write_bytes(target.write(target.from_scene(flag_scene(path.stem, **kind))))
         return path
 

@@ -33,14 +33,14 @@ def make_shirt(name: str = "shirt", *, cloth: str = "doubled") -> Any:
         tubes.append(Matrix.Translation((side * 0.35, 0.034, 1.515)) @ turn @ Matrix.Diagonal((0.065, 0.065, 0.5, 1)))
     for tube in tubes:
         bmesh.ops.create_cone(made, cap_ends=True, segments=48, radius1=1, radius2=1, depth=1, matrix=tube)
-    item = _object(made, name)
-    _modify(item, "REMESH", mode="VOXEL", voxel_size=0.04)
-    with _edited(item) as made:
+    obj = _object(made, name)
+    _modify(obj, "REMESH", mode="VOXEL", voxel_size=0.04)
+    with _edited(obj) as made:
         ends = [face for face in made.faces if _is_end(face.calc_center_median())]
         bmesh.ops.delete(made, geom=ends, context="FACES")
     if cloth == "thick":
-        _modify(item, "SOLIDIFY", thickness=0.004)
-    with _edited(item) as made:
+        _modify(obj, "SOLIDIFY", thickness=0.004)
+    with _edited(obj) as made:
         if cloth == "doubled":
             _line(made)
         for height in (1.05, 1.15, 1.25, 1.35) if cloth != "single" else ():
@@ -49,29 +49,29 @@ def make_shirt(name: str = "shirt", *, cloth: str = "doubled") -> Any:
                 made, cap_ends=True, segments=10, radius1=0.008, radius2=0.007, depth=0.004, matrix=place
             )
     bpy.context.view_layer.update()
-    return item
+    return obj
 
 
-def _modify(item: Any, kind: str, **settings: Any) -> None:
+def _modify(obj: Any, kind: str, **settings: Any) -> None:
     """Apply a modifier."""
     import bpy
 
-    modifier = item.modifiers.new(kind, kind)
+    modifier = obj.modifiers.new(kind, kind)
     for name, value in settings.items():
         setattr(modifier, name, value)
-    item.data = bpy.data.meshes.new_from_object(item.evaluated_get(bpy.context.evaluated_depsgraph_get()))
-    item.modifiers.clear()
+    obj.data = bpy.data.meshes.new_from_object(obj.evaluated_get(bpy.context.evaluated_depsgraph_get()))
+    obj.modifiers.clear()
 
 
 @contextmanager
-def _edited(item: Any) -> Iterator[Any]:
+def _edited(obj: Any) -> Iterator[Any]:
     import bmesh
 
     made = bmesh.new()
-    made.from_mesh(item.data)
+    made.from_mesh(obj.data)
     made.normal_update()
     yield made
-    made.to_mesh(item.data)
+    made.to_mesh(obj.data)
     made.free()
 
 
@@ -91,9 +91,9 @@ def _object(made: Any, name: str) -> Any:
     mesh = bpy.data.meshes.new(name)
     made.to_mesh(mesh)
     made.free()
-    item = bpy.data.objects.new(name, mesh)
-    bpy.context.scene.collection.objects.link(item)
-    return item
+    obj = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    return obj
 
 
 def _is_end(middle: Any) -> bool:
@@ -101,18 +101,18 @@ def _is_end(middle: Any) -> bool:
     return bool(middle.z < 0.92 or abs(middle.x) > 0.58 or (middle.z > 1.56 and abs(middle.x) < 0.1))
 
 
-def weights_of(item: Any) -> list[dict[str, float]]:
+def weights_of(obj: Any) -> list[dict[str, float]]:
     """Return the weights of each vertex by group, read one by one."""
-    return _weights(item, item)
+    return _weights(obj, obj)
 
 
-def weights_of_evaluated(bpy: Any, item: Any) -> list[dict[str, float]]:
+def weights_of_evaluated(bpy: Any, obj: Any) -> list[dict[str, float]]:
     """Return the same for the mesh with its modifiers."""
-    return _weights(item, item.evaluated_get(bpy.context.evaluated_depsgraph_get()))
+    return _weights(obj, obj.evaluated_get(bpy.context.evaluated_depsgraph_get()))
 
 
-def _weights(item: Any, seen: Any) -> list[dict[str, float]]:
-    names = [group.name for group in item.vertex_groups]
+def _weights(obj: Any, seen: Any) -> list[dict[str, float]]:
+    names = [group.name for group in obj.vertex_groups]
     return [{names[entry.group]: entry.weight for entry in vertex.groups} for vertex in seen.data.vertices]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import unigine_bytes
-from unigine_projects import guid, material, mesh_node, runtime_path, scene, write_project
+from unigine_projects import guid, material, mesh_node, runtime_path, write_project
+from unigine_scene_bytes import nodes
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -20,7 +21,7 @@ def data(tmp_path: Path) -> Path:
     files: dict[str, str | bytes] = {
         runtime_path(MESH, "mesh"): unigine_bytes.ALL["ms12"],
         "oak.mat": material(OAK, base="Unigine::mesh_base", content=OAK_CONTENT),
-        "a.node": scene(mesh_node(f"guid://{MESH}", Face=OAK)),
+        "a.node": nodes(mesh_node(f"guid://{MESH}", Face=OAK)),
     }
     return write_project(tmp_path / "data", files)
 
@@ -35,16 +36,16 @@ def imported(path: Path, **options: Any) -> Any:
 def test_materials_are_assigned_and_exported_names_stay(data: Path, clean_blender: Any) -> None:
     from meshferry.blender_data.mesh_data import surfaces
 
-    item = imported(data / runtime_path(MESH, "mesh"))
-    assert item.material_slots[0].material.name == "Face"
+    obj = imported(data / runtime_path(MESH, "mesh"))
+    assert obj.material_slots[0].material.name == "Face"
     assert clean_blender.ops.object.meshferry_project_materials() == {"FINISHED"}
-    made = item.material_slots[0].material
+    made = obj.material_slots[0].material
     assert (made.name, made.meshferry.identity, made.roughness) == ("oak", OAK, 0.25)
-    assert [surface.name for surface in surfaces.written(item)] == ["Face"]
+    assert [surface.name for surface in surfaces.written(obj)] == ["Face"]
     shown = {value.name: value.value for value in made.meshferry.file_properties}
     assert shown["File"] == "oak.mat" and shown["Missing Texture (albedo)"] == f"guid://{guid(9)}"
     clean_blender.ops.object.meshferry_project_materials()
-    assert item.material_slots[0].material == made, "a second run uses the material again"
+    assert obj.material_slots[0].material == made, "a second run uses the material again"
 
 
 def test_colour_and_opacity_of_a_graph_are_shown(data: Path, clean_blender: Any) -> None:
@@ -69,20 +70,20 @@ def test_a_file_outside_needs_the_folder_of_its_project(data: Path, tmp_path: Pa
     path = tmp_path / "desk" / f"{MESH}.mesh"
     path.parent.mkdir()
     path.write_bytes(unigine_bytes.ALL["ms12"])
-    item = imported(path)
+    obj = imported(path)
     with pytest.raises(RuntimeError, match="not in a UNIGINE project; choose the folder"):
         clean_blender.ops.object.meshferry_project_materials()
-    assert item.material_slots[0].material.name == "Face"
+    assert obj.material_slots[0].material.name == "Face"
     assert clean_blender.ops.object.meshferry_project_materials(directory=str(data)) == {"FINISHED"}
-    assert item.material_slots[0].material.name == "oak"
+    assert obj.material_slots[0].material.name == "oak"
 
 
 def test_missing_materials_leave_the_slots_as_they_are(data: Path, clean_blender: Any) -> None:
-    (data / "a.node").write_text(scene(mesh_node(MESH, Face=guid(8))), "utf-8")
-    item = imported(data / runtime_path(MESH, "mesh"))
-    before = item.material_slots[0].material
+    (data / "a.node").write_bytes(nodes(mesh_node(MESH, Face=guid(8))))
+    obj = imported(data / runtime_path(MESH, "mesh"))
+    before = obj.material_slots[0].material
     clean_blender.ops.object.meshferry_project_materials()
-    assert item.material_slots[0].material == before and len(clean_blender.data.materials) == 1
+    assert obj.material_slots[0].material == before and len(clean_blender.data.materials) == 1
 
 
 def test_other_objects_cannot_be_assigned(clean_blender: Any) -> None:
@@ -100,7 +101,7 @@ def test_materials_of_one_name_are_told_apart(data: Path, clean_blender: Any) ->
     first.name = "painted"
     (data / "oak.mat").rename(data / "birch.mat")
     (data / "oak.mat").write_text(material(guid(7), base="Unigine::mesh_base"), "utf-8")
-    (data / "b.node").write_text(scene(*[mesh_node(MESH, Face=guid(7))] * 2), "utf-8")
+    (data / "b.node").write_bytes(nodes(*[mesh_node(MESH, Face=guid(7))] * 2))
     clean_blender.data.materials.new("oak").meshferry.identity = guid(6)
     from meshferry.operators.importing.session_projects import session_projects
 

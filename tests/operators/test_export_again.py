@@ -7,28 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from example_files import EXAMPLES, FORMATS, imported
 
 pytestmark = pytest.mark.needs_bpy
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-FORMATS = [
-    ("lamp.mesh", "unigine"),
-    ("windmill.timbermesh", "timbermesh"),
-    ("tunic.llmesh", "second_life"),
-    ("vase.data", "mesh_serializer"),
-]
-
-
-def imported(bpy: Any, folder: Path, name: str = "lamp.mesh", operator: str = "unigine") -> Path:
-    """Import a copy of an example; return the copy."""
-    path = Path(shutil.copy(EXAMPLES / name, folder))
-    assert getattr(bpy.ops.import_scene, operator)(filepath=str(path)) == {"FINISHED"}
-    return path
 
 
 def mesh_of(bpy: Any) -> Any:
     """Make the largest mesh of the scene active; return it."""
-    found = max((item for item in bpy.data.objects if item.type == "MESH"), key=lambda item: len(item.data.vertices))
+    found = max((obj for obj in bpy.data.objects if obj.type == "MESH"), key=lambda obj: len(obj.data.vertices))
     bpy.context.view_layer.objects.active = found
     return found
 
@@ -38,7 +24,7 @@ def test_an_untouched_import_goes_back_to_its_file(clean_blender, tmp_path, capf
     path = imported(clean_blender, tmp_path, name, operator)
     assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
     assert f"{name}: nothing changed" in capfd.readouterr().out
-    assert {item.name for item in tmp_path.iterdir()} == {name, f"{name}.bak"}
+    assert {path.name for path in tmp_path.iterdir()} == {name, f"{name}.bak"}
     assert path.with_name(f"{name}.bak").read_bytes() == (EXAMPLES / name).read_bytes()
 
 
@@ -96,7 +82,7 @@ def test_a_file_that_another_program_changed_stays(clean_blender, tmp_path):
     with pytest.raises(RuntimeError, match=r"lamp\.mesh: The file was changed since Blender last read or wrote it"):
         bpy.ops.export_scene.meshferry_again()
     assert path.read_bytes() == changed
-    assert [item.name for item in tmp_path.iterdir()] == ["lamp.mesh"]
+    assert [path.name for path in tmp_path.iterdir()] == ["lamp.mesh"]
 
 
 def test_a_file_whose_folder_is_an_archive_or_gone_is_refused(clean_blender, tmp_path):
@@ -193,7 +179,7 @@ def test_animations_of_other_files_stay_out_unless_asked_for(clean_blender, robo
 
 def test_animations_made_in_blender_replace_those_of_the_file(clean_blender, robot):
     bpy = clean_blender
-    armature = next(item for item in bpy.data.objects if item.type == "ARMATURE")
+    armature = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
     armature.animation_data.action = None
     armature.pose.bones[0].keyframe_insert("location", frame=1)
     armature.animation_data.action.name = "own"
@@ -208,7 +194,7 @@ def test_an_exported_mesh_keeps_the_animation_that_it_was_given(clean_blender, r
     bpy.ops.export_scene.unigine_mesh(
         filepath=str(path), scope="SCENE", mesh_version="MS12", use_embedded_animation=True
     )
-    bpy.context.view_layer.objects.active = next(item for item in bpy.data.objects if item.type == "ARMATURE")
+    bpy.context.view_layer.objects.active = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
     assert clips_in(path) == ["robot_idle"]
     shutil.copyfile(samples / "unigine" / "an10_robot_idle.anim", tmp_path / "later.anim")
     bpy.ops.import_scene.unigine(filepath=str(tmp_path / "later.anim"))
@@ -231,7 +217,7 @@ def test_an_exported_animation_is_replaced_by_itself(clean_blender, tmp_path, ca
     bpy = clean_blender
     for name in names:
         imported(bpy, tmp_path, name, operator)
-    armature = next(item for item in bpy.data.objects if item.type == "ARMATURE")
+    armature = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
     bpy.context.view_layer.objects.active = armature
     path = tmp_path / "new.anim"
     assert getattr(bpy.ops.export_scene, export)(filepath=str(path)) == {"FINISHED"}

@@ -62,8 +62,8 @@ def test_what_is_exported_without_being_told(
 
     bpy = props
     bpy.context.scene.collection.objects.link(bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera")))
-    for item in bpy.context.view_layer.objects:
-        item.select_set(item.name in selected)
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj.name in selected)
     wanted, said = CASES[selected]
     scenes: list[Any] = []
     split = export_base.split
@@ -115,13 +115,13 @@ def test_saved_scopes_keep_their_meaning(props: Any) -> None:
         ("unigine_mesh", ["SELECTION", "COLLECTION", "SCENE", "AUTO"]),
         ("unigine_anim", ["ACTIVE", "SELECTION", "COLLECTION", "SCENE"]),
     ):
-        items = getattr(props.ops.export_scene, name).get_rna_type().properties["scope"].enum_items
-        assert [item.identifier for item in sorted(items, key=lambda item: item.value)] == order
+        choices = getattr(props.ops.export_scene, name).get_rna_type().properties["scope"].enum_items
+        assert [choice.identifier for choice in sorted(choices, key=lambda choice: choice.value)] == order
 
 
 def test_a_collection_selected_as_a_whole_stays_a_collection(props: Any, tmp_path: Path) -> None:
-    for item in props.data.collections["Props"].objects:
-        item.select_set(item.visible_get())
+    for obj in props.data.collections["Props"].objects:
+        obj.select_set(obj.visible_get())
     assert text_of(props, "timbermesh") == "collection 'Props' (2 meshes)"
     assert text_of(props, "unigine_mesh") == "2 selected meshes"
 

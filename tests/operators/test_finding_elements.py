@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-import numpy as np
 import pytest
-from meshferry.io_formats.core.findings import Elements, error
+from meshferry.io_formats.core.messages import Elements, Text, error
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -23,30 +23,35 @@ def strip(clean_blender: Any) -> Any:
     data = bpy.data.meshes.new("Strip")
     data.from_pydata(points, [], faces)
     data.polygons[1].hide = True
-    thing = bpy.data.objects.new("Strip", data)
+    obj = bpy.data.objects.new("Strip", data)
     other = bpy.data.objects.new("Other", None)
-    for item in (thing, other):
-        bpy.context.scene.collection.objects.link(item)
+    for added in (obj, other):
+        bpy.context.scene.collection.objects.link(added)
     bpy.context.view_layer.objects.active = other
     bpy.context.view_layer.update()
-    return thing
+    return obj
 
 
-def click(elements: Elements, item: str = "Object 'Strip'") -> set[str]:
+def click(elements: Elements, name: str = "Strip") -> set[str]:
     import bpy
-    from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
     from meshferry.operators.findings.finding_list import keep_findings
 
-    keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [error(item, "broken", elements)])
+    keep_findings(
+        bpy.context,
+        SECOND_LIFE_UPLOAD,
+        "Strip",
+        [error("is-broken", "broken", item=Text("Object '{}'", name), elements=elements)],
+    )
     found: set[str] = bpy.ops.object.meshferry_finding_select(index=0)
     return found
 
 
-def selected(thing: Any, kind: str) -> list[int]:
+def selected(obj: Any, kind: str) -> list[int]:
     """Return what is selected of an object in edit mode."""
     import bmesh
 
-    parts = getattr(bmesh.from_edit_mesh(thing.data), kind)
+    parts = getattr(bmesh.from_edit_mesh(obj.data), kind)
     return [part.index for part in parts if part.select]
 
 
@@ -112,17 +117,35 @@ def test_a_hidden_level_comes_to_light(strip: Any) -> None:
 
 def test_a_finding_without_elements_brings_its_hidden_object_to_light(strip: Any) -> None:
     import bpy
-    from meshferry.io_formats.core.findings import warning
-    from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.core.messages import warning
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
     from meshferry.operators.findings.finding_list import keep_findings
 
-    keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [warning("Object 'Strip'", "too heavy")])
+    keep_findings(
+        bpy.context, SECOND_LIFE_UPLOAD, "Strip", [warning("is-heavy", "too heavy", item=Text("Object '{}'", "Strip"))]
+    )
     strip.hide_set(True)
     assert bpy.ops.object.meshferry_finding_select(index=0) == {"FINISHED"}
     assert strip.visible_get()
     assert (bpy.context.mode, bpy.context.object, strip.select_get()) == ("OBJECT", strip, True)
     strip.hide_viewport = True
     assert bpy.ops.object.meshferry_finding_select(index=0) == {"CANCELLED"}
+
+
+def test_objects_of_the_item_are_selected_without_those_that_the_message_mentions(strip: Any) -> None:
+    import bpy
+    from meshferry.io_formats.core.messages import warning
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.operators.findings.finding_list import keep_findings
+
+    found = [
+        warning("part-of", "cannot be a level of '{}'", "Other", item="Strip"),
+        warning("part-of", "'{}' has no levels", "Other"),
+    ]
+    keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", found)
+    for number, name in enumerate(["Strip", "Other"]):
+        assert bpy.ops.object.meshferry_finding_select(index=number) == {"FINISHED"}
+        assert [obj.name for obj in bpy.context.selected_objects] == [name]
 
 
 def test_an_object_that_is_gone_is_said(strip: Any, capfd: pytest.CaptureFixture[str]) -> None:
@@ -140,7 +163,7 @@ def test_a_level_of_another_name_is_found_by_the_name_that_files_have_for_it(str
     bpy.context.view_layer.update()
     strip.meshferry.low_level = level
     level.hide_set(True)
-    assert click(Elements("triangles", "Strip_LOD1", (0,)), "Object 'Strip_LOD1'") == {"FINISHED"}
+    assert click(Elements("triangles", "Strip_LOD1", (0,)), "Strip_LOD1") == {"FINISHED"}
     assert (bpy.context.mode, bpy.context.object) == ("EDIT_MESH", level)
     assert selected(level, "faces") == [0]
 
@@ -148,10 +171,15 @@ def test_a_level_of_another_name_is_found_by_the_name_that_files_have_for_it(str
 @pytest.mark.parametrize("elements", [None, Elements("triangles", "Strip_LOD2", (0,))])
 def test_a_level_that_the_export_makes_leads_to_what_it_is_made_of(strip: Any, elements: Elements | None) -> None:
     import bpy
-    from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
     from meshferry.operators.findings.finding_list import keep_findings
 
-    keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [error("Object 'Strip_LOD2'", "broken", elements)])
+    keep_findings(
+        bpy.context,
+        SECOND_LIFE_UPLOAD,
+        "Strip",
+        [error("is-broken", "broken", item=Text("Object '{}'", "Strip_LOD2"), elements=elements)],
+    )
     assert bpy.ops.object.meshferry_finding_select(index=0) == {"FINISHED"}
     assert (bpy.context.mode, bpy.context.object, strip.select_get()) == ("OBJECT", strip, True)
 
@@ -202,19 +230,19 @@ def ball(name: str, *, hidden: bool = False) -> Any:
     import bpy
 
     bpy.ops.mesh.primitive_uv_sphere_add(segments=12, ring_count=6)
-    thing = bpy.context.object
-    thing.name = thing.data.name = name
-    thing.hide_set(hidden)
-    return thing
+    obj = bpy.context.object
+    obj.name = obj.data.name = name
+    obj.hide_set(hidden)
+    return obj
 
 
-def check_of(thing: Any) -> Any:
+def check_of(obj: Any) -> Any:
     """Check an object for an upload; return the findings."""
     import bpy
 
     bpy.ops.object.select_all(action="DESELECT")
-    bpy.context.view_layer.objects.active = thing
-    thing.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    obj.select_set(True)
     assert bpy.ops.export_scene.second_life_check() == {"FINISHED"}
     return bpy.context.window_manager.meshferry_check.findings
 
@@ -238,25 +266,28 @@ def test_from_the_check_to_the_very_faces(clean_blender: Any) -> None:
 
 def test_what_cannot_be_exported_is_found_and_pointed_at_all_the_same(clean_blender: Any) -> None:
     bpy = clean_blender
-    thing = ball("ball")
-    thing.data.vertices[9].co.x = float("nan")
-    findings = check_of(thing)
+    obj = ball("ball")
+    obj.data.vertices[9].co.x = float("nan")
+    findings = check_of(obj)
     number = next(number for number, finding in enumerate(findings) if finding.kind == "vertices")
     assert findings[number].is_error
     bpy.ops.object.meshferry_finding_select(index=number)
-    assert selected(thing, "verts") == [9]
+    assert selected(obj, "verts") == [9]
 
 
-def test_ten_thousand_elements_are_kept_as_ranges() -> None:
-    from meshferry.operators.findings.finding_list import members_of, members_text
+def test_ten_thousand_elements_are_kept(strip: Any) -> None:
+    import bpy
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.operators.findings.finding_list import keep_findings
 
-    assert members_text((3, 4, 5, 9)) == "3-5,9"
-    assert members_of("3-5,9") == [3, 4, 5, 9]
-    assert len(members_of(members_text(tuple(range(30_000))))) == 10_000
-    assert len(members_text(tuple(range(0, 30_000, 2)))) < 100_000
-    rng = np.random.default_rng(5)
-    numbers = sorted(set(rng.integers(0, 1000, 400).tolist()))
-    assert members_of(members_text(tuple(numbers))) == numbers
     names = ("a, b", 'q"uote', "1-2", "\u00e9")
-    assert members_of(members_text(names)) == list(names)
-    assert members_of(members_text(())) == []
+    elements = [Elements("triangles", "Strip", tuple(range(30_000))), Elements("bones", "Rig", names)]
+    keep_findings(
+        bpy.context,
+        SECOND_LIFE_UPLOAD,
+        "Strip",
+        [error("is-broken", "broken", item="Strip", elements=found) for found in elements],
+    )
+    first, second = bpy.context.window_manager.meshferry_check.findings
+    assert (len(json.loads(first.members)), first.member_count) == (10_000, 30_000)
+    assert json.loads(second.members) == list(names)

@@ -217,3 +217,22 @@ def test_the_dialog_exports_again(box: Any, clean_blender: Any, tmp_path: Any) -
     export = clean_blender.types.EXPORT_SCENE_OT_timbermesh.__name__
     assert clean_blender.ops.wm.meshferry_refused_export(export=export, arguments=arguments) == {"FINISHED"}
     assert path.exists()
+
+
+def test_a_refused_export_lists_no_plain_notes(
+    box: Any, clean_blender: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from meshferry.io_formats.core.errors import ExportError
+    from meshferry.io_formats.core.messages import Report
+    from meshferry.operators.exporting import export_base
+
+    def refuse(*_args: Any, **_options: Any) -> Any:
+        report = Report()
+        report.error("is-broken", "broken")
+        report.note("keys-reduced", "10 of 20 keys")
+        raise ExportError("broken", findings=report.messages)
+
+    monkeypatch.setattr(export_base, "encode_steps", refuse)
+    with pytest.raises(RuntimeError, match="broken"):
+        clean_blender.ops.export_scene.timbermesh(filepath=str(tmp_path / "a.timbermesh"), scope="SCENE")
+    assert [one.message for one in clean_blender.context.window_manager.meshferry_check.findings] == ["broken"]

@@ -14,7 +14,7 @@ def _run_import(bpy, *paths, **options):
 
 
 def _armature(bpy):
-    (found,) = [item for item in bpy.data.objects if item.type == "ARMATURE"]
+    (found,) = [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
     bpy.context.view_layer.objects.active = found
     return found
 
@@ -28,7 +28,7 @@ def _as_played(path):
 @pytest.fixture
 def takes(make_unigine, tmp_path):
     """Return a mesh and three animations of other lengths that all call themselves ``Take 001``, as exporters do."""
-    from meshferry.io_formats.registry import UNIGINE_ANIMATION
+    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
 
     paths = [make_unigine("flag.mesh")]
     for name, frames in (("walk", 3), ("run", 4), ("jump", 5)):
@@ -96,7 +96,7 @@ def test_of_a_file_imported_twice_each_armature_has_its_own_animation(clean_blen
     paths = [make_unigine("flag.mesh"), make_unigine("wave.anim", frames=5)]
     for _ in range(2):
         _run_import(bpy, *paths)
-    armatures = [item for item in bpy.data.objects if item.type == "ARMATURE"]
+    armatures = [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
     assert len(armatures) == 2
     for number, armature in enumerate(armatures):
         bpy.context.view_layer.objects.active = armature

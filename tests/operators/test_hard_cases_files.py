@@ -21,9 +21,10 @@ pytestmark = pytest.mark.needs_bpy
     ],
 )
 def test_names_that_some_system_refuses(clean_blender, name, expected):
-    from meshferry.io_formats.api import file_name, file_names
+    from meshferry.io_formats.api import file_names
     from meshferry.io_formats.core.scene import Scene
-    from meshferry.io_formats.registry import UNIGINE_MESH
+    from meshferry.io_formats.disk.file_names import file_name
+    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
     from meshferry.operators.exporting import file_names as suggested
 
     assert file_name(name) == expected
@@ -37,10 +38,10 @@ def _triangles(bpy, *names):
     for name in names:
         mesh = bpy.data.meshes.new(name)
         mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
-        thing = bpy.data.objects.new(name, mesh)
-        bpy.context.scene.collection.objects.link(thing)
-        thing.select_set(True)
-        bpy.context.view_layer.objects.active = thing
+        obj = bpy.data.objects.new(name, mesh)
+        bpy.context.scene.collection.objects.link(obj)
+        obj.select_set(True)
+        bpy.context.view_layer.objects.active = obj
 
 
 def test_a_path_that_the_system_refuses_is_one_sentence(clean_blender, tmp_path):

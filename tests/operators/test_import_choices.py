@@ -9,6 +9,7 @@ from typing import Any
 import mesh_serializer_made as made
 import numpy as np
 import pytest
+from meshfuzz.mesh_serializer_seeds import pack
 from unigine_oracle import decode
 
 pytestmark = pytest.mark.needs_bpy
@@ -66,7 +67,7 @@ def way(request: Any, clean_blender: Any, tmp_path: Path, make_unigine: Callable
     stored = made.crate()
     stored.bounds = np.array([[0, 1], [0, 2], [0, 3]], np.float32)
     original = tmp_path / "flag.data"
-    original.write_bytes(made.pack(stored))
+    original.write_bytes(pack(stored))
     return Way(clean_blender, AXES, original)
 
 
@@ -121,8 +122,8 @@ def test_a_blend_file_keeps_the_choice(way: Way) -> None:
 def test_an_animation_takes_the_choice_of_its_armature(
     clean_blender: Any, make_unigine: Callable[..., Path], tmp_path: Path
 ) -> None:
-    from meshferry.io_formats import registry
     from meshferry.io_formats.core import scene as sc
+    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
 
     bpy = clean_blender
     moved = np.tile(np.array([[0, 2, 0]], np.float32), (3, 1))
@@ -131,10 +132,10 @@ def test_an_animation_takes_the_choice_of_its_armature(
     walk = sc.Scene("walk", skeletons=[sc.Skeleton("walk", [sc.Joint("Root"), sc.Joint("Tip", 0, (0, 0, 1))])])
     walk.clips = [sc.Clip("walk", 0.0, 3, [track])]
     path, again = tmp_path / "walk.anim", tmp_path / "again.anim"
-    path.write_bytes(registry.UNIGINE_ANIMATION.write(registry.UNIGINE_ANIMATION.from_scene(walk)))
+    path.write_bytes(UNIGINE_ANIMATION.write(UNIGINE_ANIMATION.from_scene(walk)))
     bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh")), use_turn=True)
     bpy.ops.import_scene.unigine(filepath=str(path))
-    (armature,) = [item for item in bpy.data.objects if item.type == "ARMATURE"]
+    (armature,) = [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
     bpy.context.scene.frame_set(2)
     assert armature.pose.bones["Root"].matrix.translation.y == pytest.approx(-2)
     bpy.context.view_layer.objects.active = armature

@@ -19,7 +19,7 @@ def test_a_file_is_a_collection_of_its_own(clean_blender, make_file):
     path = make_file("Mill.Model.timbermesh", "#Blade", "Base")
     assert bpy.ops.import_scene.timbermesh(filepath=str(path)) == {"FINISHED"}
     collection = bpy.data.collections["Mill.Model"]
-    assert {item.name for item in collection.objects} == {"Root", "#Blade", "Base"}
+    assert {obj.name for obj in collection.objects} == {"Root", "#Blade", "Base"}
     assert collection.meshferry.source_path == str(path)
 
 
@@ -31,7 +31,7 @@ def test_what_came_is_selected_and_nothing_else(clean_blender, make_file):
     old.select_set(True)
     one, two = make_file("one.timbermesh", "A"), make_file("two.timbermesh", "B")
     bpy.ops.import_scene.timbermesh(directory=str(one.parent), files=_listed(one, two))
-    selected = {item.name for item in bpy.context.selected_objects}
+    selected = {obj.name for obj in bpy.context.selected_objects}
     assert {"A", "B"} <= selected
     assert "Old" not in selected
     assert bpy.context.view_layer.objects.active.users_collection[0].name == "one"

@@ -26,9 +26,9 @@ def state(bpy: Any) -> dict[str, Any]:
     }
     scene, active = bpy.context.scene, bpy.context.object
     found["time"] = (scene.frame_start, scene.frame_end, scene.render.fps, scene.frame_current)
-    found["selected"] = sorted(item.name for item in bpy.context.selected_objects)
+    found["selected"] = sorted(obj.name for obj in bpy.context.selected_objects)
     found["active"] = (active.name, active.mode) if active else ()
-    found["placed"] = [tuple(map(tuple, item.matrix_world)) for item in scene.objects]
+    found["placed"] = [tuple(map(tuple, obj.matrix_world)) for obj in scene.objects]
     return found
 
 
@@ -108,7 +108,7 @@ def test_a_cancelled_export_leaves_scene_and_files(clean_blender, cancel_at, tmp
         found = cancel_at(number, lambda: export(filepath=str(path), scope="SELECTION"))
         assert state(bpy) == before, number
         assert (path.read_bytes() == b"old") is found
-        assert not found or [item.name for item in tmp_path.iterdir()] == [target]
+        assert not found or [path.name for path in tmp_path.iterdir()] == [target]
         return found
 
     assert some_steps(cancels) > 2

@@ -137,7 +137,7 @@ def test_a_range_of_the_user_is_respected_and_checked(clean_blender, tmp_path, c
     expected = (
         f"keys at {end + 24:g} are outside its Manual Frame Range (1 to {end + 12:g}), so they are not exported; "
     )
-    assert [text for item, text in findings if item == f"Animation '{action.name}'" and text.startswith(expected)]
+    assert [text for subject, text in findings if subject == f"Animation '{action.name}'" and text.startswith(expected)]
 
 
 def test_ranges_of_version_0_2_are_derived_or_reported(clean_blender, tmp_path, case, capfd):
@@ -190,3 +190,14 @@ def test_keys_at_absurd_frames_extend_nothing_and_are_named(clean_blender, tmp_p
     assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
     assert "are outside its Manual Frame Range" in capfd.readouterr().out
     assert length(path) == pytest.approx(before, abs=1e-3)
+
+
+def test_a_check_lists_keys_outside_the_range_once(clean_blender, tmp_path):
+    bpy = clean_blender
+    _path, animated = imported(bpy, tmp_path, "dance.anim", "second_life")
+    action = animated.animation_data.action
+    add_key(animated, action.frame_range[1] + 24)
+    action.meshferry.property_unset("imported_range")
+    assert bpy.ops.export_scene.second_life_anim_check() == {"FINISHED"}
+    messages = [finding.message for finding in bpy.context.window_manager.meshferry_check.findings]
+    assert len([text for text in messages if "Manual Frame Range" in text]) == 1

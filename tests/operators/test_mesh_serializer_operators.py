@@ -9,12 +9,13 @@ from typing import Any
 import mesh_serializer_made as made
 import numpy as np
 import pytest
+from meshfuzz.mesh_serializer_seeds import pack
 
 pytestmark = pytest.mark.needs_bpy
 
 
 def _write(path: Path, **kind: Any) -> Path:
-    path.write_bytes(made.pack(made.crate(**kind)))
+    path.write_bytes(pack(made.crate(**kind)))
     return path
 
 
@@ -26,11 +27,11 @@ def _triangles(path: Path) -> int:
     return len(made.unpack(path.read_bytes()).triangles)
 
 
-def _select(bpy: Any, *items: Any) -> None:
+def _select(bpy: Any, *objects: Any) -> None:
     bpy.context.view_layer.update()
-    for item in bpy.context.view_layer.objects:
-        item.select_set(item in items)
-    bpy.context.view_layer.objects.active = items[0]
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj in objects)
+    bpy.context.view_layer.objects.active = objects[0]
 
 
 def _grid(bpy: Any, name: str, cells: int) -> Any:
@@ -47,9 +48,9 @@ def _grid(bpy: Any, name: str, cells: int) -> Any:
     mesh.loops.foreach_set("vertex_index", corners.astype(np.int32))
     mesh.polygons.foreach_set("loop_start", np.arange(0, len(corners), 4, dtype=np.int32))
     mesh.update(calc_edges=True)
-    item = bpy.data.objects.new(name, mesh)
-    bpy.context.scene.collection.objects.link(item)
-    return item
+    obj = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    return obj
 
 
 # -- import -------------------------------------------------------------------------------------------------------
@@ -61,12 +62,12 @@ def _grid(bpy: Any, name: str, cells: int) -> Any:
 def test_a_file_is_known_by_its_content(clean_blender: Any, tmp_path: Path, name: str) -> None:
     bpy = clean_blender
     assert bpy.ops.import_scene.mesh_serializer(filepath=str(_write(tmp_path / name))) == {"FINISHED"}
-    (item,) = bpy.data.objects
-    assert tuple(item.dimensions) == pytest.approx((2, 4, 1), abs=1e-5)
-    assert min(corner[2] for corner in item.bound_box) == pytest.approx(0, abs=1e-6)
-    assert not item.material_slots, "the format knows of no materials"
-    assert len(item.data.vertices) == 8, "welded"
-    assert bpy.context.object == item
+    (obj,) = bpy.data.objects
+    assert tuple(obj.dimensions) == pytest.approx((2, 4, 1), abs=1e-5)
+    assert min(corner[2] for corner in obj.bound_box) == pytest.approx(0, abs=1e-6)
+    assert not obj.material_slots, "the format knows of no materials"
+    assert len(obj.data.vertices) == 8, "welded"
+    assert bpy.context.object == obj
     assert bpy.context.collection.meshferry.file_format == "mesh_serializer"
 
 
@@ -83,7 +84,7 @@ def test_axes_are_an_option(clean_blender: Any, tmp_path: Path) -> None:
     stored = made.crate()
     stored.bounds = stored.bounds + np.array([[10], [0], [0]], np.float32)
     path = tmp_path / "aside.data"
-    path.write_bytes(made.pack(stored))
+    path.write_bytes(pack(stored))
     for axes, side in (("UNITY", -10), ("SWAP_YZ", 10)):
         bpy.ops.import_scene.mesh_serializer(filepath=str(path), axes=axes)
         corners = np.array([corner[:] for corner in bpy.context.object.bound_box])
@@ -136,11 +137,11 @@ def test_a_broken_file_does_not_stop_the_rest(clean_blender: Any, tmp_path: Path
     bpy = clean_blender
     broken = made.crate()
     broken.triangles = broken.triangles + np.uint16(5)
-    (tmp_path / "broken.data").write_bytes(made.pack(broken))
+    (tmp_path / "broken.data").write_bytes(pack(broken))
     _write(tmp_path / "crate.data")
     files = [{"name": "broken.data"}, {"name": "crate.data"}]
     assert bpy.ops.import_scene.mesh_serializer(directory=str(tmp_path), files=files) == {"FINISHED"}
-    assert [item.name for item in bpy.data.objects] == ["crate"]
+    assert [obj.name for obj in bpy.data.objects] == ["crate"]
 
 
 def test_every_file_can_be_listed() -> None:

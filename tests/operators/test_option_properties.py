@@ -107,8 +107,8 @@ def test_every_option_is_a_property_with_the_same_text_default_and_limits(clean_
         assert found.description == option.description
         assert found.default == (pytest.approx(option.default) if found.type == "FLOAT" else option.default)
         if option.choices:
-            items = [(item.identifier, item.name, item.description) for item in found.enum_items]
-            assert items == [(choice.key, choice.label, choice.description) for choice in option.choices]
+            choices = [(choice.identifier, choice.name, choice.description) for choice in found.enum_items]
+            assert choices == [(choice.key, choice.label, choice.description) for choice in option.choices]
         if option.minimum is not None:
             assert found.hard_min == pytest.approx(option.minimum)
         if option.maximum is not None:

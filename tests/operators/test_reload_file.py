@@ -8,23 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from example_files import EXAMPLES, FORMATS, imported
 
 pytestmark = pytest.mark.needs_bpy
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-FORMATS = [
-    ("lamp.mesh", "unigine"),
-    ("windmill.timbermesh", "timbermesh"),
-    ("tunic.llmesh", "second_life"),
-    ("vase.data", "mesh_serializer"),
-]
-
-
-def imported(bpy: Any, folder: Path, name: str = "lamp.mesh", operator: str = "unigine", **options: Any) -> Path:
-    """Import a copy of an example; return the copy."""
-    path = Path(shutil.copy(EXAMPLES / name, folder))
-    assert getattr(bpy.ops.import_scene, operator)(filepath=str(path), **options) == {"FINISHED"}
-    return path
 
 
 def edit_file(path: Path, change: Any) -> None:
@@ -74,9 +60,9 @@ def question(bpy: Any) -> str:
     return "\n".join(replaced_edits(find_source(bpy.context).objects()))
 
 
-def heights(item: Any) -> tuple[float, float]:
+def heights(obj: Any) -> tuple[float, float]:
     """Return the lowest and highest point of a mesh."""
-    values = [vertex.co.z for vertex in item.data.vertices]
+    values = [vertex.co.z for vertex in obj.data.vertices]
     return min(values), max(values)
 
 
@@ -89,11 +75,11 @@ def test_an_unchanged_file_changes_nothing(clean_blender, tmp_path, name, operat
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     imported(bpy, tmp_path, name, operator)
     before = state(bpy)
-    places = {item.name: (item.matrix_basis.copy(), item.parent, len(item.modifiers)) for item in bpy.data.objects}
+    places = {obj.name: (obj.matrix_basis.copy(), obj.parent, len(obj.modifiers)) for obj in bpy.data.objects}
     assert question(bpy) == ""
     reload(bpy)
     assert state(bpy) == before
-    assert {item.name: (item.matrix_basis, item.parent, len(item.modifiers)) for item in bpy.data.objects} == places
+    assert {obj.name: (obj.matrix_basis, obj.parent, len(obj.modifiers)) for obj in bpy.data.objects} == places
     assert question(bpy) == ""
     assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
     assert path.read_bytes() == expected
@@ -131,7 +117,7 @@ def test_objects_keep_what_the_user_set(clean_blender, tmp_path, capfd):
     assert [(slot.link, slot.material) for slot in lamp.material_slots][:2] == [("DATA", own), ("OBJECT", of_object)]
     bpy.context.view_layer.update()
     assert lamp.data.shape_keys.key_blocks["wide"].value == pytest.approx(0.25)
-    assert {item.name for item in bpy.data.objects} == {"Big Lamp", "lamp Armature", "Target"}
+    assert {obj.name for obj in bpy.data.objects} == {"Big Lamp", "lamp Armature", "Target"}
     assert len(bpy.data.meshes) == len(bpy.data.armatures) == len(bpy.data.shape_keys) == 1
     assert path.name in capfd.readouterr().out
 
@@ -201,7 +187,7 @@ def test_objects_are_added_kept_and_come_back(clean_blender, tmp_path, capfd):
     edit_file(path, change)
     reload(bpy, root)
     assert "Not in the file any more, but kept: '#Sails'" in capfd.readouterr().out
-    assert {"#Flag", "#Sails", "#Wings", "#Door"} <= {item.name for item in collection.objects}
+    assert {"#Flag", "#Sails", "#Wings", "#Door"} <= {obj.name for obj in collection.objects}
     assert bpy.data.objects["#Door"].parent == root
     assert [one.name for one in bpy.data.collections] == [collection.name]
     reload(bpy, root)
@@ -365,7 +351,7 @@ def test_each_import_of_a_file_is_reloaded_alone(clean_blender, tmp_path):
 def test_files_of_earlier_versions_are_matched_by_name(clean_blender, tmp_path, name, operator, main):
     bpy = clean_blender
     path = imported(bpy, tmp_path, name, operator)
-    collection, item = bpy.data.collections[path.stem], bpy.data.objects[main]
+    collection, obj = bpy.data.collections[path.stem], bpy.data.objects[main]
     bones = [bone for armature in bpy.data.armatures for bone in armature.bones]
     for owner in (collection, *collection.all_objects, *bpy.data.meshes, *bpy.data.actions, *bones):
         kept = owner.meshferry
@@ -373,12 +359,12 @@ def test_files_of_earlier_versions_are_matched_by_name(clean_blender, tmp_path, 
         new |= {"source_path"} if owner != collection else set()
         for prop in new & set(kept.bl_rna.properties.keys()):
             kept.property_unset(prop)
-    before, points = state(bpy), heights(item)
+    before, points = state(bpy), heights(obj)
     assert "edits are not known" in question(bpy)
     edit_file(path, raise_points)
-    reload(bpy, item)
+    reload(bpy, obj)
     assert state(bpy) == before
-    assert heights(item) == pytest.approx([height + 1 for height in points], abs=1e-3)
+    assert heights(obj) == pytest.approx([height + 1 for height in points], abs=1e-3)
 
 
 def test_a_reload_is_one_undo_step(clean_blender, tmp_path):
@@ -441,7 +427,7 @@ def test_data_of_other_blend_files_is_not_changed(clean_blender, tmp_path, capfd
     reload(bpy)
     assert "Not changed, since their data is linked: 'vase'" in capfd.readouterr().out
     assert bpy.data.objects["vase"].data == target.meshes[0]
-    assert [item.name for item in bpy.data.objects] == ["vase"]
+    assert [obj.name for obj in bpy.data.objects] == ["vase"]
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     with bpy.data.libraries.load(str(library), link=True) as (_source, target):
         target.collections = ["vase"]
@@ -486,10 +472,10 @@ def test_painted_colors_are_listed(clean_blender, kind):
     points = np.eye(3, dtype=np.float32)
     mesh = scene.Mesh(points, np.arange(3, dtype=np.int32), np.zeros(1, np.int32), [""], colors=[colors])
     made = scene.Scene("painted", [scene.Node("painted", mesh=mesh)])
-    item = import_scene(ImportRequest(clean_blender.context, made, ImportOptions.of())).objects[0]
-    assert edits_of(item) == []
-    item.data.color_attributes[0].data[1].color_srgb = (1, 0, 0, 1)
-    assert edits_of(item) == ["attribute 'Color'"]
+    obj = import_scene(ImportRequest(clean_blender.context, made, ImportOptions.of())).objects[0]
+    assert edits_of(obj) == []
+    obj.data.color_attributes[0].data[1].color_srgb = (1, 0, 0, 1)
+    assert edits_of(obj) == ["attribute 'Color'"]
 
 
 def test_a_duplicate_of_the_collection_stays(clean_blender, tmp_path):
@@ -505,7 +491,7 @@ def test_a_duplicate_of_the_collection_stays(clean_blender, tmp_path):
     edit_file(path, raise_points)
     reload(bpy, copy)
     assert (heights(copy)[1] > before[1], heights(vase)) == (True, before)
-    assert {item.name for item in bpy.data.objects} == {"vase", "vase.001"}
+    assert {obj.name for obj in bpy.data.objects} == {"vase", "vase.001"}
 
 
 def test_edited_bones_get_their_place_and_connection_back(clean_blender, tmp_path):
@@ -532,12 +518,12 @@ def test_files_that_share_an_armature_are_reloaded_alone(clean_blender, tmp_path
     paths = [Path(shutil.copy(EXAMPLES / "tunic.llmesh", tmp_path / name)) for name in ("one.llmesh", "two.llmesh")]
     files = [{"name": path.name} for path in paths]
     bpy.ops.import_scene.second_life(directory=str(tmp_path), files=files)
-    rig = next(item for item in bpy.data.objects if item.type == "ARMATURE")
+    rig = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
     before = state(bpy)
     for name in ("one", "two"):
-        item = bpy.data.objects[name]
-        reload(bpy, item)
-        assert item.parent == item.modifiers[0].object == rig
+        obj = bpy.data.objects[name]
+        reload(bpy, obj)
+        assert obj.parent == obj.modifiers[0].object == rig
         assert state(bpy) == before
 
 
@@ -552,3 +538,19 @@ def test_the_options_of_the_import_are_used_again(clean_blender, tmp_path):
     assert material != first.active_material
     reload(bpy, second)
     assert (len(second.data.vertices), second.active_material, state(bpy)) == (count, material, before)
+
+
+def test_a_reload_without_a_source_is_refused(clean_blender):
+    """Another object may become active while the file browser is open."""
+    from meshferry.operators.importing.reload_file import IMPORT_SCENE_OT_meshferry_reload as Operator
+
+    reports: list[tuple[set[str], str]] = []
+
+    class Reloading:
+        report = staticmethod(lambda levels, text: reports.append((levels, text)))
+
+    assert Operator.question(Reloading(), clean_blender.context) == ""
+    with pytest.raises(StopIteration) as ended:
+        next(Operator.steps(Reloading(), clean_blender.context))
+    assert ended.value.value == {"CANCELLED"}
+    assert reports[0][0] == {"ERROR"}

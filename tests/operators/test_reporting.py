@@ -152,4 +152,4 @@ def test_masking_the_home(clean_blender, text, masked):
     from meshferry.operators import reporting
 
     home = str(Path.home())
-    assert reporting.masked(text.format(home=home)) == masked.format(home=home)
+    assert reporting.readable(text.format(home=home)) == masked.format(home=home)

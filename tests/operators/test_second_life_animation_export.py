@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import second_life_player as player
-from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
-from meshferry.io_formats.second_life.animation import codes
+from meshferry.io_formats.second_life.animation.keys import codes
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
 from test_second_life_retarget import mixamo
 
 pytestmark = pytest.mark.needs_bpy
@@ -464,7 +464,7 @@ def test_limbs_of_a_rigify_rig(clean_blender, tmp_path):
     for frame in (1, 5, 9):
         bpy.context.scene.frame_set(frame)
         graph = bpy.context.evaluated_depsgraph_get()
-        theirs, ours = (item.evaluated_get(graph).pose.bones for item in (rig, avatar))
+        theirs, ours = (obj.evaluated_get(graph).pose.bones for obj in (rig, avatar))
         for chain in chains:
             for (bone, joint), (next_bone, next_joint) in itertools.pairwise(chain):
                 for end, side in (("L", "Left"), ("R", "Right")):

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
-import second_life_animation_bytes as made
+from meshfuzz import second_life_animation_seeds as made
 from test_second_life_joints import avatar
 
 pytestmark = pytest.mark.needs_bpy
@@ -42,7 +42,7 @@ def keyed_bones(action: Any) -> set[str]:
 
 
 def armatures(bpy: Any) -> list[Any]:
-    return [item for item in bpy.data.objects if item.type == "ARMATURE"]
+    return [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
 
 
 def test_the_active_avatar_gets_the_animation(clean_blender: Any, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def exported(bpy: Any, rig: Any, path: Path) -> bytes:
     from meshferry.blender_data.exporting import exporter
     from meshferry.blender_data.exporting.export_options import ExportOptions
     from meshferry.io_formats import api
-    from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION as KIND
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION as KIND
 
     request = exporter.ExportRequest(
         bpy.context, exporter.Source("OBJECTS", objects=(rig,)), ExportOptions.of({}), "motion", KIND.capabilities
@@ -345,12 +345,12 @@ def linked(bpy: Any, folder: Path, kind: str) -> Any:
     part = "armatures" if kind == "data" else "objects"
     with bpy.data.libraries.load(library, link=True) as (_there, wanted):
         setattr(wanted, part, names[part])
-    item = bpy.data.objects.new("Local", bpy.data.armatures[0]) if kind == "data" else bpy.data.objects[0]
-    bpy.context.scene.collection.objects.link(item)
+    obj = bpy.data.objects.new("Local", bpy.data.armatures[0]) if kind == "data" else bpy.data.objects[0]
+    bpy.context.scene.collection.objects.link(obj)
     if kind == "override":
-        item = item.override_create(remap_local_usages=True)
-    bpy.context.view_layer.objects.active = item
-    return item
+        obj = obj.override_create(remap_local_usages=True)
+    bpy.context.view_layer.objects.active = obj
+    return obj
 
 
 @pytest.mark.parametrize("kind", ["object", "data", "override"])
@@ -359,7 +359,7 @@ def test_linked_armatures(clean_blender: Any, tmp_path: Path, capfd: Any, kind: 
     bpy = clean_blender
     rig = linked(bpy, tmp_path, kind)
     assert bpy.ops.import_scene.second_life(filepath=str(moved(tmp_path / "shift.anim"))) == {"FINISHED"}
-    owner = next(item for item in armatures(bpy) if item.animation_data and active_action(item))
+    owner = next(obj for obj in armatures(bpy) if obj.animation_data and active_action(obj))
     said = capfd.readouterr().out
     assert (owner == rig) == (kind != "object")
     expected = "made a new armature" if kind == "object" else "so these only rotate: bone 'mTorso'"
@@ -394,7 +394,7 @@ def test_pose_mode_stays(clean_blender: Any, tmp_path: Path) -> None:
 
 def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any) -> None:
     from bpy.types import IMPORT_SCENE_OT_second_life as operator
-    from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION as KIND
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION as KIND
     from meshferry.operators.importing.import_base import options_of
 
     shown = [option.name for option in options_of([KIND], operator.option_table)]
@@ -410,7 +410,7 @@ def test_side_by_side_is_for_models(clean_blender: Any, tmp_path: Path, has_mode
     paths = [str(bent(tmp_path / f"{name}.anim", b"mHead")) for name in ("one", "two")]
     if has_model:
         paths.append(str(Path(__file__).parents[2] / "examples" / "windmill.timbermesh"))
-    owner = MagicMock(files=paths, other_importers={}, option_table=(), shown_options=(), closed_sections=())
+    owner = MagicMock(files=paths, other_importers={}, option_table=(), shown_options=())
     owner.paths.return_value = paths
     owner.known_formats.return_value = [format_of(path) for path in paths]
     ImportFiles.invoke(owner, clean_blender.context, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 
 pytestmark = pytest.mark.needs_bpy
 

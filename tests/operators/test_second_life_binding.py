@@ -24,16 +24,16 @@ def avatar(clean_blender):
 @pytest.fixture
 def shirt(clean_blender, avatar):
     """Return a shirt around the avatar, selected and active."""
-    item = make_shirt()
-    _select(clean_blender, item)
-    return item
+    obj = make_shirt()
+    _select(clean_blender, obj)
+    return obj
 
 
-def _select(bpy, *items):
+def _select(bpy, *objects):
     """Select these objects alone; the last one is active."""
-    for item in bpy.context.view_layer.objects:
-        item.select_set(item in items)
-    bpy.context.view_layer.objects.active = items[-1]
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj in objects)
+    bpy.context.view_layer.objects.active = objects[-1]
 
 
 def _grid(bpy, name, points, faces=()):
@@ -41,26 +41,26 @@ def _grid(bpy, name, points, faces=()):
     mesh = bpy.data.meshes.new(name)
     strips = [(i, i + 1, i + 3, i + 2) for i in range(0, len(points) - 2, 2)]
     mesh.from_pydata([tuple(point) for point in points], [], faces or strips)
-    item = bpy.data.objects.new(name, mesh)
-    bpy.context.scene.collection.objects.link(item)
+    obj = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(obj)
     bpy.context.view_layer.update()
-    return item
+    return obj
 
 
-def _weigh(item, weights):
+def _weigh(obj, weights):
     """Give each vertex its weights by group."""
     for index, entries in enumerate(weights):
         for name, weight in entries.items():
-            group = item.vertex_groups.get(name) or item.vertex_groups.new(name=name)
+            group = obj.vertex_groups.get(name) or obj.vertex_groups.new(name=name)
             group.add((index,), weight, "REPLACE")
 
 
-def _state(bpy, item):
+def _state(bpy, obj):
     """Return what binding changes, and the names of all objects and meshes."""
-    modifiers = [(modifier.type, getattr(modifier, "object", None)) for modifier in item.modifiers]
-    parent = (item.parent, item.parent_type, tuple(map(tuple, item.matrix_parent_inverse)))
+    modifiers = [(modifier.type, getattr(modifier, "object", None)) for modifier in obj.modifiers]
+    parent = (obj.parent, obj.parent_type, tuple(map(tuple, obj.matrix_parent_inverse)))
     blocks = [set(kind.keys()) for kind in (bpy.data.objects, bpy.data.meshes, bpy.data.armatures)]
-    return weights_of(item), modifiers, parent, blocks
+    return weights_of(obj), modifiers, parent, blocks
 
 
 # -- automatic weights ----------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def test_the_report_of_an_upload_names_files_and_boxes(clean_blender, shirt, tmp
     assert ": shirt.dae: 1 object, " in line and said in line
 
 
-def _export(bpy, item, folder):
-    _select(bpy, item)
+def _export(bpy, obj, folder):
+    _select(bpy, obj)
     path = folder / "shirt.dae"
     assert bpy.ops.export_scene.second_life_upload(filepath=str(path), missing_levels="COPY") == {"FINISHED"}
     return path
@@ -396,9 +396,9 @@ BODY_WEIGHTS = [
 @pytest.fixture
 def body(clean_blender, avatar):
     """Return a strip from the chest to the left hand, whose weight for the shoulder grows."""
-    item = _grid(clean_blender, "body", BODY)
-    _weigh(item, BODY_WEIGHTS)
-    return item
+    obj = _grid(clean_blender, "body", BODY)
+    _weigh(obj, BODY_WEIGHTS)
+    return obj
 
 
 @pytest.mark.parametrize(("side", "joint"), [(1, "mShoulderLeft"), (-1, "mShoulderRight")])

@@ -37,17 +37,17 @@ def bound_tetra(bpy: Any, armature: Any, *joints: str) -> Any:
     data.from_pydata(
         [(0, 0, 1.1), (0.2, 0, 1.1), (0, 0.2, 1.1), (0, 0, 1.5)], [], [(0, 2, 1), (0, 1, 3), (1, 2, 3), (2, 0, 3)]
     )
-    item = bpy.data.objects.new("scarf", data)
-    bpy.context.scene.collection.objects.link(item)
-    item.parent = armature
-    item.modifiers.new("Armature", "ARMATURE").object = armature
+    obj = bpy.data.objects.new("scarf", data)
+    bpy.context.scene.collection.objects.link(obj)
+    obj.parent = armature
+    obj.modifiers.new("Armature", "ARMATURE").object = armature
     for joint in joints:
-        item.vertex_groups.new(name=joint).add(range(4), 1 / len(joints), "REPLACE")
+        obj.vertex_groups.new(name=joint).add(range(4), 1 / len(joints), "REPLACE")
     bpy.context.view_layer.update()
     for other in bpy.context.view_layer.objects:
-        other.select_set(other == item)
-    bpy.context.view_layer.objects.active = item
-    return item
+        other.select_set(other == obj)
+    bpy.context.view_layer.objects.active = obj
+    return obj
 
 
 def exported(bpy: Any, path: Any) -> Any:
@@ -110,13 +110,13 @@ def test_the_joints_of_automatic_weights_are_changed_later(clean_blender: Any) -
 
 
 def test_the_sidebar_shows_the_joints_of_automatic_weights(clean_blender: Any) -> None:
-    from meshferry.operators.families.second_life.panel import SECOND_LIFE_PT_sidebar
+    from meshferry.operators.families.second_life.panel import main_panel
 
     bpy = clean_blender
 
     def shown() -> str:
         layout = Drawn()
-        SECOND_LIFE_PT_sidebar.draw(type("Panel", (), {"layout": layout})(), panel_context(bpy))
+        main_panel.draw(type("Panel", (), {"layout": layout})(), panel_context(bpy))
         (text,) = (line[1] for line in layout.lines if line[0] == "object.second_life_automatic_weights")
         return text
 
@@ -226,8 +226,8 @@ def test_joint_positions_of_an_import_are_kept(clean_blender: Any, samples: Any,
         np.testing.assert_allclose(override, wanted[joint], atol=1e-6, err_msg=joint)
 
 
-def world_points(bpy: Any, item: Any) -> Any:
-    shown = item.evaluated_get(bpy.context.evaluated_depsgraph_get())
+def world_points(bpy: Any, obj: Any) -> Any:
+    shown = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     return np.array([shown.matrix_world @ vertex.co for vertex in shown.data.vertices])
 
 
@@ -291,8 +291,8 @@ def test_objects_on_snapped_bones_stay(clean_blender: Any, where: str) -> None:
     home = bpy.data.collections.new("Hats")
     bpy.context.scene.collection.children.link(home)
     hat = bpy.data.objects.new("hat", None)
-    for item in {hat, owner} - {armature}:
-        home.objects.link(item)
+    for obj in {hat, owner} - {armature}:
+        home.objects.link(obj)
     hat.parent, hat.parent_type, hat.parent_bone, hat.location = owner, "BONE", "mHead", (0.1, 0.2, 0)
     hat.keyframe_insert("location")
     armature.data.bones["mHead"].use_relative_parent = where == "relative"

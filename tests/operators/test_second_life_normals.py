@@ -19,7 +19,7 @@ COUNT = 60
 def write_leaves(path: Path) -> Path:
     """Write an asset of folded triangles without thickness: both sides share their vertices and normals."""
     from meshferry.io_formats.core import scene as sc
-    from meshferry.io_formats.registry import SECOND_LIFE_MESH
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 
     rng = np.random.default_rng(4)
     corners = rng.uniform(-0.02, 0.02, (COUNT, 3, 3)) + rng.uniform(-0.4, 0.4, (COUNT, 1, 3))
@@ -98,10 +98,10 @@ def test_normals_of_leaves_are_kept_also_in_a_saved_file(clean_blender: Any, tmp
     bpy = clean_blender
     given = write_leaves(tmp_path / LEAVES)
     before = second_life_oracle.decode(given.read_bytes())
-    item = imported(bpy, given)
-    assert len(item.data.vertices) == 3 * COUNT
+    obj = imported(bpy, given)
+    assert len(obj.data.vertices) == 3 * COUNT
     assert steps_apart(before, exported(bpy, tmp_path / "after.llmesh")).max() <= 1
-    item.data.attributes.remove(item.data.attributes["imported_normal"])
+    obj.data.attributes.remove(obj.data.attributes["imported_normal"])
     assert steps_apart(before, exported(bpy, tmp_path / "blender.llmesh")).max() > 5000, "Blender's own"
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     imported(bpy, given)
@@ -123,29 +123,29 @@ def test_normals_of_a_file_are_kept_in_other_exports(clean_blender: Any, tmp_pat
     assert np.abs(apart).max() <= 1
 
 
-def mark_edges_sharp(bpy: Any, item: Any) -> None:
-    sharp = item.data.attributes.get("sharp_edge") or item.data.attributes.new("sharp_edge", "BOOLEAN", "EDGE")
-    sharp.data.foreach_set("value", [True] * len(item.data.edges))
-    item.data.update()
+def mark_edges_sharp(bpy: Any, obj: Any) -> None:
+    sharp = obj.data.attributes.get("sharp_edge") or obj.data.attributes.new("sharp_edge", "BOOLEAN", "EDGE")
+    sharp.data.foreach_set("value", [True] * len(obj.data.edges))
+    obj.data.update()
 
 
-def flip(bpy: Any, item: Any) -> None:
-    item.data.flip_normals()
+def flip(bpy: Any, obj: Any) -> None:
+    obj.data.flip_normals()
 
 
-def reset(bpy: Any, item: Any) -> None:
+def reset(bpy: Any, obj: Any) -> None:
     bpy.ops.object.mode_set(mode="EDIT")
     bpy.ops.mesh.select_all(action="SELECT")
     bpy.ops.mesh.normals_tools(mode="RESET")
     bpy.ops.object.mode_set(mode="OBJECT")
 
 
-def shade_flat(bpy: Any, item: Any) -> None:
-    item.data.shade_flat()
+def shade_flat(bpy: Any, obj: Any) -> None:
+    obj.data.shade_flat()
 
 
-def point_up(bpy: Any, item: Any) -> None:
-    item.data.normals_split_custom_set([(0.0, 0.6, 0.8)] * len(item.data.loops))
+def point_up(bpy: Any, obj: Any) -> None:
+    obj.data.normals_split_custom_set([(0.0, 0.6, 0.8)] * len(obj.data.loops))
 
 
 @pytest.mark.parametrize("edit", [mark_edges_sharp, flip, reset, shade_flat, point_up])
@@ -154,10 +154,10 @@ def test_normals_of_an_edited_mesh_are_those_that_blender_shows(
 ) -> None:
     bpy = clean_blender
     given = write_leaves(tmp_path / LEAVES)
-    item = imported(bpy, given)
-    edit(bpy, item)
+    obj = imported(bpy, given)
+    edit(bpy, obj)
     after = exported(bpy, tmp_path / "edited.llmesh")
-    item.data.attributes.remove(item.data.attributes["imported_normal"])
+    obj.data.attributes.remove(obj.data.attributes["imported_normal"])
     plain = exported(bpy, tmp_path / "plain.llmesh")
     assert steps_apart(plain, after, ("high_lod",)).max() == 0
     assert steps_apart(plain, second_life_oracle.decode(given.read_bytes()), ("high_lod",)).max() > 5000
@@ -166,9 +166,9 @@ def test_normals_of_an_edited_mesh_are_those_that_blender_shows(
 def test_normals_of_what_was_not_edited_are_kept(clean_blender: Any, tmp_path: Path) -> None:
     bpy = clean_blender
     given = write_leaves(tmp_path / LEAVES)
-    item = imported(bpy, given)
-    item.data.vertices[0].co.z += 0.3
-    item.data.update()
+    obj = imported(bpy, given)
+    obj.data.vertices[0].co.z += 0.3
+    obj.data.update()
     (after,) = exported(bpy, tmp_path / "edited.llmesh").levels["high_lod"]
     (before,) = second_life_oracle.decode(given.read_bytes()).levels["high_lod"]
     apart = np.abs(after.stored_normals.astype(int) - before.stored_normals).max(axis=1)

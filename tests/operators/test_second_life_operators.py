@@ -25,16 +25,16 @@ def _mesh(bpy, name, *, faces=((0, 1, 2, 3), (4, 7, 6, 5), (0, 4, 5, 1), (1, 5, 
     points = [(x, y, z) for z in (0, 1) for x, y in ((0, 0), (0, 1), (1, 1), (1, 0))]
     mesh.from_pydata(points, [], faces)
     mesh.materials.append(bpy.data.materials.get("Wood") or bpy.data.materials.new("Wood"))
-    item = bpy.data.objects.new(name, mesh)
-    bpy.context.scene.collection.objects.link(item)
-    return item
+    obj = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    return obj
 
 
-def _select(bpy, *items):
+def _select(bpy, *objects):
     bpy.context.view_layer.update()
-    for item in bpy.context.view_layer.objects:
-        item.select_set(item in items)
-    bpy.context.view_layer.objects.active = items[0]
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj in objects)
+    bpy.context.view_layer.objects.active = objects[0]
 
 
 def _metal(bpy, name):
@@ -50,9 +50,9 @@ def _metal(bpy, name):
 @pytest.fixture
 def box(clean_blender):
     """Return a selected box."""
-    item = _mesh(clean_blender, "box")
-    _select(clean_blender, item)
-    return item
+    obj = _mesh(clean_blender, "box")
+    _select(clean_blender, obj)
+    return obj
 
 
 def _geometries(path):
@@ -71,8 +71,8 @@ def _geometries(path):
 def test_an_asset_is_known_by_its_content(clean_blender, tmp_path, name):
     bpy = clean_blender
     assert bpy.ops.import_scene.second_life(filepath=str(write_crate(tmp_path / name))) == {"FINISHED"}
-    shown = [item for item in bpy.data.objects if item.visible_get()]
-    assert [tuple(item.dimensions) for item in shown] == [pytest.approx((2, 1, 0.5), abs=1e-5)]
+    shown = [obj for obj in bpy.data.objects if obj.visible_get()]
+    assert [tuple(obj.dimensions) for obj in shown] == [pytest.approx((2, 1, 0.5), abs=1e-5)]
     assert bpy.context.object == shown[0]
 
 
@@ -367,8 +367,8 @@ def test_a_selected_instance_of_a_rigged_model_is_exported(clean_blender, tmp_pa
     shirt.vertex_groups.new(name="mPelvis").add((0, 1, 2), 1.0, "REPLACE")
     shirt.modifiers.new("Armature", "ARMATURE").object = armature
     library = bpy.data.collections.new("Library")
-    for item in (armature, shirt):
-        library.objects.link(item)
+    for obj in (armature, shirt):
+        library.objects.link(obj)
     bpy.context.scene.collection.objects.unlink(armature)
     instance = bpy.data.objects.new("Robot", None)
     instance.instance_type, instance.instance_collection = "COLLECTION", library
@@ -379,4 +379,4 @@ def test_a_selected_instance_of_a_rigged_model_is_exported(clean_blender, tmp_pa
         "FINISHED"
     }
     assert "mPelvis" in (tmp_path / "robot.dae").read_text(encoding="utf-8")
-    assert [item.name for item in bpy.context.scene.objects] == ["Robot"]
+    assert [obj.name for obj in bpy.context.scene.objects] == ["Robot"]

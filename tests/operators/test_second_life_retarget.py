@@ -147,16 +147,16 @@ SPINES = {
 def retarget(bpy: Any, proportions: str) -> tuple[Any, Any]:
     assert bpy.ops.object.second_life_retarget(proportions=proportions) == {"FINISHED"}
     avatar = bpy.context.object
-    (copy,) = (item for item in bpy.data.objects if item.parent == avatar)
+    (copy,) = (obj for obj in bpy.data.objects if obj.parent == avatar)
     return avatar, copy
 
 
-def world_points(bpy: Any, item: Any) -> Any:
+def world_points(bpy: Any, obj: Any) -> Any:
     """Return the evaluated vertices of an object in the world."""
-    seen = item.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     points = np.empty(len(seen.data.vertices) * 3, np.float32)
     seen.data.vertices.foreach_get("co", points)
-    matrix = np.array(item.matrix_world)
+    matrix = np.array(obj.matrix_world)
     return points.reshape(-1, 3) @ matrix[:3, :3].T + matrix[:3, 3]
 
 
@@ -168,9 +168,9 @@ def centres(points: Any, body: Any, bone: str) -> tuple[Any, Any]:
 
 def state(bpy: Any) -> Any:
     return {
-        kind: {item.name for item in getattr(bpy.data, kind)}
+        kind: {block.name for block in getattr(bpy.data, kind)}
         for kind in ("objects", "meshes", "armatures", "shape_keys")
-    }, {item.name for item in bpy.context.view_layer.objects if item.visible_get()}
+    }, {obj.name for obj in bpy.context.view_layer.objects if obj.visible_get()}
 
 
 @pytest.mark.parametrize("kind", BODIES)
@@ -204,7 +204,7 @@ def test_each_joint_lies_in_the_part_of_its_bone_after_fit(clean_blender, kind):
 def assert_tubes_keep_their_shape(body: Any, copy: Any) -> None:
     """Each tube moves by one affine transform, which holds for its shape key, too, and hardly changes its width."""
     keys = ("Basis", "Wide")
-    given, moved = ([points_of(item.data.shape_keys.key_blocks[key].data) for key in keys] for item in (body, copy))
+    given, moved = ([points_of(obj.data.shape_keys.key_blocks[key].data) for key in keys] for obj in (body, copy))
     size = np.linalg.norm(np.array(body.matrix_world)[:3, 0])
     for number in range(len(body.vertex_groups)):
         tube = slice(2 * SIDES * number, 2 * SIDES * (number + 1))
@@ -288,8 +288,8 @@ def test_levels_and_parts_on_bones_are_copied_together(clean_blender):
     low.data, low.name = body.data.copy(), "body_LOD1"
     hat = bpy.data.objects.new("hat", bpy.data.meshes.new("hat"))
     hat.data.from_pydata([(0, 0, 0), (10, 0, 0), (0, 10, 0)], [], [(0, 1, 2)])
-    for item in (low, hat):
-        bpy.context.scene.collection.objects.link(item)
+    for obj in (low, hat):
+        bpy.context.scene.collection.objects.link(obj)
     hat.parent, hat.parent_type, hat.parent_bone = rig, "BONE", "mixamorig:Head"
     low.hide_set(True)
     body.meshferry.low_level = low
@@ -355,7 +355,7 @@ def test_the_table_is_listed_edited_saved_and_loaded(clean_blender, tmp_path):
 
 
 def test_the_sidebar_offers_it_for_other_rigs_alone(clean_blender):
-    from meshferry.operators.families.second_life.panel import SECOND_LIFE_PT_sidebar
+    from meshferry.operators.families.second_life.panel import main_panel
 
     bpy = clean_blender
     mixamo_body(bpy)
@@ -363,7 +363,7 @@ def test_the_sidebar_offers_it_for_other_rigs_alone(clean_blender):
     for name in ("body", "SL body"):
         layout = Drawn()
         bpy.context.view_layer.objects.active = bpy.data.objects[name]
-        SECOND_LIFE_PT_sidebar.draw(type("Panel", (), {"layout": layout})(), panel_context(bpy))
+        main_panel.draw(type("Panel", (), {"layout": layout})(), panel_context(bpy))
         seen[name] = ("object.second_life_retarget", "Retarget Names") in layout.lines
         if name == "body":
             retarget(bpy, "FIT")

@@ -37,23 +37,23 @@ def _weights(bpy):
 
 def _resize(bpy, size):
     """Give a model, with its levels and physics, a size in metres."""
-    for item in bpy.data.objects:
-        item.scale = (size, size, size)
+    for obj in bpy.data.objects:
+        obj.scale = (size, size, size)
     bpy.context.view_layer.update()
 
 
 def _shown(bpy):
-    return {item.name for item in bpy.data.objects if item.visible_get()}
+    return {obj.name for obj in bpy.data.objects if obj.visible_get()}
 
 
 def _draw(bpy):
-    from meshferry.operators.families.second_life.panel import SECOND_LIFE_PT_sidebar
+    from meshferry.operators.families.second_life.panel import main_panel
 
     context = panel_context(bpy)
-    if not SECOND_LIFE_PT_sidebar.poll(context):
+    if not main_panel.poll(context):
         return None
     layout = Drawn()
-    SECOND_LIFE_PT_sidebar.draw(type("Panel", (), {"layout": layout})(), context)
+    main_panel.draw(type("Panel", (), {"layout": layout})(), context)
     return layout.lines
 
 
@@ -209,8 +209,8 @@ def test_what_is_worn_costs_complexity(clean_blender):
 def test_worn_and_rezzed_objects_are_counted_apart(ball, clean_blender):
     bpy = clean_blender
     tunic = _tunic(bpy)
-    for item in bpy.context.view_layer.objects:
-        item.select_set(item in {ball, tunic})
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj in {ball, tunic})
     bpy.context.view_layer.objects.active = tunic
     bpy.ops.object.second_life_weigh()
     lines = _draw(bpy)
@@ -290,8 +290,8 @@ def test_levels_of_others_stay_in_the_dark(clean_blender, tmp_path):
     levels = {name: bpy.data.objects[f"{name}_LOD1"] for name in ("one", "two")}
     home = levels["two"].users_collection[0]
     home.objects.link(levels["one"])  # both in one collection, whose eye is closed
-    for item in bpy.data.objects:
-        item.select_set(item.name == "two")
+    for obj in bpy.data.objects:
+        obj.select_set(obj.name == "two")
     bpy.context.view_layer.objects.active = bpy.data.objects["two"]
     bpy.ops.object.second_life_level_show(part="LOW")
     assert _shown(bpy) == {"one", "two_LOD1"}
@@ -371,7 +371,7 @@ def test_a_level_of_a_linked_model_is_made_in_this_file(ball, clean_blender, tmp
     if overridden:
         wanted.collections[0].override_hierarchy_create(bpy.context.scene, layer)
     layer.update()
-    (finest,) = [item for item in layer.objects if overridden == (item.override_library is not None)]
+    (finest,) = [obj for obj in layer.objects if overridden == (obj.override_library is not None)]
     layer.objects.active = finest
     finest.select_set(True)
     assert bpy.ops.object.second_life_level_make(part="LOW") == {"FINISHED"}
@@ -561,10 +561,10 @@ def test_parts_too_many_for_a_hull_each_are_something_to_mend(ball, clean_blende
 def test_figures_are_of_what_is_chosen_and_a_level_stands_for_its_model(crate, ball, clean_blender):
     bpy = clean_blender
 
-    def choose(item):
+    def choose(obj):
         for one in bpy.context.view_layer.objects:
-            one.select_set(one == item)
-        bpy.context.view_layer.objects.active = item
+            one.select_set(one == obj)
+        bpy.context.view_layer.objects.active = obj
 
     choose(crate)
     bpy.ops.object.second_life_weigh()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import unigine_bytes
-from unigine_projects import guid, material, mesh_node, runtime_path, scene, write_project
+from unigine_projects import guid, material, mesh_node, runtime_path, write_project
+from unigine_scene_bytes import nodes
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -19,7 +20,7 @@ def path(tmp_path: Path) -> Path:
     files = {
         runtime_path(MESH, "mesh"): unigine_bytes.ALL["ms12"],
         "oak.mat": material(guid(2), base="mesh_base"),
-        "a.node": scene(mesh_node(MESH, Face=guid(2))),
+        "a.node": nodes(mesh_node(MESH, Face=guid(2))),
     }
     return write_project(tmp_path / "data", files) / runtime_path(MESH, "mesh")
 

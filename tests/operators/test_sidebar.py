@@ -74,9 +74,9 @@ def test_slots_are_numbered_after_the_first(lodge, clean_blender):
 def test_every_known_slot_can_be_added_and_passes_the_check(lodge, clean_blender):
     from meshferry.io_formats.timbermesh.known_names import SLOT_KEYWORDS
 
-    items = clean_blender.ops.object.timbermesh_slot_add.get_rna_type().properties["keyword"].enum_items
-    assert [item.identifier for item in items] == list(SLOT_KEYWORDS)
-    assert all(item.description for item in items)
+    choices = clean_blender.ops.object.timbermesh_slot_add.get_rna_type().properties["keyword"].enum_items
+    assert [choice.identifier for choice in choices] == list(SLOT_KEYWORDS)
+    assert all(choice.description for choice in choices)
 
 
 def test_without_an_active_collection_the_active_object_shows_where_to_add(lodge, clean_blender):
@@ -147,13 +147,13 @@ def test_a_finding_about_a_material_leads_to_its_users(lodge, clean_blender):
     bpy = clean_blender
     roof = bpy.data.objects["Roof"]
     roof.data.materials.append(bpy.data.materials.new("Wood's.001"))
-    assert objects_about(bpy.context, "Material 'Wood's.001'") == [roof]
+    assert objects_about(bpy.context, ["Wood's.001"]) == [roof]
     roof.data.materials.append(bpy.data.materials.new("Stone"))
-    show_material(roof, "Material 'Stone'")
+    show_material(roof, ["Stone"])
     assert roof.active_material_index == 1
-    assert objects_about(bpy.context, "Node 'Roof', material 'x'") == [roof]
-    assert objects_about(bpy.context, "Node 'Lodge'") == [roof]
-    assert objects_about(bpy.context, "nothing at all") == []
+    assert objects_about(bpy.context, ["Roof", "x"]) == [roof]
+    assert objects_about(bpy.context, ["Lodge"]) == [roof]
+    assert objects_about(bpy.context, ["nothing at all"]) == []
 
 
 def test_selecting_a_finding_that_is_gone(lodge, clean_blender):
@@ -278,9 +278,9 @@ def _shown_panels(bpy):
     """Return the panels of the tab that are shown, and draw them."""
     names = [*PANELS, "MESHFERRY_PT_file"]
     shown = [name for name in names if getattr(bpy.types, name).poll(bpy.context)]
-    item, space = bpy.context.object, SimpleNamespace(type="VIEW_3D")
+    obj, space = bpy.context.object, SimpleNamespace(type="VIEW_3D")
     context = SimpleNamespace(
-        object=item,
+        object=obj,
         collection=bpy.context.collection,
         scene=bpy.context.scene,
         space_data=space,
@@ -334,11 +334,11 @@ def test_a_placed_scene_has_the_panels_and_the_last_report(clean_blender, tmp_pa
     bpy = clean_blender
     world = next(path for path in courtyard.make(tmp_path).rglob("*.world"))
     bpy.ops.import_scene.unigine(filepath=str(world))
-    empties = [item for item in bpy.context.view_layer.objects if item.type == "EMPTY"]
+    empties = [obj for obj in bpy.context.view_layer.objects if obj.type == "EMPTY"]
     assert empties
-    for item in (*empties, None):
-        bpy.context.view_layer.objects.active = item
-        assert _shown_panels(bpy) == ["UNIGINE_PT_sidebar", "MESHFERRY_PT_file"], item
+    for obj in (*empties, None):
+        bpy.context.view_layer.objects.active = obj
+        assert _shown_panels(bpy) == ["UNIGINE_PT_sidebar", "MESHFERRY_PT_file"], obj
 
 
 def test_without_an_active_object_every_format_exports_the_collection(lodge, clean_blender):

@@ -27,10 +27,10 @@ def _actions(armature):
     return animation.action.name, strips
 
 
-def _select(bpy, *items):
-    for item in bpy.data.objects:
-        item.select_set(item in items)
-    bpy.context.view_layer.objects.active = items[0]
+def _select(bpy, *objects):
+    for obj in bpy.data.objects:
+        obj.select_set(obj in objects)
+    bpy.context.view_layer.objects.active = objects[0]
 
 
 # -- import -------------------------------------------------------------------------------------------------------
@@ -40,8 +40,8 @@ def test_an_animation_chosen_before_its_mesh_moves_it(clean_blender, make_unigin
     bpy = clean_blender
     wave, flag = make_unigine("a_wave.anim", frames=5), make_unigine("flag.mesh")
     assert bpy.ops.import_scene.unigine(directory=str(flag.parent), files=_listed(wave, flag)) == {"FINISHED"}
-    (armature,) = [item for item in bpy.data.objects if item.type == "ARMATURE"]
-    (mesh,) = [item for item in bpy.data.objects if item.type == "MESH"]
+    (armature,) = [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
+    (mesh,) = [obj for obj in bpy.data.objects if obj.type == "MESH"]
     assert mesh.find_armature() == armature
     assert bpy.context.object == mesh
     assert armature.animation_data.action.name == "a_wave"
@@ -68,7 +68,7 @@ def test_an_animation_goes_onto_the_active_armature(clean_blender, make_unigine)
     bpy = clean_blender
     bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh")))
     bpy.ops.import_scene.unigine(filepath=str(make_unigine("wave.anim", frames=5)))
-    assert len([item for item in bpy.data.objects if item.type == "ARMATURE"]) == 1
+    assert len([obj for obj in bpy.data.objects if obj.type == "ARMATURE"]) == 1
     assert len(bpy.data.collections) == 1
     assert bpy.context.collection.name == "flag"
 
@@ -83,14 +83,14 @@ def test_an_animation_goes_onto_the_active_armature(clean_blender, make_unigine)
 def test_an_animation_of_other_bones_says_why_it_has_an_armature_of_its_own(
     clean_blender, make_unigine, tmp_path, capfd, bones, said
 ):
-    from meshferry.io_formats import registry
     from meshferry.io_formats.core import scene as sc
+    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
 
     bpy = clean_blender
     joints = [sc.Joint(name, number - 1) for number, name in enumerate(bones)]
     other = sc.Scene("other", skeletons=[sc.Skeleton("other", joints)], clips=[sc.Clip("other", 0.0, 0)])
     path = tmp_path / "other.anim"
-    path.write_bytes(registry.UNIGINE_ANIMATION.write(registry.UNIGINE_ANIMATION.from_scene(other)))
+    path.write_bytes(UNIGINE_ANIMATION.write(UNIGINE_ANIMATION.from_scene(other)))
     bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh")))
     bpy.ops.import_scene.unigine(filepath=str(path))
     assert f"other.anim: {len(bones)} bones, 1 warning: {said}" in capfd.readouterr().out
@@ -100,14 +100,14 @@ def test_an_armature_for_each_file_when_asked(clean_blender, make_unigine):
     bpy = clean_blender
     flag, wave = make_unigine("flag.mesh"), make_unigine("wave.anim", frames=5)
     bpy.ops.import_scene.unigine(directory=str(flag.parent), files=_listed(flag, wave), armature="NEW")
-    assert len([item for item in bpy.data.objects if item.type == "ARMATURE"]) == 2
+    assert len([obj for obj in bpy.data.objects if obj.type == "ARMATURE"]) == 2
 
 
 def test_no_armature_when_not_asked(clean_blender, make_unigine):
     bpy = clean_blender
     flag, wave = make_unigine("flag.mesh"), make_unigine("wave.anim", frames=5)
     bpy.ops.import_scene.unigine(directory=str(flag.parent), files=_listed(flag, wave), armature="NONE")
-    assert [item.type for item in bpy.data.objects] == ["MESH"]
+    assert [obj.type for obj in bpy.data.objects] == ["MESH"]
     assert not bpy.data.actions
 
 
@@ -148,8 +148,8 @@ def test_the_robot_and_its_animation_in_one_go(clean_blender, samples):
     bpy = clean_blender
     files = [{"name": "an10_robot_idle.anim"}, {"name": "ms12_robot_12bones.mesh"}]
     assert bpy.ops.import_scene.unigine(directory=str(samples / "unigine"), files=files) == {"FINISHED"}
-    (armature,) = [item for item in bpy.data.objects if item.type == "ARMATURE"]
-    (robot,) = [item for item in bpy.data.objects if item.type == "MESH"]
+    (armature,) = [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
+    (robot,) = [obj for obj in bpy.data.objects if obj.type == "MESH"]
     assert robot.find_armature() == armature
     assert len(armature.data.bones) == 12
     assert len(robot.data.polygons) == 11_390
@@ -290,6 +290,9 @@ def test_the_exporter_of_a_collection_names_the_files_of_that_collection(clean_b
     )
     panel.shown_source = lambda context: operator.shown_source(panel, context)
     panel.names = lambda context, source: operator.names(panel, context, source)
+    panel.shown_files = lambda context: operator.shown_files(panel, context)
+    panel.files_title = lambda count: operator.files_title(panel, count)
+    panel.draw_notes = lambda *_: None
     context = SimpleNamespace(
         space_data=SimpleNamespace(type="PROPERTIES"),
         collection=both,
@@ -309,15 +312,15 @@ def waving(clean_blender, make_unigine):
     bpy = clean_blender
     paths = [make_unigine("flag.mesh"), make_unigine("wave.anim", frames=5), make_unigine("fall.anim", frames=3)]
     bpy.ops.import_scene.unigine(directory=str(paths[0].parent), files=_listed(*paths))
-    (armature,) = [item for item in bpy.data.objects if item.type == "ARMATURE"]
+    (armature,) = [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
     return armature
 
 
 @pytest.mark.parametrize("active", ["ARMATURE", "MESH"])
 def test_the_animation_of_the_active_objects_armature(clean_blender, waving, tmp_path, active):
     bpy = clean_blender
-    (item,) = [item for item in bpy.data.objects if item.type == active]
-    _select(bpy, item)
+    (obj,) = [obj for obj in bpy.data.objects if obj.type == active]
+    _select(bpy, obj)
     path = tmp_path / "out.anim"
     assert bpy.ops.export_scene.unigine_anim(filepath=str(path)) == {"FINISHED"}
     scene = _read(path)
@@ -399,7 +402,7 @@ def test_actions_are_chosen_from_a_list_in_the_dialog(clean_blender, make_unigin
 
         owner = SimpleNamespace(listed_actions=Names(), active_listed_action=0)
         clip_choice.fill(owner, actions_of_armatures(list(bpy.data.objects)))
-        assert [item.name for item in owner.listed_actions] == ["idle", "jump", "run"]
+        assert [listed.name for listed in owner.listed_actions] == ["idle", "jump", "run"]
         buttons = {}
         layout = MagicMock()
         layout.column().row().operator.side_effect = lambda _name, text, **_: buttons.setdefault(
@@ -460,7 +463,7 @@ def test_an_animation_hides_no_bones_of_an_armature_with_collections_of_the_user
 def test_a_hidden_bone_that_a_second_mesh_uses_is_shown(clean_blender, make_unigine):
     bpy = clean_blender
     bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh", helpers=7.0)))
-    (armature,) = [item for item in bpy.data.objects if item.type == "ARMATURE"]
+    (armature,) = [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
     assert _hidden(armature.data) == ["Control", "Handle"]
     bpy.context.view_layer.objects.active = armature
     second = make_unigine("second.mesh", helpers=7.0, joint=3)
@@ -476,7 +479,7 @@ def test_helper_bones_of_a_real_cat_are_hidden_but_exported(clean_blender, sampl
     (data,) = bpy.data.armatures
     (hidden,) = [group for group in data.collections if not group.is_visible]
     assert {"tweak_spine", "MCH-ROT-head"} < {bone.name for bone in hidden.bones}
-    (cat,) = [item for item in bpy.data.objects if item.type == "MESH"]
+    (cat,) = [obj for obj in bpy.data.objects if obj.type == "MESH"]
     assert not _weighted(cat) & {bone.name for bone in hidden.bones}
     corners = np.array(cat.bound_box)
     margin = 0.1 * max(cat.dimensions)
@@ -496,9 +499,9 @@ def test_helper_bones_of_a_real_cat_are_hidden_but_exported(clean_blender, sampl
     assert oracle.decode(path.read_bytes()).bones == oracle.decode(source.read_bytes()).bones
 
 
-def _weighted(item):
-    names = [group.name for group in item.vertex_groups]
-    return {names[entry.group] for vertex in item.data.vertices for entry in vertex.groups if entry.weight > 0}
+def _weighted(obj):
+    names = [group.name for group in obj.vertex_groups]
+    return {names[entry.group] for vertex in obj.data.vertices for entry in vertex.groups if entry.weight > 0}
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -508,8 +511,8 @@ def test_models_of_several_files_stand_side_by_side_when_asked(clean_blender, ma
     paths.append(make_unigine("d.anim", frames=3))
     bpy.ops.import_scene.unigine(directory=str(paths[0].parent), files=_listed(*paths), use_side_by_side=together)
     bpy.context.view_layer.update()
-    flags = sorted((item for item in bpy.data.objects if item.type == "MESH"), key=lambda item: item.name)
-    starts = [min((item.matrix_world @ vertex.co).x for vertex in item.data.vertices) for item in flags]
+    flags = sorted((obj for obj in bpy.data.objects if obj.type == "MESH"), key=lambda obj: obj.name)
+    starts = [min((obj.matrix_world @ vertex.co).x for vertex in obj.data.vertices) for obj in flags]
     assert starts == pytest.approx([0.0, 1.1, 2.2] if together else [0.0] * 3, abs=1e-5)
-    for item in flags:
-        assert item.parent is None or item.delta_location.length == 0
+    for obj in flags:
+        assert obj.parent is None or obj.delta_location.length == 0

@@ -27,8 +27,8 @@ def lamp(clean_blender):
     return lamp
 
 
-def _names(item):
-    return [surface.name for surface in item.meshferry.surfaces]
+def _names(obj):
+    return [surface.name for surface in obj.meshferry.surfaces]
 
 
 def test_matching_gives_each_slot_a_surface_named_after_its_material(lamp, clean_blender):
@@ -171,16 +171,16 @@ def _drawn_list(lamp, context):
         box = row = split
 
         def template_list(self, kind, _identifier, owner, name, *_place, **_):
-            draw = getattr(unigine_panel, kind).draw_item
-            for index, item in enumerate(getattr(owner, name)):
-                draw(None, context, self, owner, item, 0, owner, "", index)
+            cls = getattr(unigine_panel, kind)
+            for index, row in enumerate(getattr(owner, name)):
+                cls.draw_item(cls, context, self, owner, row, 0, owner, "", index)
 
     shown = SimpleNamespace(
         object=lamp,
         preferences=context.preferences,
         region=SimpleNamespace(width=400, type="UI"),
     )
-    unigine_panel.UNIGINE_PT_surfaces.draw(SimpleNamespace(layout=Row()), shown)
+    unigine_panel.surfaces_panel.draw(SimpleNamespace(layout=Row()), shown)
     return names
 
 
@@ -249,8 +249,9 @@ def test_a_check_of_what_cannot_be_exported_says_so(lamp, clean_blender):
 
 
 def test_findings_stand_with_what_they_are_about(lamp, clean_blender):
-    from meshferry.io_formats.core.findings import warning
-    from meshferry.io_formats.registry import TIMBERMESH, UNIGINE_MESH
+    from meshferry.io_formats.core.messages import warning
+    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
     from meshferry.operators.findings.finding_list import draw_findings, keep_findings
 
     context = SimpleNamespace(
@@ -258,7 +259,7 @@ def test_findings_stand_with_what_they_are_about(lamp, clean_blender):
         preferences=clean_blender.context.preferences,
         region=SimpleNamespace(width=240, type="UI"),
     )
-    keep_findings(context, UNIGINE_MESH, "Lamp", [warning("", "Too bright")])
+    keep_findings(context, UNIGINE_MESH, "Lamp", [warning("is-bright", "Too bright")])
 
     def drawn(target, subject):
         layout = MagicMock()
@@ -275,8 +276,8 @@ def test_a_finding_about_a_surface_leads_to_it(lamp, clean_blender):
 
     clean_blender.ops.object.meshferry_surfaces_match()
     lamp.meshferry.surfaces[2].name = "Wick"
-    assert objects_about(clean_blender.context, "Surface 'Wick'") == [lamp]
-    show_material(lamp, "Surface 'Wick'")
+    assert objects_about(clean_blender.context, ["Wick"]) == [lamp]
+    show_material(lamp, ["Wick"])
     assert lamp.active_material_index == 2
 
 
@@ -290,9 +291,9 @@ def test_panels_draw_without_trouble_and_only_where_they_apply(lamp, clean_blend
     rig.animation_data_create().action = bpy.data.actions.new("Sway")
     empty = bpy.data.objects.new("Empty", None)
 
-    def drawn(item):
+    def drawn(obj):
         context = SimpleNamespace(
-            object=item,
+            object=obj,
             collection=bpy.context.collection,
             window_manager=bpy.context.window_manager,
             preferences=bpy.context.preferences,

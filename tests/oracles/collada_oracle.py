@@ -162,8 +162,8 @@ def _geometry(element: ET.Element, ids: dict[Any, ET.Element]) -> Geometry:
         assert symbol
         assert " " not in symbol
         assert symbol not in faces, "two groups of one material make two faces"
-        inputs = {item.get("semantic"): item for item in group.iterfind("c:input", SPACE)}
-        width = 1 + max(int(item.get("offset", "-1")) for item in inputs.values())
+        inputs = {element.get("semantic"): element for element in group.iterfind("c:input", SPACE)}
+        width = 1 + max(int(element.get("offset", "-1")) for element in inputs.values())
         index = _numbers(_one(group, "c:p")).astype(np.int64).reshape(-1, width)
         assert len(index) == 3 * int(group.get("count", "-1"))
         assert len(index) > 0
@@ -239,7 +239,7 @@ def _joints(node: ET.Element, parent: str, above: Matrix, found: dict[str, Joint
 
 def _skin(element: ET.Element, ids: dict[Any, ET.Element], positions: int) -> Skin:
     joints_element = _one(element, "c:joints")
-    inputs = {item.get("semantic"): item.get("source") for item in joints_element.iterfind("c:input", SPACE)}
+    inputs = {element.get("semantic"): element.get("source") for element in joints_element.iterfind("c:input", SPACE)}
     names = _text(_one(_referred(ids, inputs["JOINT"]), "c:Name_array")).split()
     count = _one(_referred(ids, inputs["JOINT"]), "c:Name_array").get("count")
     assert len(names) == int(count or "-1")
@@ -247,10 +247,10 @@ def _skin(element: ET.Element, ids: dict[Any, ET.Element], positions: int) -> Sk
     assert len(inverse) == len(names)
     weights_element = _one(element, "c:vertex_weights")
     assert int(weights_element.get("count", "-1")) == positions, "the viewer wants a set of weights a position"
-    items = weights_element.findall("c:input", SPACE)
-    assert len(items) == 2
-    offsets = {item.get("semantic"): int(item.get("offset", "-1")) for item in items}
-    source = {item.get("semantic"): item.get("source") for item in items}
+    weight_inputs = weights_element.findall("c:input", SPACE)
+    assert len(weight_inputs) == 2
+    offsets = {element.get("semantic"): int(element.get("offset", "-1")) for element in weight_inputs}
+    source = {element.get("semantic"): element.get("source") for element in weight_inputs}
     assert source["JOINT"] == inputs["JOINT"]
     values = _source(ids, source["WEIGHT"])[:, 0]
     counts = _numbers(_one(weights_element, "c:vcount")).astype(np.int64)
@@ -276,7 +276,7 @@ def _looks(instance: ET.Element, ids: dict[Any, ET.Element], geometry: Geometry)
         texture = diffuse.find("c:texture", SPACE)
         color = image = None
         if texture is not None:
-            params = {item.get("sid"): item for item in profile.iterfind("c:newparam", SPACE)}
+            params = {param.get("sid"): param for param in profile.iterfind("c:newparam", SPACE)}
             surface = _text(_one(params[texture.get("texture")], "c:sampler2D/c:source"))
             image_id = _text(_one(params[surface], "c:surface/c:init_from"))
             image = _text(_one(ids[image_id], "c:init_from"))

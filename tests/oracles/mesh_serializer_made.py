@@ -1,4 +1,4 @@
-"""MeshSerializer2 files put together and taken apart by hand, for tests that must not trust our own reader or writer.
+"""MeshSerializer2 files taken apart, a box as a file, and their comparison, for tests that must not trust our own code.
 
 ``struct`` and NumPy alone; what is here follows the layout of the format page's section 1 and nothing else.
 """
@@ -6,85 +6,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-NORMALS, TANGENTS, UVS = 2, 4, 8
-"""Bits of the format beside positions, 1."""
-
-
-@dataclass
-class Stored:
-    """The numbers of a file as they are stored."""
-
-    bounds: Any
-    """(3, 2) float32: least and most of x, y, z."""
-    positions: Any
-    """(V, 3) uint16."""
-    triangles: Any
-    """(T, 3) uint16."""
-    normals: Any = None
-    """(V, 3) uint8."""
-    tangents: Any = None
-    """(V, 4) uint8."""
-    uv_bounds: Any = None
-    """(2, 2) float32."""
-    uvs: Any = None
-    """(V, 2) uint16."""
-
-    @property
-    def points(self) -> Any:
-        """(V, 3) in double precision."""
-        return between(self.positions, self.bounds)
-
-    @property
-    def uv(self) -> Any:
-        """(V, 2) in double precision."""
-        return between(self.uvs, self.uv_bounds)
-
-    @property
-    def step(self) -> Any:
-        """The distance between two neighbouring numbers on each axis."""
-        return np.diff(self.bounds.astype(np.float64), axis=1)[:, 0] / 65535
-
-    @property
-    def uv_step(self) -> Any:
-        return np.diff(self.uv_bounds.astype(np.float64), axis=1)[:, 0] / 65535
-
-    @property
-    def proper(self) -> Any:
-        """The triangles with three different corners."""
-        a, b, c = self.triangles.T
-        return self.triangles[(a != b) & (b != c) & (c != a)]
-
-
-def between(steps: Any, bounds: Any) -> Any:
-    """Return the values of steps between bounds."""
-    least, most = bounds.astype(np.float64).T
-    return steps.astype(np.float64) / 65535 * (most - least) + least
-
-
-def directions(stored: Any) -> Any:
-    """Return the directions of bytes, not of unit length."""
-    return (stored.astype(np.float64) - 128) / 127
-
-
-def pack(stored: Stored) -> bytes:
-    """Return the bytes of a file."""
-    held = ((NORMALS, stored.normals), (TANGENTS, stored.tangents), (UVS, stored.uvs))
-    bits = 1 + sum(bit for bit, values in held if values is not None)
-    parts = [struct.pack("<HHB", len(stored.positions), len(stored.triangles), bits)]
-    if len(stored.positions):
-        parts.append(np.asarray(stored.bounds, "<f4").tobytes())
-    parts.append(np.asarray(stored.positions, "<u2").tobytes())
-    parts += [
-        np.asarray(values, np.uint8).tobytes() for values in (stored.normals, stored.tangents) if values is not None
-    ]
-    if stored.uvs is not None:
-        parts += [np.asarray(stored.uv_bounds, "<f4").tobytes(), np.asarray(stored.uvs, "<u2").tobytes()]
-    return b"".join([*parts, np.asarray(stored.triangles, "<u2").tobytes()])
+from meshfuzz.mesh_serializer_seeds import NORMALS, TANGENTS, UVS, Stored
 
 
 def unpack(data: bytes) -> Stored:
@@ -107,36 +32,6 @@ def unpack(data: bytes) -> Stored:
     indices = take(triangles, 3, "<u2")
     assert place == len(data), f"{len(data) - place} bytes are left"
     return Stored(bounds, positions, indices, normals, tangents, uv_bounds, uvs)
-
-
-def first(stored: Stored, *, as_text: bool = False) -> bytes:
-    """Return the bytes of a file of version 1 with positions, normals and UVs (section 7)."""
-    parts = [struct.pack("<iii", len(stored.positions), len(stored.triangles), 1 + NORMALS + UVS)]
-    parts += [values.astype("<f4").tobytes() for values in (stored.points, directions(stored.normals), stored.uv)]
-    data = b"".join([*parts, stored.triangles.astype("<i4").tobytes()])
-    if not as_text:
-        return data
-    values = np.frombuffer(data, np.uint8)
-    return (np.stack((values >> 4, values & 15), axis=1) + np.uint8(33)).tobytes()
-
-
-def with_submeshes(stored: Stored, counts: tuple[int, ...]) -> bytes:
-    """Return the bytes of a file of the port with submeshes, which have so many triangles each."""
-    whole = pack(stored)
-    body = whole[5 : len(whole) - stored.triangles.size * 2]
-    parts = [struct.pack("<HHB", len(stored.positions), len(counts), whole[4]), body]
-    start = 0
-    for count in counts:
-        parts += [struct.pack("<H", count), stored.triangles[start : start + count].astype("<u2").tobytes()]
-        start += count
-    return b"".join(parts)
-
-
-def cached(stored: Stored, name: str, ticks: int) -> bytes:
-    """Return the bytes of a file of a SALT cache: a name before, a date after."""
-    text = name.encode()
-    assert len(text) < 128
-    return bytes([len(text)]) + text + pack(stored) + struct.pack("<q", ticks)
 
 
 def crate(size: tuple[float, float, float] = (2.0, 1.0, 4.0), *, tangents: bool = False) -> Stored:

@@ -38,8 +38,8 @@ def _dump(owner: Any, path: str, found: dict[str, Any], seen: set[tuple[int, str
             continue
         if description.type == "COLLECTION":
             found[f"{here} count"] = len(value)
-            for number, item in enumerate(value):
-                _dump_pointer(item, f"{here}[{number}]", found, seen)
+            for number, element in enumerate(value):
+                _dump_pointer(element, f"{here}[{number}]", found, seen)
         elif description.type == "POINTER":
             _dump_pointer(value, here, found, seen)
         elif getattr(description, "is_array", False):
@@ -68,10 +68,10 @@ def snapshot() -> dict[str, Any]:
             for block in getattr(bpy.data, description.identifier):
                 _dump(block, f"{description.identifier}[{block.name_full}]", found, set())
     layer = bpy.context.view_layer
-    found["selected"] = sorted(thing.name for thing in layer.objects.selected)
+    found["selected"] = sorted(obj.name for obj in layer.objects.selected)
     found["active"] = repr(layer.objects.active)
     found["mode"] = bpy.context.mode
-    found["hidden"] = sorted(thing.name for thing in layer.objects if thing.hide_get())
+    found["hidden"] = sorted(obj.name for obj in layer.objects if obj.hide_get())
     return found
 
 

@@ -278,7 +278,7 @@ def decode(data: bytes) -> Asset:
     values: dict[str, Any] = {}
     havok = b""
     end = start
-    for key, place in sorted(found.items(), key=lambda item: item[1]["offset"]):
+    for key, place in sorted(found.items(), key=lambda entry: entry[1]["offset"]):
         at = start + place["offset"]
         end = max(end, at + place["size"])
         require(end <= len(data), f"{key} sticks out of the file")

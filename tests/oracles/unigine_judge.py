@@ -99,32 +99,25 @@ class Corners:
         return np.asarray(np.abs(edges).max(axis=(1, 2), initial=0))
 
 
-def same_mesh(before: oracle.File, after: oracle.File, within: float, *, except_doubtful: bool) -> Verdict:
-    """Compare whole mesh files of one version.
-
-    Parameters
-    ----------
-    within:
-        What normals may differ, ``EXACT`` or ``EDITABLE``.
-    except_doubtful:
-        Ask no normals of triangles without area and of twins.
-    """
+def same_mesh(before: oracle.File, after: oracle.File, *, is_exact: bool) -> Verdict:
+    """Compare whole mesh files of one version; ``is_exact`` says whether Blender held the normals of rigid meshes."""
+    is_exact = is_exact and not before.bones
     verdict = Verdict()
     assert after.magic == before.magic
     if before.magic == "mr02":
-        same_soup(before, after, within, verdict)
+        same_soup(before, after, EXACT if is_exact else EDITABLE, verdict)
         return verdict
     same_bones(before, after)
-    same_surfaces(before, after, within, verdict, except_doubtful=except_doubtful)
+    same_surfaces(before, after, verdict, is_exact=is_exact)
     assert [name for name, _ in after.animations] == [name for name, _ in before.animations]
     for (_, old), (_, new) in zip(before.animations, after.animations, strict=True):
         same_frames(old, new, verdict)
     return verdict
 
 
-def same_surfaces(
-    before: oracle.File, after: oracle.File, within: float, verdict: Verdict, *, except_doubtful: bool
-) -> None:
+def same_surfaces(before: oracle.File, after: oracle.File, verdict: Verdict, *, is_exact: bool) -> None:
+    """Compare surfaces; editable normals are not asked of triangles without area and of twins."""
+    within = EXACT if is_exact else EDITABLE
     assert [surface.name for surface in after.surfaces] == [surface.name for surface in before.surfaces]
     for old, new in zip(before.surfaces, after.surfaces, strict=True):
         assert new.lightmap == old.lightmap
@@ -147,12 +140,12 @@ def same_surfaces(
         if olds.weights is not None:
             np.testing.assert_allclose(news.weights, olds.weights, rtol=0, atol=WEIGHT_WITHIN)
             verdict.grow(weight=np.abs(news.weights - olds.weights).max(initial=0))
-        asked = ~olds.doubtful() if except_doubtful else np.ones(len(olds.triangles), bool)
+        asked = np.ones(len(olds.triangles), bool) if is_exact else ~olds.doubtful()
         verdict.excepted += int(np.count_nonzero(~asked))
         # ms10 has no w: what truncation takes off x, y and z becomes up to 0.0078 of it.
         bent = (olds.normals[..., 2] < -0.999) | (before.magic == "ms10")
         allowed = np.where(bent, max(within, BENT), within)
-        if except_doubtful:
+        if not is_exact:
             allowed[olds.longest <= 2e-5] += TINY
         apart = np.abs(news.normals - olds.normals).max(axis=2, initial=0)[asked]
         verdict.grow(normal=apart.max(initial=0))

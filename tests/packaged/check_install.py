@@ -48,7 +48,7 @@ def main() -> None:
             bpy.ops.wm.read_homefile(use_empty=True)  # factory settings would disable the extension
             check(module in sys.modules and not bpy.data.objects, "the scene is empty, the extension still enabled")
             result = bpy.ops.import_scene.timbermesh(filepath=str(examples / "windmill.timbermesh"))
-            meshes = [thing.data for thing in bpy.data.objects if thing.type == "MESH"]
+            meshes = [obj.data for obj in bpy.data.objects if obj.type == "MESH"]
             check(result == {"FINISHED"}, "the import finished")
             check(bool(meshes) and all(len(mesh.polygons) > 0 for mesh in meshes), f"{len(meshes)} mesh objects came")
 
@@ -64,7 +64,7 @@ def main() -> None:
             bpy.ops.wm.read_homefile(use_empty=True)
             lamp = [{"name": "lamp_nod.anim"}, {"name": "lamp.mesh"}]
             result = bpy.ops.import_scene.unigine(directory=str(examples), files=lamp)
-            rigs = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"]
+            rigs = [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]
             check(result == {"FINISHED"} and len(rigs) == 1, "a rigged mesh and its animation share an armature")
             check(len(rigs[0].data.bones) == 7 and rigs[0].animation_data.action is not None, "which moves")
             written = Path(profile) / "lamp.mesh"

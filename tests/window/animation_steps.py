@@ -80,7 +80,7 @@ def export_and_compare(avatar: Any) -> Steps:
     with in_view3d():
         bpy.ops.export_scene.second_life_anim(filepath=str(path), scope="ACTIVE", clips="ACTIVE")
         bpy.ops.import_scene.second_life(filepath=str(path), armature="NEW")
-    other = next(item for item in bpy.data.objects if item.type == "ARMATURE" and item != avatar)
+    other = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE" and obj != avatar)
     other.location.x = 1.5
     scene = bpy.context.scene
     for frame in (1, 20, 45, int(avatar.animation_data.action.frame_range[1])):

@@ -46,8 +46,8 @@ def model() -> Steps:
     """A dropped file is a model that can be worked on, checked and exported."""
     before = set(bpy.data.objects.keys())
     yield from drop(KEPT, "mesh-serializer-model")
-    came = [item for item in bpy.data.objects if item.name not in before]
-    check(len(came) == 1 and len(came[0].data.polygons) > 0, f"one file gave {[item.name for item in came]}")
+    came = [obj for obj in bpy.data.objects if obj.name not in before]
+    check(len(came) == 1 and len(came[0].data.polygons) > 0, f"one file gave {[obj.name for obj in came]}")
     if not came:
         return
     check(not came[0].material_slots, "no empty material slot is in the way")
@@ -63,12 +63,12 @@ def model() -> Steps:
     yield from foreign(before)
 
 
-def exports(item: Any) -> Steps:
+def exports(obj: Any) -> Steps:
     """The dialog names the files, with the extension that was chosen; what is exported is there."""
     out = FOLDER / "out-data"
     out.mkdir()
     for name in ("Left", "Right"):
-        copy = item.copy()
+        copy = obj.copy()
         copy.name = name
         bpy.context.scene.collection.objects.link(copy)
         copy.select_set(True)

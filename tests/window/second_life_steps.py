@@ -118,11 +118,11 @@ def other_name() -> Steps:
 
 def levels(tunic: Any) -> Steps:
     """The eyes of the sidebar show one level at a time."""
-    for part, item in (("LOWEST", tunic.meshferry.lowest_level), ("HIGH", tunic)):
+    for part, obj in (("LOWEST", tunic.meshferry.lowest_level), ("HIGH", tunic)):
         with in_view3d():
             bpy.ops.object.second_life_level_show(part=part)
         shown = [one.name for one in bpy.data.objects if one.type == "MESH" and one.visible_get()]
-        check(shown == [item.name], f"of the levels, {shown} is shown")
+        check(shown == [obj.name], f"of the levels, {shown} is shown")
         if part == "LOWEST":
             yield from picture("second-life-lowest-level")
     yield DRAW

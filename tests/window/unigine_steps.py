@@ -14,7 +14,7 @@ def dialogs() -> Steps:
 
 def _rigged() -> tuple[Any, Any]:
     """Return the mesh object that came with an armature, and the armature."""
-    found = [item for item in bpy.data.objects if item.type == "MESH" and item.find_armature() is not None]
+    found = [obj for obj in bpy.data.objects if obj.type == "MESH" and obj.find_armature() is not None]
     return (found[0], found[0].find_armature()) if found else (None, None)
 
 
@@ -54,7 +54,7 @@ def level() -> Steps:
     yield from drop(FOLDER / "level" / "data", "unigine-level", "courtyard.world")
     collection = bpy.data.collections.get("courtyard")
     check(collection is not None, "the world is a collection")
-    check(any(item.instance_collection for item in bpy.data.objects), "node files are instanced")
+    check(any(obj.instance_collection for obj in bpy.data.objects), "node files are instanced")
     check(any(image.has_data or image.packed_file for image in bpy.data.images), "textures are there")
     check("courtyard" in bpy.context.view_layer.active_layer_collection.name, "its collection is the active one")
     yield from undo(before, "the world")

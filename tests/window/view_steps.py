@@ -70,7 +70,7 @@ def sidebar() -> Steps:
     with in_view3d():
         bpy.ops.import_scene.unigine(filepath=str(FOLDER / "level" / "data" / "courtyard.world"))
     layer = bpy.context.view_layer
-    layer.objects.active = next(item for item in layer.objects if item.type == "EMPTY" and item.visible_get())
+    layer.objects.active = next(obj for obj in layer.objects if obj.type == "EMPTY" and obj.visible_get())
     yield from show_sidebar("Meshferry")
     check(_tab() == "Meshferry", "an empty has the tab")
     yield from picture("sidebar-empty")

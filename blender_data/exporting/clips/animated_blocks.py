@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import bpy
 
@@ -45,6 +46,15 @@ class Dependencies:
 def _animates(block: bpy.types.ID) -> bool:
     data = block.animation_data
     return data is not None and (data.action is not None or bool(data.nla_tracks) or bool(data.drivers))
+
+
+def with_shape_keys(objects: Iterable[bpy.types.Object]) -> Iterator[bpy.types.ID]:
+    """Yield objects, each followed by the shape keys of its data if it has some."""
+    for obj in objects:
+        yield obj
+        keys = getattr(obj.data, "shape_keys", None)
+        if keys is not None:
+            yield keys
 
 
 def dependencies(objects: Iterable[bpy.types.Object]) -> Dependencies:
@@ -97,9 +107,7 @@ def _of_node_tree(tree: bpy.types.NodeTree, found: Dependencies) -> Iterator[bpy
             found.moves_by_itself = True
         yield getattr(node, "node_tree", None)
         for socket in node.inputs:
-            value = getattr(socket, "default_value", None)
-            if isinstance(value, (bpy.types.Object, bpy.types.Collection)):
-                yield from [value] if isinstance(value, bpy.types.Object) else value.all_objects
+            yield from _objects_in(getattr(socket, "default_value", None))
 
 
 def _pointed_at(owner: bpy.types.bpy_struct) -> Iterator[bpy.types.ID]:
@@ -115,10 +123,14 @@ def _pointed_at(owner: bpy.types.bpy_struct) -> Iterator[bpy.types.ID]:
         yield target.target
     if isinstance(owner, bpy.types.NodesModifier):
         for value in compat.node_inputs(owner):
-            if isinstance(value, bpy.types.Collection):
-                yield from value.all_objects
-            elif isinstance(value, bpy.types.Object):
-                yield value
+            yield from _objects_in(value)
+
+
+def _objects_in(value: Any) -> Sequence[bpy.types.Object]:
+    """Return the objects that an object or a collection stands for; none for other values."""
+    if isinstance(value, bpy.types.Collection):
+        return list(value.all_objects)
+    return [value] if isinstance(value, bpy.types.Object) else []
 
 
 def may_deform(obj: bpy.types.Object) -> bool:

@@ -8,11 +8,11 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.scene import Clip, Node, TransformTrack, VertexTrack
+from ....io_formats.core.scene import Clip, Scene, TransformTrack, VertexTrack
 from ....io_formats.geometry.quaternions import continuous
 from ... import compat
 from ...steps import Step, Steps
-from .. import transforms
+from .. import scene_state, transforms
 from ..export_options import ExportOptions
 from ..node_meshes import NodeMesh, NodeMeshes
 from ..node_plan import PlannedNode
@@ -31,33 +31,30 @@ class ClipSampler:
         self,
         context: bpy.types.Context,
         nodes: list[PlannedNode],
-        rests: list[Node],
+        scene: Scene,
         meshes: NodeMeshes,
         options: ExportOptions,
     ) -> None:
         self.context = context
         self.nodes = nodes
-        self.rests = rests
+        self.rests = scene.nodes
+        self.report = scene.report
         self.meshes = meshes
         self.options = options
-        self.notices: list[str] = []
-
-    def notice(self, text: str) -> None:
-        if text not in self.notices:
-            self.notices.append(text)
 
     def sample(self, source: ClipSource, node_meshes: Mapping[int, NodeMesh]) -> Steps[Clip | None]:
         """Play and sample a clip; return None if nothing moves."""
         kind = self.options.animation_kind
-        deforming = {index: found for index, found in node_meshes.items() if found.moving_parts and kind != "NODE"}
+        deforming = {index: found for index, found in node_meshes.items() if found.layouts and kind != "NODE"}
         poses: list[list[transforms.Transform]] = []
         shapes: dict[int, list[tuple[FloatArray, FloatArray, FloatArray]]] = {index: [] for index in deforming}
         frames = source.frames(scene_rate(self.context.scene))
         for number, frame in enumerate(frames):
             yield Step("Sampling animation", number / len(frames))
-            set_frame(self.context.scene, float(frame))
-            poses.append([self._pose(index) for index in range(len(self.nodes))])
+            scene_state.set_frame(self.context.scene, float(frame))
+            poses.append([self.meshes.local(node) for node in self.nodes])
             self._watch_instances()
+            self.report.messages[:] = dict.fromkeys(self.report.messages)  # most are repeated in each frame
             for index in list(deforming):
                 shape = self._shape(index, deforming[index])
                 if shape is None:
@@ -82,36 +79,27 @@ class ClipSampler:
         return clip
 
     def _watch_instances(self) -> None:
-        """Warn about instances that move within their node, since they are exported with their rest transform."""
+        """Report instances that move within their node, since they are exported with their rest transform."""
         now = self.meshes.instance_places(self.nodes)
         for owner, rest in self.meshes.rest_places.items():
             places = now.get(owner, [])
             size = 1e-5 * max(1.0, float(np.abs(rest).max(initial=0)))
             if len(places) != len(rest) or np.abs(np.array(places) - np.array(rest)).max(initial=0) > size:
-                self.notice(
-                    f"{owner.name}: what it shows as instances moves; make instances real to export their animation"
-                )
-
-    def _pose(self, index: int) -> transforms.Transform:
-        """Return a node's current local transform."""
-        node = self.nodes[index]
-        if node.obj is None:
-            return transforms.IDENTITY
-        depsgraph = self.meshes.depsgraph
-        above = self.nodes[node.parent].obj if node.parent >= 0 else None
-        return transforms.local(node.obj.evaluated_get(depsgraph), above.evaluated_get(depsgraph) if above else None)
+                text = "what it shows as instances moves; make instances real to export their animation"
+                self.report.loss("moving-instances", text, item=owner.name)
 
     def _shape(self, index: int, found: NodeMesh) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Return the current points, normals and tangents (K, 3) of a node's moving parts."""
         node = self.nodes[index]
         points, normals, tangents = [], [], []
-        for part in found.moving_parts:
-            layout = found.layouts[part]
+        for part, layout in found.layouts.items():
             mesh = self.meshes.part_mesh(node, part, layout)
             if mesh is None or len(mesh.corner_point) != layout.corners or len(mesh.points) != layout.points:
-                self.notice(
-                    f"{part.name}: its number of vertices changes with time, which a vertex animation cannot "
-                    "hold; its rest shape was exported"
+                self.report.loss(
+                    "changing-vertex-count",
+                    "its number of vertices changes with time, which a vertex animation cannot hold; "
+                    "its rest shape was exported",
+                    item=part.name,
                 )
                 return None
             corner, point = layout.corner, mesh.corner_point[layout.corner]
@@ -139,10 +127,8 @@ class ClipSampler:
             np.array([pose.scale for pose in own], np.float32),
         )
         if any(pose.sheared for pose in own):
-            self.notice(
-                f"{obj.name}: its movement shears it, which the file cannot hold; "
-                "the nearest without shear was exported"
-            )
+            text = "its movement shears it, which the file cannot hold; the nearest without shear was exported"
+            self.report.change("sheared-movement", text, item=obj.name)
         size = max(1.0, float(np.abs(track.translation).max()))
         # A constant pose is exported if it differs from the rest pose.
         rest = self.rests[index]
@@ -172,24 +158,12 @@ def drop_repeated_pose(clip: Clip, mode: str, *, is_cyclic: bool) -> None:
         moved.tangents = None if moved.tangents is None else moved.tangents[:-1]
 
 
-def set_frame(scene: bpy.types.Scene, frame: float) -> None:
-    """Set the current frame of the scene, which need not be a whole number."""
-    # Keys are stored in single precision, so round frames that are nearly whole numbers.
-    nearest = round(frame)
-    if abs(frame - nearest) < 1e-4:
-        scene.frame_set(nearest)
-    else:
-        whole = int(np.floor(frame))
-        scene.frame_set(whole, subframe=frame - whole)
-
-
 def is_keyed(obj: bpy.types.Object) -> bool:
     """Return whether the active action of an object keys its transform."""
     data = obj.animation_data
     if data is None or data.action is None:
         return False
-    slot = data.action_slot if compat.HAS_SLOTS else None
-    paths = {curve.data_path for curve in compat.action_curves(data.action, slot)}
+    paths = {curve.data_path for curve in compat.action_curves(data.action, compat.slot_of(data))}
     return bool(paths & {"location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale"})
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.findings import Finding
-from ... import compat
+from ....io_formats.core.messages import Message
+from ... import arrays, compat
 from ...animation import action_ranges
 from ...animation.file_clips import FileClips
 from ..export_options import ExportOptions
@@ -56,8 +56,8 @@ class ClipSource:
     """Whether it is the pose of one frame."""
     key_frames: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     """(n,) frames of keys of an imported file that has times instead of frames."""
-    messages: list[tuple[str, bool]] = field(default_factory=list)
-    """Messages about keys outside the ranges of its actions, and whether these are a loss."""
+    messages: list[Message] = field(default_factory=list)
+    """Messages about keys outside the ranges of its actions."""
 
     def frame_count(self, scene_fps: float) -> int:
         """Return the number of samples, both ends included."""
@@ -125,16 +125,17 @@ def find_clips(
     mode = options.clips
     if mode == "NONE" or not (found.any_change or (mode == "POSE" and for_joints)):
         return []
-    plays_others = own is not None and mode in {"ACTIVE", "SCENE"} and not all(map(own.allows, _playing(found)))
+    allows = own.allows if own is not None else _allow_all
+    plays_others = mode in {"ACTIVE", "SCENE"} and not all(map(allows, _playing(found)))
     if plays_others or mode in {"ACTIONS", "NLA"}:
         _refuse_tweaking(found)
     if own is not None and plays_others:
         held = _every_action(scene, found, own.holds, with_empty=for_joints)
-        clips = held or _every_action(scene, found, own.allows, with_empty=for_joints)
+        clips = held or _every_action(scene, found, allows, with_empty=for_joints)
     elif mode == "ACTIONS":
-        clips = _every_action(scene, found, own.allows if own is not None else None, with_empty=for_joints)
+        clips = _every_action(scene, found, allows, with_empty=for_joints)
     elif mode == "NLA":
-        clips = _nla_clips(scene, found, own.allows if own is not None else None)
+        clips = _nla_clips(scene, found, allows)
     else:
         clips = [_as_played(scene, found, over_scene=mode == "SCENE", for_joints=for_joints)]
     if mode == "POSE":
@@ -151,13 +152,18 @@ def find_clips(
     return clips
 
 
+def _allow_all(_action: bpy.types.Action) -> bool:
+    return True
+
+
 def _refuse_tweaking(found: Dependencies) -> None:
     """Raise an error while a strip is in tweak mode, since Blender does not allow changing the action then."""
     tweaked = next((block for block in found.animated if block.animation_data.use_tweak_mode), None)
     if tweaked is not None:
         raise ExportError(
-            f"'{tweaked.name}' is being edited in the NLA (tweak mode); leave that (Tab over the strip) to export its "
-            "clips one by one, or export what plays"
+            "'{}' is being edited in the NLA (tweak mode); leave that (Tab over the strip) to export its "
+            "clips one by one, or export what plays",
+            tweaked.name,
         )
 
 
@@ -220,11 +226,8 @@ def _key_frames(actions: Iterable[bpy.types.Action]) -> npt.NDArray[np.float64]:
     """
     found = [np.empty(0)]
     for curve in chain.from_iterable(compat.action_curves(action, None) for action in actions):
-        if curve.array_index:
-            continue
-        flat = np.empty(len(curve.keyframe_points) * 2, np.float32)
-        curve.keyframe_points.foreach_get("co", flat)
-        found.append(flat[::2].astype(np.float64))
+        if not curve.array_index:
+            found.append(arrays.read(curve.keyframe_points, "co", 2)[:, 0].astype(np.float64))
     frames = np.unique(np.concatenate(found))
     return frames if len(frames) <= _MOST_KEY_FRAMES else frames[:0]
 
@@ -246,7 +249,7 @@ def _is_still_empty(action: bpy.types.Action) -> bool:
 
 
 def _every_action(
-    scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest | None = None, *, with_empty: bool
+    scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest, *, with_empty: bool
 ) -> list[ClipSource]:
     """Make a clip for each clip name among the wanted actions that belong to the exported objects."""
     groups: dict[str, dict[bpy.types.ID, tuple[bpy.types.Action, Any]]] = {}
@@ -255,7 +258,7 @@ def _every_action(
             action: slot
             for action, slot in actions_of(block)
             if action.meshferry.use_export
-            and (is_wanted is None or is_wanted(action))
+            and is_wanted(action)
             and (has_keys(action) or (with_empty and _is_still_empty(action)))
         }
         names = _names_of_clips(exported)
@@ -286,14 +289,9 @@ def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Actio
 
 def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
     """Return the actions of a data block with their slots: active, in the NLA, or unassigned but made for it."""
-    data = block.animation_data
     actions: dict[bpy.types.Action, Any] = {}
-    if data.action is not None:
-        actions[data.action] = data.action_slot if compat.HAS_SLOTS else None
-    for track in data.nla_tracks:
-        for strip in track.strips:
-            if strip.action is not None:
-                actions.setdefault(strip.action, strip.action_slot if compat.HAS_SLOTS else None)
+    for holder in compat.action_holders(block):
+        actions.setdefault(holder.action, compat.slot_of(holder))
     own = {clip_name(action) for action in actions}
     for action in bpy.data.actions:
         # After a second import of the same file, each copy of an object has its own action for that clip.
@@ -314,8 +312,7 @@ def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
         'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()),
         'key_blocks["': getattr(block, "key_blocks", ()),
     }
-    slots = list(action.slots) if compat.HAS_SLOTS else [None]
-    for slot in slots:
+    for slot in compat.slots_of(action):
         if slot is not None and slot.identifier == f"{block.bl_rna.identifier[:2].upper()}{block.name}":
             return True, slot
         paths = {curve.data_path for curve in compat.action_curves(action, slot)}
@@ -343,10 +340,6 @@ def _extent(strips: list[bpy.types.NlaStrip]) -> tuple[float, float]:
     return min(strip.frame_start for strip in strips), max(strip.frame_end for strip in strips)
 
 
-def _has_length(action: bpy.types.Action) -> bool:
-    return bool(action.frame_range[1] > action.frame_range[0])
-
-
 def other_actions(found: Dependencies, options: ExportOptions, own: FileClips) -> list[bpy.types.Action]:
     """Return the actions from other files that an export without the restriction to ``own`` would write."""
     actions = _playing(found)
@@ -356,28 +349,29 @@ def other_actions(found: Dependencies, options: ExportOptions, own: FileClips) -
     return [] if options.clips in {"NONE", "POSE"} else [action for action in exported if not own.allows(action)]
 
 
-def keys_outside(scene: bpy.types.Scene, found: Dependencies) -> list[Finding]:
-    """Return warnings about keys that no export writes, since the user set a frame range without them."""
+def keys_outside(scene: bpy.types.Scene, found: Dependencies) -> list[Message]:
+    """Return losses of keys that no export writes, since the user set a frame range without them."""
     actions = dict.fromkeys(action for block in found.animated for action, _ in actions_of(block))
     rate = scene_rate(scene)
-    findings = (action_ranges.finding(action, rate) for action in actions if action.meshferry.use_export)
+    findings = (action_ranges.keys_lost(action, rate) for action in actions if action.meshferry.use_export)
     return [finding for finding in findings if finding is not None]
 
 
-def _nla_clips(scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest | None = None) -> list[ClipSource]:
+def _nla_clips(scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest) -> list[ClipSource]:
     """Make a clip for each name of NLA strips, including muted ones, since stashed actions are muted strips."""
     strips: dict[str, list[bpy.types.NlaStrip]] = {}
     for block in found.animated:
         for track in block.animation_data.nla_tracks:
             for strip in track.strips:
-                if is_wanted is None or strip.action is None or is_wanted(strip.action):
+                if strip.action is None or is_wanted(strip.action):
                     strips.setdefault(strip.name, []).append(strip)
     clips = []
     for name, group in strips.items():
-        clip = _clip_of(list(dict.fromkeys(strip.action for strip in group if strip.action)), scene)
+        actions = list(dict.fromkeys(strip.action for strip in group if strip.action))
+        clip = _clip_of(actions, scene)
         clip.name = name
         clip.start, clip.end = _extent(group)
-        if clip.end - clip.start <= 1 and not any(_has_length(strip.action) for strip in group if strip.action):
+        if clip.end - clip.start <= 1 and not any(one.frame_range[1] > one.frame_range[0] for one in actions):
             clip.end = clip.start  # Blender's strips are at least a frame long, also those of a single key
         clip.strips, clip.messages = {name}, []
         clips.append(clip)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ....io_formats.core.capabilities import Capabilities, length_refusal
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import listed
+from ....io_formats.core.messages import Report, listed
 from ....io_formats.core.scene import Clip, TransformTrack
 from ....io_formats.geometry import hierarchy
 from ....io_formats.geometry.quaternions import continuous
@@ -29,9 +29,10 @@ from ...steps import Step, Steps, scaled
 from .. import scene_state
 from ..export_options import ExportOptions
 from ..reading.armature_reading import ReadSkeleton, SkeletonSpace
+from ..scene_state import set_frame
 from . import pose_curves
 from .animated_blocks import Dependencies, dependencies
-from .clip_sampling import drop_repeated_pose, set_frame
+from .clip_sampling import drop_repeated_pose
 from .clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
 
 Array = npt.NDArray[np.float64]
@@ -110,13 +111,14 @@ def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.type
 
 
 class JointSampler:
-    """Read the clips of the armatures of one export; warnings are in ``notices``."""
+    """Read the clips of the armatures of one export."""
 
     def __init__(
         self,
         context: bpy.types.Context,
         options: ExportOptions,
         capabilities: Capabilities,
+        report: Report,
         file_clips: FileClips | None = None,
     ) -> None:
         self.context = context
@@ -125,15 +127,9 @@ class JointSampler:
         self.to_end = capabilities.keyed_clips
         """Whether clips end exactly where their actions end, also between two frames."""
         self.longest = capabilities.longest_clip
-        self.notices: list[str] = []
-        self.sampled: list[str] = []
-        """Names of the clips that needed Blender to set each frame."""
+        self.report = report
         self.sources: list[ClipSource] = []
         """All clips."""
-
-    def notice(self, text: str) -> None:
-        if text not in self.notices:
-            self.notices.append(text)
 
     def clips(self, skeletons: Iterable[tuple[ReadSkeleton, SkeletonSpace]]) -> Steps[list[Clip]]:
         """Return the clips of all skeletons. Tracks refer to skeletons by index."""
@@ -149,10 +145,10 @@ class JointSampler:
     def _clips_of(self, rig: _Rig, sources: list[ClipSource]) -> Steps[list[Clip]]:
         """Read the clips of one armature. Those that depend on keys alone are computed without changing the scene."""
         if any(pose_curves.moves_object(rig.obj, source) for source in sources):
-            self.notice(f"{rig.obj.name}: the armature object itself is animated; only its bones are exported")
+            text = "the armature object itself is animated; only its bones are exported"
+            self.report.loss("armature-object-animated", text, item=rig.obj.name)
         by_keys = [source.is_empty or pose_curves.keys_suffice(rig.obj, rig.found, source) for source in sources]
         sampled = [source for source, direct in zip(sources, by_keys, strict=True) if not direct]
-        self.sampled += [source.name for source in sampled]
         clips: dict[int, Clip] = {}
         reset_channels = self._channels_to_reset(rig, sources)
         for place, (source, direct) in enumerate(zip(sources, by_keys, strict=True)):
@@ -164,7 +160,8 @@ class JointSampler:
             if len(sources) == 1:  # of several, the others are exported
                 self._require_length(sampled[0])
             blocks = rig.found.animated
-            with scene_state.kept(self.context, blocks, played(sampled)), scene_state.posed(self.context, [rig.obj]):
+            posed = [(rig.obj.data, "pose_position", "POSE")]
+            with scene_state.kept(self.context, blocks, played(sampled)), scene_state.changed(self.context, posed):
                 rest = scene_state.animated_values(blocks, played(sampled))
                 for source in sampled:
                     # Channels that this clip does not animate keep their original value, not that of the previous clip.
@@ -181,8 +178,10 @@ class JointSampler:
         """Raise an error for an armature that Blender does not evaluate, since its bones would not move."""
         if not rig.obj.evaluated_get(self.context.evaluated_depsgraph_get()).is_evaluated:
             raise ExportError(
-                f"'{rig.obj.name}' is disabled in viewports or in an excluded collection, where constraints, drivers "
-                f"and NLA strips move nothing; enable it to export {listed([source.name for source in sampled])}"
+                "'{}' is disabled in viewports or in an excluded collection, where constraints, drivers "
+                "and NLA strips move nothing; enable it to export {}",
+                rig.obj.name,
+                listed([source.name for source in sampled]),
             )
 
     def _require_length(self, source: ClipSource) -> None:
@@ -295,9 +294,13 @@ class JointSampler:
                 clip.playback = replace(clip.playback, is_looped=True, loop_in=0.0, loop_out=clip.duration)
         clip.transforms = tracks.made(np.ones(len(keyed), bool) if every else keyed)
         if tracks.sheared:
-            self.notice(
-                f"{rig.obj.name}: scaled bones shear {len(tracks.sheared)} others, such as '{tracks.sheared[0]}', "
-                "which a file cannot hold; the nearest without shear was exported"
+            self.report.change(
+                "sheared-bones",
+                "scaled bones shear {} others, such as '{}', which a file cannot hold; the nearest without shear was "
+                "exported",
+                len(tracks.sheared),
+                tracks.sheared[0],
+                item=rig.obj.name,
             )
         if not self.to_end:
             drop_repeated_pose(clip, self.options.loop, is_cyclic=source.is_cyclic)

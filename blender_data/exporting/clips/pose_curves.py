@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.geometry.quaternions import axis_rotations
-from ... import compat
+from ... import arrays, compat
+from ...rigging import joint_poses
 from .animated_blocks import Dependencies
 from .clip_sources import ClipSource
 
@@ -47,15 +48,11 @@ def action_of(obj: bpy.types.Object, source: ClipSource) -> tuple[bpy.types.Acti
         return source.actions.get(obj, (None, None))
     if source.strips:
         strip = next(strips_of(obj, source), None)
-        return (strip.action, _slot_of(strip)) if strip is not None else (None, None)
+        return (strip.action, compat.slot_of(strip)) if strip is not None else (None, None)
     data = obj.animation_data
     if data is None or data.action is None:
         return None, None
-    return data.action, _slot_of(data)
-
-
-def _slot_of(player: bpy.types.AnimData | bpy.types.NlaStrip) -> Any:
-    return player.action_slot if compat.HAS_SLOTS else None
+    return data.action, compat.slot_of(data)
 
 
 def strips_of(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.NlaStrip]:
@@ -69,17 +66,13 @@ def strips_of(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.N
 
 def own_actions(obj: bpy.types.Object) -> set[bpy.types.Action]:
     """Return the actions that an object plays: the active one, and those of its NLA strips."""
-    data = obj.animation_data
-    if data is None:
-        return set()
-    strips = (strip.action for track in data.nla_tracks for strip in track.strips)
-    return {action for action in (data.action, *strips) if action is not None}
+    return {holder.action for holder in compat.action_holders(obj)}
 
 
 def _playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
     """Yield the f-curves that a clip plays on an object, without muted ones."""
     if source.strips:
-        players = [(strip.action, _slot_of(strip)) for strip in strips_of(obj, source)]
+        players = [(strip.action, compat.slot_of(strip)) for strip in strips_of(obj, source)]
     else:
         players = [action_of(obj, source)]
     for action, slot in players:
@@ -174,9 +167,7 @@ def moves_object(obj: bpy.types.Object, source: ClipSource) -> bool:
 
 
 def _varies(curve: bpy.types.FCurve) -> bool:
-    values = np.empty(2 * len(curve.keyframe_points), np.float32)
-    curve.keyframe_points.foreach_get("co", values)
-    heights = values[1::2]
+    heights = arrays.read(curve.keyframe_points, "co", 2)[:, 1]
     return len(curve.modifiers) > 0 or bool(np.ptp(heights) > _STILL * max(1.0, np.abs(heights).max()))
 
 
@@ -251,14 +242,7 @@ def rotations(mode: str, values: Array) -> Array:
 
 
 def _of_quaternions(values: Array) -> Array:
-    length = np.linalg.norm(values, axis=1, keepdims=True)
-    w, x, y, z = np.where(length > 0, values / np.where(length > 0, length, 1.0), (1.0, 0.0, 0.0, 0.0)).T
-    rows = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    return np.array(rows).transpose(2, 0, 1)
+    return joint_poses.matrices(np.zeros((len(values), 3)), values, np.ones((1, 3)))[:, :3, :3]
 
 
 def evaluated(curve: bpy.types.FCurve, frames: Array) -> Array:
@@ -266,9 +250,7 @@ def evaluated(curve: bpy.types.FCurve, frames: Array) -> Array:
     keys = curve.keyframe_points
     count = len(keys)
     if count and all(modifier.mute for modifier in curve.modifiers):
-        flat = np.empty(count * 2, np.float32)
-        keys.foreach_get("co", flat)
-        places, values = flat[::2].astype(np.float64), flat[1::2].astype(np.float64)
+        places, values = arrays.read(keys, "co", 2).astype(np.float64).T
         if count == len(frames) and np.abs(places - frames).max(initial=0) <= _NEAR:
             return values
         simple = _between_keys(curve, places, values, frames)
@@ -289,9 +271,7 @@ def _between_keys(curve: bpy.types.FCurve, places: Array, values: Array, frames:
     inside = (before >= 0) & (before < len(places) - 1)
     if curve.extrapolation != "CONSTANT" and not (inside | on_key).all():
         return None
-    kinds = np.empty(len(places), np.int32)
-    curve.keyframe_points.foreach_get("interpolation", kinds)
-    kind = kinds[nearest]
+    kind = arrays.read(curve.keyframe_points, "interpolation", dtype=np.int32)[nearest]
     if not (on_key | ~inside | (kind == _CONSTANT) | (kind == _LINEAR)).all():
         return None
     following = np.minimum(nearest + 1, len(places) - 1)

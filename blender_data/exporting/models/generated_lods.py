@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +13,8 @@ from ....io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
 from ....io_formats.geometry.connectivity import open_points, sewn
 from ....io_formats.geometry.normals import face_normals, unit, vertex_normals
 from ....io_formats.geometry.vertices import weld_map
+from ... import arrays
+from ..reading.material_slots import slot_of_faces
 
 _NORMAL = "level_normal"
 _GROUP = "level_fixed"
@@ -118,8 +118,11 @@ def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
     held = _with_held_borders(source, fixed)
     added = held.triangle_count - source.triangle_count
     fixed = np.concatenate([fixed, np.ones(len(held.points) - len(source.points), bool)])
-    with _temporary_scene() as (scene, obj):
-        data = obj.data
+    data = bpy.data.meshes.new("level")
+    obj = bpy.data.objects.new("level", data)
+    scene = bpy.data.scenes.new("level")
+    try:
+        scene.collection.objects.link(obj)
         _fill(data, held, joints)
         modifier = obj.modifiers.new("Decimate", "DECIMATE")
         modifier.ratio = (wanted + added) / held.triangle_count
@@ -130,8 +133,9 @@ def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
             modifier.invert_vertex_group = True
         layer = scene.view_layers[0]
         layer.update()
-        evaluated = obj.evaluated_get(layer.depsgraph)
-        return _read(evaluated.data, source, joints)
+        return _read(obj.evaluated_get(layer.depsgraph).data, source, joints)
+    finally:
+        bpy.data.batch_remove([scene, obj, data])
 
 
 def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
@@ -201,65 +205,35 @@ def _material_borders(mesh: Mesh) -> tuple[IntArray, IntArray, FloatArray]:
     return start[one], end[one], across
 
 
-@contextlib.contextmanager
-def _temporary_scene() -> Iterator[tuple[bpy.types.Scene, bpy.types.Object]]:
-    """Yield a temporary scene with an object that has an empty mesh; remove them afterwards, also after an error."""
-    made: list[bpy.types.ID] = []
-    try:
-        data = bpy.data.meshes.new("level")
-        made.append(data)
-        obj = bpy.data.objects.new("level", data)
-        made.append(obj)
-        scene = bpy.data.scenes.new("level")
-        made.append(scene)
-        scene.collection.objects.link(obj)
-        yield scene, obj
-    finally:
-        bpy.data.batch_remove(reversed(made))
-
-
 def _fill(data: bpy.types.Mesh, mesh: Mesh, joints: int) -> None:
     """Fill a mesh data block with the triangles, and store values in layers that Decimate interpolates.
 
     Of corner layers, it interpolates only UVs and float colours, so normals are stored as colours.
     """
-    corners, triangles = len(mesh.corner_point), mesh.triangle_count
-    data.vertices.add(len(mesh.points))
-    data.attributes["position"].data.foreach_set("vector", np.ascontiguousarray(mesh.points, np.float32).reshape(-1))
-    data.loops.add(corners)
-    data.polygons.add(triangles)
-    data.attributes[".corner_vert"].data.foreach_set("value", np.ascontiguousarray(mesh.corner_point, np.int32))
-    data.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
+    arrays.fill_triangles(data, mesh.points, mesh.corner_point)
     for _slot in range(max(len(mesh.materials), int(mesh.material_index.max()) + 1)):
         data.materials.append(None)
-    slots = data.attributes.new("material_index", "INT", "FACE")
-    slots.data.foreach_set("value", np.ascontiguousarray(mesh.material_index, np.int32))
+    arrays.add_attribute(data, "material_index", "INT", "FACE", mesh.material_index)
     for number, uv in enumerate(mesh.uvs):
-        attribute = data.attributes.new(_uv_name(number), "FLOAT2", "CORNER")
-        attribute.data.foreach_set("vector", _flat(uv.at_corners(mesh.corner_point)))
+        arrays.add_attribute(data, _uv_name(number), "FLOAT2", "CORNER", uv.at_corners(mesh.corner_point))
     if mesh.normal is not None:
         normals = mesh.normal.at_corners(mesh.corner_point)
-        attribute = data.attributes.new(_NORMAL, "FLOAT_COLOR", "CORNER")
-        attribute.data.foreach_set("color", _flat(np.column_stack([normals, np.zeros(corners, np.float32)])))
+        colors = np.column_stack([normals, np.zeros(len(normals), np.float32)])
+        arrays.add_attribute(data, _NORMAL, "FLOAT_COLOR", "CORNER", colors)
     if joints:
         weights = _weight_of_joints(mesh, joints)
         for start in range(0, weights.shape[1], 4):
-            attribute = data.attributes.new(_weights_name(start), "FLOAT_COLOR", "POINT")
-            attribute.data.foreach_set("color", _flat(weights[:, start : start + 4]))
+            of_four = weights[:, start : start + 4]
+            arrays.add_attribute(data, _weights_name(start), "FLOAT_COLOR", "POINT", of_four)
     data.update(calc_edges=True)
 
 
 def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
     """Return the collapsed mesh with the layers of the source."""
     # Collapsing may move a point outside of the bounding box.
-    points = np.clip(_values(data, "position", "vector", 3), source.points.min(axis=0), source.points.max(axis=0))
-    corner_point = np.empty(len(data.loops), np.int32)
-    if len(corner_point):
-        data.attributes[".corner_vert"].data.foreach_get("value", corner_point)
-    slots = data.attributes.get("material_index")
-    material_index = np.zeros(len(data.polygons), np.int32)
-    if slots is not None and len(material_index):
-        slots.data.foreach_get("value", material_index)
+    points = np.clip(arrays.points_of(data), source.points.min(axis=0), source.points.max(axis=0))
+    corner_point = arrays.corner_vertices(data)
+    material_index = slot_of_faces(data)
     stays = material_index <= source.material_index.max(initial=0)  # the additional slot has the slivers
     corners = np.repeat(stays, 3)
     used, renumbered = np.unique(corner_point[corners], return_inverse=True)
@@ -269,19 +243,19 @@ def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
         material_index[stays],
         list(source.materials),
         uvs=[
-            Layer(uv.name, _values(data, _uv_name(number), "vector", 2)[corners], per_corner=True)
+            Layer(uv.name, _values(data, _uv_name(number), 2)[corners], per_corner=True)
             for number, uv in enumerate(source.uvs)
         ],
         surfaces=[surface.without_domains() for surface in source.surfaces],
     )
     if source.normal is not None:
-        normals = _values(data, _NORMAL, "color", 4)[corners, :3]
+        normals = _values(data, _NORMAL, 4)[corners, :3]
         faces_out = _facing(source, source.normal) > 0
         made.normal = Layer(
             source.normal.name, _with_valid_normals(normals, made, faces_out=faces_out), per_corner=True
         )
     if joints and source.joint_weights is not None:
-        blocks = [_values(data, _weights_name(start), "color", 4)[used] for start in range(0, joints, 4)]
+        blocks = [_values(data, _weights_name(start), 4)[used] for start in range(0, joints, 4)]
         made.joint_indices, made.joint_weights = _strongest(
             np.concatenate(blocks, axis=1)[:, :joints], source.joint_weights.shape[1]
         )
@@ -296,17 +270,10 @@ def _weights_name(start: int) -> str:
     return f"level_weights_{start}"
 
 
-def _flat(values: npt.NDArray[np.generic]) -> FloatArray:
-    return np.ascontiguousarray(values, np.float32).reshape(-1)
-
-
-def _values(data: bpy.types.Mesh, name: str, field: str, width: int) -> FloatArray:
+def _values(data: bpy.types.Mesh, name: str, width: int) -> FloatArray:
     """Return the values of an attribute, (n, width); an empty mesh has no attributes."""
     attribute = data.attributes.get(name)
-    values = np.empty(len(attribute.data) * width if attribute is not None else 0, np.float32)
-    if len(values):
-        attribute.data.foreach_get(field, values)
-    return values.reshape(-1, width)
+    return np.empty((0, width), np.float32) if attribute is None else arrays.read_attribute(attribute)
 
 
 def _weight_of_joints(mesh: Mesh, joints: int) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.gltf_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
+from ....io_formats.core.messages import Report, Text, joined
 from ... import compat
 from ...foreign.operator_errors import operator_error
-from ..reading.material_reading import emission_of, encode_png, images_of, pixels_of, shader_of, upstream
+from ..reading.material_reading import emission_of, encode_png, images_of, pixels_of, report_tiles, shader_of, upstream
 from ..reading.material_slots import slot_of_faces
 
 Pixels = npt.NDArray[np.uint8]
@@ -37,14 +38,14 @@ _KNOWN_NODES = frozenset(
 )
 """Nodes whose effect the exporter carries over, beside multiplication and the comparisons of a clipped alpha."""
 _EXTENSIONS = {
-    "KHR_materials_emissive_strength": "emission above 1",
-    "KHR_materials_clearcoat": "coat",
-    "KHR_materials_transmission": "transmission",
-    "KHR_materials_volume": "volume",
-    "KHR_materials_ior": "IOR",
-    "KHR_materials_specular": "specular",
-    "KHR_materials_sheen": "sheen",
-    "KHR_materials_anisotropy": "anisotropy",
+    "KHR_materials_emissive_strength": Text("emission above 1"),
+    "KHR_materials_clearcoat": Text("coat"),
+    "KHR_materials_transmission": Text("transmission"),
+    "KHR_materials_volume": Text("volume"),
+    "KHR_materials_ior": Text("IOR"),
+    "KHR_materials_specular": Text("specular"),
+    "KHR_materials_sheen": Text("sheen"),
+    "KHR_materials_anisotropy": Text("anisotropy"),
 }
 _EXPORT = {
     "export_format": "GLB",
@@ -97,27 +98,29 @@ def _occlusion(tree: bpy.types.NodeTree) -> list[bpy.types.NodeSocket]:
 
 
 def gltf_materials(
-    context: bpy.types.Context, materials: Mapping[str, bpy.types.Material], notice: Callable[[str], None]
+    context: bpy.types.Context, materials: Mapping[str, bpy.types.Material], report: Report
 ) -> dict[str, GltfMaterial]:
     """Return those of the materials that need glTF, by the given names.
 
-    Occlusion, roughness and metal are packed into the red, green and blue channel of one image. ``notice`` is called
-    with each warning, such as what glTF cannot hold.
+    Occlusion, roughness and metal are packed into the red, green and blue channel of one image. What glTF cannot
+    hold is reported.
     """
     wanted = {name: material for name, material in materials.items() if needs_gltf(material)}
     if not wanted:
         return {}
     if not _is_exporter_enabled():
-        notice("PBR materials are left out: enable Blender's add-on 'glTF 2.0 format' in the preferences")
+        text = "PBR materials are left out: enable Blender's add-on 'glTF 2.0 format' in the preferences"
+        report.loss("pbr-materials-left-out", text)
         return {}
     try:
         exported = _exported(context, list(wanted.values()))
     except (RuntimeError, OSError, ValueError, KeyError) as problem:
-        notice(f"PBR materials are left out, since Blender's glTF exporter failed: {operator_error(problem)}")
+        text = "PBR materials are left out, since Blender's glTF exporter failed: {}"
+        report.loss("pbr-materials-left-out", text, operator_error(problem))
         return {}
     made = dict(zip(wanted, exported, strict=True))
     for name, gltf in made.items():
-        _report_left_out(wanted[name], gltf, notice)
+        _report_left_out(wanted[name], gltf, report)
         gltf.name = gltf.values["name"] = name
         _pack(gltf)
     return made
@@ -208,27 +211,31 @@ def _without_marks(materials: Sequence[bpy.types.Material]) -> Iterator[None]:
             node.pop("used", None)
 
 
-def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, notice: Callable[[str], None]) -> None:
+def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, report: Report) -> None:
     """Report what the file of a material cannot hold."""
+    about = report.about(material.name)
     tree = compat.node_tree(material)
     shader = shader_of(tree)
     sockets = [shader.inputs[name] for name in _HELD if name in shader.inputs]
     reached = [node for socket in (*sockets, *_occlusion(tree)) for node in upstream(socket)]
     nodes = dict.fromkeys(node.bl_label for node in reached if not _is_carried_over(node))
     if nodes:
-        notice(f"{material.name}: glTF holds images and values, not the nodes {', '.join(nodes)}; bake them to images")
+        text = "glTF holds images and values, not the nodes {}; bake them to images"
+        about.loss("gltf-nodes-left-out", text, joined(nodes))
     images = {node.image: None for node in reached if node.type == "TEX_IMAGE" and node.image is not None}
     for image in images:
         if image.source == "TILED":
-            notice(f"{image.name}: it is in tiles, of which only the first was exported")
+            report_tiles(report, image)
         elif not any(image.size):
-            notice(f"{material.name}: the image '{image.name}' of its PBR material is missing or cannot be read")
+            text = "the image '{}' of its PBR material is missing or cannot be read"
+            about.loss("unreadable-image", text, image.name)
     lost = [label for extension, label in _EXTENSIONS.items() if extension in gltf.extensions]
     normal = gltf.textures.get(TextureUse.NORMAL)
     if normal is not None and normal.values.get("scale", 1.0) != 1.0:
-        lost.append("normal map strength")
+        lost.append(Text("normal map strength"))
     if lost:
-        notice(f"{material.name}: not part of the PBR materials that the target shows: {', '.join(lost)}")
+        text = "not part of the PBR materials that the target shows: {}"
+        about.loss("gltf-extensions-left-out", text, joined(lost))
 
 
 def _is_carried_over(node: bpy.types.Node) -> bool:

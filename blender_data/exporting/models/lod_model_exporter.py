@@ -8,7 +8,6 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.errors import ExportError
 from ....io_formats.core.scene import Mesh, Node, Role, Scene
 from ....io_formats.passes import lod_names
 from ....io_formats.passes.equal_meshes import EqualMeshes
@@ -17,13 +16,13 @@ from ...rigging import joint_poses
 from ...steps import Step, Steps, scaled
 from .. import scene_state, transforms
 from ..export_request import ExportRequest
-from ..object_selection import MESHABLE, armature_of
+from ..object_selection import MESHABLE, armature_of, enabled_objects
 from ..reading import skin_reading
 from ..reading.armature_reading import ReadSkeleton, read_skeleton
 from ..reading.material_reading import materials_by_name, read_materials
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
-from ..real_instances import common_armature, left_out_notice, parts_shown, real_instances
+from ..real_instances import common_armature, parts_shown, real_instances, report_parts
 from ..scene_export import SceneExport
 from . import level_slots
 from .gltf_materials import gltf_materials
@@ -32,7 +31,6 @@ from .lod_model_skeletons import lod_model_skeleton
 from .missing_parts import LodModel, MissingParts
 from .model_objects import ModelIndex, ModelObjects, find_models
 from .object_spaces import ObjectSpaces, matrix_of, snapped
-from .shared_parts import SharedParts
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -66,13 +64,10 @@ class LodModelExport(SceneExport):
         super().__init__(request)
         self.as_imported = self.scene.as_imported = self.options.use_as_imported
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
-        self.meshes = RestMeshes(self.context, self.options, self.capabilities)
-        self.spaces = ObjectSpaces(
-            self.meshes, notice=self.notices.append, warn=None if self.as_imported else self.warn
-        )
+        self.meshes = RestMeshes(self.context, self.options, self.capabilities, self.report)
+        self.spaces = ObjectSpaces(self.meshes, checks_armatures=not self.as_imported)
         self.objects = LodModelMeshes(self.spaces, self.options.tolerance)
         self.equal_meshes = EqualMeshes()
-        self.duplicates = SharedParts(self.spaces)
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps.
@@ -82,52 +77,37 @@ class LodModelExport(SceneExport):
         ExportError
             Nothing to export, an object of zero scale.
         """
-        found = find_models(self.context, self.source, self.options)
-        self.notices += found.notices
-        parts = list(dict.fromkeys(obj for model in found.models for obj in model.parts()))
-        unseen = [obj for obj in parts if obj not in found.enabled]
+        found = find_models(self.context, self.source, self.options, self.report)
+        parts = list(dict.fromkeys(obj for model in found for obj in model.parts()))
+        enabled = set(enabled_objects(self.context.view_layer.layer_collection))
+        unseen = [obj for obj in parts if obj not in enabled]
         instances = parts if self.capabilities.skeletons and self.options.use_instances else []
         with (
             scene_state.stand_ins(self.context, unseen) as self.spaces.stand_ins,
             real_instances(self.context, instances) as self.objects.copies,
         ):
             if self.options.use_instances:
-                self.notices += left_out_notice(parts_shown(parts, ModelIndex(bpy.data.objects).parts))
+                report_parts(parts_shown(parts, ModelIndex(bpy.data.objects).parts), self.report)
             copies = [copy for members in self.objects.copies.values() for copy in members]
             seen = [*(self.spaces.stand_in(obj) for obj in parts), *copies]
             with self.meshes.at_rest(obj for obj in seen if obj.type in MESHABLE):
-                self._read_instances(found.models)
-                models = yield from scaled(self._read_models(found.models), 0.0, 1.0 if self.as_imported else 0.2)
-            self.notices += self.meshes.notices
-            self.scene.findings += self.meshes.reader.findings
-            if not models:
-                why = f" ({'; '.join(self.notices)})" if self.notices else ""
-                raise ExportError(f"There is no mesh to export{why}")
+                self._read_instances(found)
+                models = yield from scaled(self._read_models(found), 0.0, 1.0 if self.as_imported else 0.2)
+            self.require_nodes(models)
             _name_apart(models)
             if not self.as_imported:
-                yield from scaled(self._fill_missing(models), 0.2, 1.0)
+                yield from scaled(MissingParts(self.options, self.report).fill(models), 0.2, 1.0)
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
             wanted = [name for node in self.scene.nodes if node.mesh is not None for name in node.mesh.materials]
             slots = [slot.material for obj in (*parts, *copies) for slot in obj.material_slots]
             materials = materials_by_name(wanted, slots)
-            self.scene.materials = read_materials(materials, self.notices.append)
+            self.scene.materials = read_materials(materials, self.report)
         if self.capabilities.gltf_materials and self.options.use_pbr_materials:
-            made = gltf_materials(self.context, materials, self.notices.append)
+            made = gltf_materials(self.context, materials, self.report)
             for material in self.scene.materials:
                 material.gltf = made.get(material.name)
-        self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
-
-    def _fill_missing(self, models: list[LodModel]) -> Steps[None]:
-        """Generate missing levels of detail and physics shapes, and report them."""
-        missing = MissingParts(self.options)
-        yield from missing.fill(models)
-        made = missing.made()
-        self.notices += [*made, *missing.notices()]
-        for finding in missing.costs:
-            self.warn(finding)
-        self.scene.notes = made + [str(finding) for finding in missing.costs]
 
     def _read_models(self, found: list[ModelObjects]) -> Steps[list[LodModel]]:
         """Read all models whose finest object has a visible mesh."""
@@ -149,10 +129,12 @@ class LodModelExport(SceneExport):
         read = self._read_part(finest, armature)
         if read is None:
             if finest.type not in MESHABLE:
-                self.notices.append(f"{finest.name}: nothing that it instances is a model; left out")
+                text = "nothing that it instances is a model; left out"
+                self.report.loss("instance-without-model", text, item=finest.name)
             return None
         if finest.parent is not None and finest.parent_type == "BONE" and not read.is_bound:
-            self.notices.append(f"{finest.name}: its parent bone is not carried over; give it weights of that bone")
+            text = "its parent bone is not carried over; give it weights of that bone"
+            self.report.loss("parent-left-out", text, item=finest.name)
         transform = self.spaces.transform(finest, armature if read.is_bound else None, read.place)
         if not self.as_imported:
             read.mesh = level_slots.tidied(read.mesh)
@@ -172,8 +154,7 @@ class LodModelExport(SceneExport):
         for level, obj in sorted(objects.levels.items()):
             coarser = self._read_beside(obj, finest, read, into, armature)
             if coarser is not None:
-                name = lod_names.of_level(node.name, level)
-                model.levels[level] = replace(node, name=name, mesh=coarser, lod=level, skin=None, to_object=None)
+                model.add_level(level, coarser)
         self._read_shapes(model, objects, read, into, armature)
         return model
 
@@ -190,14 +171,14 @@ class LodModelExport(SceneExport):
             mesh = self._read_beside(objects.physics, objects.finest, finest, into, armature, is_shape=True)
             if mesh is not None:
                 mesh = replace(mesh, joint_indices=None, joint_weights=None)
-                model.physics = _shape_node(model, objects.physics, Role.PHYSICS, mesh)
+                model.physics = model.shape(names.name_in_file(objects.physics), mesh, Role.PHYSICS)
         for obj in (*objects.hulls, *((objects.base_hull,) if objects.base_hull else ())):
             part = _Part(self.objects.hull_of(obj), self.spaces.place(obj, armature if finest.is_bound else None))
             transforms.require_size(obj, part.place)
             mesh = _placed(part, into, _location_beside(part, finest))
-            made = _shape_node(model, obj, Role.HULL, mesh)
-            if obj == objects.base_hull:
-                made.is_base_hull = True
+            is_base = obj == objects.base_hull
+            made = model.shape(names.name_in_file(obj), mesh, Role.HULL, is_base_hull=is_base)
+            if is_base:
                 model.base_hull = made
             else:
                 model.hulls.append(made)
@@ -220,7 +201,7 @@ class LodModelExport(SceneExport):
         if finest.is_bound and not part.is_bound:
             part.place = self.spaces.place(obj, armature)
         is_static = not finest.is_bound and not part.is_bound
-        if is_static and self.duplicates.is_of_another(obj, owner, part.place, finest.place):
+        if is_static and self.spaces.is_of_duplicate(obj, owner, part.place, finest.place):
             part.place = finest.place
         place = _location_beside(part, finest, keeps_place=part.is_bound and own is not None)
         return level_slots.aligned(_placed(part, into, place), finest.mesh, is_shape=is_shape)
@@ -247,13 +228,13 @@ class LodModelExport(SceneExport):
         finest = {model.finest for model in models}
         if self.options.use_instances:
             self.objects.read_instances(finest)
-        elif left_out := [obj.name for obj in finest if obj.instance_type != "NONE"]:
-            self.notices.append(f"Instances left out as chosen: {', '.join(sorted(left_out)[:8])}")
+        else:
+            self.leave_out_instances(finest)
 
     def _skeleton(self, armature: bpy.types.Object) -> ReadSkeleton:
         """Return the bones of an armature. The first call for an armature adds it to the skeletons of the scene."""
         if armature not in self.skeletons:
-            self.skeletons[armature] = read_skeleton(armature, notice=self.notices.append)
+            self.skeletons[armature] = read_skeleton(armature, report=self.report)
             self.scene.skeletons.append(
                 lod_model_skeleton(self.skeletons[armature], self.spaces.of_armature(armature).space)
             )
@@ -280,19 +261,6 @@ def _share_meshes(model: LodModel, known: EqualMeshes) -> None:
         model.mesh = model.finest.mesh
 
 
-def _shape_node(model: LodModel, obj: bpy.types.Object, role: Role, mesh: Mesh) -> Node:
-    """Return the node of a model's physics mesh or hull."""
-    return replace(
-        model.finest,
-        name=names.name_in_file(obj),
-        mesh=mesh,
-        role=role,
-        to_object=None,
-        skeleton=None,
-        skin=None,
-    )
-
-
 def _name_apart(models: list[LodModel]) -> None:
     """Make the names of models unique, with the names of their Blender objects where two are equal."""
     taken: set[str] = set()
@@ -313,10 +281,7 @@ def _name_apart(models: list[LodModel]) -> None:
 def _placed(part: _Part, into: Matrix4, place: Matrix4 | None = None) -> Mesh:
     """Return a part's mesh in the space of its model's nodes."""
     matrix = snapped(into @ (part.place if place is None else place))
-    if np.array_equal(matrix, np.identity(4)):
-        return part.mesh
-    mesh = transformed(part.mesh, matrix)
-    return replace(mesh, surfaces=[surface.without_domains() for surface in mesh.surfaces])
+    return transformed(part.mesh, matrix)
 
 
 def _location_beside(part: _Part, finest: _Part, *, keeps_place: bool = False) -> Matrix4:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -10,12 +11,13 @@ import numpy.typing as npt
 
 from ....io_formats.core.scene import Mesh
 from ....io_formats.passes.join_meshes import join
+from ... import arrays
 from ...mesh_data import surfaces
 from ...rigging import joint_poses
 from ..node_meshes import NodeMeshes
 from ..object_selection import MESHABLE, armature_of
 from ..reading.armature_reading import ReadSkeleton
-from ..reading.mesh_reading import Triangulation, points_of, transformed
+from ..reading.mesh_reading import Triangulation, transformed
 from ..real_instances import Copies
 from .model_objects import ModelIndex
 from .object_spaces import ObjectSpaces
@@ -47,15 +49,18 @@ class LodModelMeshes:
         key = (obj, read.obj if read else None)
         if key not in self._read:
             seen = self.spaces.stand_in(obj)
-            before = len(self.meshes.notices)
+            messages = self.meshes.report.messages
+            before = len(messages)
             own = self.meshes.read(seen, read) if obj.type in MESHABLE else None
             if seen is not obj:
-                said = self.meshes.notices[before:]
-                self.meshes.notices[before:] = [text.replace(f"{seen.name}:", f"{obj.name}:") for text in said]
+                messages[before:] = [
+                    replace(message, item=obj.name, names=(obj.name,) if message.names else ())
+                    for message in messages[before:]
+                ]
             meshes = [own] if own is not None else []
-            shown = self._instances.instances_of(obj)
+            shown = self._instances.instances.get(obj, [])
             for member in self.copies.get(obj, ()):
-                shown = [*shown, *self._instances.instances_of(member), *self._member_mesh(member, read)]
+                shown = [*shown, *self._instances.instances.get(member, []), *self._member_mesh(member, read)]
             if shown:
                 back = joint_poses.inverse(self.spaces.world(obj))
                 meshes += [transformed(mesh, back @ matrix) for mesh, matrix in shown]
@@ -74,13 +79,10 @@ class LodModelMeshes:
         seen = self.spaces.stand_in(obj)
         if not self.meshes.is_plain(seen):
             seen = seen.evaluated_get(self.meshes.reader.depsgraph)
-        data = seen.to_mesh()
-        try:
+        with arrays.mesh_of(seen) as data:
             if data is None:
                 return Mesh(np.empty((0, 3), np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
             corners = Triangulation.of(data).corner_point if len(data.polygons) else np.empty(0, np.int32)
-            mesh = Mesh(points_of(data), corners, np.zeros(len(corners) // 3, np.int32), [""])
+            mesh = Mesh(arrays.points_of(data), corners, np.zeros(len(corners) // 3, np.int32), [""])
             mesh.surfaces = surfaces.read(obj, [], [])[:1]
             return mesh
-        finally:
-            seen.to_mesh_clear()

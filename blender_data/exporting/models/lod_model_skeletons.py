@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.scene import Joint, Skeleton
+from ....io_formats.core.scene import Skeleton
 from ....io_formats.geometry import hierarchy
 from ...rigging import joint_poses
-from ..reading.armature_reading import ReadSkeleton
+from ..reading.armature_reading import ReadSkeleton, rounded, rounded_joint
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -31,25 +31,10 @@ def lod_model_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
     parents = np.array([np.identity(4) if parent < 0 else world[parent] for parent in read.parents]).reshape(-1, 4, 4)
     translation, rotation, scale, _ = joint_poses.decompose(joint_poses.inverse(parents) @ world)
     joints = [
-        Joint(
-            joint.name,
-            joint.parent,
-            _three(translation[number]),
-            tuple(_rounded(rotation[number])),
-            _three(np.where(np.abs(scale[number] - 1.0) < 1e-6, 1.0, scale[number])),
-            tail=_three(space[:3, :3] @ tails[number]),
+        replace(
+            rounded_joint(joint.name, joint.parent, translation[number], rotation[number], scale[number]),
+            tail=rounded(space[:3, :3] @ tails[number]),
         )
         for number, joint in enumerate(read.skeleton.joints)
     ]
     return replace(read.skeleton, joints=joints, choices=())
-
-
-def _rounded(values: Matrix4) -> list[float]:
-    """Round numbers to single precision, and negative zeros to zero."""
-    rounded: list[float] = (values.astype(np.float32) + np.float32(0)).tolist()
-    return rounded
-
-
-def _three(values: Matrix4) -> tuple[float, float, float]:
-    x, y, z = _rounded(values)
-    return (x, y, z)

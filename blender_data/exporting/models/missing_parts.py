@@ -10,8 +10,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ....io_formats.core.findings import Finding, Severity
-from ....io_formats.core.messages import counted
+from ....io_formats.core.messages import Report, Text, counted, joined, listed
 from ....io_formats.core.scene import Mesh, Node, Role
 from ....io_formats.passes import lod_names
 from ...steps import Step, Steps
@@ -50,6 +49,17 @@ class LodModel:
     hulls: list[Node] = field(default_factory=list)
     base_hull: Node | None = None
 
+    def add_level(self, level: int, mesh: Mesh, **fields: Any) -> None:
+        """Add a coarser level of detail."""
+        name = lod_names.of_level(self.finest.name, level)
+        fields = {"name": name, "mesh": mesh, "lod": level, "skin": None, "to_object": None, **fields}
+        self.levels[level] = replace(self.finest, **fields)
+
+    def shape(self, name: str, mesh: Mesh, role: Role, **fields: Any) -> Node:
+        """Return the node of a physics mesh or a hull."""
+        fields = {"skeleton": None, "skin": None, "to_object": None, **fields}
+        return replace(self.finest, name=name, mesh=mesh, role=role, **fields)
+
     def nodes(self, number: int) -> list[Node]:
         """Return all nodes, the finest first; ``number`` is the index of the finest in the scene."""
         coarser = [self.levels[level] for level in sorted(self.levels)]
@@ -64,22 +74,21 @@ class LodModel:
 class MissingParts:
     """Generate the missing parts of models according to the options of an export."""
 
-    def __init__(self, options: ExportOptions) -> None:
+    def __init__(self, options: ExportOptions, report: Report) -> None:
         self.options = options
+        self.report = report
         self._filled: dict[Hashable, LodModel] = {}
         """The first model of each content. Models read from Blender share equal meshes."""
         self._copies: Counter[str] = Counter()
         """Number of further models with the content of a model, by its name."""
-        self._made_levels: list[tuple[str, str]] = []
+        self._made_levels: list[tuple[str, Text]] = []
         """The name of a model and its numbers of triangles."""
-        self._made_shapes: list[tuple[str, str]] = []
+        self._made_shapes: list[tuple[str, Text]] = []
         """The name of a model and its shape."""
         self._too_many_parts: list[str] = []
-        self.costs: list[Finding] = []
-        """Levels with more triangles than requested, because their open borders are preserved."""
 
     def fill(self, models: Sequence[LodModel]) -> Steps[None]:
-        """Make the missing levels and shapes of models."""
+        """Make the missing levels and shapes of models, and report them."""
         total = max(1, sum(model.mesh.triangle_count for model in models))
         done = 0
         for model in models:
@@ -94,6 +103,15 @@ class MissingParts:
             for share, step in self._missing_of(model):
                 yield Step(step, (done + share * model.mesh.triangle_count) / total, model.finest.name)
             done += model.mesh.triangle_count
+        if self._made_levels:
+            text = "Levels of detail made of the next finer one: {}"
+            self.report.note("levels-made", text, self._listed(self._made_levels))
+        if self._made_shapes:
+            self.report.note("shapes-made", "Physics shapes made: {}", self._listed(self._made_shapes))
+        if self._too_many_parts:
+            text = "more than {} loose parts, so one hull was made around all of them"
+            names = listed(self._too_many_parts, len(self._too_many_parts))
+            self.report.change("too-many-loose-parts", text, _MOST_PARTS, item=names)
 
     def _content(self, model: LodModel) -> Hashable:
         """Return a key that is equal for models for which the same parts are made; rigged ones are never equal."""
@@ -109,33 +127,17 @@ class MissingParts:
         yield 0.9, "Making physics shapes"
         self._make_shapes(model)
         if model.base_hull is None:
-            model.base_hull = self._hull(model, convex_hull(self._base_points(model)), "base hull")
+            model.base_hull = self._shape(model, convex_hull(self._base_points(model)), "base hull")
             model.base_hull.is_base_hull = True
 
-    def made(self) -> list[str]:
-        """Return informational messages about the generated parts."""
-        said = []
-        if self._made_levels:
-            said.append(f"Levels of detail made of the next finer one: {self._listed(self._made_levels)}")
-        if self._made_shapes:
-            said.append(f"Physics shapes made: {self._listed(self._made_shapes)}")
-        return said
-
-    def _listed(self, made: Sequence[tuple[str, str]]) -> str:
+    def _listed(self, made: Sequence[tuple[str, Text]]) -> Text:
         """Return the first models, each with the number of models of the same content, and how many more there are."""
         named = []
         for name, what in made[:_MOST_NAMED]:
-            times = f" × {1 + self._copies[name]:,}" if self._copies[name] else ""
-            named.append(f"'{name}'{times} ({what})")
+            times = Text(" × {:,}", 1 + self._copies[name]) if self._copies[name] else Text("")
+            named.append(Text("'{}'{} ({})", name, times, what))
         more = sum(1 + self._copies[name] for name, _what in made[_MOST_NAMED:])
-        return ", ".join(named) + (f" and {more:,} more" if more else "")
-
-    def notices(self) -> list[str]:
-        """Return warnings about parts that could not be generated as requested."""
-        if not self._too_many_parts:
-            return []
-        names = ", ".join(self._too_many_parts)
-        return [f"{names}: more than {_MOST_PARTS} loose parts, so one hull was made around all of them"]
+        return Text("{} and {:,} more", joined(named), more) if more else joined(named)
 
     # -- levels ---------------------------------------------------------------------------------
 
@@ -160,36 +162,25 @@ class MissingParts:
                 finer = make_level(finer, wanted / finer.triangle_count, keep_borders=keeps_borders)
                 if keeps_borders and finer.triangle_count > _TOLERATED_EXCESS * wanted and has_open_borders(finer):
                     floor = finer.triangle_count
-            name = lod_names.of_level(model.finest.name, level)
-            model.levels[level] = replace(
-                model.finest,
-                name=name,
-                mesh=finer,
-                lod=level,
-                skin=None,
-                to_object=None,
-                generated_from=model.obj.name,
-            )
+            model.add_level(level, finer, generated_from=model.obj.name)
             counts.append(f"{finer.triangle_count:,}")
         if floor:
-            text = (
-                f"Keep Open Borders costs triangles: made levels keep {floor:,} at least; turn it off for levels with "
-                "fewer"
-            )
             name = model.obj.name
-            self.costs.append(Finding(Severity.WARNING, f"Object '{name}'", text, names=(name,)))
+            self.report.note(
+                "open-borders-kept",
+                "Keep Open Borders costs triangles: made levels keep {:,} at least; turn it off for levels with fewer",
+                floor,
+                item=Text("Object '{}'", name),
+                names=(name,),
+            )
         if counts:
-            self._made_levels.append((model.finest.name, f"{most:,} → {', '.join(counts)} triangles"))
+            made = Text("{:,} → {} triangles", most, joined(counts))
+            self._made_levels.append((model.finest.name, made))
 
     # -- shapes ---------------------------------------------------------------------------------
 
     def _make_shapes(self, model: LodModel) -> None:
-        choice = physics_choice(
-            model.obj,
-            self.options.physics_shape,
-            has_object=model.physics is not None,
-            has_hulls=bool(model.hulls),
-        )
+        choice = physics_choice(model.obj, model, self.options.physics_shape)
         if choice == "AUTO":
             return  # AUTO: existing objects, or else the base hull
         if choice == "MESH":
@@ -200,16 +191,16 @@ class MissingParts:
             return
         points = _used_points(model.mesh)
         if choice == "CUBE":
-            found, what = [box(points)], "cube"
+            found, what = [box(points)], Text("cube")
         else:
             parted = model.physics.mesh if model.physics is not None and model.physics.mesh else model.mesh
             found = hulls_of_parts(parted)
             if len(found) > _MOST_PARTS:
-                self._too_many_parts.append(f"'{model.finest.name}'")
+                self._too_many_parts.append(model.finest.name)
                 found = [convex_hull(_used_points(parted))]
             what = counted(len(found), "hull")
         model.physics = None
-        model.hulls = [self._hull(model, mesh, f"hull {number + 1}") for number, mesh in enumerate(found)]
+        model.hulls = [self._shape(model, mesh, f"hull {number + 1}") for number, mesh in enumerate(found)]
         model.base_hull = None
         self._made_shapes.append((model.finest.name, what))
 
@@ -230,15 +221,11 @@ class MissingParts:
         mesh = next(_collision_meshes(model), None)
         return model.mesh.points if mesh is None else _used_points(mesh)
 
-    def _hull(self, model: LodModel, mesh: Mesh, what: str) -> Node:
-        return self._shape(model, mesh, what, Role.HULL)
-
-    def _shape(self, model: LodModel, mesh: Mesh, what: str, role: Role) -> Node:
-        node = replace(model.finest, name=f"{model.finest.name} {what}", mesh=mesh, role=role)
-        return replace(node, skeleton=None, skin=None, to_object=None, generated_from=model.obj.name)
+    def _shape(self, model: LodModel, mesh: Mesh, what: str, role: Role = Role.HULL) -> Node:
+        return model.shape(f"{model.finest.name} {what}", mesh, role, generated_from=model.obj.name)
 
 
-def physics_choice(obj: bpy.types.Object, choice: str, *, has_object: bool, has_hulls: bool) -> str:
+def physics_choice(obj: bpy.types.Object, model: LodModel | ModelObjects, choice: str) -> str:
     """Return the kind of a model's physics shape: its own setting, existing objects, or the export's option.
 
     Parameters
@@ -251,7 +238,7 @@ def physics_choice(obj: bpy.types.Object, choice: str, *, has_object: bool, has_
     own = str(obj.meshferry.physics_shape)
     if own != "DEFAULT":
         return own
-    if choice != "HULL" and (has_hulls or (has_object and choice != "PARTS")):
+    if choice != "HULL" and (model.hulls or (model.physics is not None and choice != "PARTS")):
         return "AUTO"
     return choice
 
@@ -260,9 +247,7 @@ def shape_of(model: ModelObjects, options: ExportOptions) -> str:
     """Return the result of :func:`physics_choice` for the objects of a model; AUTO with Keep as Imported."""
     if options.use_as_imported:
         return "AUTO"
-    return physics_choice(
-        model.finest, options.physics_shape, has_object=model.physics is not None, has_hulls=bool(model.hulls)
-    )
+    return physics_choice(model.finest, model, options.physics_shape)
 
 
 def has_physics_shape(model: ModelObjects, options: ExportOptions) -> bool:

@@ -12,17 +12,27 @@ Deleted objects, which Blender keeps while something points at them, are ignored
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import bpy
 
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import listed
+from ....io_formats.core.messages import Message, Report, listed
 from ....io_formats.passes import lod_names
 from ...names import name_in_file
 from ..export_options import ExportOptions
-from ..object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, refusal_of, shown_by
+from ..object_selection import (
+    MESHABLE,
+    Source,
+    because,
+    candidates_of,
+    enabled_objects,
+    label_of,
+    loss,
+    refusal_of,
+    shown_by,
+)
 
 LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
 """Properties of the finest object that point to its coarser levels."""
@@ -207,18 +217,10 @@ def _reference(obj: bpy.types.Object) -> bpy.types.Object | None:
     return found if found is not None and found.type in MESHABLE and not is_deleted(found) else None
 
 
-@dataclass
-class FoundModels:
-    """The models of an export, and warnings about objects that are left out."""
-
-    models: list[ModelObjects] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    enabled: set[bpy.types.Object] = field(default_factory=set)
-    """Objects that Blender evaluates in their own right; see :func:`.object_selection.enabled_objects`."""
-
-
-def find_models(context: bpy.types.Context, source: Source, options: ExportOptions) -> FoundModels:
-    """Choose the models of an export and put them in order.
+def find_models(
+    context: bpy.types.Context, source: Source, options: ExportOptions, report: Report | None = None
+) -> list[ModelObjects]:
+    """Choose the models of an export and put them in order; report the objects that are left out.
 
     Levels of detail and physics shapes are exported with their finest object, even if they are hidden, disabled in
     viewports or in an excluded collection. Selecting one of them selects its model.
@@ -232,59 +234,61 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
         Nothing is left to export.
     """
     candidates = candidates_of(context, source)
-    found = FoundModels(enabled=set(enabled_objects(context.view_layer.layer_collection)))
+    enabled = set(enabled_objects(context.view_layer.layer_collection))
     index = ModelIndex([*context.scene.objects, *candidates])
     chosen: dict[bpy.types.Object, None] = {}
-    left_out: dict[str, list[str]] = {}
+    report = report or Report()
+    left_out: dict[Message, list[str]] = {}
     names_model = source.kind in {"SELECTION", "OBJECTS"}
     given = set(candidates)
     shown = set(shown_by(candidates))  # no warning for the originals of instances
     for candidate in candidates:
         finest = index.finest_of(candidate) if candidate.type in MESHABLE else candidate
         if finest not in given and not names_model:
-            left_out.setdefault(f"part of '{finest.name}', which is not exported", []).append(candidate.name)
+            refusal = loss("parts-left-out", "part of '{}', which is not exported", finest.name)
+            left_out.setdefault(refusal, []).append(candidate.name)
             continue
         if finest in given and finest != candidate:
             continue  # coarser levels are exported with their finest object
         if finest.type in MESHABLE and finest.meshferry.role != "RENDER":
-            left_out.setdefault("a physics shape of no object, left out", []).append(finest.name)
-            continue
-        refusal = refusal_of(context, finest, found.enabled, use_hidden=options.use_hidden, with_empties=False)
-        if refusal is None:
-            chosen[finest] = None
-        elif refusal and finest not in shown:
+            refusal = loss("shapes-without-object", "a physics shape of no object, left out")
             left_out.setdefault(refusal, []).append(finest.name)
-    found.notices = [f"{listed(list(dict.fromkeys(names)))}: {why}" for why, names in left_out.items()]
+            continue
+        reason = refusal_of(context, finest, enabled, use_hidden=options.use_hidden, with_empties=False)
+        if reason is None:
+            chosen[finest] = None
+        elif reason and finest not in shown:
+            left_out.setdefault(reason, []).append(finest.name)
+    for message, names in left_out.items():
+        report.about(listed(list(dict.fromkeys(names)))).add(message)
     if not chosen:
-        why = f" ({'; '.join(found.notices)})" if found.notices else ""
-        raise ExportError(f"There is nothing to export in {label_of(source)}{why}")
+        raise ExportError("There is nothing to export in {}{}", label_of(source), because(report.messages))
     ordered = list(chosen)
     if not options.use_as_imported:
         active = context.view_layer.objects.active
         root = index.finest_of(active) if active is not None else None
         ordered.sort(key=lambda obj: (obj != root, obj.name.casefold(), obj.name))
-    found.models = [index.model(obj) for obj in ordered]
-    found.notices += _notices(found.models, index, options)
-    return found
+    models = [index.model(obj) for obj in ordered]
+    _report_parts(models, index, options, report)
+    return models
 
 
-def _notices(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions) -> Iterator[str]:
-    """Yield warnings about levels and shapes that are not exported as their names or properties say."""
+def _report_parts(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions, report: Report) -> None:
+    """Report levels and shapes that are not exported as their names or properties say."""
     finest = [model.finest for model in models]
     for obj in finest:
         if obj in index.astray:
-            other = index.astray[obj].name
-            yield (
-                f"'{obj.name}': cannot be a level or shape of '{other}' and have such itself; exported as an object "
-                "of its own"
-            )
+            text = "cannot be a level or shape of '{}' and have such itself; exported as an object of its own"
+            report.loss("part-with-parts", text, index.astray[obj].name, item=listed([obj.name]))
     lone = [obj.name for obj in finest if lod_names.parse(obj.name).is_part]
     if lone and not options.use_as_imported:
-        yield (
-            f"{listed(lone)}: named like a level of detail or a physics shape, but what it belongs to is not there; "
-            "exported as an object of its own"
+        report.loss(
+            "part-without-object",
+            "named like a level of detail or a physics shape, but what it belongs to is not there; exported as an "
+            "object of its own",
+            item=listed(lone),
         )
     for model in models:
         if model.spare:
-            why = f"the place of its level or shape of '{model.finest.name}' is taken or does not exist, left out"
-            yield f"{listed([obj.name for obj in model.spare])}: {why}"
+            text = "the place of its level or shape of '{}' is taken or does not exist, left out"
+            report.loss("part-left-out", text, model.finest.name, item=listed([obj.name for obj in model.spare]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +9,12 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.findings import Finding, Severity
+from ....io_formats.core.messages import Report, Text, joined
 from ...rigging import joint_poses
 from .. import transforms
 from ..reading.rest_meshes import RestMeshes
 from ..transforms import Transform
+from .model_objects import linked_duplicates
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -23,6 +23,9 @@ _ALIGNED = 1e-7
 
 _SHEAR = 1e-4
 """Cosine between the axes of a transform above which its shear is reported."""
+
+_SAME = 1e-5
+"""Largest difference of equal axes, relative to their largest entry."""
 
 _UNAPPLIED = 1e-4
 """Tolerance below which a scale counts as 1, and a rotation matrix as the identity."""
@@ -43,19 +46,18 @@ class ObjectSpaces:
 
     Parameters
     ----------
-    warn:
-        Called with the finding for each armature whose transform is not applied. If None, there are no such findings.
+    checks_armatures:
+        Whether armatures whose transform is not applied are reported.
     """
 
-    def __init__(
-        self, meshes: RestMeshes, *, notice: Callable[[str], None], warn: Callable[[Finding], None] | None
-    ) -> None:
+    def __init__(self, meshes: RestMeshes, *, checks_armatures: bool) -> None:
         self.meshes = meshes
-        self.notice = notice
-        self.warn = warn
+        self.checks_armatures = checks_armatures
         self.stand_ins: dict[bpy.types.Object, bpy.types.Object] = {}
         """Objects that Blender does not evaluate -> temporary copies that it evaluates."""
         self._armatures: dict[bpy.types.Object, ArmatureSpace] = {}
+        self._duplicates: dict[tuple[bpy.types.ID | None, bpy.types.Object], list[bpy.types.Object]] = {}
+        """By data of finest objects and part: the objects that share both."""
 
     def stand_in(self, obj: bpy.types.Object) -> bpy.types.Object:
         return self.stand_ins.get(obj, obj)
@@ -73,8 +75,8 @@ class ObjectSpaces:
             space = world.copy()
             space[:3, 3] = 0
             self._armatures[armature] = ArmatureSpace(snapped(space), joint_poses.inverse(world))
-            if self.warn is not None:
-                _warn_unapplied(armature, space, self.warn)
+            if self.checks_armatures:
+                _report_unapplied(armature, space, self.meshes.report)
         return self._armatures[armature]
 
     def relative(self, obj: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
@@ -94,6 +96,22 @@ class ObjectSpaces:
         relative = self.relative(obj, armature)
         return relative if armature is None else self.of_armature(armature).space @ relative
 
+    def is_of_duplicate(self, part: bpy.types.Object, owner: bpy.types.Object, place: Matrix4, finest: Matrix4) -> bool:
+        """Return whether a part was modelled for a linked duplicate of its owner, which has its rotation and scale.
+
+        Duplicating an object also duplicates its pointers to levels and physics, but not these.
+
+        Parameters
+        ----------
+        place, finest:
+            (4, 4) transforms of the part and of its owner.
+        """
+        if _same_axes(place, finest):
+            return False
+        if (owner.data, part) not in self._duplicates:
+            self._duplicates[owner.data, part] = linked_duplicates(owner, part)
+        return any(_same_axes(self.world(other), place) for other in self._duplicates[owner.data, part])
+
     def transform(self, obj: bpy.types.Object, armature: bpy.types.Object | None, place: Matrix4) -> Transform:
         """Return the transform of a model's nodes, with positive scales; ``place`` is that of the finest object."""
         seen = self.evaluated(obj)
@@ -105,23 +123,32 @@ class ObjectSpaces:
             translation, rotation, scale, shear = joint_poses.decompose(place[None])
             found = Transform(_tuple(translation[0]), _tuple(rotation[0]), _tuple(scale[0]))
             if shear[0] > _SHEAR:
-                self.notice(f"{obj.name}: its transform is sheared; the shear was applied to the points")
+                text = "its transform is sheared; the shear was applied to the points"
+                self.meshes.report.change("shear-applied", text, item=obj.name)
         return replace(found, scale=_tuple(np.abs(found.scale)))
 
 
-def _warn_unapplied(armature: bpy.types.Object, space: Matrix4, warn: Callable[[Finding], None]) -> None:
-    """Warn about an armature with unapplied rotation or scale."""
+def _report_unapplied(armature: bpy.types.Object, space: Matrix4, report: Report) -> None:
+    """Report an armature with unapplied rotation or scale."""
     scale = np.linalg.norm(space[:3, :3], axis=0)
-    unapplied = ["scale"] if (np.abs(scale - 1) > _UNAPPLIED).any() else []
+    unapplied = [Text("scale")] if (np.abs(scale - 1) > _UNAPPLIED).any() else []
     if (np.abs(space[:3, :3] / scale - np.identity(3)) > _UNAPPLIED).any():
-        unapplied.insert(0, "rotation")
+        unapplied.insert(0, Text("rotation"))
     if unapplied:
-        are = "is" if len(unapplied) == 1 else "are"
-        text = (
-            f"its {' and '.join(unapplied)} {are} not applied, so its bones differ from the avatar's; apply the "
-            "transform (Object > Apply > Rotation & Scale)"
+        what = joined(unapplied, " and ")
+        report.change(
+            "unapplied-transform",
+            "its {} not applied, so its bones differ from the avatar's; apply the transform (Object > Apply > "
+            "Rotation & Scale)",
+            Text("{} is", what) if len(unapplied) == 1 else Text("{} are", what),
+            item=Text("Armature '{}'", armature.name),
+            names=(armature.name,),
         )
-        warn(Finding(Severity.WARNING, f"Armature '{armature.name}'", text, names=(armature.name,)))
+
+
+def _same_axes(a: Matrix4, b: Matrix4) -> bool:
+    """Return whether two transforms have the same rotation and scale."""
+    return bool(np.allclose(a[:3, :3], b[:3, :3], rtol=0, atol=_SAME * max(np.abs(b[:3, :3]).max(), 1e-12)))
 
 
 def _tuple(values: Matrix4) -> Any:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import bmesh
 import bpy
 import numpy as np
@@ -14,6 +11,7 @@ from ....io_formats.core.scene import FloatArray, IntArray, Mesh
 from ....io_formats.geometry.connectivity import parts
 from ....io_formats.geometry.submeshes import pool
 from ....io_formats.geometry.vertices import weld_map
+from ... import arrays
 
 MOST_POINTS = 256
 """Largest number of points of a hull."""
@@ -118,33 +116,17 @@ def _distinct(points: FloatArray) -> FloatArray:
     return points[weld_map([points])[1]]
 
 
-@contextlib.contextmanager
-def _point_mesh(points: FloatArray) -> Iterator[bpy.types.Mesh]:
-    """Yield a temporary mesh data block of points."""
-    data = bpy.data.meshes.new("hull")
-    try:
-        data.vertices.add(len(points))
-        data.attributes["position"].data.foreach_set("vector", np.ascontiguousarray(points).reshape(-1))
-        yield data
-    finally:
-        bpy.data.meshes.remove(data)
-
-
 def _hull(points: FloatArray) -> IntArray:
     """Return the corners (C,) of the convex hull's triangles, as indices of the points (P, 3)."""
-    with _point_mesh(points) as data:
-        made = bmesh.new()
-        try:
-            made.from_mesh(data)
+    data = bpy.data.meshes.new("hull")
+    try:
+        arrays.fill_triangles(data, points, np.empty(0, np.int32))
+        with arrays.edited(data) as made:  # vertices inside the hull remain, so that indices stay valid
             bmesh.ops.convex_hull(made, input=made.verts[:], use_existing_faces=False)
             bmesh.ops.triangulate(made, faces=made.faces[:])
-            made.to_mesh(data)  # vertices inside the hull remain, so that indices stay valid
-        finally:
-            made.free()
-        corner_point = np.empty(len(data.loops), np.int32)
-        if len(corner_point):
-            data.attributes[".corner_vert"].data.foreach_get("value", corner_point)
-    return corner_point
+        return arrays.corner_vertices(data)
+    finally:
+        bpy.data.meshes.remove(data)
 
 
 def _outward(mesh: Mesh) -> Mesh:

@@ -8,18 +8,20 @@ the joint's world matrix and N Blender's rest matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ....io_formats.core.messages import Report
 from ....io_formats.core.scene import Joint, Skeleton
 from ....io_formats.geometry import hierarchy
 from ... import import_choices, names
 from ...properties import stored_fields
 from ...rigging import joint_poses
+from ...rigging.joint_poses import Array
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -58,9 +60,7 @@ class ReadSkeleton:
         return {name: number for number, name in enumerate(self.bones)}
 
 
-def read_skeleton(
-    obj: bpy.types.Object, *, deform_only: bool = False, notice: Callable[[str], None] = lambda _text: None
-) -> ReadSkeleton:
+def read_skeleton(obj: bpy.types.Object, *, deform_only: bool = False, report: Report | None = None) -> ReadSkeleton:
     """Read the bones of an armature object as a skeleton, in the space of the object.
 
     Joints keep the order of their file; bones that are new follow, parents before their children.
@@ -69,8 +69,8 @@ def read_skeleton(
     ----------
     deform_only:
         Leave out bones whose Deform is off, unless they have a deforming descendant.
-    notice:
-        Called with a warning about each change that the skeleton needed.
+    report:
+        Gets a message about each change that the skeleton needed.
     """
     bones = _ordered([bone for bone in obj.data.bones if not deform_only or _deforms(bone)])
     place = {bone.name: number for number, bone in enumerate(bones)}
@@ -78,10 +78,14 @@ def read_skeleton(
     rest = rest_matrices(bones)
     binds = _Binds(bones, parents, rest)
     joints, sheared = binds.joints()
-    if sheared:
-        notice(
-            f"{obj.name}: {len(sheared)} bones (such as '{sheared[0]}') have parent joints of unequal scale, which "
-            "would shear them; the nearest joints without shear were exported"
+    if sheared and report is not None:
+        report.change(
+            "sheared-joints",
+            "{} bones (such as '{}') have parent joints of unequal scale, which would shear them; the nearest joints "
+            "without shear were exported",
+            len(sheared),
+            sheared[0],
+            item=obj.name,
         )
     for bone, joint in zip(bones, joints, strict=True):
         joint.deforms = bone.use_deform
@@ -200,19 +204,20 @@ class _Binds:
                 continue
             if shear[number] > _SHEAR:
                 sheared.append(bone.name)
+            name = names.name_in_file(bone)
             joints.append(
-                Joint(
-                    names.name_in_file(bone),
-                    self.parents[number],
-                    _rounded(translation[number]),
-                    _rounded(rotation[number]),
-                    _rounded(np.where(np.abs(scale[number] - 1.0) < 1e-6, 1.0, scale[number])),
-                )
+                rounded_joint(name, self.parents[number], translation[number], rotation[number], scale[number])
             )
         return joints, sheared
 
 
-def _rounded(values: npt.NDArray[np.float64]) -> tuple[float, ...]:
+def rounded_joint(name: str, parent: int, translation: Array, rotation: Array, scale: Array) -> Joint:
+    """Return a joint with values in single precision; a scale of nearly 1 becomes 1."""
+    scale = np.where(np.abs(scale - 1.0) < 1e-6, 1.0, scale)
+    return Joint(name, parent, rounded(translation), rounded(rotation), rounded(scale))
+
+
+def rounded(values: Array) -> Any:
     """Round numbers to single precision, and negative zeros to zero."""
     return tuple((values.astype(np.float32) + np.float32(0)).tolist())
 
@@ -275,7 +280,7 @@ class SkeletonSpace:
             return size, before
         return 1.0, before
 
-    def moved(self, read: ReadSkeleton, notice: Callable[[str], None] = lambda _text: None) -> Skeleton:
+    def moved(self, read: ReadSkeleton, report: Report | None = None) -> Skeleton:
         """Return the skeleton in the space of the file."""
         if self.is_identity:
             return read.skeleton
@@ -289,11 +294,13 @@ class SkeletonSpace:
                 whole = before @ joint_poses.matrices(translation, rotation, scale)
                 translation, rotation, scale, shear = joint_poses.decompose(whole)
                 sheared |= bool(shear[0] > _SHEAR)
-            place, turn, extent = (_rounded(values[0]) for values in (translation, rotation, scale))
+            place, turn, extent = (rounded(values[0]) for values in (translation, rotation, scale))
             joints.append(replace(joint, translation=place, rotation=turn, scale=extent))
-        if sheared:
-            notice(
-                f"{read.obj.name}: the armature is scaled unequally, which shears its bones; apply its scale "
-                "(Ctrl A). The nearest without shear was exported"
+        if sheared and report is not None:
+            report.change(
+                "sheared-armature",
+                "the armature is scaled unequally, which shears its bones; apply its scale (Ctrl A). The nearest "
+                "without shear was exported",
+                item=read.obj.name,
             )
         return replace(read.skeleton, joints=joints)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.binary.quantization import linear_to_srgb, to_unorm
-from ....io_formats.core.messages import unheard
+from ....io_formats.core.messages import Report
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Texture
 from ... import compat, names
@@ -36,11 +36,12 @@ _KINDS_OF_FILES = (
     (b"v/1\x01", ".exr"),
 )
 
+
 _MOST_PIXELS = 1 << 26
 """Largest number of pixels of an image that has to be encoded as PNG."""
 
 
-def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -> Material:
+def read_material(material: bpy.types.Material, report: Report) -> Material:
     """Return what a file can hold of a material: its colour (linear), emission and image.
 
     They are read from the shader connected to the output, preferably a Principled BSDF. If its base colour is linked,
@@ -59,15 +60,17 @@ def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -
         image = next((image for image in images_of(source) if image is not None), None)
         fixed = fixed_color_of(source)
         if image is not None:
-            made.texture = read_texture(image, notice)
+            made.texture = read_texture(image, report)
             made.color = (1.0, 1.0, 1.0, made.color[3])
         elif fixed is not None:
             made.color = (*fixed[:3], made.color[3])
         else:
             made.color = tuple(material.diffuse_color)
-            notice(
-                f"{material.name}: its colour comes from nodes of which no file knows, so its viewport colour was "
-                "exported; bake the colour to an image"
+            report.loss(
+                "color-of-nodes",
+                "its colour comes from nodes of which no file knows, so its viewport colour was exported; bake the "
+                "colour to an image",
+                item=material.name,
             )
     return made
 
@@ -80,16 +83,15 @@ def materials_by_name(
     A modifier can assign materials that are in no slot; these are found by name.
     """
     known: dict[str, bpy.types.Material] = {}
-    for material in slots:
+    for material in (*slots, *bpy.data.materials):
         if material is not None:
             known.setdefault(names.name_in_file(material), material)
-    found = {name: known.get(name) or bpy.data.materials.get(name) for name in dict.fromkeys(wanted) if name}
-    return {name: material for name, material in found.items() if material is not None}
+    return {name: known[name] for name in dict.fromkeys(wanted) if name in known}
 
 
-def read_materials(materials: Mapping[str, bpy.types.Material], notice: Callable[[str], None]) -> list[Material]:
+def read_materials(materials: Mapping[str, bpy.types.Material], report: Report) -> list[Material]:
     """Return the known properties of materials, given by their names in the file."""
-    return [replace(read_material(material, notice), name=name) for name, material in materials.items()]
+    return [replace(read_material(material, report), name=name) for name, material in materials.items()]
 
 
 # -- shaders ------------------------------------------------------------------------------------
@@ -171,25 +173,30 @@ def emission_of(shader: bpy.types.Node) -> float:
 # -- images -------------------------------------------------------------------------------------
 
 
-def read_texture(image: bpy.types.Image, notice: Callable[[str], None]) -> Texture:
+def read_texture(image: bpy.types.Image, report: Report) -> Texture:
     """Return the file of an image, or its bytes where it is packed, was painted on or never saved."""
     width, height = (int(side) for side in image.size)
     path = bpy.path.abspath(image.filepath, library=image.library) if image.filepath else ""
     if image.source == "TILED":
-        notice(f"{image.name}: it is in tiles, of which only the first was exported")
+        report_tiles(report, image)
         path = path.replace("<UDIM>", "1001").replace("<UVTILE>", "u1_v1")
     texture = Texture(_file_name(image, path), path, width=width, height=height)
     if image.is_dirty or (image.source == "GENERATED" and image.packed_file is None):
-        data = _png(image, notice)
+        data = _png(image, report)
     else:
-        data = packed_content(image, notice)
+        data = packed_content(image, report)
     if data is None:
         return texture
     name = Path(texture.name).stem + extension_of(data, Path(texture.name).suffix)
     return replace(texture, name=name, path="", data=data)
 
 
-def packed_content(image: bpy.types.Image, notice: Callable[[str], None] = unheard) -> bytes | None:
+def report_tiles(report: Report, image: bpy.types.Image) -> None:
+    """Report an image in tiles."""
+    report.loss("image-tiles", "it is in tiles, of which only the first was exported", item=image.name)
+
+
+def packed_content(image: bpy.types.Image, report: Report) -> bytes | None:
     """Return the content of a packed image, or None if it is not packed.
 
     Textures of an engine, which an import wrapped as DDS, become PNG, since few programs read compressed DDS files.
@@ -198,7 +205,7 @@ def packed_content(image: bpy.types.Image, notice: Callable[[str], None] = unhea
         return None
     data = bytes(image.packed_file.data)
     is_wrapped = data.startswith(b"DDS ") and image.meshferry.source_path and all(image.size)
-    return (_png(image, notice) if is_wrapped else None) or data
+    return (_png(image, report) if is_wrapped else None) or data
 
 
 def _file_name(image: bpy.types.Image, path: str) -> str:
@@ -211,11 +218,12 @@ def extension_of(data: bytes, given: str) -> str:
     return next((extension for head, extension in _KINDS_OF_FILES if data.startswith(head)), given)
 
 
-def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
+def _png(image: bpy.types.Image, report: Report) -> bytes | None:
     """Encode the current pixels of an image with 8 bits per channel; return None if it has none."""
     width, height = (int(side) for side in image.size)
     if not 0 < width * height <= _MOST_PIXELS or not image.has_data:
-        notice(f"{image.name}: the image is empty or too large to be exported; save it to a file")
+        text = "the image is empty or too large to be exported; save it to a file"
+        report.loss("image-not-exported", text, item=image.name)
         return None
     values = pixels_of(image)[::-1]
     if image.is_float:  # pixels of float images are linear
@@ -226,9 +234,8 @@ def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
 def pixels_of(image: bpy.types.Image) -> npt.NDArray[np.float32]:
     """Return the pixels of an image as RGBA, (H, W, 4), the lowest row first."""
     width, height = (int(side) for side in image.size)
-    pixels = np.empty(width * height * image.channels, np.float32)
-    image.pixels.foreach_get(pixels)
-    values = pixels.reshape(height, width, image.channels)
+    values = np.empty((height, width, image.channels), np.float32)
+    image.pixels.foreach_get(values.reshape(-1))
     if values.shape[2] == 4:
         return values
     grey_or_color = values[..., :3] if values.shape[2] == 3 else np.repeat(values[..., :1], 3, axis=2)

@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ... import names
+from ... import arrays, names
 
 
 def materials_of(seen: bpy.types.Object, data: bpy.types.Mesh) -> list[bpy.types.Material | None]:
@@ -29,10 +29,9 @@ def materials_of(seen: bpy.types.Object, data: bpy.types.Mesh) -> list[bpy.types
 def slot_of_faces(data: bpy.types.Mesh) -> npt.NDArray[np.int32]:
     """Return the slot of each face as stored, which may be beyond the last slot."""
     attribute = data.attributes.get("material_index")
-    index = np.zeros(len(data.polygons), np.int32)
     if attribute is not None and attribute.domain == "FACE" and attribute.data_type == "INT":
-        attribute.data.foreach_get("value", index)
-    return index
+        return arrays.read(attribute.data, "value", dtype=np.int32)
+    return np.zeros(len(data.polygons), np.int32)
 
 
 def material_names(found: list[bpy.types.Material | None]) -> list[str]:

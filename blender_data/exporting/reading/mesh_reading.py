@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from ....io_formats.binary.quantization import linear_to_srgb, to_unorm
 from ....io_formats.core.capabilities import Capabilities
-from ....io_formats.core.findings import Finding
+from ....io_formats.core.messages import Report, Text, joined, listed
 from ....io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
 from ....io_formats.geometry.normals import share_backwards
 from ....io_formats.geometry.vertices import turn_triangles
-from ... import compat
+from ....io_formats.passes import flatten
+from ... import arrays, compat
 from ...importing.meshes import FILE_VERTEX
 from ...mesh_data import file_normals, quantised_values, surfaces
 from ..export_options import ExportOptions
@@ -36,13 +37,15 @@ _MOST_BACKWARDS = 0.01
 
 
 class MeshReader:
-    """Reads the meshes of one export for a format with these capabilities; warnings are in ``notices``.
+    """Reads the meshes of one export for a format with these capabilities.
 
     For models with levels of detail, normals are rounded from Blender's tangent space, so that equal ones are equal
     again: compressed files are a tenth smaller.
     """
 
-    def __init__(self, depsgraph: bpy.types.Depsgraph, options: ExportOptions, can: Capabilities) -> None:
+    def __init__(
+        self, depsgraph: bpy.types.Depsgraph, options: ExportOptions, can: Capabilities, report: Report | None = None
+    ) -> None:
         self.depsgraph = depsgraph
         self.options = options
         self.can = can
@@ -55,47 +58,34 @@ class MeshReader:
         """Whether corners that were one vertex in a file have one normal, since Blender's tangent space changes them
         slightly. Only normals of a vertex that differ by no more than that are meant; others were edited by the user.
         """
-        self.notices: list[str] = []
-        self.findings: list[Finding] = []
-        """The warnings of ``notices`` that name objects to select or offer a fix."""
-
-    def notice(self, text: str) -> None:
-        if text not in self.notices:
-            self.notices.append(text)
-
-    def warn(self, finding: Finding) -> None:
-        """Add a warning that names objects to select or offers a fix."""
-        if str(finding) not in self.notices:
-            self.findings.append(finding)
-        self.notice(str(finding))
+        self.report = report or Report()
 
     def read(self, obj: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
         """Return the mesh of an object in its own space, or None if it has no triangles."""
         seen = obj if is_instance or not self.options.use_modifiers else obj.evaluated_get(self.depsgraph)
         if not is_instance and is_part_of_family(seen):
             return None
-        data = seen.to_mesh()
-        try:
+        with arrays.mesh_of(seen) as data:
             if data is None or not len(data.polygons):
                 if data is not None and len(data.vertices):
-                    self.notice(f"{obj.name}: it has vertices but no faces; nothing of its mesh was exported")
+                    report_without_faces(self.report, obj, Text("it has vertices but no faces"))
                 return None
             return self.convert(obj, seen, data, Triangulation.of(data))
-        finally:
-            seen.to_mesh_clear()
 
     def convert(self, obj: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation) -> Mesh:
         """Convert ``data``, the mesh of ``seen``, which is either ``obj`` itself or its evaluated version."""
         loops = cut.loops
-        mesh = Mesh(points_of(data), cut.corner_point, np.zeros(len(cut.corner_point) // 3, np.int32))
+        mesh = Mesh(arrays.points_of(data), cut.corner_point, np.zeros(len(cut.corner_point) // 3, np.int32))
         mesh.materials, mesh.material_index = self._materials(obj, seen, data, cut.polygon)
         mesh.normal = _normals(data, loops, cut.polygon)
         if self.can.lod_models and not self.options.use_as_imported and _has_blurred_normals(data):
             mesh.normal = replace(mesh.normal, values=_unit(np.rint(mesh.normal.values * _STEPS) / _STEPS))
         mesh.normal = self._as_imported(mesh.normal, obj, data, cut)
-        if text := _free_normals_notice(obj, data, mesh, at_rest=self.can.skeletons):
-            self.notice(text)
-        mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(obj, data)]
+        _report_free_normals(self.report, obj, data, mesh, at_rest=self.can.skeletons)
+        mesh.uvs = [
+            Layer(layer.name, _of_loops(arrays.read(layer.uv, "vector", 2), loops), per_corner=True)
+            for layer in self._uv_maps(obj, data)
+        ]
         if mesh.uvs:
             stored = quantised_values.with_stored(mesh.uvs[0], "uv", data, cut.corner_point, loops)
             mesh.uvs[0] = stored or mesh.uvs[0]
@@ -123,7 +113,7 @@ class MeshReader:
 
     def convert_shape(self, name: str, data: bpy.types.Mesh, base: Mesh, cut: Triangulation) -> ShapeKey:
         """Convert ``data`` to a shape key; it has the topology of the mesh from which ``base`` was converted."""
-        points = points_of(data)
+        points = arrays.points_of(data)
         normal = _normals(data, cut.loops, cut.polygon)
         shaped = replace(base, points=points, normal=normal)
         return ShapeKey(name, points, normal, _tangents(data, shaped, cut.loops))
@@ -141,11 +131,10 @@ class MeshReader:
             layer = named.get(name) or next(others, None)
             if layer is not None:
                 chosen.append(layer)
-        extra = ", ".join(f"'{layer.name}'" for layer in others)
+        extra = [layer.name for layer in others]
         if extra:
-            self.notice(
-                f"{obj.name}: UV maps beyond the {self.can.uv_layers} that the file holds were left out: {extra}"
-            )
+            text = "UV maps beyond the {} that the file holds were left out: {}"
+            self.report.loss("uv-maps-left-out", text, self.can.uv_layers, listed(extra, len(extra)), item=obj.name)
         return chosen
 
     def _materials(
@@ -156,19 +145,18 @@ class MeshReader:
         index = material_slots.slot_of_faces(data)
         last = max(0, len(found) - 1)
         beyond = int(np.count_nonzero((index > last) | (index < 0)))
-        if beyond and self.can.materials:
-            self.notice(
-                f"{obj.name}: {beyond} faces point beyond its material slots and take the last one, "
-                "as Blender shows them"
-            )
+        report = self.report.about(obj.name) if self.can.materials else Report()
         if beyond:
+            text = "{} faces point beyond its material slots and take the last one, as Blender shows them"
+            report.change("missing-material-slot", text, beyond)
             np.clip(index, 0, last, out=index)
         materials = material_slots.material_names(found)
         used = set(np.unique(index).tolist())
         empty = [str(number + 1) for number, name in enumerate(materials) if not name and number in used]
-        if empty and found and self.can.materials:
-            what = f"each of the material slots {', '.join(empty)}" if len(empty) > 1 else f"material slot {empty[0]}"
-            self.notice(f"{obj.name}: {what} is empty; its faces get the default material")
+        if empty and found:
+            each = Text("each of the material slots {}", joined(empty))
+            which = each if len(empty) > 1 else Text("material slot {}", empty[0])
+            report.change("empty-material-slot", "{} is empty; its faces get the default material", which)
         return materials, index if polygon is None else index[polygon]
 
     def _colors(self, obj: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
@@ -181,11 +169,18 @@ class MeshReader:
         if 0 <= chosen < len(found):
             found.insert(0, found.pop(chosen))
         if len(found) > self.can.color_layers:
-            extra = ", ".join(f"'{attribute.name}'" for attribute in found[self.can.color_layers :])
-            beyond = f"colour attributes beyond the {self.can.color_layers} that the file holds"
-            which = beyond if self.can.color_layers else "colour attributes, of which the file holds none,"
-            self.notice(f"{obj.name}: {which} were left out: {extra}")
+            extra = [attribute.name for attribute in found[self.can.color_layers :]]
+            which = Text("colour attributes, of which the file holds none,")
+            if self.can.color_layers:
+                which = Text("colour attributes beyond the {} that the file holds", self.can.color_layers)
+            names = listed(extra, len(extra))
+            self.report.loss("color-attributes-left-out", "{} were left out: {}", which, names, item=obj.name)
         return [_color(attribute, data, loops) for attribute in found[: self.can.color_layers]]
+
+
+def report_without_faces(report: Report, obj: bpy.types.Object, what: Text) -> None:
+    """Report an object without faces."""
+    report.loss("mesh-without-faces", "{}; nothing of its mesh was exported", what, item=obj.name)
 
 
 def is_part_of_family(seen: bpy.types.Object) -> bool:
@@ -196,37 +191,33 @@ def is_part_of_family(seen: bpy.types.Object) -> bool:
     return base is not None and base.type == "META"
 
 
-def _free_normals_notice(obj: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, *, at_rest: bool) -> str:
-    """Return a notice if the free normals of an object do not follow changes of its mesh, or an empty string."""
+def _report_free_normals(
+    report: Report, obj: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, *, at_rest: bool
+) -> None:
+    """Report free normals of an object that do not follow changes of its mesh."""
     attribute = data.attributes.get("custom_normal")
     if attribute is None or attribute.data_type != "FLOAT_VECTOR" or mesh.normal is None:
-        return ""
+        return
     original = obj.original
     causes = [
-        f"{m.type.title()} modifier"
+        Text("{} modifier", m.type.title())
         for m in original.modifiers
         if m.type in ({"MIRROR"} if at_rest else {"MIRROR", "ARMATURE"}) and m.show_viewport
     ]
     if getattr(original.data, "shape_keys", None) is not None:
-        causes.append("shape keys")
+        causes.append(Text("shape keys"))
     backwards = share_backwards(mesh)
     kept = getattr(original.data, "meshferry", None)
     if backwards > _MOST_BACKWARDS + (kept.backward_normals if kept is not None else 0.0):
-        causes.append(f"faces ({backwards:.0%} of its normals point backwards)")
-    if not causes:
-        return ""
-    return (
-        f"{obj.name}: its exact normals do not follow its {' and '.join(causes)}; "
-        "use Make Normals Editable in the Meshferry panel, or delete them with Mesh > Normals > Reset Vectors"
-    )
-
-
-def points_of(data: bpy.types.Mesh) -> FloatArray:
-    """Return the points of a mesh, (P, 3)."""
-    points = np.empty(len(data.vertices) * 3, np.float32)
-    if len(points):
-        data.attributes["position"].data.foreach_get("vector", points)
-    return points.reshape(-1, 3)
+        causes.append(Text("faces ({:.0%} of its normals point backwards)", backwards))
+    if causes:
+        report.loss(
+            "fixed-normals",
+            "its exact normals do not follow its {}; "
+            "use Make Normals Editable in the Meshferry panel, or delete them with Mesh > Normals > Reset Vectors",
+            joined(causes, " and "),
+            item=obj.name,
+        )
 
 
 @dataclass(frozen=True)
@@ -243,17 +234,12 @@ class Triangulation:
 
     @classmethod
     def of(cls, data: bpy.types.Mesh) -> Triangulation:
-        vertex_of_loop = np.empty(len(data.loops), np.int32)
-        if len(vertex_of_loop):  # a mesh without loops lacks this attribute
-            data.attributes[".corner_vert"].data.foreach_get("value", vertex_of_loop)
+        vertex_of_loop = arrays.corner_vertices(data)
         if len(data.loops) == 3 * len(data.polygons):  # then all polygons are triangles, as none has fewer corners
             return cls(vertex_of_loop, vertex_of_loop)
         data.calc_loop_triangles()
-        count = len(data.loop_triangles)
-        loops = np.empty(count * 3, np.int32)
-        data.loop_triangles.foreach_get("loops", loops)
-        polygon = np.empty(count, np.int32)
-        data.loop_triangles.foreach_get("polygon_index", polygon)
+        loops = arrays.read(data.loop_triangles, "loops", 3, np.int32).reshape(-1)
+        polygon = arrays.read(data.loop_triangles, "polygon_index", dtype=np.int32)
         return cls(vertex_of_loop, vertex_of_loop[loops], polygon, loops)
 
     def fits(self, data: bpy.types.Mesh, points: int) -> bool:
@@ -265,19 +251,11 @@ class Triangulation:
 
 def _normals(data: bpy.types.Mesh, loops: IntArray | None, polygon: IntArray | None) -> Layer:
     if data.normals_domain == "POINT":
-        values = np.empty(len(data.vertices) * 3, np.float32)
-        data.vertex_normals.foreach_get("vector", values)
-        return Layer("normal", values.reshape(-1, 3))
+        return Layer("normal", arrays.read(data.vertex_normals, "vector", 3))
     if data.normals_domain == "FACE":
-        values = np.empty(len(data.polygons) * 3, np.float32)
-        data.polygon_normals.foreach_get("vector", values)
-        per_face = values.reshape(-1, 3)
-        return Layer(
-            "normal", np.repeat(per_face if polygon is None else per_face[polygon], 3, axis=0), per_corner=True
-        )
-    values = np.empty(len(data.loops) * 3, np.float32)
-    data.corner_normals.foreach_get("vector", values)
-    return Layer("normal", _of_loops(values.reshape(-1, 3), loops), per_corner=True)
+        per_face = _of_loops(arrays.read(data.polygon_normals, "vector", 3), polygon)
+        return Layer("normal", np.repeat(per_face, 3, axis=0), per_corner=True)
+    return Layer("normal", _of_loops(arrays.read(data.corner_normals, "vector", 3), loops), per_corner=True)
 
 
 def _has_blurred_normals(data: bpy.types.Mesh) -> bool:
@@ -291,22 +269,13 @@ def _of_loops(values: AnyArray, loops: IntArray | None) -> AnyArray:
     return values if loops is None else values[loops]
 
 
-def _uv(layer: bpy.types.MeshUVLoopLayer, loops: IntArray | None) -> Layer:
-    values = np.empty(len(layer.uv) * 2, np.float32)
-    layer.uv.foreach_get("vector", values)
-    return Layer(layer.name, _of_loops(values.reshape(-1, 2), loops), per_corner=True)
-
-
 def _color(attribute: bpy.types.Attribute, data: bpy.types.Mesh, loops: IntArray | None) -> Layer:
     stored: FloatArray | None = None
     encoded: AnyArray
-    values = np.empty(len(attribute.data) * 4, np.float32)
     if attribute.data_type == "BYTE_COLOR":
-        attribute.data.foreach_get("color_srgb", values)
-        encoded = to_unorm(values.reshape(-1, 4))
+        encoded = to_unorm(arrays.read(attribute.data, "color_srgb", 4))
     else:
-        attribute.data.foreach_get("color", values)
-        encoded = values.reshape(-1, 4)
+        encoded = arrays.read(attribute.data, "color", 4)
         stored = quantised_values.colors_of(data, attribute)
         if stored is None:
             encoded = to_unorm(linear_to_srgb(encoded))
@@ -324,7 +293,7 @@ def _custom_layers(obj: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray 
     for entry in getattr(kept, "custom_layers", ()):
         whole = data.attributes.get(entry.attribute)
         parts = [whole] if whole else [data.attributes.get(f"{entry.attribute}.{n}") for n in range(64)]
-        columns = [_attribute_values(part) for part in parts if part is not None]
+        columns = [arrays.read_attribute(part) for part in parts if part is not None]
         if not columns:
             continue
         values = _in_dtype(np.concatenate(columns, axis=1), np.dtype(entry.dtype))
@@ -333,22 +302,6 @@ def _custom_layers(obj: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray 
         on_corners = next(part for part in parts if part is not None).domain == "CORNER"
         layers.append(Layer(entry.name, _of_loops(values, loops) if on_corners else values, per_corner=on_corners))
     return layers
-
-
-_FIELDS: dict[str, tuple[str, int, type[np.generic]]] = {
-    "FLOAT": ("value", 1, np.float32),
-    "INT": ("value", 1, np.int32),
-    "FLOAT2": ("vector", 2, np.float32),
-    "FLOAT_VECTOR": ("vector", 3, np.float32),
-    "FLOAT_COLOR": ("color", 4, np.float32),
-}
-
-
-def _attribute_values(attribute: bpy.types.Attribute) -> AnyArray:
-    field, width, dtype = _FIELDS[attribute.data_type]
-    values = np.empty(len(attribute.data) * width, dtype)
-    attribute.data.foreach_get(field, values)
-    return values.reshape(-1, width)
 
 
 def _in_dtype(values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
@@ -362,7 +315,7 @@ def _tangents(data: bpy.types.Mesh, mesh: Mesh, loops: IntArray | None) -> Layer
     """Return MikkTSpace tangents of the first UV map, (C, 4); None without a UV map."""
     if not mesh.uvs:
         return None
-    if loops is None or _has_no_polygon_above_quad(data):
+    if loops is None or arrays.read(data.polygons, "loop_total", dtype=np.int32).max(initial=0) <= 4:
         directions = _of_loops(_tangent_directions(data, mesh.uvs[0].name), loops)
         return Layer("tangent", _with_signs(directions, mesh), per_corner=True)
     # Blender's MikkTSpace rejects polygons with more corners, so pass the triangles instead.
@@ -372,12 +325,6 @@ def _tangents(data: bpy.types.Mesh, mesh: Mesh, loops: IntArray | None) -> Layer
         return Layer("tangent", _with_signs(_tangent_directions(twin, "uv"), mesh), per_corner=True)
     finally:
         bpy.data.meshes.remove(twin)
-
-
-def _has_no_polygon_above_quad(data: bpy.types.Mesh) -> bool:
-    sizes = np.empty(len(data.polygons), np.int32)
-    data.polygons.foreach_get("loop_total", sizes)
-    return int(sizes.max(initial=0)) <= 4
 
 
 def _with_signs(directions: FloatArray, mesh: Mesh) -> FloatArray:
@@ -412,9 +359,7 @@ def _file_vertices(
     attribute = data.attributes.get(FILE_VERTEX)
     if attribute is None or attribute.domain != "CORNER":
         return None
-    values = np.empty(len(data.loops), np.int32)
-    attribute.data.foreach_get("value", values)
-    return values if loops is None else values[loops]
+    return _of_loops(arrays.read(attribute.data, "value", dtype=np.int32), loops)
 
 
 def _by_file_vertex(tangents: Layer, vertex: IntArray | None) -> Layer:
@@ -461,22 +406,15 @@ def _middle_normals(normals: Layer, vertex: IntArray | None, corner_point: IntAr
 def _tangent_directions(data: bpy.types.Mesh, uv_map: str) -> FloatArray:
     """Return MikkTSpace tangents of all loops, (C, 3)."""
     data.calc_tangents(uvmap=uv_map)
-    directions = np.empty(len(data.loops) * 3, np.float32)
-    data.loops.foreach_get("tangent", directions)
+    directions = arrays.read(data.loops, "tangent", 3)
     data.free_tangents()
-    return directions.reshape(-1, 3)
+    return directions
 
 
 def _fill_triangle_mesh(twin: bpy.types.Mesh, mesh: Mesh) -> None:
-    corners = len(mesh.corner_point)
-    twin.vertices.add(len(mesh.points))
-    twin.loops.add(corners)
-    twin.polygons.add(corners // 3)
-    twin.attributes["position"].data.foreach_set("vector", mesh.points.reshape(-1))
-    twin.attributes[".corner_vert"].data.foreach_set("value", np.ascontiguousarray(mesh.corner_point))
-    twin.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
+    arrays.fill_triangles(twin, mesh.points, mesh.corner_point)
     twin.update(calc_edges=True)
-    twin.uv_layers.new(name="uv").uv.foreach_set("vector", np.ascontiguousarray(mesh.uvs[0].values).reshape(-1))
+    twin.uv_layers.new(name="uv").uv.foreach_set("vector", arrays.flat(mesh.uvs[0].values))
     if mesh.normal is not None:
         compat.set_corner_normals(twin, np.ascontiguousarray(mesh.normal.at_corners(mesh.corner_point)))
 
@@ -488,48 +426,11 @@ def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64], *, turned: bool | N
     """
     if np.array_equal(matrix, np.identity(4)) and not turned:
         return mesh
-    mirrored = bool(np.linalg.det(matrix[:3, :3]) < 0)
-    moved = replace(
-        mesh,
-        points=_moved_points(mesh.points, matrix),
-        normal=_moved_normals(mesh.normal, matrix, mirrored),
-        tangent=_moved_tangents(mesh.tangent, matrix, mirrored),
-        shape_keys=[
-            replace(
-                key,
-                points=_moved_points(key.points, matrix),
-                normal=_moved_normals(key.normal, matrix, mirrored),
-                tangent=_moved_tangents(key.tangent, matrix, mirrored),
-            )
-            for key in mesh.shape_keys
-        ],
-    )
-    return turn_triangles(moved) if (mirrored if turned is None else turned) else moved
-
-
-def _moved_points(points: FloatArray, matrix: npt.NDArray[np.float64]) -> FloatArray:
-    return (points @ matrix[:3, :3].T + matrix[:3, 3]).astype(np.float32)
-
-
-def _moved_normals(layer: Layer | None, matrix: npt.NDArray[np.float64], mirrored: bool) -> Layer | None:
-    if layer is None:
-        return None
-    return replace(layer, values=_unit(layer.values @ _cofactors(matrix[:3, :3]).T * (-1 if mirrored else 1)))
-
-
-def _moved_tangents(layer: Layer | None, matrix: npt.NDArray[np.float64], mirrored: bool) -> Layer | None:
-    if layer is None:
-        return None
-    tangents = layer.values.copy()
-    tangents[:, :3] = _unit(tangents[:, :3] @ matrix[:3, :3].T)
-    if mirrored:
-        tangents[:, 3] *= -1
-    return replace(layer, values=tangents)
-
-
-def _cofactors(linear: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the cofactor matrix: inverse transpose times determinant, which exists for singular matrices, too."""
-    return np.cross(np.roll(linear, -1, axis=0), np.roll(linear, -2, axis=0))
+    # The UVs are unchanged, so the range that the file quantised them over still holds.
+    surfaces = [replace(surface, position_domain=None) for surface in mesh.surfaces]
+    moved = replace(flatten.transformed(mesh, matrix), surfaces=surfaces)
+    is_turned = np.linalg.det(matrix[:3, :3]) < 0 if turned is None else turned
+    return turn_triangles(moved) if is_turned else moved
 
 
 def _unit(values: npt.NDArray[np.floating]) -> FloatArray:

@@ -6,15 +6,15 @@ If the format lacks bones or shape keys, their current effect is applied to the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import bpy
 import numpy as np
 
 from ....io_formats.core.capabilities import Capabilities
-from ....io_formats.core.findings import Finding, Fix, Severity
-from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.messages import Fix, Report, Text, counted, joined, listed
 from ....io_formats.core.scene import Mesh, ShapeKey, Surface
+from ... import arrays
 from ...mesh_data import surfaces, vertex_weights
 from ...rigging import deform_bones
 from .. import scene_state
@@ -22,32 +22,25 @@ from ..export_options import ExportOptions
 from ..object_selection import armature_modifiers
 from . import shape_reading
 from .armature_reading import ReadSkeleton
-from .mesh_reading import MeshReader, Triangulation, is_part_of_family
+from .mesh_reading import MeshReader, Triangulation, is_part_of_family, report_without_faces
 
 
 class RestMeshes:
-    """Read the meshes of an export without a node tree; warnings are in ``notices``."""
+    """Read the meshes of an export without a node tree."""
 
-    def __init__(self, context: bpy.types.Context, options: ExportOptions, capabilities: Capabilities) -> None:
+    def __init__(
+        self, context: bpy.types.Context, options: ExportOptions, capabilities: Capabilities, report: Report
+    ) -> None:
         self.context = context
         self.capabilities = capabilities
         self.undeforming: dict[str, dict[str, None]] = {}
         """Names of exported bones with weights whose Deform is off, by armature."""
         self.use_modifiers = options.use_modifiers
         self.use_keys = options.use_shape_keys and capabilities.shape_keys
-        self.influences = capabilities.influences
-        self.with_surfaces = capabilities.surfaces
         self.with_bones = capabilities.skeletons
         """Whether the format has bones. If not, meshes are exported as the armatures deform them."""
-        self.reader = MeshReader(context.evaluated_depsgraph_get(), options, capabilities)
-
-    @property
-    def notices(self) -> list[str]:
-        return self.reader.notices + [
-            f"{counted(len(bones), 'bone has', 'bones have')} weights although Deform is off in '{armature}': "
-            f"{listed(list(bones))}; the file stores these weights, but poses in Blender do not show their effect"
-            for armature, bones in self.undeforming.items()
-        ]
+        self.report = report
+        self.reader = MeshReader(context.evaluated_depsgraph_get(), options, capabilities, report)
 
     def is_plain(self, obj: bpy.types.Object) -> bool:
         """Return whether the object's own mesh data is its rest mesh, so that no evaluation is needed."""
@@ -63,13 +56,22 @@ class RestMeshes:
 
     @contextlib.contextmanager
     def at_rest(self, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
-        """Temporarily show objects at rest, if they must be evaluated."""
+        """Temporarily show objects at rest, if they must be evaluated; then report what was found in all of them."""
         evaluated = [obj for obj in objects if not self.is_plain(obj)]
         pinned = [obj for obj in evaluated if self.use_keys or obj.meshferry.rest_is_basis]
         bound = evaluated if self.with_bones else []
-        with scene_state.undeformed(self.context, bound), scene_state.resting(self.context, pinned):
+        with scene_state.changed(self.context, [*scene_state.undeformed(bound), *scene_state.resting(pinned)]):
             self.reader.depsgraph = self.context.evaluated_depsgraph_get()
             yield
+        for armature, bones in self.undeforming.items():
+            self.report.change(
+                "weights-of-undeforming-bones",
+                "{} weights although Deform is off in '{}': {}; the file stores these weights, but poses in Blender do "
+                "not show their effect",
+                counted(len(bones), "bone has", "bones have"),
+                armature,
+                listed(list(bones)),
+            )
 
     def read(self, obj: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
         """Return the mesh of an object in its own space, or None if it has no visible mesh."""
@@ -77,12 +79,11 @@ class RestMeshes:
         seen = obj if plain else obj.evaluated_get(self.reader.depsgraph)
         if is_part_of_family(seen):
             return None
-        data = seen.to_mesh()
-        try:
+        with arrays.mesh_of(seen) as data:
             if data is None or not len(data.polygons):
                 return self._without_faces(obj, data)
             keys = shape_reading.shape_keys(obj) if self.use_keys else []
-            _notice_relative_keys(obj, keys, self.reader.notice)
+            _report_relative_keys(obj, keys, self.report)
             if plain:
                 shape_reading.show_basis(obj, data)
             cut = Triangulation.of(data)
@@ -91,21 +92,19 @@ class RestMeshes:
                 mesh.shape_keys = self._plain_shapes(obj, data, mesh, cut)
             if read is not None:
                 self._read_weights(obj, seen, data, mesh, read)
-        finally:
-            seen.to_mesh_clear()
         if keys and not plain:
             mesh.shape_keys = self._evaluated_shapes(obj, mesh, cut)
         mesh.surfaces = self._surfaces(obj, mesh)
         return mesh
 
     def _without_faces(self, obj: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
-        """Warn about an object without faces. Return an empty mesh if it was imported, otherwise None."""
+        """Report an object without faces. Return an empty mesh if it was imported, otherwise None."""
         if data is None:
             return None
         from_file = len(obj.meshferry.surfaces) or any(c.meshferry.from_file for c in obj.users_collection)
         if len(data.vertices) or not from_file:
-            what = "it has vertices but no faces" if len(data.vertices) else "it has no faces"
-            self.reader.notice(f"{obj.name}: {what}; nothing of its mesh was exported")
+            what = Text("it has vertices but no faces") if len(data.vertices) else Text("it has no faces")
+            report_without_faces(self.report, obj, what)
         if not from_file:
             return None
         mesh = Mesh(np.empty((0, 3), np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
@@ -119,28 +118,36 @@ class RestMeshes:
         self, obj: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, read: ReadSkeleton
     ) -> None:
         """Read the bone weights of each point into ``mesh``; this destroys ``data``."""
-        if not self.influences:
+        if not self.capabilities.influences:
             return
         wanted = deform_bones.exported(read.obj, self.capabilities)
         joint_of = {name: joint for name, joint in read.joint_of.items() if name in wanted}
-        _notice_other_deformations(obj, read, self.reader.notice)
+        _report_other_deformations(obj, read, self.report)
         table = np.array([joint_of.get(group.name, -1) for group in seen.vertex_groups], np.int32)
         if not (table >= 0).any():
-            self.reader.notice(
-                f"{obj.name}: none of its vertex groups is named like a bone of '{read.obj.name}' that deforms; "
-                "it was exported without weights"
+            self.report.loss(
+                "groups-without-bones",
+                "none of its vertex groups is named like a bone of '{}' that deforms; it was exported without weights",
+                read.obj.name,
+                item=obj.name,
             )
             return
         _strip(data)
         counts, groups, weights = vertex_weights.read(data)
         mesh.joint_indices, mesh.joint_weights, cut = vertex_weights.strongest(
-            counts, groups, weights, table, self.influences
+            counts, groups, weights, table, self.capabilities.influences
         )
         self._note_undeforming(mesh, read)
         if cut:
-            number = counted(cut, "vertex has", "vertices have")
-            text = f"{number} more than {self.influences} weights; the strongest were kept"
-            self.reader.warn(Finding(Severity.WARNING, obj.name, text, fix=Fix.LIMIT_WEIGHTS, names=(obj.name,)))
+            self.report.loss(
+                "too-many-weights",
+                "{} more than {} weights; the strongest were kept",
+                counted(cut, "vertex has", "vertices have"),
+                self.capabilities.influences,
+                item=obj.name,
+                fix=Fix.LIMIT_WEIGHTS,
+                names=(obj.name,),
+            )
 
     def _note_undeforming(self, mesh: Mesh, read: ReadSkeleton) -> None:
         """Remember the bones of a mesh's weights that do not deform in Blender."""
@@ -159,7 +166,7 @@ class RestMeshes:
     ) -> list[ShapeKey]:
         """Read shape keys as stored; ``data``, a copy, is filled with one shape after the other."""
         shapes = []
-        for key, points in shape_reading.stored_shapes(obj, data):
+        for key, points in shape_reading.stored_shapes(obj):
             shape_reading.set_points(data, points)
             shapes.append(self.reader.convert_shape(key.name, data, mesh, cut))
         return shapes
@@ -167,21 +174,19 @@ class RestMeshes:
     def _evaluated_shapes(self, obj: bpy.types.Object, mesh: Mesh, cut: Triangulation) -> list[ShapeKey]:
         """Read shape keys with the object's modifiers applied, or none if these change the topology."""
         shapes: list[ShapeKey] = []
-        with scene_state.shape_shown(obj):
-            for key in shape_reading.shown_alone(self.context, obj):
-                self.reader.depsgraph = self.context.evaluated_depsgraph_get()
-                seen = obj.evaluated_get(self.reader.depsgraph)
-                data = seen.to_mesh()
-                try:
-                    if data is None or not cut.fits(data, len(mesh.points)):
-                        self.reader.notice(
-                            f"{obj.name}: its shape keys were left out, since its modifiers make other faces of "
-                            f"'{key.name}' than of its Basis; apply the modifiers, or turn them off"
-                        )
-                        return []
-                    shapes.append(self.reader.convert_shape(key.name, data, mesh, cut))
-                finally:
-                    seen.to_mesh_clear()
+        for key in shape_reading.shown_alone(self.context, obj):
+            self.reader.depsgraph = self.context.evaluated_depsgraph_get()
+            with arrays.mesh_of(obj.evaluated_get(self.reader.depsgraph)) as data:
+                if data is None or not cut.fits(data, len(mesh.points)):
+                    self.report.loss(
+                        "shape-keys-left-out",
+                        "its shape keys were left out, since its modifiers make other faces of '{}' than of its Basis; "
+                        "apply the modifiers, or turn them off",
+                        key.name,
+                        item=obj.name,
+                    )
+                    return []
+                shapes.append(self.reader.convert_shape(key.name, data, mesh, cut))
         return shapes
 
     # -- surfaces -------------------------------------------------------------------------------
@@ -189,47 +194,44 @@ class RestMeshes:
     def _surfaces(self, obj: bpy.types.Object, mesh: Mesh) -> list[Surface]:
         """Return a surface for each of the mesh's materials; modifiers may have added some to the object's."""
         found = surfaces.read(obj, [layer.name for layer in mesh.uvs], [key.name for key in mesh.shape_keys])
-        unused = [entry.name for entry in surfaces.unused(obj)] if self.with_surfaces else []
+        unused = [entry.name for entry in surfaces.unused(obj)] if self.capabilities.surfaces else []
         if unused:
-            self.reader.notice(
-                f"{obj.name}: surfaces of the list without a material slot were not exported: {listed(unused)}; "
-                "use Match Material Slots"
-            )
+            text = "surfaces of the list without a material slot were not exported: {}; use Match Material Slots"
+            self.report.loss("surfaces-without-slots", text, listed(unused), item=obj.name)
         return found[: len(mesh.materials)] + [Surface(name) for name in mesh.materials[len(found) :]]
 
 
-def _notice_other_deformations(obj: bpy.types.Object, read: ReadSkeleton, notice: Callable[[str], None]) -> None:
-    """Warn about kinds of deformation that no format can hold."""
+def _report_other_deformations(obj: bpy.types.Object, read: ReadSkeleton, report: Report) -> None:
+    """Report kinds of deformation that no format can hold."""
+    report = report.about(obj.name)
     modifiers = armature_modifiers(obj)
     others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.obj]
     if others:
-        notice(f"{obj.name}: '{read.obj.name}' deforms it in the file, but not {', '.join(map(repr, others))}")
+        text = "'{}' deforms it in the file, but not {}"
+        report.loss("other-armatures", text, read.obj.name, listed(others, len(others)))
     bones = read.obj.data.bones
     of_groups = [bones[group.name] for group in obj.vertex_groups if group.name in bones]
     bendy = [bone.name for bone in of_groups if bone.bbone_segments > 1]
     if bendy:
-        notice(f"{obj.name}: bendy bones are straight in a file: {listed(bendy)}")
+        report.loss("bendy-bones", "bendy bones are straight in a file: {}", listed(bendy))
     for modifier in modifiers[:1]:
         ways = {
-            "bone envelopes": modifier.use_bone_envelopes,
-            f"the mask '{modifier.vertex_group}'": bool(modifier.vertex_group),
-            "Preserve Volume": modifier.use_deform_preserve_volume,
+            Text("bone envelopes"): modifier.use_bone_envelopes,
+            Text("the mask '{}'", modifier.vertex_group): bool(modifier.vertex_group),
+            Text("Preserve Volume"): modifier.use_deform_preserve_volume,
         }
-        used = [way for way, is_used in ways.items() if is_used]
+        used = joined([way for way, is_used in ways.items() if is_used], " and ")
         if used:
-            notice(f"{obj.name}: its armature modifier uses {' and '.join(used)}, which a file does not hold")
+            text = "its armature modifier uses {}, which a file does not hold"
+            report.loss("armature-modifier-settings", text, used)
 
 
-def _notice_relative_keys(
-    obj: bpy.types.Object, keys: Iterable[bpy.types.ShapeKey], notice: Callable[[str], None]
-) -> None:
-    """Warn about shape keys that are relative to another key in Blender; in a file they are relative to the Basis."""
+def _report_relative_keys(obj: bpy.types.Object, keys: Iterable[bpy.types.ShapeKey], report: Report) -> None:
+    """Report shape keys that are relative to another key in Blender; in a file they are relative to the Basis."""
     others = [key.name for key in keys if key.relative_key != obj.data.shape_keys.reference_key]
     if others and obj.data.shape_keys.use_relative:
-        notice(
-            f"{obj.name}: in a file all shape keys are relative to the Basis, {listed(others)} too; set Relative "
-            "To to the Basis to see them so"
-        )
+        text = "in a file all shape keys are relative to the Basis, {} too; set Relative To to the Basis to see them so"
+        report.loss("relative-shape-keys", text, listed(others), item=obj.name)
 
 
 def _strip(data: bpy.types.Mesh) -> None:

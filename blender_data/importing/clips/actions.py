@@ -17,7 +17,7 @@ from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack
 from ... import compat
 from ...animation import playback
-from ...exporting.clips import pose_curves
+from ...exporting.clips import clip_sources, pose_curves
 from ...mesh_data import mesh_edits
 from ...properties import store_fields
 from ...rigging import joint_poses
@@ -38,6 +38,10 @@ _MOST = 1e15
 
 _SHEARED = 1e-4
 """Cosine between the axes of a bone's pose above which a warning reports shear."""
+
+
+_CHANNELS = (("location", 3), ("rotation_quaternion", 4), ("scale", 3))
+"""Channels of a bone or an object, and their numbers of components."""
 
 
 class ClipTiming:
@@ -91,20 +95,18 @@ class ClipActions:
     def add_transforms(self, owner: bpy.types.Object, track: TransformTrack) -> None:
         """Key the local transform of an object."""
         curves = self.curves_for(owner, owner.name)
-        keys = LinearKeys(self.timing.frames, self.checksums)
         for path, values in (
             ("location", track.translation),
             ("rotation_quaternion", track.rotation),
             ("scale", track.scale),
         ):
             for index in range(values.shape[1]):
-                keys.add(curves.new(path, index=index), values[:, index])
+                add_keys(curves.new(path, index=index), self.timing.frames, values[:, index], self.checksums)
 
     def add_joints(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> list[str]:
         """Key the bones of an armature; return the names of bones of which a frame has shear, which is lost."""
         keyed = {name: track for track in tracks if (name := bones.bones[track.target]) is not None}
-        curves = self._bone_curves(bones.armature, list(keyed))
-        keys = LinearKeys(self.timing.frames, self.checksums)
+        curves = self._bone_curves(bones.armature, dict.fromkeys(keyed, _CHANNELS))
         still = max(_STILL * bones.size, np.finfo(np.float32).tiny)
         at_once = max(1, _VALUES_AT_ONCE // max(1, self.clip.frame_count))
         sheared: list[str] = []
@@ -123,50 +125,40 @@ class ClipActions:
                 for number, name in enumerate(some):
                     columns = values[number] if moving[number] else constant[number, :, None]
                     for curve, column in zip(curves[name][first:], columns, strict=False):
-                        keys.add(curve, column)
+                        add_keys(curve, self.timing.frames, column, self.checksums)
         return sheared
 
     def add_keys(self, bones: BoneMap, skeleton: Skeleton, tracks: Sequence[KeyTrack]) -> None:
         """Key the bones of an armature at the times of the tracks; channels without keys get none."""
-        curves = self.curves_for(bones.armature, "")
-        _, action, slot = self.assigned[-1]
-        groups = compat.curve_groups(action, slot)
         mapping = key_tracks.KeyMapping(bones, skeleton)
-        made: list[tuple[bpy.types.FCurve, npt.NDArray[np.float64], npt.NDArray[np.float64]]] = []
-        for track in tracks:
-            channels = mapping.keys_of(track)
-            if not channels:
-                continue
-            name = channels[0].bone
-            bones.armature.pose.bones[name].rotation_mode = "QUATERNION"
-            group = groups.new(name)
-            path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].'
+        keyed = {channels[0].bone: channels for track in tracks if (channels := mapping.keys_of(track))}
+        wanted = {name: [(keys.channel, len(keys.values)) for keys in channels] for name, channels in keyed.items()}
+        curves = self._bone_curves(bones.armature, wanted)
+        for name, channels in keyed.items():
+            of_bone = iter(curves[name])
             for channel in channels:
                 frames = self.timing.frames_of(channel.times)
-                for index, values in enumerate(channel.values):
-                    curve = curves.new(path + channel.channel, index=index)
-                    curve.group = group
-                    made.append((curve, frames, values))
-        for curve, frames, values in made:
-            LinearKeys(frames, self.checksums).add(curve, values)
+                for values in channel.values:
+                    add_keys(next(of_bone), frames, values, self.checksums)
 
-    def _bone_curves(self, owner: bpy.types.Object, names: Sequence[str]) -> dict[str, list[bpy.types.FCurve]]:
-        """Create the ten empty f-curves of each bone: Blender compares each new path with all others.
+    def _bone_curves(
+        self, owner: bpy.types.Object, wanted: Mapping[str, Sequence[tuple[str, int]]]
+    ) -> dict[str, list[bpy.types.FCurve]]:
+        """Create the empty f-curves of bones, given their channels and numbers of components.
 
-        Without keys they are close together in memory, which makes this four times as fast.
+        Blender compares each new path with all others. Without keys they are close together in memory, which makes
+        this four times as fast.
         """
         curves = self.curves_for(owner, "")  # A file has one skeleton, so its clip moves all bones.
         _, action, slot = self.assigned[-1]
         groups = compat.curve_groups(action, slot)
         made: dict[str, list[bpy.types.FCurve]] = {}
-        for name in names:
+        for name, channels in wanted.items():
             owner.pose.bones[name].rotation_mode = "QUATERNION"
             group = groups.new(name)
             path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].'
             made[name] = [
-                curves.new(path + channel, index=index)
-                for channel, width in (("location", 3), ("rotation_quaternion", 4), ("scale", 3))
-                for index in range(width)
+                curves.new(path + channel, index=index) for channel, width in channels for index in range(width)
             ]
             for curve in made[name]:
                 curve.group = group
@@ -183,7 +175,9 @@ class ClipActions:
         )
         for name, location, scale in zip(tracks, channels.location, channels.scale, strict=True):
             if not max(location.max(), -location.min(), scale.max(), -scale.min()) < _MOST:
-                raise MeshferryError(f"Animation '{self.clip.name}' moves or scales bone '{name}' beyond any measure")
+                raise MeshferryError(
+                    "Animation '{}' moves or scales bone '{}' beyond any measure", self.clip.name, name
+                )
         return channels
 
     def curves_for(self, owner: bpy.types.ID, label: str) -> Any:
@@ -204,31 +198,28 @@ class ClipActions:
                 compat.stash_action(owner, action, slot, self.clip.name)
 
 
-class LinearKeys:
-    """Fills empty f-curves with linear keys on the same frames; handles are automatic, which is Blender's default.
+def add_keys(
+    curve: bpy.types.FCurve,
+    frames: npt.NDArray[np.float64],
+    values: npt.NDArray[np.floating],
+    checksums: dict[bpy.types.Action, float],
+) -> None:
+    """Fill an empty f-curve with a linear key for each value; handles are automatic, which is Blender's default.
 
-    The checksums of their keys are added to ``checksums``, by action.
+    The checksum of the keys is added to ``checksums``, by action.
     """
-
-    def __init__(self, frames: npt.NDArray[np.float64], checksums: dict[bpy.types.Action, float]) -> None:
-        self._checksums = checksums
-        self._points = np.empty((len(frames), 2), np.float32)
-        self._points[:, 0] = frames
-        self._interpolation = np.full(len(frames), _LINEAR, np.uint8)
-
-    def add(self, curve: bpy.types.FCurve, values: npt.NDArray[np.floating]) -> None:
-        """Add a key for each value, from the first frame on."""
-        count = len(values)
-        if not count:
-            return
-        self._points[:count, 1] = values
-        keys = curve.keyframe_points
-        keys.add(count)
-        keys.foreach_set("co", self._points[:count].reshape(-1))
-        action: Any = curve.id_data
-        self._checksums[action] = self._checksums.get(action, 0.0) + mesh_edits.key_checksum(self._points[:count])
-        keys.foreach_set("interpolation", self._interpolation[:count])
-        curve.update()
+    count = len(values)
+    if not count:
+        return
+    points = np.empty((count, 2), np.float32)
+    points[:, 0], points[:, 1] = frames[:count], values
+    keys = curve.keyframe_points
+    keys.add(count)
+    keys.foreach_set("co", points.reshape(-1))
+    action: Any = curve.id_data
+    checksums[action] = checksums.get(action, 0.0) + mesh_edits.key_checksum(points)
+    keys.foreach_set("interpolation", np.full(count, _LINEAR, np.uint8))
+    curve.update()
 
 
 class PlayedBefore:
@@ -240,7 +231,7 @@ class PlayedBefore:
         self.had_animation = animation is not None
         self.is_tweaked = animation is not None and animation.use_tweak_mode
         self.action = animation.action if animation is not None else None
-        self.slot = animation.action_slot if compat.HAS_SLOTS and self.action is not None else None
+        self.slot = compat.slot_of(animation) if self.action is not None else None
         self.tracks = list(animation.nla_tracks) if animation is not None else []
         self.rotation_modes: dict[str, str] = {}
         kept = armature.meshferry if armature is not None else None
@@ -284,8 +275,7 @@ class PlayedBefore:
         moves = self.action.frame_range[1] > self.action.frame_range[0]
         if clip.frame_count < 2 and not clip.duration and moves:
             return ()
-        stashed = self.action.meshferry.clip_name or self.action.name
-        compat.stash_action(self.armature, self.action, self.slot, stashed)
+        compat.stash_action(self.armature, self.action, self.slot, clip_sources.clip_name(self.action))
         return (self.armature,)
 
     def restore(self) -> None:

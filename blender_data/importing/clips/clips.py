@@ -7,10 +7,10 @@ from pathlib import Path
 
 import bpy
 
-from ....io_formats import api
 from ....io_formats.binary import point_cache
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
+from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.passes import missing_joints
 from ... import import_marks, names
 from ...animation import time_line
@@ -41,10 +41,11 @@ class ClipBuilder:
         if leading:
             _check_rate(leading)
         made = 0
+        rate = (_rate_of(leading) if leading else 0.0) or scene_rate(self.blender_scene)
         existing, added = time_line.ranges_of_actions(), []
         for number, clip in enumerate(self.clips):
             yield Step("Building actions", number / len(self.clips))
-            timing = self._place_on_time_line(clip)
+            timing = ClipTiming(clip, rate, self.options.frame_start)
             actions = ClipActions(clip, timing, self._name_action(clip), self.job.keep)
             self._add_tracks(number, clip, actions)
             actions.attach(self.job.played.make_way(clip) if number == 0 else ())
@@ -60,11 +61,6 @@ class ClipBuilder:
         elif added:
             time_line.fit_range(self.blender_scene, existing, added)
         return made
-
-    def _place_on_time_line(self, clip: Clip) -> ClipTiming:
-        """Return the scene frames of a clip, at the frame rate that the scene has or will get."""
-        leading = _rate_of(self.clips[0]) if self.options.use_file_frame_rate else 0.0
-        return ClipTiming(clip, leading or scene_rate(self.blender_scene), self.options.frame_start)
 
     def _name_action(self, clip: Clip) -> str:
         plain = names.fit(clip.name)
@@ -94,51 +90,55 @@ class ClipBuilder:
                 self._add_keys(bones, self.job.scene.skeletons[number], keys, actions)
             if tracks:
                 self._add_samples(bones, tracks, clip, actions)
-            self._warn_about_bones(bones, [*keys, *tracks])
+            self._report_bones(bones, [*keys, *tracks])
 
     def _add_samples(self, bones: BoneMap, tracks: Sequence[TransformTrack], clip: Clip, actions: ClipActions) -> None:
         if not clip.frame_count:
-            self.job.warn_once(f"Animation '{clip.name}' has no frames")
+            self.job.report.loss("no-frames", "Animation '{}' has no frames", clip.name)
         self.job.played.note(bones, tracks)
         sheared = actions.add_joints(bones, tracks)
         helper_bones.hide_scaled(bones.armature, actions.first_scales)
         if sheared:
-            self.job.warnings.append(
-                f"Animation '{clip.name}' shears {armature_matching.named(sheared)} by unequal scales of the "
-                "bones above, which Blender's bones cannot show; they take the nearest pose"
+            self.job.report.change(
+                "sheared-bones",
+                "Animation '{}' shears {} by unequal scales of the bones above, which Blender's bones cannot show; "
+                "they take the nearest pose",
+                clip.name,
+                armature_matching.named(sheared),
             )
 
-    def _warn_about_bones(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:
-        """Warn about keys of an existing armature that have no effect now: older ones, or those of the clip."""
+    def _report_bones(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:
+        """Report keys of an existing armature that have no effect now: older ones, or those of the clip."""
+        report, name = self.job.report, bones.armature.name
         silenced = self.job.played.bones_with_unused_keys()
         if silenced:
-            self.job.warn_once(
-                f"'{bones.armature.name}': quaternions turn {armature_matching.named(silenced)} now; Euler angles "
-                "or axes in its other actions have no effect until Rotation Mode is set back"
+            report.change(
+                "unused-rotation-keys",
+                "'{}': quaternions turn {} now; Euler angles or axes in its other actions "
+                "have no effect until Rotation Mode is set back",
+                name,
+                armature_matching.named(silenced),
             )
         posed = bones.armature.pose.bones
-        names_of = [name for track in tracks if (name := bones.bones[track.target]) is not None]
-        held = [name for name in names_of if any(not found.mute for found in posed[name].constraints)]
+        names_of = [bone for track in tracks if (bone := bones.bones[track.target]) is not None]
+        held = [bone for bone in names_of if any(not found.mute for found in posed[bone].constraints)]
         if held:
-            self.job.warn_once(
-                f"'{bones.armature.name}': constraints of {armature_matching.named(held)} may override the animation; "
-                "disable them to see it as in the file"
-            )
-        loose = [name for name in names_of if not _follows_parent(bones.armature.data.bones[name])]
+            text = "'{}': constraints of {} may override the animation; disable them to see it as in the file"
+            report.loss("bone-constraints", text, name, armature_matching.named(held))
+        loose = [bone for bone in names_of if not _follows_parent(bones.armature.data.bones[bone])]
         if loose:
-            self.job.warn_once(
-                f"'{bones.armature.name}': without Inherit Rotation or Local Location, bones move otherwise than in "
-                f"the file: {armature_matching.named(loose)}"
-            )
+            text = "'{}': without Inherit Rotation or Local Location, bones move otherwise than in the file: {}"
+            report.loss("bones-without-inheritance", text, name, armature_matching.named(loose))
         if bones.armature.data.pose_position == "REST":
-            self.job.warn_once(f"'{bones.armature.name}' is in Rest Position, so the animation is not shown")
+            report.change("rest-position", "'{}' is in Rest Position, so the animation is not shown", name)
 
     def _add_keys(self, bones: BoneMap, skeleton: Skeleton, keys: list[KeyTrack], actions: ClipActions) -> None:
         """Key bones at the times of the tracks, for bones that the armature lacks those below them."""
         keys, missing = missing_joints.without_missing(keys, skeleton, [name is not None for name in bones.bones])
         if missing:
-            self.job.warn_once(
-                f"'{bones.armature.name}': the bones below move for the missing {armature_matching.named(missing)}"
+            text = "'{}': the bones below move for the missing {}"
+            self.job.report.change(
+                "missing-bones-replaced", text, bones.armature.name, armature_matching.named(missing)
             )
         self.job.played.note(bones, keys)
         self._disconnect(bones, keys)
@@ -148,22 +148,22 @@ class ClipBuilder:
         """Disconnect bones with location keys from their parents."""
         armature = bones.armature
         located = [bones.bones[track.target] for track in tracks if track.translation is not None]
-        found = armatures.connected(armature, [name for name in located if name is not None])
+        found = [name for name in located if name is not None and armature.data.bones[name].use_connect]
         if not found:
             return
-        if not armatures.has_editable_bones(armature):
-            self.job.warn_once(
-                f"'{armature.name}': its bones are linked from another file and connected to their parents, so these "
-                f"only rotate: {armature_matching.named(found)}"
+        if armature.data.library is not None or armature.data.override_library is not None:
+            self.job.report.loss(
+                "linked-connected-bones",
+                "'{}': its bones are linked from another file and connected to their parents, so these only rotate: {}",
+                armature.name,
+                armature_matching.named(found),
             )
             return
         armatures.connect(self.job.request.context, armature, found, is_connected=False)
         if armature not in self.job.armatures:
             self.job.disconnected.append((armature, found))
-            self.job.warn_once(
-                f"'{armature.name}': disconnected from their parents, as the animation moves them: "
-                f"{armature_matching.named(found)}"
-            )
+            text = "'{}': disconnected from their parents, as the animation moves them: {}"
+            self.job.report.change("bones-disconnected", text, armature.name, armature_matching.named(found))
 
     def _add_vertex_tracks(self, number: int, clip: Clip, actions: ClipActions) -> None:
         mode = self.options.vertex_animation
@@ -183,15 +183,14 @@ class ClipBuilder:
         if not self.job.request.source_path:
             raise MeshferryError("A mesh cache is written beside the imported file, and there is none")
         if any(modifier.type == "MESH_CACHE" for modifier in owner.modifiers):
-            self.job.warnings.append(
-                f"{owner.name}: only one vertex animation can play from a cache; '{clip.name}' is left out"
-            )
+            text = "only one vertex animation can play from a cache; '{}' is left out"
+            self.job.report.loss("second-vertex-animation", text, clip.name, item=owner.name)
             return
         source = Path(self.job.request.source_path)
         label = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in f"{owner.name}-{clip.name}")
         path = source.with_name(f"{source.name}.{label}.pc2")
         replaced = path.read_bytes() if path.exists() else None
-        api.replace_file(path, point_cache.encode(track.points))
+        replace_file(path, point_cache.encode(track.points))
         self.job.caches.append((path, replaced))
         shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
 
@@ -208,10 +207,8 @@ class ClipBuilder:
             render.fps_base = whole / rate
         now = scene_rate(self.blender_scene)
         if has_others and abs(now - before) > _RATE_ROUNDING:
-            self.job.warn_once(
-                f"The scene has {now:g} frames a second now, {before:g} before; its other animations play at another "
-                "speed"
-            )
+            text = "The scene has {:g} frames a second now, {:g} before; its other animations play at another speed"
+            self.job.report.change("frame-rate-changed", text, now, before)
         start = self.options.frame_start
         self.blender_scene.frame_start = start
         length = clip.duration * scene_rate(self.blender_scene) if clip.keys else clip.frame_count - 1
@@ -230,5 +227,5 @@ def _rate_of(clip: Clip) -> float:
 def _check_rate(clip: Clip) -> None:
     if clip.fps and not 0.01 <= clip.fps <= 32767:
         raise MeshferryError(
-            f"Animation '{clip.name}' has {clip.fps:g} frames a second, which a Blender scene cannot have"
+            "Animation '{}' has {:g} frames a second, which a Blender scene cannot have", clip.name, clip.fps
         )

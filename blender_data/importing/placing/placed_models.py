@@ -9,7 +9,7 @@ from typing import Any
 import bpy
 
 from ....io_formats.core.errors import FormatError
-from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.messages import Message, Text, counted, distinct, listed
 from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
 from ....io_formats.core.scene import Mesh, Scene
 from ....io_formats.geometry.submeshes import part_of_slots
@@ -69,17 +69,19 @@ class ModelBuilder:
         self.actions = 0
         self._templates: list[Template] = []
         self._unknown: list[str] = []
-        self._broken: list[str] = []
-        self._warnings: list[str] = []
+        self._broken: list[Text] = []
+        self._warnings: list[Message] = []
 
     def build(self, model: PlacedModel, uses: Iterable[ModelUse]) -> Steps[None]:
         """Read a model and build it once for each set of surfaces that is shown; a broken one is reported."""
         try:
             scene: Scene = yield from without_bpy("Reading models", model.read)
         except FormatError as problem:
-            self._broken.append(str(problem))
+            self._broken.append(problem.sentence())
             return
-        self._warnings += [f"{model.name}: {text}" for text in scene.warnings]
+        for message in distinct(scene.warnings):
+            item = Text("{}: {}", model.name, message.item) if message.item else model.name
+            self._warnings.append(replace(message, item=item))
         templates: dict[tuple[int, ...], Template] = {}
         for use in uses:
             named = self._settings(model, scene, use)
@@ -93,16 +95,17 @@ class ModelBuilder:
 
     def report(self) -> None:
         """Report broken models, the first warnings about others, and surfaces that nodes name and models lack."""
-        self.job.warnings += self._warnings[:_NAMED]
+        report = self.job.report
+        report.messages += self._warnings[:_NAMED]
         if len(self._warnings) > _NAMED:
             number = counted(len(self._warnings) - _NAMED, "further warning")
-            self.job.warnings.append(f"{number} about meshes not shown")
+            report.loss("further-warnings", "{} about meshes not shown", number)
         if self._broken:
-            number = counted(len(self._broken), "mesh", "meshes")
-            self.job.warnings.append(f"{number} cannot be read; an empty stands for each: {_listed(self._broken)}")
+            number, first = counted(len(self._broken), "mesh", "meshes"), listed(self._broken, _NAMED)
+            report.loss("unreadable-meshes", "{} cannot be read; an empty stands for each: {}", number, first)
         if self._unknown:
-            number = counted(len(self._unknown), "surface")
-            self.job.warnings.append(f"{number} named by nodes but not in their meshes: {_listed(self._unknown)}")
+            number, first = counted(len(self._unknown), "surface"), listed(self._unknown, _NAMED)
+            report.loss("unknown-surfaces", "{} named by nodes but not in their meshes: {}", number, first)
 
     def _settings(self, model: PlacedModel, scene: Scene, use: ModelUse) -> list[SlotUse]:
         """Return the settings of each slot of a model; slots that the node does not name keep those of the model."""
@@ -152,7 +155,3 @@ def _mesh_of(scene: Scene) -> Mesh | None:
     """Return the mesh of a model of one node."""
     meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
     return meshes[0] if len(meshes) == 1 else None
-
-
-def _listed(names: list[str]) -> str:
-    return listed(names, _NAMED)

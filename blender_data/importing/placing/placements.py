@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 from mathutils import Matrix
 
 from ....io_formats.core.messages import counted, listed
@@ -13,7 +14,7 @@ from ....io_formats.core.placement import Camera, Light, LightKind, ModelUse, Pa
 from ... import names
 from ...properties import store_fields
 from ...steps import Step, Steps, scaled
-from ..import_context import ImportContext
+from ..import_context import ImportContext, ImportResult
 from ..shading.shaders import layers_of
 from .placed_models import ModelBuilder, Stand
 
@@ -45,19 +46,10 @@ class PlacementImporter:
         self._hidden: list[bpy.types.Object] = []
         """Hidden objects of the main collection."""
         self._armatures: dict[bpy.types.Armature, bpy.types.Object] = {}
-
-    @property
-    def armatures(self) -> list[bpy.types.Object]:
         """The armature of each skinned model, at the first node where it is placed."""
-        return list(self._armatures.values())
 
-    @property
-    def actions(self) -> int:
-        """Number of new actions."""
-        return self._models.actions
-
-    def build(self) -> Steps[None]:
-        """Build everything without linking it to the user's scene."""
+    def build(self) -> Steps[ImportResult]:
+        """Build everything, and link the collections to the user's scene at the end."""
         nodes = [node for part in self.placement.parts for node in part.nodes]
         self.job.materials.link_from_library(_material_names(nodes))
         yield from scaled(self._build_models(nodes), 0.0, 0.7)
@@ -77,8 +69,11 @@ class PlacementImporter:
         self._models.remove_templates()
         self.job.materials.report_textures()
         self._report()
+        return ImportResult.of(
+            self.job, self._link(), self.objects, list(self._armatures.values()), self.triangles, self._models.actions
+        )
 
-    def link(self) -> bpy.types.Collection:
+    def _link(self) -> bpy.types.Collection:
         """Link the collections to the user's scene, those of other files without showing them; return the main one."""
         context = self.job.request.context
         main, *others = self._collections
@@ -135,34 +130,33 @@ class PlacementImporter:
     ) -> bpy.types.Object:
         """Build the objects of a node; return the one that is at its place."""
         stand = self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
-        level = node.content.level if isinstance(node.content, ModelUse) else 0
         if stand is not None and node.instances is None:
-            return self._put(part, node.name, stand, parent, node.matrix, is_hidden, level)
+            return self._put(part, node, stand, parent, node.matrix, is_hidden)
         made = self._new_object(node)
         _place(made, parent, node.matrix)
         if is_hidden:
             self._hide(part, made)
-        self._link_object(part, made, level)
+        self._link_object(part, made, _level_of(node))
         if stand is not None and node.instances is not None:
             for matrix in node.instances:
-                self._put(part, node.name, stand, made, matrix, is_hidden, level)
+                self._put(part, node, stand, made, matrix, is_hidden)
         return made
 
     def _put(
         self,
         part: int,
-        name: str,
+        node: PlacedNode,
         stand: Stand,
         parent: bpy.types.Object | None,
-        matrix: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+        matrix: npt.NDArray[np.float64],
         is_hidden: bool,
-        level: int,
     ) -> bpy.types.Object:
         """Place a model; return its object, or the armature that it hangs on."""
         made = stand.template.copy(self.job.keep)
-        fitting = names.fit(name)
+        level = _level_of(node)
+        fitting = names.fit(node.name)
         for obj in made:
-            obj.name = names.fit(f"{name} Armature") if len(made) > 1 and obj.type == "ARMATURE" else fitting
+            obj.name = names.fit(f"{node.name} Armature") if len(made) > 1 and obj.type == "ARMATURE" else fitting
             if level:
                 obj.meshferry.lod = level
             if stand.materials != stand.template.materials and obj.type == "MESH":
@@ -233,7 +227,7 @@ class PlacementImporter:
     def _hide(self, part: int, made: bpy.types.Object) -> None:
         """Hide an object in renders, and in viewports in the way that has an effect on its collection.
 
-        The eye, whose column the Outliner shows, has none on instances and needs a view layer (see :meth:`link`).
+        The eye, whose column the Outliner shows, has none on instances and needs a view layer (see :meth:`_link_main`).
         """
         made.hide_render = True
         if part:
@@ -269,8 +263,8 @@ class PlacementImporter:
         self._models.report()
         if self._sheared:
             number = counted(len(self._sheared), "node is", "nodes are")
-            first = listed(self._sheared, 5)
-            self.job.warnings.append(f"{number} sheared, which Blender's objects cannot be; nearest transform: {first}")
+            text = "{} sheared, which Blender's objects cannot be; nearest transform: {}"
+            self.job.report.change("sheared-transform", text, number, listed(self._sheared, 5))
 
 
 def _material_names(nodes: Sequence[PlacedNode]) -> set[str]:
@@ -278,11 +272,11 @@ def _material_names(nodes: Sequence[PlacedNode]) -> set[str]:
     return {slot.material for use in uses for slot in use.slots if slot.material}
 
 
-def _place(
-    made: bpy.types.Object,
-    parent: bpy.types.Object | None,
-    matrix: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-) -> None:
+def _level_of(node: PlacedNode) -> int:
+    return node.content.level if isinstance(node.content, ModelUse) else 0
+
+
+def _place(made: bpy.types.Object, parent: bpy.types.Object | None, matrix: npt.NDArray[np.float64]) -> None:
     """Put an object at a matrix relative to its parent."""
     if parent is not None:
         made.parent = parent

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import bpy
 import numpy as np
 
 from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import Message, Report, Text, listed
 from ....io_formats.core.scene import Scene, Skeleton
 from ....io_formats.geometry import hierarchy
 from ... import names
@@ -29,24 +30,6 @@ _NAMED = 3
 """Number of missing bones that a message names; it gives only the number of the others."""
 
 
-def choose_for_scene(
-    context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object], mode: str
-) -> bpy.types.Object | None:
-    """Return the armature for a file, like :func:`choose`; None if the file has no skeleton."""
-    if not scene.skeletons:
-        return None
-    has_meshes = any(node.mesh is not None for node in scene.nodes)
-    return choose(
-        context,
-        scene.skeletons[0],
-        candidates,
-        mode,
-        has_meshes=has_meshes,
-        is_bound=is_bound(scene),
-        keyed=keyed_joints(scene, 0),
-    )
-
-
 def keyed_joints(scene: Scene, number: int) -> set[int] | None:
     """Return the joints of a skeleton that have keys; None if the scene needs all joints of the skeleton.
 
@@ -63,47 +46,43 @@ def is_bound(scene: Scene) -> bool:
     return any(node.skin is not None for node in scene.nodes)
 
 
-def choose(
-    context: bpy.types.Context,
-    skeleton: Skeleton,
-    candidates: Iterable[bpy.types.Object],
-    mode: str,
-    *,
-    has_meshes: bool = False,
-    is_bound: bool = False,
-    keyed: Collection[int] | None = None,
+def choose_for_scene(
+    context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object], mode: str
 ) -> bpy.types.Object | None:
-    """Return the existing armature for the weights and animations of a skeleton, or None to create one.
+    """Return the existing armature for the weights and animations of a file's first skeleton, or None to create one.
+
+    Meshes get a new armature, unless the mode is ``ACTIVE`` or the file stores their bind pose. In that case, they
+    share an armature with the same joints in the same pose.
 
     Parameters
     ----------
     candidates:
         Armature objects imported in the same run, the oldest first.
     mode:
-        A choice of ``import_options.ARMATURE``.
-    has_meshes:
-        Whether the file holds meshes. Without ``is_bound`` they get a new armature, unless the mode is ``ACTIVE``.
-    is_bound:
-        Whether the file stores their bind pose. They then share an armature with the same joints in the same pose.
-    keyed:
-        As for :func:`match`.
+        A choice of the import option ``armature``.
 
     Raises
     ------
     MeshferryError
         The mode is ``ACTIVE``, but no armature is active or the active one is linked from a library.
     """
+    if not scene.skeletons:
+        return None
     active = active_armature(context)
     if mode == "ACTIVE":
         if active is None:
             raise MeshferryError("No armature is active; select one, or let each file get its own")
         if active.library is not None:
-            raise MeshferryError(f"Armature '{active.name}' is linked from another file; make a library override of it")
+            raise MeshferryError(
+                "Armature '{}' is linked from another file; make a library override of it", active.name
+            )
         return active
-    if mode == "AUTO" and has_meshes and is_bound:
-        return alike(skeleton, candidates)
-    if mode != "AUTO" or has_meshes:
+    if mode != "AUTO":
         return None
+    skeleton = scene.skeletons[0]
+    if any(node.mesh is not None for node in scene.nodes):
+        return alike(skeleton, candidates) if is_bound(scene) else None
+    keyed = keyed_joints(scene, 0)
     found = _best(skeleton, candidates, keyed)
     if found is None and active is not None:
         found = _best(skeleton, [active], keyed)
@@ -112,7 +91,7 @@ def choose(
 
 def mismatches(
     context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object], mode: str
-) -> list[str]:
+) -> list[Message]:
     """Return why :func:`choose_for_scene` found no armature for an animation, a reason for each armature.
 
     These are the armatures imported in the same run and the active one.
@@ -127,16 +106,23 @@ def mismatches(
     wanted = _names(scene.skeletons[0], keyed_joints(scene, 0))
     active = active_armature(context)
     meant = dict.fromkeys([*candidates, *([active] if active is not None else [])])
-    texts = []
+    report = Report()
     for armature in meant:
         if armature.library is not None:
-            texts.append(f"'{armature.name}' is linked from another file; made a new armature")
+            text = "'{}' is linked from another file; made a new armature"
+            report.change("linked-armature", text, armature.name)
             continue
         found = _count(wanted, armature)
-        share = f"only {found}" if found else "none"
-        are = "is" if found == 1 else "are"
-        texts.append(f"{share} of its {len(wanted)} bones {are} in '{armature.name}'; made a new armature")
-    return texts
+        report.change(
+            "other-armature",
+            "{} of its {} bones is in '{}'; made a new armature"
+            if found == 1
+            else "{} of its {} bones are in '{}'; made a new armature",
+            Text("only {}", found) if found else Text("none"),
+            len(wanted),
+            armature.name,
+        )
+    return report.messages
 
 
 def bone_names(armature: bpy.types.Object) -> set[str]:
@@ -177,7 +163,7 @@ def _best(
         share = _count(wanted, candidate) / max(1, len(wanted))
         if share >= _ENOUGH:
             alike = len(candidate.data.bones) == len(skeleton.joints) and skeleton.has_bind
-            same = alike and not match(candidate, skeleton, lambda _text: None).differs
+            same = alike and not match(candidate, skeleton, Report()).differs
             ranked.append((share, same, names.name_in_file(candidate) == skeleton.name, -age, candidate))
     return max(ranked, key=lambda entry: entry[:4])[4] if ranked else None
 
@@ -201,19 +187,12 @@ def alike(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.typ
     return None
 
 
-class MatchedBones(BoneMap):
-    """The joints of a skeleton as bones of an existing armature."""
-
-    differs: bool = False
-    """Whether the bind poses of skeleton and armature differ."""
-
-
 def match(
     armature: bpy.types.Object,
     skeleton: Skeleton,
-    warn: Callable[[str], None],
+    report: Report,
     keyed: Collection[int] | None = None,
-) -> MatchedBones:
+) -> BoneMap:
     """Find the bone of each joint of a skeleton by its name in the file, its name in Blender, or an alias.
 
     Frames are local to a joint's parent, so they define a pose only together with a bind pose: that of the armature,
@@ -221,8 +200,8 @@ def match(
 
     Parameters
     ----------
-    warn:
-        Called with warnings about missing bones, bones with other parents, and a different bind pose.
+    report:
+        Gets messages about missing bones, bones with other parents, and a different bind pose.
     keyed:
         Joints that have keys, see :func:`keyed_joints`; warnings concern only these, and the bind pose does not matter.
         None: all joints are needed.
@@ -238,11 +217,12 @@ def match(
     missing = [skeleton.joints[joint].name for joint in needed if found[joint] < 0]
     if missing and len(missing) == len(needed):
         raise MeshferryError(
-            f"'{armature.name}' has none of the bones of '{skeleton.name}'; select the armature that has them, or let "
-            "the file get its own"
+            "'{}' has none of the bones of '{}'; select the armature that has them, or let the file get its own",
+            armature.name,
+            skeleton.name,
         )
     if missing:
-        warn(f"Not in '{armature.name}': {named(missing)} of '{skeleton.name}'")
+        report.loss("missing-bones", "Not in '{}': {} of '{}'", armature.name, named(missing), skeleton.name)
     hang = [
         joint
         for joint in needed
@@ -250,11 +230,14 @@ def match(
         and _parent_there(there, found, joint, keyed) != _parent_bone(skeleton, found, joint, keyed)
     ]
     if hang:
-        warn(
-            f"Under other parents in '{armature.name}' than in '{skeleton.name}': "
-            f"{named([skeleton.joints[joint].name for joint in hang])}; they may move otherwise"
+        report.change(
+            "other-parents",
+            "Under other parents in '{}' than in '{}': {}; they may move otherwise",
+            armature.name,
+            skeleton.name,
+            named([skeleton.joints[joint].name for joint in hang]),
         )
-    matched = MatchedBones(
+    matched = BoneMap(
         armature,
         [there.bones[number] if number >= 0 else None for number in found],
         lambda: _space(there, skeleton, found, hang),
@@ -263,10 +246,8 @@ def match(
     same_parent = [-1 if joint in hang else number for joint, number in enumerate(found)]
     matched.differs = keyed is None and _differs(there, skeleton, same_parent)
     if matched.differs:
-        warn(
-            f"The bind pose of '{skeleton.name}' is not that of '{armature.name}'; its bones go where the "
-            "animation puts them"
-        )
+        text = "The bind pose of '{}' is not that of '{}'; its bones go where the animation puts them"
+        report.change("other-bind-pose", text, skeleton.name, armature.name)
     return matched
 
 
@@ -286,12 +267,12 @@ def _parent_bone(skeleton: Skeleton, found: list[int], joint: int, keyed: Collec
     return found[above] if above >= 0 else -1
 
 
-def named(bones: list[str]) -> str:
+def named(bones: list[str]) -> Text:
     """Return the number of bones and the first names, for messages."""
-    names_of = ", ".join(f"'{name}'" for name in bones[:_NAMED])
     if len(bones) == 1:
-        return f"bone {names_of}"
-    return f"{len(bones)} bones ({names_of}{', …' if len(bones) > _NAMED else ''})"
+        return Text("bone '{}'", bones[0])
+    more = ", …" if len(bones) > _NAMED else ""
+    return Text("{} bones ({}{})", len(bones), listed(bones[:_NAMED]), more)
 
 
 def _find(there: ReadSkeleton, skeleton: Skeleton) -> list[int]:

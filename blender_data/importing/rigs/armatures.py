@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,6 +53,8 @@ class BoneMap:
     """Function that computes :attr:`space` on first use, since only animations need it."""
     size: float
     """Extent of the bone positions, in metres."""
+    differs: bool = False
+    """Whether the bind poses of the skeleton and an existing armature differ."""
 
     @functools.cached_property
     def space(self) -> joint_poses.PoseSpace:
@@ -117,9 +119,7 @@ def build(
     _require_finite(skeleton, world)
     given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
     with edit_mode(context, made):
-        given = _edit_bones(
-            data, given, skeleton.joints, parents, joint_poses.rest_matrix(world), size, to_children=to_children
-        )
+        given = _edit_bones(data, given, skeleton.joints, joint_poses.rest_matrix(world), size, to_children=to_children)
     drawn_bones.sort(data, skeleton.joints, given)
     rest = _remember(data, skeleton.joints, given, world)
     return BoneMap(made, list(given), lambda: joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
@@ -175,7 +175,9 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
     absurd = np.flatnonzero(~(np.abs(world).reshape(-1, 16).max(axis=1, initial=0.0) < _MOST))
     if len(absurd):
         raise MeshferryError(
-            f"Bone '{skeleton.joints[absurd[0]].name}' of '{skeleton.name}' has coordinates or a scale too large to use"
+            "Bone '{}' of '{}' has coordinates or a scale too large to use",
+            skeleton.joints[absurd[0]].name,
+            skeleton.name,
         )
 
 
@@ -200,16 +202,6 @@ def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[Non
         before.restore()
 
 
-def connected(obj: bpy.types.Object, bones: Iterable[str]) -> list[str]:
-    """Return those of the named bones that are connected to their parents, and so ignore locations."""
-    return [name for name in bones if obj.data.bones[name].use_connect]
-
-
-def has_editable_bones(obj: bpy.types.Object) -> bool:
-    """Return whether the bones of an armature can be edited; those of a library cannot, even if overridden."""
-    return obj.data.library is None and obj.data.override_library is None
-
-
 def connect(context: bpy.types.Context, obj: bpy.types.Object, bones: Collection[str], *, is_connected: bool) -> None:
     """Connect bones to their parents, or disconnect them."""
     with edit_mode(context, obj):
@@ -221,13 +213,13 @@ def _edit_bones(
     data: bpy.types.Armature,
     wanted: Sequence[str],
     joints: Sequence[Joint],
-    parents: list[int],
     rest: Array,
     size: float,
     *,
     to_children: bool,
 ) -> list[str]:
     """Make the edit bones; return their names."""
+    parents = [joint.parent for joint in joints]
     tails = _tails(parents, rest, size, to_children=to_children)
     drawn = drawn_bones.vectors(joints, parents)
     bones = []

@@ -18,7 +18,7 @@ def build_skeletons(job: ImportContext) -> None:
             job.bones.append(None)
         elif (there := _find_armature(job, skeleton)) is not None:
             keyed = armature_matching.keyed_joints(job.scene, number)
-            job.bones.append(armature_matching.match(there, skeleton, job.warn_once, keyed))
+            job.bones.append(armature_matching.match(there, skeleton, job.report, keyed))
             if there == job.request.armature:
                 job.played.refer(skeleton)
         elif skeleton.joints:

@@ -15,10 +15,12 @@ from typing import Any
 import bpy
 
 from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import Report
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Channel, Factor, ImageMap, Opacity, Shading, Texture, Tint
 from ....io_formats.disk.special_files import special_kind
 from ... import names
+from ..import_options import ImportOptions
 from . import shaders
 from .project_images import ProjectImages
 from .shaders import ImageOf, MeshLayers, ShownMaterial
@@ -78,37 +80,29 @@ class MaterialFinder:
 
     Parameters
     ----------
+    options:
+        Those of the import for materials and textures.
     given:
         Properties of materials in the file; existing materials are not changed.
     folder:
         Folder of the file, in which textures are searched.
-    warn:
-        Called with warnings about missing or damaged textures.
-    link_textures:
-        Whether images of a project's textures refer to files, see :class:`ProjectImages`.
+    report:
+        Gets messages about missing or damaged textures.
     keep_file:
         Called with each file that is written, so that it is removed if the import fails.
-    multiply_occlusion:
-        Whether ambient occlusion darkens the base colour.
-    cull_backfaces:
-        Whether the backs of faces with a one-sided material are hidden.
     """
 
     def __init__(
         self,
+        options: ImportOptions,
         *,
-        use_existing: bool,
-        library: str,
         given: Iterable[Material] = (),
         folder: Path | None = None,
-        warn: Callable[[str], None] = lambda _text: None,
-        link_textures: bool = False,
+        report: Report | None = None,
         keep_file: Callable[[Path], None] = lambda _path: None,
-        multiply_occlusion: bool = False,
-        cull_backfaces: bool = True,
     ) -> None:
-        self.use_existing = use_existing
-        self.library = bpy.path.abspath(library) if library else ""
+        self.options = options
+        self.library = bpy.path.abspath(options.material_library) if options.material_library else ""
         self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
         self._shown: dict[tuple[Shading, MeshLayers], ShownMaterial | None] = {}
@@ -116,10 +110,10 @@ class MaterialFinder:
         self._by_identity: dict[str, bpy.types.Material] | None = None
         """Materials that were there before, by identity."""
         self._given = {material.name: material for material in given}
-        self._project_images = ProjectImages(is_linked=link_textures, keep=self.keep, keep_file=keep_file, warn=warn)
-        self._textures = TextureLoader(folder, self.keep, warn, self._project_images)
-        self._multiply_occlusion = multiply_occlusion
-        self._cull_backfaces = cull_backfaces
+        is_linked = options.project_textures == "LINK"
+        report = report or Report()
+        self._project_images = ProjectImages(is_linked=is_linked, keep=self.keep, keep_file=keep_file, report=report)
+        self._textures = TextureLoader(folder, self.keep, report, self._project_images)
 
     def keep(self, block: Any) -> Any:
         """Register a data block as created by this import."""
@@ -127,7 +121,7 @@ class MaterialFinder:
         return block
 
     def report_textures(self) -> None:
-        """Warn about the textures that could not be read."""
+        """Report the textures that could not be read."""
         self._project_images.report()
 
     def link_from_library(self, wanted: Iterable[str]) -> None:
@@ -140,15 +134,17 @@ class MaterialFinder:
         """
         if not self.library:
             return
-        missing = {name for name in wanted if not (self.use_existing and self._existing(name))}
+        missing = {name for name in wanted if not (self.options.use_existing_materials and self._existing(name))}
         if kind := special_kind(self.library):
-            raise MeshferryError(f"Material library '{Path(self.library).name}' is a {kind}, not a .blend file")
+            raise MeshferryError("Material library '{}' is a {}, not a .blend file", Path(self.library).name, kind)
         libraries = set(bpy.data.libraries)
         try:
             with bpy.data.libraries.load(self.library, link=True) as (source, target):
                 target.materials = [name for name in source.materials if name in missing]
         except OSError as problem:
-            raise MeshferryError(f"Material library '{Path(self.library).name}' cannot be opened: {problem}") from None
+            raise MeshferryError(
+                "Material library '{}' cannot be opened: {}", Path(self.library).name, problem
+            ) from None
         finally:
             self.made += [library for library in bpy.data.libraries if library not in libraries]
         for material in target.materials:
@@ -182,7 +178,7 @@ class MaterialFinder:
         if not name:
             return None
         if name not in self._known:
-            found = self._existing(name) if self.use_existing else None
+            found = self._existing(name) if self.options.use_existing_materials else None
             self._known[name] = found or self._new(name, layers)
         return self._known[name]
 
@@ -206,14 +202,14 @@ class MaterialFinder:
         """Give a material the nodes and properties of the file's, in place of those that it has; see :func:`.show`."""
         _store_properties(material, given)
         shading, image_of = self._shading(given, layers)
-        return shaders.show(material, shading, layers, image_of, multiply_occlusion=self._multiply_occlusion)
+        return shaders.show(material, shading, layers, image_of, multiply_occlusion=self.options.use_ambient_occlusion)
 
     def _shading(self, given: Material, layers: MeshLayers) -> tuple[Shading, ImageOf]:
         """Return the shading of a material, with numbers in place of textures, and the function for its images."""
         shading = given.shading
         if shading is None:
             shading = _plain_shading(given, has_vertex_color=bool(layers.color))
-        if not self._cull_backfaces:
+        if not self.options.use_backface_culling:
             shading = replace(shading, is_two_sided=True)
         shading, textures = shaders.with_numbers(shading)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import bpy
 
-from ....io_formats import api
 from ....io_formats.core.errors import FormatError, MeshferryError
-from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.core.shading import Texture
+from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.disk.file_names import file_name
 from ....io_formats.images.kinds import image_kind
 from ... import names
@@ -24,7 +24,7 @@ _MOST_NAMES = 5
 
 
 class ProjectImages:
-    """Make the images of one import; each file becomes one image for colours and one for plain numbers.
+    """Make the images of one import when first needed: one of a file for its colours, another for plain numbers.
 
     An image of an earlier import is used again while its file is unchanged.
 
@@ -36,8 +36,8 @@ class ProjectImages:
         Called with each new image, so that it is removed if the import fails.
     keep_file:
         Called with each new file or folder, for the same reason.
-    warn:
-        Called with warnings, possibly several times with the same.
+    report:
+        Gets messages, possibly several times the same.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class ProjectImages:
         is_linked: bool,
         keep: Callable[[Any], Any],
         keep_file: Callable[[Path], None],
-        warn: Callable[[str], None],
+        report: Report,
     ) -> None:
         self._keep = keep
         self._keep_file = keep_file
-        self._warn = warn
+        self._report = report
         self._is_linked = is_linked
         self._folder = Path(bpy.data.filepath).parent / _FOLDER if bpy.data.filepath else None
         self._known: dict[tuple[str, bool], bpy.types.Image | None] | None = None
-        self._unreadable: dict[str, str] = {}
+        self._unreadable: dict[str, Text] = {}
 
     def image(self, texture: Texture, *, is_color: bool) -> bpy.types.Image | None:
         """Return the image of a texture, or None if its files cannot be read, which :meth:`report` then says."""
@@ -70,12 +70,14 @@ class ProjectImages:
         return self._known[key]
 
     def report(self) -> None:
-        """Warn once about the textures that could not be read."""
-        reasons: dict[str, list[str]] = {}
+        """Report once the textures that could not be read."""
+        reasons: dict[Text, list[str]] = {}
         for name, reason in self._unreadable.items():
             reasons.setdefault(reason, []).append(name)
         for reason, found in reasons.items():
-            self._warn(f"{counted(len(found), 'texture')} left out: {reason}: {listed(found, _MOST_NAMES)}")
+            number = counted(len(found), "texture")
+            names = listed(found, _MOST_NAMES)
+            self._report.loss("textures-left-out", "{} left out: {}: {}", number, reason, names)
         self._unreadable.clear()
 
     def _make(self, texture: Texture, *, is_color: bool) -> bpy.types.Image:
@@ -98,7 +100,8 @@ class ProjectImages:
         if self._is_linked and self._folder is not None:
             return self._keep(bpy.data.images.load(str(self._written(self._folder, name, content))))
         if self._is_linked:
-            self._warn("Textures are packed, because the .blend file has no folder before it is saved")
+            text = "Textures are packed, because the .blend file has no folder before it is saved"
+            self._report.change("textures-packed", text)
         image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
         image.source = "FILE"
         image.filepath_raw = path or f"//{_FOLDER}/{name}"
@@ -115,14 +118,14 @@ class ProjectImages:
                     if not folder.is_dir():
                         folder.mkdir()
                         self._keep_file(folder)
-                    api.replace_file(path, content)
+                    replace_file(path, content)
                     self._keep_file(path)
                     return path
                 if path.stat().st_size == len(content) and path.read_bytes() == content:
                     return path
             except (OSError, MeshferryError) as problem:
-                raise FormatError(f"'{folder}' cannot be written ({problem})") from None
-        raise FormatError(f"'{folder}' has too many files of this name")
+                raise FormatError("'{}' cannot be written ({})", folder, problem) from None
+        raise FormatError("'{}' has too many files of this name", folder)
 
 
 def _existing_images() -> dict[tuple[str, bool], bpy.types.Image | None]:

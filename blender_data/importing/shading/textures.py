@@ -8,6 +8,7 @@ from typing import Any
 
 import bpy
 
+from ....io_formats.core.messages import Report, Text
 from ....io_formats.core.shading import Texture
 from ... import names
 from .project_images import ProjectImages
@@ -22,8 +23,8 @@ class TextureLoader:
         Folder of the imported file, for relative paths and for textures that were moved there.
     keep:
         Called with each new image, so that it is removed if the import fails.
-    warn:
-        Called with warnings about missing or damaged textures.
+    report:
+        Gets messages about missing or damaged textures.
     project:
         Images of textures that are read from a project.
     """
@@ -32,12 +33,12 @@ class TextureLoader:
         self,
         folder: Path | None,
         keep: Callable[[Any], Any],
-        warn: Callable[[str], None],
+        report: Report,
         project: ProjectImages,
     ) -> None:
         self._folder = folder
         self._keep = keep
-        self._warn = warn
+        self._report = report
         self._project = project
         self._known: dict[tuple[str, str, bytes | None], bpy.types.Image] = {}
 
@@ -57,16 +58,17 @@ class TextureLoader:
     def _load(self, material: str, texture: Texture) -> bpy.types.Image:
         label = texture.name or _last_part(texture.path)
         if texture.data is not None:
-            image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
-            image.source = "FILE"
-            image.filepath_raw = texture.path or f"//{label}"
+            image = self._empty(label, texture.path or f"//{label}")
             image.pack(data=texture.data, data_len=len(texture.data))
             return self._checked(material, label, image)
         path = self._find(texture)
         if path is None:
-            self._warn(
-                f"Material '{material}': its texture '{texture.path or label}' was not found; put it beside the file, "
-                "or use File > External Data > Find Missing Files"
+            self._report.loss(
+                "missing-texture",
+                "its texture '{}' was not found; put it beside the file, or use File > External Data > Find Missing "
+                "Files",
+                texture.path or label,
+                item=Text("Material '{}'", material),
             )
             return self._empty(label, texture.path)
         there = next((image for image in bpy.data.images if _is_file(image, path)), None)
@@ -86,7 +88,8 @@ class TextureLoader:
 
     def _checked(self, material: str, label: str, image: bpy.types.Image) -> bpy.types.Image:
         if not all(image.size):
-            self._warn(f"Material '{material}': its texture '{label}' cannot be read as an image")
+            item = Text("Material '{}'", material)
+            self._report.loss("unreadable-image", "its texture '{}' cannot be read as an image", label, item=item)
         return image
 
     def _find(self, texture: Texture) -> Path | None:

@@ -9,7 +9,6 @@ If driver or scheduler end early, the next run merges the journals of the shards
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import itertools
@@ -26,6 +25,7 @@ from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ... import environment, interruption
 from ...reporting import one_line
 from .. import journal
+from ..settings import BatchSettings
 from ..tasks import LoadedTask, Result, Status, Task
 from ..workers.worker_process import death
 from .shard_command import WITH_PARENT, journals, shard_options, worker_command
@@ -53,8 +53,8 @@ class DaskPool:
 
     Parameters
     ----------
-    arguments:
-        Arguments of the batch, with the address of the scheduler.
+    settings:
+        Settings of the batch, with the address of the scheduler.
     output:
         Absolute path of the output folder, which contains the plan.
 
@@ -64,16 +64,16 @@ class DaskPool:
         dask.distributed is not installed.
     """
 
-    def __init__(self, arguments: argparse.Namespace, output: Path) -> None:
-        self._address = arguments.scheduler
+    def __init__(self, settings: BatchSettings, output: Path) -> None:
+        self._address = settings.scheduler
         self._output = output
-        self._command = worker_command(arguments)
-        self._options = shard_options(arguments)
+        self._command = worker_command(settings)
+        self._options = shard_options(settings)
         try:
             self._distributed = importlib.import_module("distributed")
         except ImportError:
             hint = environment.how_to_install(["distributed"])
-            raise MissingLibraryError(f"--scheduler needs dask.distributed. {hint}") from None
+            raise MissingLibraryError("--scheduler needs dask.distributed. {}", hint) from None
         self._version = f"dask.distributed {self._distributed.__version__}"
         self._client: Any = None
 
@@ -115,7 +115,7 @@ class DaskPool:
                 self._client = self._distributed.Client(self._address, timeout=_CONNECT_SECONDS)
         except (OSError, ValueError, ImportError, RuntimeError) as problem:
             raise MeshferryError(
-                f"No dask scheduler answers at {self._address}: {one_line(str(problem))} ({self._version})"
+                "No dask scheduler answers at {}: {} ({})", self._address, one_line(str(problem)), self._version
             ) from None
         self._require_workers(_CONNECT_SECONDS)
 
@@ -126,7 +126,7 @@ class DaskPool:
                 self._client.wait_for_workers(1, timeout=seconds)
         except OSError:  # including TimeoutError
             raise MeshferryError(
-                f"The dask scheduler at {self._address} has no workers; start some with: dask worker {self._address}"
+                "The dask scheduler at {} has no workers; start some with: dask worker {}", self._address, self._address
             ) from None
 
     def _wait(self, running: Iterable[Any]) -> Any:
@@ -139,8 +139,10 @@ class DaskPool:
                 self._require_workers(_NO_WORKER_SECONDS)
             except CancelledError:
                 raise MeshferryError(
-                    f"The dask scheduler at {self._address} has gone away ({self._version}). "
-                    "Finished files are kept; run the same command again to continue"
+                    "The dask scheduler at {} has gone away ({}). Finished files are kept; run the same command "
+                    "again to continue",
+                    self._address,
+                    self._version,
                 ) from None
 
     def _shards(self, loading: Iterator[LoadedTask]) -> Iterator[list[Task]]:
@@ -196,21 +198,25 @@ class DaskPool:
         """Return the reason for the failure of a shard; raise an error if it concerns all shards."""
         if isinstance(problem, FileNotFoundError):
             raise MeshferryError(
-                f"A dask worker has no command '{shlex.join(self._command)}': install Meshferry there, or set its "
-                "command with --worker-command"
+                "A dask worker has no command '{}': install Meshferry there, or set its command with --worker-command",
+                shlex.join(self._command),
             )
         if isinstance(problem, subprocess.CalledProcessError) and 0 < problem.returncode < 256:
             raise MeshferryError(
-                f"A dask worker could not begin: {_last_line(problem)}. The workers need to see the output folder and "
-                f"the sources under the same paths, and the same Meshferry ({environment.described()})"
+                "A dask worker could not begin: {}. The workers need to see the output folder and the sources "
+                "under the same paths, and the same Meshferry ({})",
+                _last_line(problem),
+                environment.described(),
             )
         if isinstance(problem, subprocess.CalledProcessError):
             return f"{death(problem.returncode)}, and its shard with it: {_last_line(problem)}"
         if isinstance(problem, self._distributed.KilledWorker):
             return "The machines that had its shard went away, one after the other"
         raise MeshferryError(
-            f"A dask worker could not start a shard: {type(problem).__name__}: {one_line(str(problem))} "
-            f"({self._version})"
+            "A dask worker could not start a shard: {}: {} ({})",
+            type(problem).__name__,
+            one_line(str(problem)),
+            self._version,
         )
 
 

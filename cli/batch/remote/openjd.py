@@ -14,7 +14,6 @@ follows the template schemas [version 2023-09], to which the section numbers in 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import itertools
@@ -36,6 +35,7 @@ from ....io_formats.disk.atomic_write import replace_file
 from ...conversions import blender_formats
 from ...reporting import Reporter
 from ..plan import Plan, connect, insert_tasks, new_plan, set_head, to_sql
+from ..settings import BatchSettings
 from ..state import State
 from ..tasks import JOURNAL_FILE, Task
 from .shard_command import shard_options, worker_command
@@ -57,7 +57,7 @@ _LIBRARY = "MaterialLibrary"
 _LIBRARY_FLAG = "--" + MATERIAL_LIBRARY.name.replace("_", "-") + "="
 
 
-def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter: Reporter) -> int:
+def write_job(folder: Path, settings: BatchSettings, plan: Plan, state: State, reporter: Reporter) -> int:
     """Write a job with the tasks that a run would convert; return 0.
 
     Raises
@@ -65,8 +65,7 @@ def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter:
     MeshferryError
         The folder has other files or cannot be written to, or a path cannot be part of a job.
     """
-    folder = Path(arguments.openjd).absolute()
-    tasks = (task for task, known in state.tasks() if arguments.checksum or known is None or not known.is_same)
+    tasks = (task for task, known in state.tasks() if settings.checksum or known is None or not known.is_same)
     first = next(tasks, None)
     if first is None:
         reporter.record({"job": str(folder), "files": 0})
@@ -77,14 +76,16 @@ def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter:
     try:
         others = sorted(set(os.listdir(folder)) - own) if folder.exists() else []
         if others:
-            raise MeshferryError(f"{folder} holds '{others[0]}', which does not belong to a job; name another folder")
+            raise MeshferryError(
+                "{} holds '{}', which does not belong to a job; name another folder", folder, others[0]
+            )
         (folder / PLAN_FOLDER).mkdir(parents=True, exist_ok=True)
         # The template is written last: without it, an incomplete folder is not a job.
         template.unlink(missing_ok=True)
         part = _write_plan(plan, itertools.chain([first], tasks), folder / PLAN_FOLDER)
         state.export_journal(folder / PLAN_FOLDER / JOURNAL_FILE)
         values = _values(part, state.output)
-        job = _template(part, values, arguments)
+        job = _template(part, values, settings)
         entries = [{"name": name, "value": value} for name, value in values.items()]
         (folder / VALUES_FILE).write_bytes(_json({"parameterValues": entries}))
         _write_assets(folder / ASSETS_FILE, part, values)
@@ -92,7 +93,7 @@ def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter:
         replace_file(template, _json(job))
     except (OSError, sqlite3.Error) as problem:
         reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
-        raise MeshferryError(f"{folder}: the job cannot be written: {reason}") from None
+        raise MeshferryError("{}: the job cannot be written: {}", folder, reason) from None
     reporter.record({"job": str(folder), "files": part.count})
     reporter.say(f"{folder}: a job for {counted(part.count, 'file')}; to run it here:")
     reporter.say(shlex.join(["openjd", "run", str(template), "-p", f"file://{parameters}"]))
@@ -122,24 +123,25 @@ def _write_plan(plan: Plan, tasks: Iterable[Task], folder: Path) -> Plan:
 def _values(part: Plan, output: Path) -> dict[str, str]:
     """Return the values of the path parameters on this machine, by name."""
     values = {"Output": str(output), "Sources1": part.roots[0]}
-    libraries = [argument for argument in part.head.argv if argument.startswith(_LIBRARY_FLAG)]
-    if libraries and libraries[-1] != _LIBRARY_FLAG:
-        values[_LIBRARY] = libraries[-1].removeprefix(_LIBRARY_FLAG)
+    if library := part.head.settings.import_options.get(MATERIAL_LIBRARY.name):
+        values[_LIBRARY] = library
     for value in values.values():
         if len(value) > _LONGEST_VALUE:
-            raise MeshferryError(f"{value}: a path in a job may have {_LONGEST_VALUE:,} characters, not {len(value):,}")
+            raise MeshferryError(
+                "{}: a path in a job may have {:,} characters, not {:,}", value, _LONGEST_VALUE, len(value)
+            )
         if _NOT_UTF8.search(value):
-            raise MeshferryError(f"{value}: the folder name is not valid UTF-8; rename it")
+            raise MeshferryError("{}: the folder name is not valid UTF-8; rename it", value)
     return values
 
 
-def _template(part: Plan, values: dict[str, str], arguments: argparse.Namespace) -> dict[str, Any]:
+def _template(part: Plan, values: dict[str, str], settings: BatchSettings) -> dict[str, Any]:
     """Return the job template (1.1)."""
-    command = worker_command(arguments)
+    command = worker_command(settings)
     for word in command:
         if "{{" in word:
             raise MeshferryError(
-                f"'{word}' cannot be part of the command: in a job, '{{{{' starts the name of a parameter"
+                "'{}' cannot be part of the command: in a job, '{{{{' starts the name of a parameter", word
             )
     program, *words = command
     group = -(-part.count // MOST_TASKS)
@@ -155,9 +157,9 @@ def _template(part: Plan, values: dict[str, str], arguments: argparse.Namespace)
     begin = [*words, "batch", "--plan", "{{Param.Plan}}", "-o", "{{Param.Output}}", "--root", "{{Param.Sources1}}"]
     if _LIBRARY in values:
         begin.append(f"{_LIBRARY_FLAG}{{{{Param.{_LIBRARY}}}}}")
-    convert_options = [*([f"--lines={group}"] if group > 1 else []), *shard_options(arguments)]
+    convert_options = [*([f"--lines={group}"] if group > 1 else []), *shard_options(settings)]
     # The path of the report may not exist on the farm.
-    collect_options = [] if arguments.report is None else ["--report"]
+    collect_options = [] if settings.report is None else ["--report"]
     for step, more in zip(template["steps"], (convert_options, collect_options), strict=True):
         action = step["script"]["actions"]["onRun"]
         action["args"] = [*begin, *action["args"], *more]
@@ -172,15 +174,11 @@ def _write_assets(path: Path, part: Plan, values: dict[str, str]) -> None:
     Names that are not valid UTF-8 are omitted; the conversion reports the missing file.
     """
     found = itertools.chain(_input_files(part), [values[_LIBRARY]] if _LIBRARY in values else [])
-    files = (json.dumps(file) for file in found if not _NOT_UTF8.search(file))
-    outputs, roots = json.dumps([values["Output"]]), json.dumps(part.roots)
-    with path.open("w", encoding="ascii") as stream:
-        # The list is streamed, because the paths of a million files take a hundred megabytes.
-        stream.write('{"assetReferences": {"inputs": {"filenames": [\n' + next(files, ""))
-        stream.writelines(",\n" + file for file in files)
-        stream.write(
-            f'],\n"directories": []}}, "outputs": {{"directories": {outputs}}}, "referencedPaths": {roots}}}}}\n'
-        )
+    files = [file for file in found if not _NOT_UTF8.search(file)]
+    outputs = {"directories": [values["Output"]]}
+    inputs = {"filenames": files, "directories": []}
+    references = {"inputs": inputs, "outputs": outputs, "referencedPaths": part.roots}
+    path.write_bytes(_json({"assetReferences": references}))
 
 
 def _input_files(part: Plan) -> Iterator[str]:

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 from pathlib import Path
 
 from ....io_formats.core.errors import MeshferryError
+from ..settings import BatchSettings
 from ..tasks import SHARDS_FOLDER, STATE_FOLDER
 
 WITH_PARENT = "--end-with-parent"
 """Flag of a shard that ends when the process that started it ends."""
 
 
-def worker_command(arguments: argparse.Namespace) -> tuple[str, ...]:
+def worker_command(settings: BatchSettings) -> tuple[str, ...]:
     """Return the words of ``--worker-command``, which is not empty."""
     is_windows = sys.platform == "win32"  # backslashes are part of paths there
     try:
-        words = shlex.split(arguments.worker_command, posix=not is_windows)
+        words = shlex.split(settings.worker_command, posix=not is_windows)
     except ValueError as problem:
-        raise MeshferryError(f"--worker-command {arguments.worker_command}: {problem}") from None
+        raise MeshferryError("--worker-command {}: {}", settings.worker_command, problem) from None
     if not words:
         raise MeshferryError("--worker-command is empty; give the command of this program")
     return tuple(word.strip('"') if is_windows else word for word in words)
 
 
-def shard_options(arguments: argparse.Namespace) -> tuple[str, ...]:
+def shard_options(settings: BatchSettings) -> tuple[str, ...]:
     """Return the arguments for every shard of a run."""
-    options = [f"--time-limit={arguments.time_limit:g}", f"--recycle={arguments.recycle}"]
-    return (*options, *(["--checksum"] if arguments.checksum else []))
+    options = [f"--time-limit={settings.time_limit:g}", f"--recycle={settings.recycle}"]
+    return (*options, *(["--checksum"] if settings.checksum else []))
 
 
 def journals(output: Path, lines: range) -> tuple[Path, str]:

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from ....io_formats.core.messages import counted
-from ...reporting import grouped, printable
+from ....io_formats.core.messages import counted, summed_up
+from ...reporting import printable
 from ..progress import time_text
 from ..tasks import Result
 from .pictures import read_picture
@@ -72,17 +72,14 @@ class Links:
         except ValueError:  # on another drive
             self._start = folder.absolute().as_uri() + "/"
 
-    def to(self, path: str) -> str:
-        """Return the address of a path below the folder; an empty string if the name cannot be encoded."""
-        try:
-            return escaped(self._start + quote(os.fsencode(path)))
-        except UnicodeEncodeError:
-            return ""
-
     def element(self, path: str, shown: str = "") -> str:
         """Return a link to a path below the folder; its text is the path by default."""
-        address = self.to(path)
-        return f'<a href="{address}">{name(shown or path)}</a>' if address else name(shown or path)
+        text = name(shown or path)
+        try:
+            address = escaped(self._start + quote(os.fsencode(path)))
+        except UnicodeEncodeError:
+            return text
+        return f'<a href="{address}">{text}</a>'
 
 
 def kind_of(result: Result) -> str:
@@ -136,7 +133,7 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
         _paragraph("result", f"<b>{result.status.value.capitalize()}</b>{_target(result, links)}{time}"),
         _error(_shortened(result.error)),
         _folded("file", result.outputs if len(result.outputs) > 1 else (), links.element),
-        _folded("warning", result.warnings, lambda text: escaped(_shortened(text)), grouped(result.warnings)),
+        _folded("warning", result.warnings, lambda text: escaped(_shortened(text)), summed_up(result.warnings)),
     )
     return (
         f'<article id="m{number}" data-result="{kind_of(result)}" data-triangles="{fact(facts, "triangles")}" '

@@ -24,10 +24,10 @@ from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import make_folder, replace_file
 from ....io_formats.disk.special_files import open_regular
 from ...conversions import blender_exchange, blender_formats
-from ...conversions.blend_files import BlendSession
+from ...conversions.blend_files import BlendSession, CannotDrawError
 from ...conversions.blender_formats import BlenderFormat
 from ...conversions.on_disk import on_disk
-from ..tasks import PICTURES_FOLDER, STATE_FOLDER, Result, Status
+from ..tasks import CANNOT_DRAW, PICTURES_FOLDER, STATE_FOLDER, Result, Status
 
 SIZE = 128
 """Width and height in pixels."""
@@ -39,8 +39,6 @@ _MODEL = _ALWAYS | {"armature": "NONE", "use_joint_animation": False, "use_node_
 """Import options of scenes with meshes. Bones and animations are left out: importing them takes time."""
 _BONES = _ALWAYS | {"armature": "NEW", "bone_direction": "CHILDREN"}
 """Import options of scenes without meshes: the bones are drawn in their first pose."""
-CANNOT_DRAW = "Blender cannot draw a picture"
-"""Start of error messages that concern this machine and not a single file."""
 _MAGIC = {b"RIFF": "image/webp", b"\x89PNG": "image/png"}
 """Media types by the first bytes of the file. Builds of Blender that lack WebP write PNG."""
 _LARGEST = 1 << 20
@@ -94,7 +92,7 @@ class PictureRun:
         """Record the result of a task of the kind PICTURE."""
         if result.status.is_good:
             self._can_draw = True
-        elif result.status.is_quarantined or result.error.startswith(CANNOT_DRAW):
+        elif result.status.is_quarantined or result.error_code == CANNOT_DRAW:
             self._failed += 1
             if self._failed >= _TRIALS and not self._can_draw and not self.problem:
                 self.problem = f"There are no pictures of models: {result.error or result.status.value}. {_REMEDY}"
@@ -128,13 +126,14 @@ def render(
     Raises
     ------
     MeshferryError
-        The file cannot be read, it has nothing visible, or this machine cannot draw (the message starts with
-        :data:`CANNOT_DRAW`).
+        The file cannot be read, or it has nothing visible.
+    CannotDrawError
+        This machine cannot draw.
     """
     try:
         session.load()
     except MissingLibraryError as problem:
-        raise MissingLibraryError(f"{CANNOT_DRAW}: {problem}") from None
+        raise CannotDrawError(problem) from None
     known = blender_formats.by_path(source)
     if known is not None:
         _open(session, source, known, content)

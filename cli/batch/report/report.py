@@ -177,7 +177,7 @@ class _Pages:
             try:
                 remove_file(path)
             except OSError as problem:
-                raise ExportError(f"{path}: the old page cannot be removed: {refusal(problem)}") from None
+                raise ExportError("{}: the old page cannot be removed: {}", path, refusal(problem)) from None
 
 
 def _batch_facts(about: About) -> str:

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from ....io_formats import api
 from ....io_formats.core.errors import FormatError, refusal
+from ....io_formats.disk.file_names import file_name
 from ...reporting import shortened
 
 EXTENSIONS = (".oar", ".iar")
@@ -62,8 +62,8 @@ def place_of(archive: str, member: str) -> str:
     parts = [part for part in member.replace("\\", "/").split("/") if part not in {"", ".", ".."}]
     *folders, name = parts or ["_"]
     ending = next((ending for ending in ENDINGS.values() if name.lower().endswith(ending)), "")
-    plain = api.file_name(name[: len(name) - len(ending)]) + ending
-    return "/".join([stem, *map(api.file_name, folders), plain])
+    plain = file_name(name[: len(name) - len(ending)]) + ending
+    return "/".join([stem, *map(file_name, folders), plain])
 
 
 def endings_of(extensions: Iterable[str]) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def members(
             "The archive is damaged here" if offset else "This is not a gzipped tar file, as OpenSim's archives are"
         )
     except OSError as error:
-        raise FormatError(f"The archive cannot be read: {refusal(error)}", file=str(path)) from None
+        raise FormatError("The archive cannot be read: {}", refusal(error), file=str(path)) from None
     raise FormatError(problem, offset=offset, file=str(path))
 
 
@@ -207,7 +207,7 @@ class _Forward:
     def _count(self, data: bytes) -> bytes:
         self._offset += len(data)
         if self._offset > self._limit:
-            raise FormatError(f"The archive inflates to more than {self._limit:,} bytes, the limit for its size")
+            raise FormatError("The archive inflates to more than {:,} bytes, the limit for its size", self._limit)
         return data
 
 

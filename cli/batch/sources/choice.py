@@ -138,18 +138,18 @@ def read_list(name: str) -> Iterator[str]:
                 if not line:
                     return
                 if "\0" in line or len(line) >= _LONGEST_LINE:
-                    raise MeshferryError(f"{shown}: line {number:,} is not a path; a list has one path a line")
+                    raise MeshferryError("{}: line {:,} is not a path; a list has one path a line", shown, number)
                 path = line.rstrip("\r\n")
                 if len(path) > 1 and path[0] == path[-1] == '"':
                     path = path[1:-1]
                 if path.strip() and not path.startswith("#"):
                     yield path
     except UnicodeDecodeError:
-        raise MeshferryError(f"{shown}: this is not text") from None
+        raise MeshferryError("{}: this is not text", shown) from None
     except FormatError as problem:
-        raise MeshferryError(f"{shown}: {problem.message}") from None
+        raise MeshferryError("{}: {}", shown, problem.message) from None
     except OSError as problem:
-        raise MeshferryError(f"{shown}: the list cannot be read: {refusal(problem)}") from None
+        raise MeshferryError("{}: the list cannot be read: {}", shown, refusal(problem)) from None
 
 
 def _open_list(name: str) -> io.TextIOWrapper:

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from ....io_formats.core.errors import FormatError, MeshferryError
 from ....io_formats.disk.special_files import special_kind
 from ... import inputs
 from ...reporting import cause
+from ..settings import SourceChoice
 from ..tasks import STATE_FOLDER, SourceFile
 from . import archives
 from .choice import compile_pattern, read_list
@@ -26,37 +27,22 @@ _PACKED = (".zip", ".7z", ".rar")
 
 
 def find(
-    paths: Iterable[str],
+    choice: SourceChoice,
     extensions: Sequence[str],
     *,
-    lists: Iterable[str] = (),
-    base: str | None = None,
-    match: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    newer: int | None = None,
     leave_out: Path | None = None,
     written: str = "",
     on_problem: OnProblem | None = None,
     warn: inputs.Warn | None = None,
 ) -> Iterator[SourceFile]:
-    """Yield the files of all paths and lists, in a reproducible order; a file that is named twice, twice.
+    """Yield the chosen files, in a reproducible order; a file that is named twice, twice.
+
+    A missing file is yielded with size -1; reading it will fail.
 
     Parameters
     ----------
-    paths:
-        Files, folders (searched recursively; links to folders are not followed), patterns that the shell did not
-        expand, and archives. A missing file is yielded with size -1; reading it will fail.
     extensions:
         Extensions of files in folders, as for :func:`...inputs.expand`; archives if they hold some of them.
-    lists:
-        Files with one path a line; ``-`` is the standard input. They may name folders and archives, but no patterns.
-    base:
-        Folder of relative paths in lists; single files below it keep their subfolders, others their whole path.
-        Default: the working folder for lists; files of the command line go directly into the output folder.
-    match, skip:
-        Patterns (:func:`.choice.compile_pattern`) for the path below the searched folder.
-    newer:
-        Only files changed after this time, in nanoseconds since 1970, and missing ones.
     leave_out, written:
         The output folder, and the extension of the files to write. A search skips the folder; a search inside of it
         skips the files.
@@ -70,25 +56,25 @@ def find(
     """
     search = _Search(
         tuple(extensions),
-        [compile_pattern(text) for text in match],
-        [compile_pattern(text) for text in skip],
-        newer,
+        [compile_pattern(text) for text in choice.match],
+        [compile_pattern(text) for text in choice.skip],
+        choice.newer,
         inputs.file_key(leave_out) if leave_out is not None else "",
         written.lower(),
         on_problem or _raise,
         warn or inputs.ignore_warning,
     )
-    folder = None if base is None else os.path.abspath(base)
-    for path in paths:
+    folder = None if choice.base is None else os.path.abspath(choice.base)
+    for path in choice.paths:
         yield from search.named(path, folder, is_pattern=True)
     folder = folder or os.getcwd()
-    for name in lists:
+    for name in choice.lists:
         for path in read_list(name):
             yield from search.named(os.path.join(folder, path), folder, is_pattern=False)
 
 
 def _raise(path: str, problem: str) -> None:
-    raise MeshferryError(f"{path}: {problem}")
+    raise MeshferryError("{}: {}", path, problem)
 
 
 @dataclass(frozen=True)
@@ -107,13 +93,13 @@ class _Search:
 
     def named(self, text: str, base: str | None, *, is_pattern: bool) -> Iterator[SourceFile]:
         """Yield the files of a path from the command line or a list."""
-        info, is_link = _status(text)
-        mode = 0 if info is None else info.st_mode
+        found, mode = _status(text, *_split(os.path.abspath(text), base))
         if stat.S_ISDIR(mode):
-            problem = f"There are no {' or '.join(self.extensions)} files in this folder"
-            yield from self._below(text, text, problem)
+            if not (yield from self._below(text)):
+                self.report(text, f"There are no {' or '.join(self.extensions)} files in this folder")
         elif not mode and is_pattern and glob.has_magic(text):
-            yield from self._pattern(text)
+            if not (yield from self._pattern(text)):
+                self.report(text, "No file matches this pattern")
         elif mode and not stat.S_ISREG(mode):
             self.report(text, f"This is a {special_kind(text)}; batches read regular files only")
         elif mode and text.lower().endswith(_PACKED):
@@ -121,40 +107,28 @@ class _Search:
                 text, "This has to be unpacked first; only archives of OpenSim (.oar, .iar) are read as they are"
             )
         else:
-            yield from self._file(*_split(os.path.abspath(text), base), info, is_link=is_link, is_named=True)
+            yield from self._file(found, is_named=True)
 
-    def _pattern(self, text: str) -> Iterator[SourceFile]:
+    def _pattern(self, text: str) -> Generator[SourceFile, None, int]:
         """Yield the files that match a pattern. The folder before its first wildcard is searched."""
         parts = text.replace(os.sep, "/").split("/")
         fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
         start = "/".join([*parts[:fixed], ""]) or "."
         rest = parts[fixed:]
         extension = os.path.splitext(rest[-1])[1]
-        yield from self._below(
-            start,
-            text,
-            "No file matches this pattern",
-            compile_pattern("/".join(rest)),
-            depth=None if "**" in rest else len(rest),
-            every=bool(extension) and not glob.has_magic(extension),
-        )
+        depth = None if "**" in rest else len(rest)
+        every = bool(extension) and not glob.has_magic(extension)
+        return (yield from self._below(start, compile_pattern("/".join(rest)), depth=depth, every=every))
 
     def _below(
-        self,
-        folder: str,
-        text: str,
-        problem: str,
-        pattern: re.Pattern[str] | None = None,
-        *,
-        depth: int | None = None,
-        every: bool = False,
-    ) -> Iterator[SourceFile]:
-        """Yield the files below a folder, with any extension if ``every``; report a problem if there are none."""
+        self, folder: str, pattern: re.Pattern[str] | None = None, *, depth: int | None = None, every: bool = False
+    ) -> Generator[SourceFile, None, int]:
+        """Yield the files below a folder, with any extension if ``every``; return how many are there before filters."""
         root = os.path.abspath(folder)
         key = os.path.join(inputs.file_key(Path(root)), "")
         written = self.written if self.output and key.startswith(os.path.join(self.output, "")) else ""
         extensions = (*self.extensions, *archives.EXTENSIONS)
-        is_empty = True
+        count = 0
         for below, names in inputs.folders_below(folder, self.report, self.output, ignored=STATE_FOLDER, depth=depth):
             for name in names:
                 path = below + name
@@ -162,18 +136,17 @@ class _Search:
                     continue
                 if (every or inputs.may_count(name, extensions)) and (pattern is None or pattern.fullmatch(path)):
                     full = os.path.join(root, path)
-                    info, is_link = _status(full)
-                    if self._counts(full, info, every=every):
-                        is_empty = False
-                        yield from self._file(root, path, path, info, is_link=is_link)
-        if is_empty:
-            self.report(text, problem)
+                    found, mode = _status(full, root, path, path)
+                    if self._counts(full, mode, every=every):
+                        count += 1
+                        yield from self._file(found)
+        return count
 
-    def _counts(self, path: str, info: os.stat_result | None, *, every: bool) -> bool:
+    def _counts(self, path: str, mode: int, *, every: bool) -> bool:
         """Return whether a file that was found in a folder is a source; warn of FIFOs, devices and sockets."""
-        if info is None:  # a broken link; reading it will fail
+        if not mode:  # a broken link; reading it will fail
             return every or path.lower().endswith(self.extensions)
-        if not stat.S_ISREG(info.st_mode):
+        if not stat.S_ISREG(mode):
             inputs.skips(path, self.warn)
             return False
         if path.lower().endswith(archives.EXTENSIONS):
@@ -185,33 +158,28 @@ class _Search:
             return False
         return not self.match or any(pattern.fullmatch(path) for pattern in self.match)
 
-    def _file(
-        self, root: str, path: str, place: str, info: os.stat_result | None, *, is_link: bool, is_named: bool = False
-    ) -> Iterator[SourceFile]:
+    def _file(self, found: SourceFile, *, is_named: bool = False) -> Iterator[SourceFile]:
         """Yield a file that passes the filters, or the members of an archive."""
-        if info is not None and self.newer is not None and info.st_mtime_ns <= self.newer:
+        if found.size >= 0 and self.newer is not None and found.modified <= self.newer:
             return
-        if archives.is_archive(path):
-            yield from self._archive(root, path, place, info, is_named=is_named)
-        elif self._is_wanted(place):
-            size, modified = (-1, 0) if info is None else (info.st_size, info.st_mtime_ns)
-            yield SourceFile(root, path, "", place, size, modified, is_link)
+        if archives.is_archive(found.path):
+            yield from self._archive(found, is_named=is_named)
+        elif self._is_wanted(found.place):
+            yield found
 
-    def _archive(
-        self, root: str, path: str, place: str, info: os.stat_result | None, *, is_named: bool
-    ) -> Iterator[SourceFile]:
-        full = os.path.join(root, path)
+    def _archive(self, archive: SourceFile, *, is_named: bool) -> Iterator[SourceFile]:
+        full = os.path.join(archive.root, archive.path)
         endings = archives.endings_of(self.extensions)
         if not endings:
             self.report(full, f"Archives hold meshes and animations, none of {' or '.join(self.extensions)}")
             return
-        modified = 0 if info is None else info.st_mtime_ns  # a missing archive is reported by reading it
         count = 0
         try:
             for name, content in archives.members(full, lambda text: self.report(full, text), endings):
                 count += 1
-                if self._is_wanted(f"{place}/{name}"):
-                    yield SourceFile(root, path, name, archives.place_of(place, name), len(content), modified)
+                if self._is_wanted(f"{archive.place}/{name}"):
+                    place = archives.place_of(archive.place, name)
+                    yield archive._replace(member=name, place=place, size=len(content), is_link=False)
         except FormatError as problem:
             self.report(full, cause(problem))
             return
@@ -219,14 +187,15 @@ class _Search:
             self.report(full, f"There are no {' or '.join(f'*{ending}' for ending in endings)} files in this archive")
 
 
-def _status(path: str) -> tuple[os.stat_result | None, bool]:
-    """Return the status of a file, None if it does not exist, and whether the path is a link to it."""
+def _status(full: str, root: str, path: str, place: str) -> tuple[SourceFile, int]:
+    """Return a file and its mode, which is 0 if the file does not exist."""
     try:
-        info = os.lstat(path)
+        info = os.lstat(full)
         is_link = stat.S_ISLNK(info.st_mode)
-        return os.stat(path) if is_link else info, is_link
+        info = os.stat(full) if is_link else info
+        return SourceFile(root, path, "", place, info.st_size, info.st_mtime_ns, is_link), info.st_mode
     except (OSError, ValueError):
-        return None, False
+        return SourceFile(root, path, "", place, -1, 0), 0
 
 
 def _split(full: str, base: str | None) -> tuple[str, str, str]:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
+from ....io_formats.core.messages import Message
 from ...conversions.blender_formats import BlenderFormat
 from ...conversions.convert_plan import ConversionJob, known_kind
 from ...conversions.outcomes import Outcome
+from ...conversions.settings import Settings
 from ...reporting import cause
 
 BEGIN, CLAIM, END, INTERRUPTED, IS_TAKEN, OF_PART, REPORT = (
@@ -24,9 +26,7 @@ BEGIN, CLAIM, END, INTERRUPTED, IS_TAKEN, OF_PART, REPORT = (
 class RunSetup:
     """Settings of a run of ``convert``."""
 
-    argv: Sequence[str]
-    """Options of the conversion, as on the command line (``conversion_arguments``)."""
-    dry_run: bool
+    settings: Settings
     several: bool
     """Whether the run has several jobs."""
     libraries: Sequence[str]
@@ -58,7 +58,7 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
         "target": str(outcome.target),
         "collection": outcome.collection,
         "facts": outcome.facts,
-        "warnings": outcome.warnings,
+        "warnings": [message.as_json() for message in outcome.warnings],
         "files": [str(path) for path in outcome.files],
         "problem": None if problem is None else cause(problem),
         "is_missing": isinstance(problem, MissingLibraryError),
@@ -75,4 +75,5 @@ def parse_outcome(data: dict[str, Any]) -> Outcome:
     if problem is not None:
         problem.add_note(trace)
     files = [Path(path) for path in data.pop("files")]
-    return Outcome(source, target, **data, files=files, problem=problem)
+    warnings = [Message.from_json(message) for message in data.pop("warnings")]
+    return Outcome(source, target, **data, warnings=warnings, files=files, problem=problem)

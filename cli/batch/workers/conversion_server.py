@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -17,10 +16,10 @@ from ...conversions.conversion import Conversion
 from ...conversions.convert_plan import ConversionJob
 from ...conversions.file_naming import FileNames
 from ...conversions.outcomes import Outcome
+from ...conversions.settings import ConversionContext
 from ...reporting import cause
 from . import conversion_messages, messages
 from .conversion_messages import BEGIN, CLAIM, END, INTERRUPTED, IS_TAKEN, OF_PART, REPORT, RunSetup
-from .converting import parse_settings
 
 Call = Callable[..., Any]
 """Function that calls a function of the driver, given its name and arguments, and returns the value."""
@@ -45,12 +44,11 @@ class ConversionServer:
         send: Callable[[bytes], None],
     ) -> None:
         sys.path += [folder for folder in setup.libraries if folder not in sys.path]
-        settings = replace(parse_settings(setup.argv), dry_run=setup.dry_run)
-        self._clips = settings.clips
         self._inbox = inbox
         self._send = send
-        names = _NamesOfDriver(self._call)
-        self._conversion = Conversion(settings, session, names, several=setup.several, on_source=self._begin)
+        context = ConversionContext(setup.settings, session, _NamesOfDriver(self._call))
+        self._clips = context.clips
+        self._conversion = Conversion(context, several=setup.several, on_source=self._begin)
         interruption.accept_forwarded()
 
     def run(self, job: ConversionJob, clips: Mapping[str, Any]) -> bool:

@@ -9,14 +9,12 @@ import threading
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ....io_formats.core.errors import ExportError, MeshferryError
 from ... import interruption
 from ...conversions.conversion import Conversion
 from ...conversions.convert_plan import ConversionJob
-from ...conversions.file_naming import FileNames
 from ...conversions.outcomes import ANOTHER_FAILED, Outcome
 from . import conversion_messages as calls
 from . import messages
@@ -39,22 +37,18 @@ class ConversionWorker:
     ----------
     conversion:
         Runs the other jobs, in this process.
+    several:
+        Whether the run has several jobs.
     shows_log:
         Print the output of the worker after each job.
     """
 
-    def __init__(
-        self,
-        setup: RunSetup,
-        conversion: Conversion,
-        names: FileNames,
-        *,
-        shows_log: bool = False,
-    ) -> None:
+    def __init__(self, conversion: Conversion, *, several: bool, shows_log: bool = False) -> None:
+        setup = RunSetup(conversion.settings, several, sys.path)
         self._setup = messages.encode({"run": asdict(setup)})
-        self._names = names
+        self._names = conversion.context.names
         self._conversion = conversion
-        self._clips = conversion.settings.clips
+        self._clips = conversion.clips
         self._shows_log = shows_log
         self._can_start = True
         self._process: WorkerProcess | None = None
@@ -68,9 +62,7 @@ class ConversionWorker:
     def __enter__(self) -> ConversionWorker:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_problem: object) -> None:
         self._end()
 
     def run(self, job: ConversionJob) -> Iterator[Outcome]:
@@ -109,7 +101,7 @@ class ConversionWorker:
             return self._process
         self._can_start = False
         with contextlib.suppress(MeshferryError):
-            self._process = process = WorkerProcess(worker_command(0), loads_blender=True)
+            self._process = process = WorkerProcess(worker_command(0))
             self._inbox = queue.SimpleQueue()
             threading.Thread(target=_read, args=(process, self._setup, self._inbox), daemon=True).start()
             ready = self._receive(process)
@@ -143,7 +135,7 @@ class ConversionWorker:
                 yield calls.parse_outcome(*arguments)
             process.send(messages.encode({"value": self._value(name, arguments)}))
         self._end()
-        raise WorkerDiedError(f"{process.describe_end()} ({self._versions})")
+        raise WorkerDiedError("{} ({})", process.describe_end(), self._versions)
 
     def _value(self, name: str, arguments: list[Any]) -> Any:
         """Return the value of a call of the worker."""

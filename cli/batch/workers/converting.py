@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from ....io_formats import api
-from ....io_formats.core.errors import FormatError, MeshferryError, refusal
+from ....io_formats.core.errors import FormatError, refusal
+from ....io_formats.core.messages import distinct
 from ....io_formats.core.projects import Projects
 from ....io_formats.disk.file_names import PathTable
+from ....io_formats.disk.special_files import read_bytes
 from ...conversions import blender_formats
-from ...conversions.blend_files import BlendSession
+from ...conversions.blend_files import BlendSession, CannotDrawError
 from ...conversions.blender_formats import BlenderFormat
-from ...conversions.clip_choice import ClipChoice
 from ...conversions.conversion import Conversion
-from ...conversions.conversion_arguments import add_conversion_arguments, settings_of
 from ...conversions.convert_plan import ConversionJob, is_format_name, known_kind
 from ...conversions.file_naming import FileNames
-from ...conversions.outcomes import Settings
+from ...conversions.settings import ConversionContext
 from ...inputs import file_key
-from ...reporting import cause, plain
+from ...reporting import cause, error_cause, plain
 from ..plan import PlannedNames
-from ..tasks import PROJECTS_FOLDER, STATE_FOLDER, LoadedTask, Result, Status, TaskKind
+from ..tasks import CANNOT_DRAW, DISK_FULL, PROJECTS_FOLDER, STATE_FOLDER, LoadedTask, Result, Status, TaskKind
 from .messages import Setup
 from .resources import limited_cores
 
@@ -66,12 +64,11 @@ class Converter:
 
     def __init__(self, setup: Setup, session: BlendSession) -> None:
         self._output = Path(setup.output).absolute()
-        settings = parse_settings(setup.argv)
+        self._settings = setup.settings
         store = self._output / STATE_FOLDER / PROJECTS_FOLDER
-        projects = Projects(is_fixed=True, store=store, has_mounts=settings.projects.has_mounts)
-        self._settings = replace(settings, projects=projects)
-        self._format = known_kind(setup.extension)[1]
-        self._is_named = is_format_name(setup.extension)
+        self._projects = Projects(is_fixed=True, store=store, has_mounts=setup.settings.mounts)
+        self._format = known_kind(setup.settings.to)[1]
+        self._is_named = is_format_name(setup.settings.to)
         self._roots = setup.roots
         self._index = PlannedNames(Path(setup.plan))
         self._session = session
@@ -96,8 +93,7 @@ class Converter:
             else:
                 self._convert(source, content, result)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 (scripts of importers may call exit)
-            result.status = Status.FAILED
-            result.error = cause(problem)
+            _set_errors(result, [problem])
         self._index.close()
         result.seconds = time.perf_counter() - began
         return result
@@ -105,31 +101,30 @@ class Converter:
     def _convert(self, source: Path, content: bytes | None, result: Result) -> None:
         target = self._output / result.task.target
         names = PartNames(target, self._output, self._index)
-        clips = self._settings.clips
-        # Each file needs its own ClipChoice, which remembers the names of animations. Outputs are not flushed to disk:
-        # the journal stores their sizes, so a file that a power cut has truncated is converted again.
-        settings = replace(
-            self._settings,
-            clips=ClipChoice(clips.patterns, clips.new_names),
+        context = ConversionContext(self._settings, self._session, names, self._projects)
+        job = ConversionJob(
+            (source,),
+            target,
+            self._format,
+            in_folder=True,
+            is_named=self._is_named,
+            content=content,
+            # The state stores the sizes of the outputs, so a file that a power cut has truncated is converted again.
             is_flushed=False,
-            **self._asset_settings(result),
+            **self._asset_marks(result),
         )
-        conversion = Conversion(settings, self._session, names, several=True)
-        job = ConversionJob((source,), target, self._format, in_folder=True, is_named=self._is_named, content=content)
-        outcomes = list(conversion.run(job))
+        outcomes = list(Conversion(context, several=True).run(job))
         good = [outcome for outcome in outcomes if outcome.problem is None and outcome.facts is not None]
         paths = dict.fromkeys(path for outcome in good for path in (outcome.files or [outcome.target]))
         result.outputs = [path.relative_to(self._output).as_posix() for path in paths if path != target]
         if target in paths:
             result.outputs.append(result.task.target)
-        result.warnings = list(dict.fromkeys(text for outcome in outcomes for text in outcome.warnings))
+        result.warnings = distinct(text for outcome in outcomes for text in outcome.warnings)
         result.facts = _merge_facts([plain(outcome.facts) for outcome in outcomes if outcome.facts is not None])
-        problems = [cause(outcome.problem) for outcome in outcomes if outcome.problem is not None]
-        result.error = "; ".join(dict.fromkeys(problems))
-        result.status = Status.FAILED if problems else Status.DONE
+        _set_errors(result, [outcome.problem for outcome in outcomes if outcome.problem is not None])
 
-    def _asset_settings(self, result: Result) -> dict[str, Any]:
-        """Return the settings for the asset that a task makes, whose picture was drawn before if that was possible."""
+    def _asset_marks(self, result: Result) -> dict[str, Any]:
+        """Return catalog and picture for the asset of a task; the picture was drawn before if that was possible."""
         if not self._settings.makes_assets:
             return {}
         from .. import catalogs
@@ -146,7 +141,7 @@ class Converter:
 
         to = pictures.picture_file(self._output, result.hash)
         if pictures.read_picture(self._output, result.hash) is None:
-            options, projects = self._settings.read_options, self._settings.projects
+            options, projects = self._settings.read_options, self._projects
             pictures.render(self._session, source, to, content=content, read_options=options, projects=projects)
         result.outputs = [to.relative_to(self._output).as_posix()]
 
@@ -174,38 +169,40 @@ class PartNames(FileNames):
         return target in self._index or source in self._index or super().is_taken(path)
 
 
-def parse_settings(argv: Sequence[str]) -> Settings:
-    """Return the settings of :func:`given_conversion`.
+def _set_errors(result: Result, problems: Sequence[BaseException]) -> None:
+    """Store what has failed in a result, if anything has."""
+    if not problems:
+        return
+    result.status = Status.FAILED
+    result.error = "; ".join(dict.fromkeys(map(cause, problems)))
+    result.error_cause = "; ".join(dict.fromkeys(map(error_cause, problems)))
+    if any(map(_is_disk_full, problems)):
+        result.error_code = DISK_FULL
+    elif any(isinstance(problem, CannotDrawError) for problem in problems):
+        result.error_code = CANNOT_DRAW
 
-    Raises
-    ------
-    MeshferryError
-        An option is unknown, since the worker is of another version, or a file that it names is missing.
-    """
-    parser = _Parser(allow_abbrev=False)
-    add_conversion_arguments(parser)
-    return settings_of(parser.parse_args(argv))
 
-
-class _Parser(argparse.ArgumentParser):
-    """Argument parser that raises its errors, so that the driver can report them."""
-
-    def error(self, message: str) -> NoReturn:
-        raise MeshferryError(f"A worker refuses the options: {message}")
+def _is_disk_full(problem: BaseException | None) -> bool:
+    """Return whether an exception, or the one that it was raised for, reports a full disk or an exceeded quota."""
+    while problem is not None:
+        if isinstance(problem, OSError) and problem.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
 
 
 def _content_and_hash(source: Path, loaded: LoadedTask) -> tuple[bytes | None, str]:
     """Return the content of a file and its hash. The content is None if the file is large or Blender opens it."""
     content = loaded.content
     if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
-        content = api.read_bytes(source)
+        content = read_bytes(source)
     if content is not None:
         return content, hashlib.blake2b(content, digest_size=_HASH_SIZE).hexdigest()
     try:
         with source.open("rb") as stream:
             return None, hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=_HASH_SIZE)).hexdigest()
     except (OSError, ValueError) as problem:
-        raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(source)) from None
+        raise FormatError("The file cannot be read: {}", refusal(problem), file=str(source)) from None
 
 
 def _merge_facts(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from ....io_formats.core.messages import Message, distinct
+from ...conversions.settings import Settings
 from ...reporting import plain
-from ..tasks import LoadedTask, Result, Status, Task, TaskKind
+from ..settings import TIME_LIMIT
+from ..tasks import SHARED_VALUES, LoadedTask, Result, Status, Task, TaskKind
 
-TIME_LIMIT = 600.0
-"""Default time limit of a file in seconds."""
-_RESULT = ("hash", "outputs", "warnings", "facts", "error", "seconds")
 _SIZE = "content_size"
 _to_json = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 
@@ -24,10 +24,7 @@ _to_json = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 class Setup:
     """Settings that all tasks of a batch share."""
 
-    argv: Sequence[str]
-    """Options of the conversion, as on the command line (``conversion_arguments``)."""
-    extension: str
-    """Type of file to write, as after ``--to``."""
+    settings: Settings
     output: str
     """The output folder."""
     roots: Sequence[str]
@@ -76,11 +73,14 @@ def parse_task(header: dict[str, Any], content: bytes | None) -> LoadedTask:
 
 def encode_result(result: Result, memory: int) -> bytes:
     """Encode a result without its task, which the driver has, with the peak memory of the worker in bytes."""
-    header = {name: getattr(result, name) for name in _RESULT}
+    header = {name: getattr(result, name) for name in SHARED_VALUES}
+    warnings = [message.as_json() for message in distinct(result.warnings)]
+    header |= {"outputs": result.outputs, "warnings": warnings}
     return encode(header | {"status": result.status.value, "memory": memory})
 
 
 def parse_result(header: dict[str, Any], loaded: LoadedTask, attempts: int) -> Result:
     """Parse the message of a result."""
-    fields = {name: header[name] for name in _RESULT}
+    fields = {name: header[name] for name in (*SHARED_VALUES, "outputs")}
+    fields["warnings"] = list(map(Message.from_json, header["warnings"]))
     return Result(loaded.task, Status(header["status"]), **fields, attempts=attempts, kind=loaded.kind)

@@ -16,15 +16,13 @@ from dataclasses import asdict
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ... import interruption
+from ..settings import RECYCLE_AFTER
 from ..tasks import LoadedTask, Result, Status
 from . import messages
 from .messages import Setup
 from .resources import threads_for
 from .worker_process import WorkerProcess, remove_abandoned_folders, worker_command
 
-RECYCLE_AFTER = 500
-"""Tasks after which a process is replaced if its memory has grown, because Blender does not release all memory. Others
-continue: a start takes as long as a hundred small files."""
 _START_LIMIT = 300.0
 """Time limit of a start in seconds; starts are slow on a busy machine."""
 _EXIT_LIMIT = 20.0
@@ -55,9 +53,6 @@ class Pool:
         Tasks after which a process is replaced if its memory has grown; 0 for never.
     command:
         Command that starts a worker; default: the same Python or Blender that runs this.
-    started:
-        Processes that were started before the setup was known. The pool removes the processes that it uses from the
-        list, and kills those that it cannot use.
     """
 
     def __init__(
@@ -67,7 +62,6 @@ class Pool:
         recycle_after: int = RECYCLE_AFTER,
         *,
         command: Sequence[str] | None = None,
-        started: list[WorkerProcess] | None = None,
     ) -> None:
         self.setup = setup
         self.recycle_after = recycle_after
@@ -80,10 +74,6 @@ class Pool:
         self._jobs = max(1, jobs)
         self._threads = threads_for(self._jobs)
         self._command = list(command) if command is not None else worker_command(self._threads)
-        self._started_early = started if started is not None else []
-        for index, process in reversed(list(enumerate(self._started_early))):
-            if index >= self._jobs or process.threads != self._threads:
-                self._started_early.pop(index).end()
         self.workers: list[_Worker] = []
         self._next_check = 0.0
 
@@ -123,12 +113,9 @@ class Pool:
                 worker.join(max(0.0, end - time.monotonic()))
 
     def new_process(self) -> WorkerProcess:
-        """Return a process that was started early, or start one."""
+        """Start a process."""
         self.started += 1
-        try:
-            return self._started_early.pop()
-        except IndexError:
-            return WorkerProcess(self._command, self._threads, self.started - 1)
+        return WorkerProcess(self._command, self._threads, self.started - 1)
 
     def _wait(self) -> Result | Exception:
         """Wait for a result; check the workers meanwhile."""
@@ -272,13 +259,13 @@ class _Worker:
             message = process.prepare(messages.encode(asdict(self._pool.setup)))
             self._watched = (None, math.inf)
             if self._late is process:
-                raise MeshferryError(f"A worker did not start within {_START_LIMIT:g} seconds")
+                raise MeshferryError("A worker did not start within {:g} seconds", _START_LIMIT)
             if message is not None or self._is_stopped:
                 break
             self._process = None
             process.end(_EXIT_LIMIT)
         else:
-            raise MeshferryError(f"A worker could not start. {process.describe_end()}")
+            raise MeshferryError("A worker could not start. {}", process.describe_end())
         if self._is_stopped or message is None:  # stop() may have missed this process
             process.stop()
         elif "refused" in message:

@@ -28,6 +28,7 @@ from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ....io_formats.disk.atomic_write import remove_folder
 from ... import environment, interruption
 from ...conversions.blend_files import BlendSession
+from ...conversions.settings import Settings
 from ...reporting import cause, make_streams_safe
 from . import messages
 from .converting import Converter, ThreadLimitedSession
@@ -119,9 +120,6 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
         answers.flush()
 
     with ThreadLimitedSession(hello["threads"], hello["number"]) as session:
-        if hello["loads_blender"]:  # while the driver plans
-            with contextlib.suppress(MeshferryError):  # raised again by prepare()
-                session.load()
         if (request := inbox.get()) is None:
             return
         serve = _serve_run if "run" in request[0] else _serve_batch
@@ -132,8 +130,11 @@ def _serve_run(header: dict[str, Any], session: BlendSession, inbox: _Inbox, ans
     """Execute the jobs of one run of ``convert``."""
     from . import conversion_messages, conversion_server  # a batch does not need them
 
-    setup = conversion_messages.RunSetup(**header["run"])
+    run = header["run"]
+    setup = conversion_messages.RunSetup(Settings(**run["settings"]), run["several"], run["libraries"])
     server = conversion_server.ConversionServer(setup, session, inbox, answer)
+    with contextlib.suppress(MeshferryError):  # the first job raises it again
+        session.load()
     answer(_ready())
     goes_on = True
     while goes_on and (request := inbox.get()) is not None:
@@ -143,7 +144,7 @@ def _serve_run(header: dict[str, Any], session: BlendSession, inbox: _Inbox, ans
 
 def _serve_batch(header: dict[str, Any], session: BlendSession, inbox: _Inbox, answer: _Answer) -> None:
     """Execute the tasks of a batch."""
-    setup = Setup(**header)
+    setup = Setup(**header | {"settings": Settings(**header["settings"])})
     try:
         converter = Converter(setup, session)
         converter.prepare()

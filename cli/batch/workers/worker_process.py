@@ -11,12 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ....io_formats.core.errors import MeshferryError, refusal
-from ....io_formats.disk import locks
 from ....io_formats.disk.atomic_write import remove_folder
 from ... import convert
 from ...reporting import one_line
@@ -26,10 +25,8 @@ _SCRIPT = Path(convert.__file__).resolve()
 """Script that finds the package and its libraries if they are not in the path of this Python or Blender."""
 FOLDER_PREFIX = "meshferry-worker-"
 """Start of the names of folders for the temporary files of workers."""
-_LOCK_NAME = "driver.lock"
-"""Lock file in the temporary folder of a worker; the driver holds the lock until the worker has ended."""
-_ABANDONED_AGE = 86400.0
-"""Age in seconds after which a temporary folder without a lock is removed. On disks without locks, it may be in use."""
+_ABANDONED_AGE = 30 * 86400.0
+"""Age in seconds above which no run still uses the temporary folder of a worker."""
 _LOG_SIZE = 16 * 1024
 """Bytes of the last output of a worker that are read."""
 _LARGEST_LOG = 64 * 2**20
@@ -75,27 +72,21 @@ class WorkerProcess:
         Number of threads of Blender; 0 for its default.
     number:
         Number of the process among those of a run; it chooses the cores on which Blender is loaded.
-    loads_blender:
-        Load Blender immediately.
 
-    Each process has a folder for temporary files, which is removed after its end. If the driver is killed as well,
-    :func:`remove_abandoned_folders` removes the folder later.
+    Each process has a folder for temporary files. The driver removes it after the end of the process, or the process
+    itself if the driver was killed. If both were killed, :func:`remove_abandoned_folders` removes it later.
     """
 
-    def __init__(
-        self, command: Sequence[str], threads: int = 0, number: int = 0, *, loads_blender: bool = False
-    ) -> None:
-        self.threads = threads
+    def __init__(self, command: Sequence[str], threads: int = 0, number: int = 0) -> None:
         self.last_output = ""
         """The last output of the last task as one line, after :meth:`end`."""
         is_windows = sys.platform == "win32"
         try:
             self._folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
-            self._lock_file = locks.hold(Path(self._folder, _LOCK_NAME))
             self._log: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (end() closes it)
         except OSError as problem:
             folder = tempfile.gettempdir()
-            raise MeshferryError(f"{folder}: temporary files cannot be made there: {refusal(problem)}") from None
+            raise MeshferryError("{}: temporary files cannot be made there: {}", folder, refusal(problem)) from None
         own = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder)
         try:
             self._process = subprocess.Popen(  # noqa: S603 (this program)
@@ -111,11 +102,13 @@ class WorkerProcess:
             )
         except OSError as problem:
             self._release()
-            raise MeshferryError(f"A worker cannot be started: {command[0]}: {problem.strerror or problem}") from None
+            raise MeshferryError(
+                "A worker cannot be started: {}: {}", command[0], problem.strerror or problem
+            ) from None
         self._input: Any = self._process.stdin
         self._output: Any = self._process.stdout
         self._token = secrets.token_hex(16)
-        hello = {"token": self._token, "threads": threads, "number": number, "loads_blender": loads_blender}
+        hello = {"token": self._token, "threads": threads, "number": number}
         self.send(messages.encode(hello))
 
     @property
@@ -200,34 +193,14 @@ class WorkerProcess:
 
     def _release(self) -> None:
         self._log.close()
-        if self._lock_file is not None:
-            self._lock_file.close()  # Windows cannot remove an open file
         remove_folder(self._folder)
 
 
-@contextlib.contextmanager
-def started_early(count: int, threads: int, *, loads_blender: bool) -> Iterator[list[WorkerProcess]]:
-    """Start workers for a later pool; those that the pool has not taken are killed at the end of the block."""
-    processes: list[WorkerProcess] = []
-    try:
-        for number in range(count):
-            processes.append(WorkerProcess(worker_command(threads), threads, number, loads_blender=loads_blender))
-        yield processes
-    finally:
-        for process in processes:
-            process.end()
-
-
 def remove_abandoned_folders() -> None:
-    """Remove temporary folders of workers that were killed together with their driver at least a day ago."""
+    """Remove old temporary folders of workers that were killed together with their driver."""
     for folder in Path(tempfile.gettempdir()).glob(FOLDER_PREFIX + "*"):
         with contextlib.suppress(OSError):
-            path = folder / _LOCK_NAME
-            if time.time() - max(folder.stat().st_mtime, path.stat().st_mtime) < _ABANDONED_AGE:
-                continue
-            lock_file = locks.hold(path)
-            if lock_file is not None:
-                lock_file.close()
+            if time.time() - folder.lstat().st_mtime > _ABANDONED_AGE:
                 remove_folder(folder)
 
 

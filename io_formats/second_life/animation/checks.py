@@ -2,123 +2,169 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-from ...core.findings import OWN_FORMAT, Finding, error, warning
-from ...core.messages import counted, listed
+from ...core.messages import OWN_FORMAT, Message, Text, counted, error, listed, warning
 from ..avatar import skeleton_table
-from . import codes, constraints, curves, looping, writer
+from . import writer
 from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, text
 from .document_builder import MOST_BYTES
 from .export_findings import bones, largest_joints, moment
+from .keys import codes, curves, looping
 from .names import is_emote
 from .options import LONGEST
 
 _REFUSED = ("mRoot", "mScreen")
 _HIGHEST_PRIORITY = 6
 _LAST_HAND = 13
+_GROUND = "GROUND"
+"""Target that is not a volume."""
+_LAST_TYPE = 1
 
 
-def check(document: SecondLifeAnimation) -> list[Finding]:
+def check(document: SecondLifeAnimation) -> list[Message]:
     """Return errors for what the viewer refuses, and warnings for what it changes or ignores.
 
     Errors of a file do not prevent writing it in its own format again.
     """
-    return [replace(finding, allowed_by=OWN_FORMAT) for finding in _findings(document)]
+    findings = (_joints, _length, _priorities, _constraints, _playback, _positions, _loop)
+    item = Text("The animation")
+    return [replace(found, item=item, allowed_by=OWN_FORMAT) for part in findings for found in part(document)]
 
 
-def _findings(document: SecondLifeAnimation) -> list[Finding]:
-    item = "The animation"
-    findings: list[Finding] = []
+def _joints(document: SecondLifeAnimation) -> Iterator[Message]:
     names = [text(joint.name) for joint in document.joints]
     refused = [name for name in names if name in _REFUSED]
     if refused:
-        findings.append(error(item, f"viewers refuse animations of these joints: {listed(refused)}", bones(refused)))
+        template = "viewers refuse animations of these joints: {}"
+        yield error("refused-joints", template, listed(refused), elements=bones(refused))
     unknown = [name for name in names if name not in _REFUSED and not skeleton_table.is_animatable(name)]
     if unknown:
-        said = f"the avatar has no joint {listed(unknown)}, so the upload is refused"
-        findings.append(error(item, said, bones(unknown)))
-    if not any(len(joint.rotation) + len(joint.position) for joint in document.joints):
-        findings.append(error(item, "it has no keys", bones(names) if names else None))
+        template = "the avatar has no joint {}, so the upload is refused"
+        yield error("unknown-animated-joints", template, listed(unknown), elements=bones(unknown))
+    if not any(joint.key_count for joint in document.joints):
+        yield error("animation-without-keys", "it has no keys", elements=bones(names) if names else None)
+
+
+def _length(document: SecondLifeAnimation) -> Iterator[Message]:
     if not 0 <= document.duration <= LONGEST:
-        findings.append(
-            error(item, f"it is {document.duration:.1f} s long; viewers take 0 to {LONGEST:.0f} s", moment(LONGEST))
-        )
+        template = "it is {:.1f} s long; viewers take 0 to {:.0f} s"
+        yield error("animation-too-long", template, document.duration, LONGEST, elements=moment(LONGEST))
     size = len(writer.write(document))
     if size > MOST_BYTES:
-        said = f"it has {size:,} bytes; an upload may have {MOST_BYTES:,}"
-        findings.append(error(item, said, largest_joints(document.joints)))
-    findings += _priorities(document, item)
-    if document.hand_pose > _LAST_HAND:
-        findings.append(error(item, f"hand pose {document.hand_pose} does not exist; the highest is {_LAST_HAND}"))
-    findings += _constraints(document, item)
-    if not 0 <= document.loop_in <= document.loop_out <= document.duration and document.loop:
-        said = f"its loop from {document.loop_in:.2f} to {document.loop_out:.2f} s is not within its length"
-        time = moment(min(max(document.loop_out, 0.0), document.duration))
-        findings.append(warning(item, f"{said} of {document.duration:.2f} s", time))
-    if not document.loop and document.ease_in + document.ease_out > document.duration:
-        said = "ease in and ease out together are longer than the animation"
-        findings.append(warning(item, said, moment(max(document.duration - document.ease_out, 0.0))))
+        template = "it has {:,} bytes; an upload may have {:,}"
+        yield error("animation-too-large", template, size, MOST_BYTES, elements=largest_joints(document.joints))
+
+
+def _playback(document: SecondLifeAnimation) -> Iterator[Message]:
+    loop_in, loop_out, duration = document.loop_in, document.loop_out, document.duration
+    if not 0 <= loop_in <= loop_out <= duration and document.loop:
+        template = "its loop from {:.2f} to {:.2f} s is not within its length of {:.2f} s"
+        time = moment(min(max(loop_out, 0.0), duration))
+        yield warning("loop-beyond-animation", template, loop_in, loop_out, duration, elements=time)
+    if not document.loop and document.ease_in + document.ease_out > duration:
+        template = "ease in and ease out together are longer than the animation"
+        yield warning("ease-beyond-animation", template, elements=moment(max(duration - document.ease_out, 0.0)))
     emote = text(document.emote)
     if not is_emote(emote):
-        findings.append(warning(item, f"viewers may not know the expression '{emote}'"))
-    return findings + _positions(document, item) + _loop(document, item)
+        yield warning("unknown-expression", "viewers may not know the expression '{}'", emote)
 
 
-def _constraints(document: SecondLifeAnimation, item: str) -> list[Finding]:
-    findings = []
+def _constraints(document: SecondLifeAnimation) -> Iterator[Message]:
     if len(document.constraints) > MOST_CONSTRAINTS:
-        text_of = f"it has {len(document.constraints)} constraints; viewers ignore all if there are over "
-        findings.append(warning(item, f"{text_of}{MOST_CONSTRAINTS}"))
-    elif unusable := constraints.unusable(document):
-        number = counted(len(unusable), "constraint")
-        volumes = dict.fromkeys(constraints.source_name(document.constraints[place]) for place in unusable)
-        said = f"viewers refuse {number}, for which a volume or an animated joint is missing: {listed(list(volumes))}"
-        findings.append(error(item, said))
+        template = "it has {} constraints; viewers ignore all if there are over {}"
+        yield warning("too-many-constraints", template, len(document.constraints), MOST_CONSTRAINTS)
+    elif unusable := unusable_constraints(document):
+        yield error(
+            "unusable-constraints",
+            "viewers refuse {}, for which a volume or an animated joint is missing: {}",
+            counted(len(unusable), "constraint"),
+            listed(list(dict.fromkeys(_source_name(document.constraints[number]) for number in unusable))),
+        )
     if any(chain > LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
-        findings.append(error(item, f"a constraint bends more than {LONGEST_CHAIN} joints, which can crash viewers"))
-    return findings
+        template = "a constraint bends more than {} joints, which can crash viewers"
+        yield error("constraint-chain-too-long", template, LONGEST_CHAIN)
 
 
-def _loop(document: SecondLifeAnimation, item: str) -> list[Finding]:
+def _loop(document: SecondLifeAnimation) -> Iterator[Message]:
     """Warn about a loop with a jump."""
     opened = [jump for jump in looping.jumps(document) if not jump.is_closed]
-    if not opened:
-        return []
-    degrees, millimetres = max(jump.degrees for jump in opened), max(jump.millimetres for jump in opened)
-    said = f"the loop jumps by up to {degrees:.1f}° and {millimetres:.0f} mm from its end to its start"
-    names = [jump.joint for jump in opened]
-    return [warning(item, f"{said}: {listed(names)}", bones(names))]
+    if opened:
+        names = [jump.joint for jump in opened]
+        yield warning(
+            "loop-jumps",
+            "the loop jumps by up to {:.1f}° and {:.0f} mm from its end to its start: {}",
+            max(jump.degrees for jump in opened),
+            max(jump.millimetres for jump in opened),
+            listed(names),
+            elements=bones(names),
+        )
 
 
-def _priorities(document: SecondLifeAnimation, item: str) -> list[Finding]:
-    high = [text(joint.name) for joint in document.joints if not -1 <= joint.priority <= _HIGHEST_PRIORITY]
-    findings = []
+def _priorities(document: SecondLifeAnimation) -> Iterator[Message]:
     if not 0 <= document.base_priority <= _HIGHEST_PRIORITY:
-        findings.append(error(item, f"its priority is {document.base_priority}, but must be 0 to {_HIGHEST_PRIORITY}"))
+        template = "its priority is {}, but must be 0 to {}"
+        yield error("invalid-priority", template, document.base_priority, _HIGHEST_PRIORITY)
+    high = [text(joint.name) for joint in document.joints if not -1 <= joint.priority <= _HIGHEST_PRIORITY]
     if high:
-        findings.append(error(item, f"the priority must be -1 to {_HIGHEST_PRIORITY}: {listed(high)}", bones(high)))
-    return findings
+        template = "the priority must be -1 to {}: {}"
+        yield error("invalid-joint-priority", template, _HIGHEST_PRIORITY, listed(high), elements=bones(high))
+    if document.hand_pose > _LAST_HAND:
+        template = "hand pose {} does not exist; the highest is {}"
+        yield error("unknown-hand-pose", template, document.hand_pose, _LAST_HAND)
 
 
-def _positions(document: SecondLifeAnimation, item: str) -> list[Finding]:
+def _positions(document: SecondLifeAnimation) -> Iterator[Message]:
     moved, far, times = [], [], []
     for joint in document.joints:
         if not len(joint.position):
             continue
         name = text(joint.name)
-        if skeleton_table.canonical(name) != skeleton_table.ROOT:
+        if joint.known != skeleton_table.ROOT:
             moved.append(name)
-        if abs(curves.position_keys(document, joint).values).max() > codes.FARTHEST * 0.9999:
+        keys = curves.position_keys(document, joint)
+        beyond = abs(keys.values).max(axis=1) > codes.FARTHEST * 0.9999
+        if beyond.any():
             far.append(name)
-            places = curves.position_keys(document, joint)
-            beyond = abs(places.values).max(axis=1) > codes.FARTHEST * 0.9999
-            times.append(round(float(places.times[beyond][0]) * 1000))
-    findings = []
+            times.append(round(float(keys.times[beyond][0]) * 1000))
     if moved:
-        said = "positions of joints deform avatars with joint positions of their own, even after it has stopped"
-        findings.append(warning(item, f"{said}: {listed(moved)}", bones(moved)))
+        template = "positions of joints deform avatars with joint positions of their own, even after it has stopped: {}"
+        yield warning("joint-positions", template, listed(moved), elements=bones(moved))
     if far:
-        said = f"positions end at {codes.FARTHEST:.0f} m, from {min(times) / 1000:.2f} s on: {listed(far)}"
-        findings.append(warning(item, said, moment(min(times) / 1000)))
-    return findings
+        first = min(times) / 1000
+        template = "positions end at {:.0f} m, from {:.2f} s on: {}"
+        yield warning("far-positions", template, codes.FARTHEST, first, listed(far), elements=moment(first))
+
+
+def _source_name(constraint: Any) -> str:
+    """Return the name of the volume that a constraint moves."""
+    return _name(constraint["source"])
+
+
+def unusable_constraints(document: SecondLifeAnimation) -> list[int]:
+    """Return the constraints that viewers refuse, by index.
+
+    Their type or a volume does not exist, they bend too many joints, or a joint that they bend is not in the file.
+    """
+    joints = {joint.known for joint in document.joints}
+    return [number for number, found in enumerate(document.constraints) if not _is_usable(found, joints)]
+
+
+def _is_usable(constraint: Any, joints: set[str]) -> bool:
+    source, target, length = _source_name(constraint), _name(constraint["target"]), int(constraint["chain_length"])
+    if not _is_volume(source) or not (target == _GROUND or _is_volume(target)):
+        return False
+    chain = skeleton_table.ancestors(source)[1 : length + 2]
+    return constraint["type"] <= _LAST_TYPE and length <= LONGEST_CHAIN and joints.issuperset(chain)
+
+
+def _is_volume(name: str) -> bool:
+    joint = skeleton_table.table().get(name)
+    return joint is not None and joint.is_collision_volume
+
+
+def _name(stored: Any) -> str:
+    """Return a name, which ends at its first zero byte; the bytes after it mean nothing."""
+    return text(stored.tobytes().partition(b"\0")[0])

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...core.messages import Message
 from ...core.scene import AnyArray
+from ..avatar import skeleton_table
 
 FORMAT = "second_life_animation"
 """Name of the format in the registry."""
@@ -49,6 +51,15 @@ class JointKeys:
     position: AnyArray = field(default_factory=lambda: np.empty((0, 4), np.uint16))
     """(m, 4)."""
 
+    @property
+    def known(self) -> str:
+        """Name of the avatar's joint; empty if the avatar has no joint of this name."""
+        return skeleton_table.canonical(text(self.name)) or ""
+
+    @property
+    def key_count(self) -> int:
+        return len(self.rotation) + len(self.position)
+
 
 @dataclass
 class SecondLifeAnimation:
@@ -71,13 +82,21 @@ class SecondLifeAnimation:
     """(n,) of dtype ``CONSTRAINT``."""
     trailing: bytes = b""
     """Bytes after the end, which viewers ignore."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Message] = field(default_factory=list)
     """Warnings of the reader (section 9); not part of the file."""
 
     @property
     def has_codes(self) -> bool:
         """Whether keys are 16-bit codes (version 1.0)."""
         return self.version == (1, 0)
+
+    def known_joints(self) -> dict[str, JointKeys]:
+        """Return the first entry of each joint of the avatar, by its name."""
+        found: dict[str, JointKeys] = {}
+        for joint in self.joints:
+            if joint.known:
+                found.setdefault(joint.known, joint)
+        return found
 
 
 def text(raw: bytes) -> str:

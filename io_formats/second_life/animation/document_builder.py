@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ...core.errors import ExportError
+from ...core.messages import Text, counted, error
 from ..avatar import skeleton_table
-from . import codes, reduction, writer
-from .avatar_motion import AvatarMotion
+from ..avatar.avatar_motion import AvatarMotion
+from . import writer
 from .document import JointKeys, SecondLifeAnimation, text
-from .export_findings import largest_joints, refusal
-
-Floats = npt.NDArray[np.float64]
+from .export_findings import largest_joints
+from .keys import codes, reduction
+from .keys.codes import Floats
 
 MOST_BYTES = 250_000
 """Size in bytes above which the grid refuses an upload."""
@@ -27,29 +29,6 @@ _DEPTH_SHARE = 0.33
 """The errors of a chain of joints add up, so a joint's tolerance is divided by this share of the joints below it."""
 
 
-@dataclass
-class Reduced:
-    """A document and how it was made."""
-
-    document: SecondLifeAnimation
-    degrees: float
-    """Tolerance of rotations; 0 if every sample became a key."""
-    samples: int
-    """Number of keys before the reduction, with those of joints that are written as they are."""
-    size: int
-    """Bytes of the file."""
-
-    @property
-    def millimetres(self) -> float:
-        """Tolerance of positions."""
-        return self.degrees * _METRES_PER_DEGREE * 1000
-
-    @property
-    def keys(self) -> int:
-        """Number of keys in the document."""
-        return _key_count(self.document.joints)
-
-
 def reduced(
     document: SecondLifeAnimation,
     motion: AvatarMotion,
@@ -59,8 +38,8 @@ def reduced(
     *,
     edited: Mapping[str, JointKeys] | None = None,
     reduce: bool = True,
-) -> Reduced:
-    """Add the joints of a motion to a document that has a duration.
+) -> Text:
+    """Add the joints of a motion to a document that has a duration; return how many keys that took.
 
     Parameters
     ----------
@@ -82,20 +61,47 @@ def reduced(
     ExportError
         The file would be too large at the largest tolerance.
     """
-    sampled = _Sampled.of(motion, positioned, document.duration, TOLERANCES[0] if reduce else None)
-    samples = motion.rotation.shape[1] * (len(motion.names) + sum(positioned)) + _key_count(kept)
+    time_codes, first = np.unique(codes.time_codes_of(motion.times, document.duration), return_index=True)
+    rows = np.flatnonzero(positioned)  # a reader uses only one key of each time, hence ``first``
+    divisors = np.array([_divisor(name) for name in motion.names])
+    finest = TOLERANCES[0] / divisors if reduce else None
+    rotation = _Sampled.of(
+        motion.rotation[:, first], time_codes, document.duration, None if finest is None else np.radians(finest)
+    )
+    position = _Sampled.of(
+        motion.position[rows][:, first],
+        time_codes,
+        document.duration,
+        None if finest is None else _METRES_PER_DEGREE * finest[rows],
+    )
+    row_of = {number: row for row, number in enumerate(rows.tolist())}
+    samples = motion.rotation.shape[1] * (len(motion.names) + sum(positioned)) + sum(joint.key_count for joint in kept)
     for degrees in TOLERANCES if reduce else (0.0,):
-        made = sampled.joints(motion.names, degrees, document.base_priority, priorities)
+        made = []
+        for number, name in enumerate(motion.names):
+            joint = JointKeys(name.encode("utf-8"), priorities.get(name, document.base_priority))
+            joint.rotation = rotation.joint_keys(number, degrees)
+            if number in row_of:
+                joint.position = position.joint_keys(row_of[number], degrees)
+            made.append(joint)
         if degrees == TOLERANCES[0]:
             made = [_edited(joint, (edited or {}).get(name)) for joint, name in zip(made, motion.names, strict=True)]
         document.joints = _merged(kept, made)
         size = len(writer.write(document))
         if size <= MOST_BYTES:
-            return Reduced(document, degrees, samples, size)
-    raise refusal(
-        f"The animation has {size:,} bytes, more than the {MOST_BYTES:,} that an upload may "
-        f"have; {'' if reduce else 'switch Reduce Keys on, '}shorten it, animate fewer joints, or lower its frame rate",
-        largest_joints(document.joints),
+            keys = sum(joint.key_count for joint in document.joints)
+            within = Text(" within {:g}° and {:g} mm", degrees, degrees * _METRES_PER_DEGREE * 1000) if degrees else ""
+            return Text("{} reduced to {:,}{}, {:,} bytes", counted(samples, "key"), keys, within, size)
+    raise ExportError.of(
+        error(
+            "animation-too-large",
+            "The animation has {:,} bytes, more than the {:,} that an upload may have; {}shorten it, animate "
+            "fewer joints, or lower its frame rate",
+            size,
+            MOST_BYTES,
+            "" if reduce else Text("switch Reduce Keys on, "),
+            elements=largest_joints(document.joints),
+        )
     )
 
 
@@ -108,81 +114,43 @@ def _edited(joint: JointKeys, edited: JointKeys | None) -> JointKeys:
     return replace(joint, rotation=rotation, position=position)
 
 
-def _key_count(joints: Sequence[JointKeys]) -> int:
-    return sum(len(joint.rotation) + len(joint.position) for joint in joints)
-
-
 def _merged(kept: Sequence[JointKeys], made: Sequence[JointKeys]) -> list[JointKeys]:
     """Return joints in the order of ``kept``, if there are some, and new ones after them."""
     waiting = {text(joint.name): joint for joint in made}
-    found = [
-        waiting.pop(skeleton_table.canonical(text(joint.name)) or "", joint)
-        if not len(joint.rotation) + len(joint.position)
-        else joint
-        for joint in kept
-    ]
+    found = [joint if joint.key_count else waiting.pop(joint.known, joint) for joint in kept]
     return [*found, *waiting.values()]
 
 
 @dataclass
 class _Sampled:
-    """Samples of a motion as keys, and the tolerance in degrees from which on each can be left out."""
+    """Samples of n curves as keys, and the tolerance in degrees from which on each can be left out."""
 
-    rotation: npt.NDArray[np.uint16]
-    """(n, F, 4) codes of time, x, y and z."""
-    rotation_need: Floats
+    keys: npt.NDArray[np.uint16]
+    """(n, F, 4) codes of time and value."""
+    need: Floats
     """(n, F)."""
-    position: dict[int, npt.NDArray[np.uint16]]
-    """(F, 4) of each joint that has positions, by index."""
-    position_need: dict[int, Floats]
 
     @classmethod
-    def of(cls, motion: AvatarMotion, positioned: Sequence[bool], duration: float, finest: float | None) -> _Sampled:
-        """Encode samples; all are needed if ``finest``, the smallest tolerance in degrees, is None."""
-        time_codes = codes.time_codes_of(motion.times, duration)
-        first = np.unique(time_codes, return_index=True)[1]  # a reader uses only one key of each time
-        time_codes = time_codes[first]
-        rotation, rows = motion.rotation[:, first], np.flatnonzero(positioned)
-        position = motion.position[rows][:, first]
-        rotation_codes = codes.rotation_codes_of(rotation.reshape(-1, 4)).reshape(*rotation.shape[:2], 3)
-        position_codes = codes.codes_of(position, codes.FARTHEST)
-        rotation_need, position_need = np.full(rotation.shape[:2], np.inf), np.full(position.shape[:2], np.inf)
+    def of(cls, values: Floats, time_codes: npt.NDArray[np.uint16], duration: float, finest: Floats | None) -> _Sampled:
+        """Encode samples, (n, F, 4) or (n, F, 3).
+
+        Parameters
+        ----------
+        finest:
+            (n,) smallest tolerance of each curve; None if all samples are needed.
+        """
+        encoded = codes.encoded(values)
+        need = np.full(values.shape[:2], np.inf)
         if finest is not None:
-            times = codes.times_of(time_codes, duration)
-            divisors = np.array([_divisor(name) for name in motion.names])
-            decoded = codes.rotations_of(rotation_codes.reshape(-1, 3)).reshape(rotation.shape)
-            per_degree = np.radians(1) / divisors
-            found = reduction.significances(rotation, decoded, times, finest * per_degree, reduction.angles)
-            rotation_need = found / per_degree[:, None]
-            stored = codes.values_of(position_codes, codes.FARTHEST).astype(np.float64)
-            per_degree = _METRES_PER_DEGREE / divisors[rows]
-            found = reduction.significances(position, stored, times, finest * per_degree, reduction.distances)
-            position_need = found / per_degree[:, None]
-        return cls(
-            _keys(time_codes, rotation_codes),
-            rotation_need,
-            dict(zip(rows.tolist(), _keys(time_codes, position_codes), strict=True)),
-            dict(zip(rows.tolist(), position_need, strict=True)),
-        )
+            stored = codes.decoded(encoded, is_rotation=values.shape[2] == 4)
+            found = reduction.significances(values, stored, codes.times_of(time_codes, duration), finest)
+            need = found * (TOLERANCES[0] / finest[:, None])
+        times = np.broadcast_to(time_codes[:, None], (*encoded.shape[:2], 1))
+        return cls(np.concatenate((times, encoded), axis=2, dtype=np.uint16), need)
 
-    def joints(
-        self, names: Sequence[str], degrees: float, priority: int, priorities: Mapping[str, int]
-    ) -> list[JointKeys]:
-        """Return the keys of each joint that remain with a tolerance."""
-        joints = []
-        for number, name in enumerate(names):
-            joint = JointKeys(name.encode("utf-8"), priorities.get(name, priority))
-            joint.rotation = self.rotation[number][self.rotation_need[number] > degrees]
-            if number in self.position:
-                joint.position = self.position[number][self.position_need[number] > degrees]
-            joints.append(joint)
-        return joints
-
-
-def _keys(time_codes: npt.NDArray[np.uint16], values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
-    """Return keys (n, F, 4) of the codes of times (F,) and of values (n, F, 3)."""
-    times = np.broadcast_to(time_codes[:, None], (*values.shape[:2], 1))
-    return np.concatenate((times, values), axis=2, dtype=np.uint16)
+    def joint_keys(self, number: int, degrees: float) -> npt.NDArray[np.uint16]:
+        """Return the keys of a curve that remain with a tolerance."""
+        return np.asarray(self.keys[number][self.need[number] > degrees])
 
 
 @functools.cache

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.findings import Elements, error, warning
-from ...core.messages import counted, listed
+from ...core.messages import Elements, Text, counted, error, listed
 from ...core.scene import Clip, Scene, Skeleton
 from ...passes.sample_keys import DEFAULT_RATE
 from ..avatar import skeleton_table
-from . import codes, curves, looping, reduction
-from .avatar_motion import AvatarMotion
+from ..avatar.avatar_motion import AvatarMotion
 from .document import JointKeys, SecondLifeAnimation, text
+from .keys import codes, curves, looping, reduction
 
 _LIKE = 0.85
 """Similarity of names from which one is taken for a misspelt other."""
@@ -38,23 +37,6 @@ def moment(seconds: float) -> Elements:
     return Elements("milliseconds", "", (round(seconds * 1000),))
 
 
-def refusal(message: str, elements: Elements) -> ExportError:
-    """Return an error whose cause can be selected."""
-    return ExportError(message, [error("", message, elements)])
-
-
-def warn(scene: Scene, message: str, elements: Elements) -> None:
-    """Add a loss to the warnings and findings of a scene."""
-    scene.warnings.append(message)
-    scene.findings.append(warning("", message, elements))
-
-
-def note(scene: Scene, message: str, elements: Elements) -> None:
-    """Add a text that reports no loss to the notes and findings of a scene."""
-    scene.notes.append(message)
-    scene.findings.append(warning("", message, elements))
-
-
 def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
     """Warn about animated deforming bones that are not joints of the avatar, without ends of chains in FBX files."""
     joints = skeleton.joints
@@ -64,11 +46,13 @@ def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, 
     names = [joints[number].name for number in numbers if joints[number].deforms and number not in ends]
     if names:
         number = counted(len(names), "animated bone is", "animated bones are")
-        warn(scene, f"{number} no joint of the avatar and left out: {listed(names)}", bones(names))
+        template = "{} no joint of the avatar and left out: {}"
+        scene.report.loss("unknown-bones-left-out", template, number, listed(names), elements=bones(names))
         for name in names:
             near = difflib.get_close_matches(name, skeleton_table.table(), n=1, cutoff=_LIKE)
             if near:
-                warn(scene, f"bone '{name}' has almost the name of the joint '{near[0]}'", bones([name]))
+                template = "bone '{}' has almost the name of the joint '{}'"
+                scene.report.loss("bone-almost-a-joint", template, name, near[0], elements=bones([name]))
 
 
 def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
@@ -76,7 +60,8 @@ def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
     moved = [joint for joint in joints if joint != skeleton_table.ROOT]
     if moved:
         number = counted(len(moved), "joint moves", "joints move")
-        warn(scene, f"{number} from its place, which is left out (option Positions): {listed(moved)}", bones(moved))
+        template = "{} from its place, which is left out (option Positions): {}"
+        scene.report.loss("joint-positions-left-out", template, number, listed(moved), elements=bones(moved))
 
 
 def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
@@ -90,7 +75,8 @@ def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: S
     ]
     if scaled and not motion.is_other_rig:
         number = counted(len(scaled), "bone is", "bones are")
-        warn(scene, f"{number} scaled, which an animation cannot hold: {listed(scaled)}", bones(scaled))
+        template = "{} scaled, which an animation cannot hold: {}"
+        scene.report.loss("bone-scale-left-out", template, number, listed(scaled), elements=bones(scaled))
 
 
 def refuse_far(motion: AvatarMotion, positioned: Sequence[bool], clip: Clip) -> None:
@@ -99,44 +85,68 @@ def refuse_far(motion: AvatarMotion, positioned: Sequence[bool], clip: Clip) -> 
         far = np.abs(motion.position[number]).max(axis=1) > codes.FARTHEST
         if far.any():
             seconds = float(motion.times[far.argmax()])
-            raise refusal(
-                f"'{clip.name}': '{motion.bones[motion.names[number]]}' is more than {codes.FARTHEST:.0f} m from its "
-                f"place at {seconds:.2f} s, which a file cannot hold; move the animation to the origin",
-                moment(seconds),
+            raise ExportError.of(
+                error(
+                    "far-positions",
+                    "'{}': '{}' is more than {:.0f} m from its place at {:.2f} s, which a file cannot hold; move the "
+                    "animation to the origin",
+                    clip.name,
+                    motion.bones[motion.names[number]],
+                    codes.FARTHEST,
+                    seconds,
+                    elements=moment(seconds),
+                )
             )
 
 
 def largest_joints(joints: Sequence[JointKeys]) -> Elements:
     """Return the joints with the most keys."""
-    counts = {text(joint.name): len(joint.rotation) + len(joint.position) for joint in joints}
+    counts = {text(joint.name): joint.key_count for joint in joints}
     return bones(sorted(counts, key=lambda name: -counts[name])[:_MOST_BONES])
 
 
 def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, scene: Scene) -> None:
     """Note properties of an animation that surprise in world."""
+    report = scene.report.about(Text("'{}'", clip.name))
     if document.base_priority in _BEYOND_WINDOW:
         own = [text(joint.name) for joint in document.joints if joint.priority in (-1, *_BEYOND_WINDOW)]
-        said = f"its priority is {document.base_priority}, above those of the upload window (0 to 4)"
-        note(scene, f"'{clip.name}': {said}, so that few animations replace it", bones(own))
+        report.note(
+            "high-priority",
+            "its priority is {}, above those of the upload window (0 to 4), so that few animations replace it",
+            document.base_priority,
+            elements=bones(own),
+        )
     if motion.replaced:
-        number = counted(len(motion.replaced), "joint rests", "joints rest")
-        said = f"{number} elsewhere than those of the standard avatar; the animation looks as here only on avatars"
-        note(scene, f"'{clip.name}': {said} with the same joint positions: {listed(motion.replaced)}", _all(motion))
+        report.note(
+            "rig-with-moved-joints",
+            "{} elsewhere than those of the standard avatar; the animation looks as here only on avatars with the same "
+            "joint positions: {}",
+            counted(len(motion.replaced), "joint rests", "joints rest"),
+            listed(motion.replaced),
+            elements=bones([motion.bones[name] for name in motion.replaced]),
+        )
     left = [text(joint.name) for joint in document.joints if _stays_posed(document, joint)]
     if left:
         number = counted(len(left), "joint stays", "joints stay")
-        said = f"{number} posed after it has stopped, since standing animations do not move them: {listed(left)}"
-        note(scene, f"'{clip.name}': {said}", bones(left))
-    steps = reduction.angles(motion.rotation[:, :-1], motion.rotation[:, 1:])
+        template = "{} posed after it has stopped, since standing animations do not move them: {}"
+        report.note("joints-stay-posed", template, number, listed(left), elements=bones(left))
+    steps = reduction.apart(motion.rotation[:, :-1], motion.rotation[:, 1:])
     if steps.size and steps.max() > np.radians(90):
-        place = np.unravel_index(steps.argmax(), steps.shape)
-        said = f"'{motion.bones[motion.names[place[0]]]}' turns by {np.degrees(steps.max()):.0f}° within a frame"
-        when = float(motion.times[place[1]])
-        note(scene, f"'{clip.name}': {said} at {when:.2f} s, and viewers turn it the short way", moment(when))
+        joint, frame = np.unravel_index(steps.argmax(), steps.shape)
+        when = float(motion.times[frame])
+        report.note(
+            "large-turn-within-frame",
+            "'{}' turns by {:.0f}° within a frame at {:.2f} s, and viewers turn it the short way",
+            motion.bones[motion.names[joint]],
+            np.degrees(steps.max()),
+            when,
+            elements=moment(when),
+        )
     step = 1.5 / (clip.fps or 30.0)
     if document.loop and 0 < document.loop_out < document.duration - step:
-        said = f"the loop ends at {document.loop_out:.2f} s, so that the rest, up to {document.duration:.2f} s,"
-        note(scene, f"'{clip.name}': {said} is seen only when it stops", moment(document.loop_out))
+        template = "the loop ends at {:.2f} s, so that the rest, up to {:.2f} s, is seen only when it stops"
+        loop_out = document.loop_out
+        report.note("rest-after-loop", template, loop_out, document.duration, elements=moment(loop_out))
 
 
 def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[str], clip: Clip, scene: Scene) -> None:
@@ -148,24 +158,24 @@ def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[s
     for joint in original.joints:
         found = [keys(original, joint).times for keys in (curves.rotation_keys, curves.position_keys)]
         times = np.concatenate(found)
-        is_edited = skeleton_table.canonical(text(joint.name)) in edited
-        if is_edited and (np.abs(np.rint(times * fps) / fps - times) > step).any():
+        if joint.known in edited and (np.abs(np.rint(times * fps) / fps - times) > step).any():
             moved.append(text(joint.name))
     if moved:
         rate = curves.frame_rate(original)
-        advice = f"; with a scene of {rate:g} frames per second they stay" if rate else ""
-        said = f"keys of edited joints lay between frames in the imported file and are on frames now: {listed(moved)}"
-        note(scene, f"'{clip.name}': {said}{advice}", bones(moved))
-
-
-def _all(motion: AvatarMotion) -> Elements:
-    return bones([motion.bones[name] for name in motion.replaced])
+        scene.report.note(
+            "keys-moved-to-frames",
+            "keys of edited joints lay between frames in the imported file and are on frames now: {}{}",
+            listed(moved),
+            Text("; with a scene of {:g} frames per second they stay", rate) if rate else "",
+            item=Text("'{}'", clip.name),
+            elements=bones(moved),
+        )
 
 
 def _stays_posed(document: SecondLifeAnimation, joint: JointKeys) -> bool:
     """Return whether a joint that no standing animation moves ends in another rotation than at rest."""
-    known = skeleton_table.table().get(skeleton_table.canonical(text(joint.name)) or "")
+    known = skeleton_table.table().get(joint.known)
     if known is None or not known.is_bone or known.is_base or not len(joint.rotation):
         return False
     last = curves.rotation_keys(document, joint).values[-1]
-    return bool(np.degrees(reduction.angles(last, np.array(_REST))) > looping.MOST_DEGREES)
+    return bool(np.degrees(reduction.apart(last, np.array(_REST))) > looping.MOST_DEGREES)

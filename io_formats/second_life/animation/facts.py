@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import curves
 from .document import SecondLifeAnimation, text
+from .keys import curves
 
 
 def facts(document: SecondLifeAnimation) -> dict[str, Any]:

@@ -10,9 +10,8 @@ import numpy as np
 
 from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
-from ...core.messages import counted, listed
+from ...core.messages import Report, counted, listed
 from ...core.scene import AnyArray
-from ..avatar import skeleton_table
 from . import writer
 from .document import CONSTRAINT, MOST_JOINTS, JointKeys, SecondLifeAnimation, text
 
@@ -40,7 +39,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SecondLifeAnimati
     stream = ByteStream(data)
     version, subversion = struct.unpack("<HH", stream.take(4, "the version"))
     if (version, subversion) not in VERSIONS:
-        raise UnsupportedFormatError(f"Second Life animations have version 1.0 or 0.1, not {version}.{subversion}")
+        raise UnsupportedFormatError("Second Life animations have version 1.0 or 0.1, not {}.{}", version, subversion)
     document = SecondLifeAnimation((version, subversion))
     document.base_priority = stream.i32("the priority")
     document.duration = _seconds(stream, "the duration")
@@ -54,7 +53,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SecondLifeAnimati
     document.joints = _joints(stream, document)
     document.constraints = _constraints(stream)
     document.trailing = bytes(stream.take(stream.remaining, "the end"))
-    document.warnings = oddities(document)
+    _report_oddities(document)
     return document
 
 
@@ -71,7 +70,7 @@ def _seconds(stream: ByteStream, what: str) -> float:
     start = stream.position
     value: float = struct.unpack("<f", stream.take(4, what))[0]
     if not math.isfinite(value):
-        raise stream.error(f"The file is damaged: {what} is {value}", offset=start)
+        raise stream.error("The file is damaged: {} is {}", what, value, offset=start)
     return value
 
 
@@ -79,7 +78,7 @@ def _text(stream: ByteStream, what: str) -> bytes:
     start = stream.position
     end = bytes(stream.data[start:]).find(b"\0")
     if end < 0:
-        raise stream.error(f"The file is cut off or damaged: {what} has no end")
+        raise stream.error("The file is cut off or damaged: {} has no end", what)
     found = bytes(stream.take(end, what))
     stream.take(1, what)
     return found
@@ -89,7 +88,7 @@ def _joints(stream: ByteStream, document: SecondLifeAnimation) -> list[JointKeys
     start = stream.position
     count = stream.i32("the number of joints")
     if not 0 < count <= MOST_JOINTS:
-        raise stream.error(f"The file claims {count:,} joints; an animation has 1 to {MOST_JOINTS}", offset=start)
+        raise stream.error("The file claims {:,} joints; an animation has 1 to {}", count, MOST_JOINTS, offset=start)
     stream.require(count * _LEAST_JOINT, "the joints")
     joints = []
     for _ in range(count):
@@ -107,13 +106,13 @@ def _joints(stream: ByteStream, document: SecondLifeAnimation) -> list[JointKeys
 def _keys(stream: ByteStream, document: SecondLifeAnimation, what: str) -> AnyArray:
     count = stream.i32(f"the number of {what}")
     if count < 0:
-        raise stream.error(f"The file is damaged: it claims {count:,} {what}", offset=stream.position - 4)
+        raise stream.error("The file is damaged: it claims {:,} {}", count, what, offset=stream.position - 4)
     if document.has_codes:
         return stream.array(np.uint16, (count, 4), what).copy()
     start = stream.position
     values = stream.array(np.float32, (count, 4), what).copy()
     if not np.isfinite(values).all():
-        raise stream.error(f"The file is damaged: {what} are NaN or infinite", offset=start)
+        raise stream.error("The file is damaged: {} are NaN or infinite", what, offset=start)
     return values
 
 
@@ -121,7 +120,7 @@ def _constraints(stream: ByteStream) -> AnyArray:
     start = stream.position
     count = stream.i32("the number of constraints")
     if count < 0:
-        raise stream.error(f"The file is damaged: it claims {count:,} constraints", offset=start)
+        raise stream.error("The file is damaged: it claims {:,} constraints", count, offset=start)
     found = np.frombuffer(bytes(stream.take(count * CONSTRAINT.itemsize, "the constraints")), CONSTRAINT).copy()
     for name in ("source_offset", "target_offset", "direction", "ease"):
         if not np.isfinite(found[name]).all():
@@ -129,14 +128,14 @@ def _constraints(stream: ByteStream) -> AnyArray:
     return found
 
 
-def oddities(document: SecondLifeAnimation) -> list[str]:
-    """Return warnings about what a viewer reads in another way than it is written."""
-    found = []
-    names = Counter(skeleton_table.canonical(name) or name for name in (text(joint.name) for joint in document.joints))
+def _report_oddities(document: SecondLifeAnimation) -> None:
+    """Warn about what a viewer reads in another way than it is written."""
+    report = Report(document.warnings)
+    names = Counter(joint.known or text(joint.name) for joint in document.joints)
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         number = counted(len(twice), "joint is", "joints are")
-        found.append(f"{number} listed twice; viewers use the first entry: {listed(twice)}")
+        report.change("joints-listed-twice", "{} listed twice; viewers use the first entry: {}", number, listed(twice))
     if document.trailing:
-        found.append(f"{counted(len(document.trailing), 'byte follows', 'bytes follow')} its end; viewers ignore them")
-    return found
+        number = counted(len(document.trailing), "byte follows", "bytes follow")
+        report.loss("bytes-after-end", "{} its end; viewers ignore them", number)

@@ -5,22 +5,25 @@ from __future__ import annotations
 from ...core.messages import counted, listed
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ..avatar import avatar_space, skeleton_table, skeletons
-from . import curves, writer
+from . import writer
 from .document import JointKeys, SecondLifeAnimation, text
+from .keys import curves
 
 
 def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     """Map an animation to Blender's space: the standard avatar, and a clip with keys for each joint that has some."""
     scene = Scene(name, warnings=list(document.warnings))
-    joints, unknown = _known_joints(document)
+    joints = document.known_joints()
+    unknown = list(dict.fromkeys(text(joint.name) for joint in document.joints if not joint.known))
     on_screen = [name for name in unknown if name in skeleton_table.screen_attachments()]
     if on_screen:
         number = counted(len(on_screen), "attachment point on the screen is", "attachment points on the screen are")
-        scene.warnings.append(f"{number} kept for the export, but not shown: {listed(on_screen)}")
+        template = "{} kept for the export, but not shown: {}"
+        scene.report.loss("screen-attachments-not-shown", template, number, listed(on_screen))
     unknown = [name for name in unknown if name not in on_screen]
     if unknown:
         number = counted(len(unknown), "joint is", "joints are")
-        scene.warnings.append(f"{number} not in the avatar and left out: {listed(unknown)}")
+        scene.report.loss("unknown-joints-left-out", "{} not in the avatar and left out: {}", number, listed(unknown))
     kinds = {skeleton_table.table()[joint].kind for joint in joints}
     skeleton = skeletons.avatar_skeleton(
         with_collision_volumes="collision_volume" in kinds, with_attachments="attachment" in kinds
@@ -38,25 +41,11 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
             clip.keys.append(track)
     scene.clips.append(clip)
     if not clip.keys:
-        scene.warnings.append("It has no keys of joints of the avatar, so there is no action")
+        scene.report.loss("no-action", "It has no keys of joints of the avatar, so there is no action")
     if len(document.constraints):
         number = counted(len(document.constraints), "constraint is", "constraints are")
-        scene.warnings.append(f"{number} kept for the export, but not shown")
+        scene.report.loss("constraints-not-shown", "{} kept for the export, but not shown", number)
     return scene
-
-
-def _known_joints(document: SecondLifeAnimation) -> tuple[dict[str, JointKeys], list[str]]:
-    """Return the first entry of each joint of the avatar, and the names that it does not have."""
-    found: dict[str, JointKeys] = {}
-    unknown = []
-    for joint in document.joints:
-        name = text(joint.name)
-        known = skeleton_table.canonical(name)
-        if known is None:
-            unknown.append(name)
-        else:
-            found.setdefault(known, joint)
-    return found, list(dict.fromkeys(unknown))
 
 
 def _rotations(document: SecondLifeAnimation, keys: JointKeys) -> Keys | None:

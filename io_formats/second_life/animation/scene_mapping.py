@@ -11,20 +11,20 @@ import numpy.typing as npt
 
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError
-from ...core.messages import counted, listed
+from ...core.messages import Text, counted, listed
 from ...core.options import resolve
 from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
 from ..avatar import skeleton_table
-from . import codes, constraints, curves, document_builder, export_findings, missing_parents, reader, reduction, writer
-from .avatar_motion import AvatarMotion, motion_of
+from ..avatar.avatar_motion import AvatarMotion, motion_of
+from . import document_builder, export_findings, reader, writer
+from .checks import unusable_constraints
 from .document import FORMAT, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, text
-from .edited_keys import edited_joints
+from .keys import codes, curves, missing_parents, reduction
+from .keys.edited_keys import edited_joints
 from .options import EXPORT_OPTIONS, FIT, LONGEST, POSITIONS, PRIORITY, REDUCE
 from .scene_builder import scene_of
-
-Floats = npt.NDArray[np.float64]
 
 _DEFAULT = Playback(priority=3, ease_in=0.3, ease_out=0.3, hand_pose=1)
 
@@ -78,19 +78,20 @@ def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
     if names:
         document.joints = [joint for joint in document.joints if text(joint.name) not in names]
         number = counted(len(names), "joint of the imported file is", "joints of the imported file are")
-        scene.warnings.append(f"{number} not in the avatar and left out: {listed(names)}")
+        scene.report.loss("unknown-joints-left-out", "{} not in the avatar and left out: {}", number, listed(names))
 
 
 def _drop_constraints(document: SecondLifeAnimation, scene: Scene) -> None:
-    """Remove constraints that viewers refuse (see :func:`.constraints.unusable`) and those beyond the limit."""
+    """Remove constraints that viewers refuse (see :func:`.checks.unusable_constraints`) and those beyond the limit."""
     usable = np.ones(len(document.constraints), bool)
-    usable[constraints.unusable(document)] = False
+    usable[unusable_constraints(document)] = False
     usable[MOST_CONSTRAINTS:] = False
     lost = int((~usable).sum())
     if lost:
         document.constraints = document.constraints[usable]
         number = counted(lost, "constraint of the imported file is", "constraints of the imported file are")
-        scene.warnings.append(f"{number} left out, since viewers cannot follow it with the joints that are animated")
+        template = "{} left out, since viewers cannot follow it with the joints that are animated"
+        scene.report.loss("constraints-left-out", template, number)
 
 
 def _default_playback(clip: Clip, duration: float) -> Playback:
@@ -139,9 +140,8 @@ def _repair_times(document: SecondLifeAnimation) -> None:
 
 def _coded(curve: Keys, duration: float) -> npt.NDArray[np.uint16]:
     """Return the codes of a curve's keys, (n, 4)."""
-    is_rotation = curve.values.shape[1] == 4
-    values = codes.rotation_codes_of(curve.values) if is_rotation else codes.codes_of(curve.values, codes.FARTHEST)
-    return np.column_stack((codes.time_codes_of(curve.times, duration), values)).astype(np.uint16)
+    time_codes = codes.time_codes_of(curve.times, duration)
+    return np.column_stack((time_codes, codes.encoded(curve.values))).astype(np.uint16)
 
 
 def _with_codes(document: SecondLifeAnimation) -> SecondLifeAnimation:
@@ -171,7 +171,7 @@ def _from_samples(
         export_findings.warn_of_unknown_bones(clip, skeleton, motion, scene)
     export_findings.warn_of_scale(clip, skeleton, motion, scene)
     if not motion.names or not len(motion.times):
-        raise ExportError(f"'{clip.name}' animates no joint of the avatar")
+        raise ExportError("'{}' animates no joint of the avatar", clip.name)
     duration = _duration(clip, motion, original)
     document = _header(clip, duration, chosen)
     if original is None or abs(original.duration - duration) > curves.precision(original.duration):
@@ -183,7 +183,7 @@ def _from_samples(
         motion = missing_parents.restored(motion, original, skeleton, clip.fps)
         kept = _kept_joints(original, document, motion, skeleton, clip.fps)
         _update_priorities(kept, original.base_priority, document.base_priority, clip.playback)
-    known = {skeleton_table.canonical(text(joint.name)) for joint in kept if len(joint.rotation) + len(joint.position)}
+    known = {joint.known for joint in kept if joint.key_count}
     changed = [number for number, name in enumerate(motion.names) if name not in known]
     with_positions = _with_positions(motion, original, chosen)
     moved = [motion.names[number] for number in changed if motion.has_position[number]]
@@ -194,28 +194,19 @@ def _from_samples(
         document.joints = kept
         export_findings.add_notes(document, motion, clip, scene)
         return document
-    some = AvatarMotion(
-        [motion.names[number] for number in changed],
-        motion.times,
-        motion.rotation[changed],
-        motion.position[changed],
-        [motion.has_position[number] for number in changed],
-        bones=motion.bones,
-    )
+    some = motion.part(changed)
     export_findings.refuse_far(some, positioned, clip)
     export_findings.note_keys_between_frames(original, set(some.names), clip, scene)
     given = (clip.playback or _DEFAULT).joint_priorities
     names = {name: (name, bone) for name, bone in motion.bones.items()}
     priorities = {name: given[key] for name, keys in names.items() for key in keys if key in given}
     edited = edited_joints(original, document.duration, motion, changed, clip.fps)
-    made = document_builder.reduced(
+    said = document_builder.reduced(
         document, some, positioned, kept, priorities, edited=edited, reduce=REDUCE.flag(chosen)
     )
-    said = f"{counted(made.samples, 'key')} reduced to {made.keys:,}"
-    said = f"{said} within {made.degrees:g}° and {made.millimetres:g} mm" if made.degrees else said
-    scene.notes.append(f"'{clip.name}': {said}, {made.size:,} bytes")
-    export_findings.add_notes(made.document, motion, clip, scene)
-    return made.document
+    scene.report.note("keys-reduced", "{}", said, item=Text("'{}'", clip.name))
+    export_findings.add_notes(document, motion, clip, scene)
+    return document
 
 
 def _keep_header(document: SecondLifeAnimation, original: SecondLifeAnimation) -> None:
@@ -246,20 +237,18 @@ def _with_positions(motion: AvatarMotion, original: SecondLifeAnimation | None, 
     if POSITIONS.flag(chosen):
         return set(motion.names)
     joints = original.joints if original is not None else ()
-    of_file = {skeleton_table.canonical(text(joint.name)) or "" for joint in joints if len(joint.position)}
-    return {skeleton_table.ROOT, *of_file}
+    return {skeleton_table.ROOT, *(joint.known for joint in joints if len(joint.position))}
 
 
 def _update_priorities(joints: Sequence[JointKeys], file_base: int, base: int, playback: Playback | None) -> None:
     """Give joints of a file the priorities of the settings: their own, otherwise that of the animation."""
     given = playback.joint_priorities if playback is not None else {}
-    seen: set[str] = set()
+    seen = {""}
     for joint in joints:
-        known = skeleton_table.canonical(text(joint.name))
-        is_shown = playback is not None and known is not None and known not in seen
+        is_shown = playback is not None and joint.known not in seen
         if is_shown or joint.priority == file_base:
-            joint.priority = given.get(known or "", base) if is_shown else base
-        seen.add(known or "")
+            joint.priority = given.get(joint.known, base) if is_shown else base
+        seen.add(joint.known)
 
 
 def _kept_joints(
@@ -281,15 +270,14 @@ def _kept_joints(
     kept = []
     seen: set[str] = set()
     for joint in original.joints:
-        known = skeleton_table.canonical(text(joint.name))
-        if known is None or known not in there or known in seen:
+        if joint.known not in there or joint.known in seen:
             kept.append(joint)
             continue
-        seen.add(known)
-        if known in place:
-            same = is_same_length and _is_unchanged(original, joint, motion, place[known], fps)
+        seen.add(joint.known)
+        if joint.known in place:
+            same = is_same_length and _is_unchanged(original, joint, motion, place[joint.known], fps)
             kept.append(joint if same else JointKeys(joint.name, joint.priority))
-        elif not len(joint.rotation) + len(joint.position):
+        elif not joint.key_count:
             kept.append(joint)
     return kept
 
@@ -300,9 +288,9 @@ def _is_unchanged(
     """Return whether the samples of a joint are those of the original keys, as Blender shows them."""
     if len(joint.rotation):
         wanted = values_at(curves.shown(curves.rotation_keys(original, joint), original, fps), motion.times)
-        if reduction.angles(wanted, motion.rotation[number]).max() > curves.UNCHANGED:
+        if reduction.apart(wanted, motion.rotation[number]).max() > curves.UNCHANGED:
             return False
     if len(joint.position):
         wanted = values_at(curves.shown(curves.position_keys(original, joint), original, fps), motion.times)
-        return bool(reduction.distances(wanted, motion.position[number]).max() <= curves.UNCHANGED)
+        return bool(reduction.apart(wanted, motion.position[number]).max() <= curves.UNCHANGED)
     return not motion.has_position[number]

@@ -14,25 +14,27 @@ _MOST_LETTERS = 256
 """Longest plausible name of an emote or a joint."""
 
 
-def sniff(head: bytes, size: int) -> Match:
-    """Return whether the file starts with the header of an animation and the name of a joint."""
-    return Match.LENGTH if _is_plausible(head) else Match.NONE
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Return whether the file starts with the header of an animation and the name of a joint.
+
+    Animations that are cut off within their header, or have an implausible one, are explained.
+    """
+    if _is_plausible(head, "<ffiffIix"):
+        return Match.LENGTH
+    return NearMiss("This is a Second Life animation") if _is_plausible(head, "<ff") else Match.NONE
 
 
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Return None: other versions do not exist."""
-    return None
-
-
-def _is_plausible(head: bytes) -> bool:
-    if len(head) < 45 or head[:4] not in _VERSIONS:
+def _is_plausible(head: bytes, layout: str) -> bool:
+    """Return whether version, priority, duration and the values after the name, of this layout, are plausible."""
+    if len(head) < 12 or head[:4] not in _VERSIONS:
         return False
     priority, duration = struct.unpack_from("<if", head, 4)
-    if not (-1 <= priority <= 100 and 0 <= duration <= _LONGEST):
+    end = head.find(b"\0", 12) + 1
+    if not (-1 <= priority <= 100 and 0 <= duration <= _LONGEST and 0 < end <= 13 + _MOST_LETTERS):
         return False
-    end = head.find(b"\0", 12)
-    if not 0 <= end - 12 <= _MOST_LETTERS or end + 30 > len(head):
+    if end + struct.calcsize(layout) > len(head):
         return False
-    loop_in, loop_out, _, ease_in, ease_out, _, joints = struct.unpack_from("<ffiffIi", head, end + 1)
-    times = (loop_in, loop_out, ease_in, ease_out)
+    loop_in, loop_out, *others = struct.unpack_from(layout, head, end)
+    times = (loop_in, loop_out, *others[1:3])
+    joints = others[-1] if others else 1
     return all(math.isfinite(time) and abs(time) <= _LONGEST for time in times) and -1 <= joints <= 10_000

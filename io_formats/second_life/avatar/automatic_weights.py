@@ -5,8 +5,7 @@ With all joints, most of a shirt's weight goes to wings, tail and collision volu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...core.options import Choice
 from .skeleton_table import TableJoint
 
 BODY = "BODY"
@@ -19,23 +18,14 @@ _EYES = frozenset({"mEyeLeft", "mEyeRight"})
 """Joints of the classic skeleton that turn with the avatar's gaze, so that skin with their weights would move."""
 
 
-@dataclass(frozen=True)
-class JointChoice:
-    """A choice of joints for the user."""
-
-    key: str
-    label: str
-    description: str
-
-
 CHOICES = (
-    JointChoice(
+    Choice(
         BODY,
         "Body",
         "The bones of the classic avatar without its eyes; fingers, face, wings, tail and hind limbs get no weights",
     ),
-    JointChoice(HANDS_AND_FACE, "Body, Hands and Face", "Also the bones of fingers, eyes and face"),
-    JointChoice(EVERYTHING, "Everything", "All bones and collision volumes"),
+    Choice(HANDS_AND_FACE, "Body, Hands and Face", "Also the bones of fingers, eyes and face"),
+    Choice(EVERYTHING, "Everything", "All bones and collision volumes"),
 )
 
 

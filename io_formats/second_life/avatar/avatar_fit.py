@@ -6,14 +6,14 @@ for column vectors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import MeshferryError
-from ...core.messages import listed
+from ...core.messages import Text, listed
 from . import avatar_space, skeleton_table
 
 Array = npt.NDArray[np.float64]
@@ -27,6 +27,7 @@ _UPRIGHT = ("Torso",)
 _LEVEL = ("mCollar", "mFoot", "mToe")
 """Beginnings of the names of joints that only get a size: collar bones start at the breastbone in other rigs, and soles
 stay level."""
+_ARM, _LEG = ("mShoulder", "mElbow", "mWrist"), ("mHip", "mKnee", "mAnkle")
 _LEAST_SINE = 0.2
 """Below this, a joint and its child are beside rather than above each other; stretching along the body is undefined."""
 
@@ -84,31 +85,20 @@ def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
 
     ``heads`` are the positions of the mapped joints; the root must be among them.
     """
-    wanted = standard_heads()
-    driving = [name for name in skeleton_table.table() if name in heads and _drives(name)]
-    children: dict[str, list[str]] = {name: [] for name in driving}
-    above = {name: _nearest(name, children) for name in driving}
-    for name in driving:
-        if above[name] in children:
-            children[above[name]].append(name)
+    wanted, children = standard_heads(), _children(heads)
     size = _size(heads, wanted, children)
     turns: dict[str, Array] = {}
     found: dict[str, Array] = {}
-    for name in driving:
-        child = _main_child(children[name])
-        turns[name], found[name] = _fit(name, child, heads, wanted, size, turns.get(above[name], np.identity(3)))
+    for name, below in children.items():
+        turn = turns.get(_nearest(name, turns), np.identity(3))
+        turns[name], found[name] = _fit(name, _main_child(below), heads, wanted, size, turn)
     root = found[skeleton_table.ROOT]
     return {name: found.get(name, found.get(_nearest(name, found), root)) for name in heads}
 
 
 def aims(heads: Mapping[str, Array]) -> dict[str, str]:
     """Return the joint that each mapped joint of the body points to; joints without one are left out."""
-    driving = [name for name in skeleton_table.table() if name in heads and _drives(name)]
-    children: dict[str, list[str]] = {name: [] for name in driving}
-    for name in driving:
-        if above := _nearest(name, children):
-            children[above].append(name)
-    found = {name: _main_child(below) for name, below in children.items()}
+    found = {name: _main_child(below) for name, below in _children(heads).items()}
     return {name: child for name, child in found.items() if child}
 
 
@@ -133,14 +123,12 @@ def rest_turns(heads: Mapping[str, Array]) -> dict[str, Array]:
 
 def leg_ratio(heads: Mapping[str, Array]) -> float:
     """Return the length of the avatar's legs relative to those of a rig; 1 if the rig has none."""
-    wanted = standard_heads()
-    sums = [0.0, 0.0]
-    for side in ("Left", "Right"):
-        for name, child in pairwise((f"mHip{side}", f"mKnee{side}", f"mAnkle{side}")):
-            if name in heads and child in heads:
-                for number, places in enumerate((wanted, heads)):
-                    sums[number] += float(np.linalg.norm(places[child] - places[name]))
-    return sums[0] / sums[1] if sums[1] > 0 else 1.0
+    pairs = _limb_bones(heads, _LEG)
+    ours, theirs = (
+        sum(float(np.linalg.norm(places[child] - places[name])) for name, child in pairs)
+        for places in (standard_heads(), heads)
+    )
+    return ours / theirs if theirs > 0 else 1.0
 
 
 def swings(before: Array, after: Array) -> Array:
@@ -161,26 +149,40 @@ def rest_angles(heads: Mapping[str, Array]) -> dict[str, float]:
     """Return the angle in degrees between each mapped arm or leg joint and that of the standard avatar."""
     wanted = standard_heads()
     found = {}
-    for side in ("Left", "Right"):
-        for limb in (("mShoulder", "mElbow", "mWrist"), ("mHip", "mKnee", "mAnkle")):
-            names = [f"{part}{side}" for part in limb]
-            for name, child in pairwise(names):
-                if name in heads and child in heads:
-                    along, rest = heads[child] - heads[name], wanted[child] - wanted[name]
-                    cosine = along @ rest / max(float(np.linalg.norm(along) * np.linalg.norm(rest)), 1e-12)
-                    found[name] = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+    for name, child in _limb_bones(heads, _ARM, _LEG):
+        along, rest = heads[child] - heads[name], wanted[child] - wanted[name]
+        cosine = along @ rest / max(float(np.linalg.norm(along) * np.linalg.norm(rest)), 1e-12)
+        found[name] = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
     return found
 
 
-def pose_text(heads: Mapping[str, Array]) -> str:
+def pose_text(heads: Mapping[str, Array]) -> Text:
     """Return a warning about limbs whose rest pose differs from the avatar's, or an empty text."""
     turned = {joint: angle for joint, angle in rest_angles(heads).items() if angle > _MOST_DEGREES}
     if not turned:
-        return ""
-    return (
-        f"The rest pose differs from the avatar's by up to {max(turned.values()):.0f}° at {listed(list(turned))}, and "
-        "animations will be off by as much: apply a T-pose as the rest pose first, or use Fit to Avatar"
+        return Text("")
+    return Text(
+        "The rest pose differs from the avatar's by up to {:.0f}° at {}, and animations will be off by as much: "
+        "apply a "
+        "T-pose as the rest pose first, or use Fit to Avatar",
+        max(turned.values()),
+        listed(list(turned)),
     )
+
+
+def _limb_bones(heads: Mapping[str, Array], *limbs: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the mapped joints of limbs of both sides, each with the next one."""
+    sides = [[f"{part}{side}" for part in limb] for side in ("Left", "Right") for limb in limbs]
+    return [pair for limb in sides for pair in pairwise(limb) if pair[0] in heads and pair[1] in heads]
+
+
+def _children(heads: Mapping[str, Array]) -> dict[str, list[str]]:
+    """Return the mapped joints that position vertices, parents first, and the next ones below each."""
+    children: dict[str, list[str]] = {name: [] for name in skeleton_table.table() if name in heads and _drives(name)}
+    for name in children:
+        if above := _nearest(name, children):
+            children[above].append(name)
+    return children
 
 
 def _drives(name: str) -> bool:
@@ -244,13 +246,9 @@ def _fit(
 def _swing(before: Array, after: Array) -> Array:
     """Return the shortest rotation of one direction onto another, (3, 3)."""
     before, after = (vector / max(float(np.linalg.norm(vector)), 1e-12) for vector in (before, after))
-    x, y, z = np.cross(before, after)
-    cosine = float(before @ after)
-    if cosine < -1 + 1e-9:  # opposite: half a turn about any axis across
-        across = np.cross(before, np.identity(3)[int(np.abs(before).argmin())])
-        across /= np.linalg.norm(across)
-        half: Array = 2 * np.outer(across, across) - np.identity(3)
-        return half
-    skew = np.array(((0, -z, y), (z, 0, -x), (-y, x, 0)))
-    rotation: Array = np.identity(3) + skew + skew @ skew / (1 + cosine)
-    return rotation
+    if before @ after > -1 + 1e-6:
+        return np.asarray(swings(before[None], after[None])[0])
+    across = np.cross(before, np.identity(3)[int(np.abs(before).argmin())])  # half a turn about any axis across
+    across /= np.linalg.norm(across)
+    half: Array = 2 * np.outer(across, across) - np.identity(3)
+    return half

@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.scene import Layer, Mesh, Node, Surface
+from ...core.scene import Mesh, Surface
 from ...geometry.axes import Basis
-
-Matrix = npt.NDArray[np.float64]
+from ...geometry.transforms import Matrix
 
 BASIS = Basis(order=(1, 0, 2), signs=(1, -1, 1))
 """From the avatar's space to Blender's: (x, y, z) becomes (y, -x, z)."""
@@ -37,34 +35,19 @@ def to_avatar(matrices: Matrix) -> Matrix:
     return turned
 
 
-def turned_mesh(mesh: Mesh, *, back: bool = False) -> Mesh:
-    """Convert a mesh from avatar space to Blender's space, or with ``back`` from Blender's to avatar space."""
-    basis = BASIS.inverse if back else BASIS
+def turned_mesh(mesh: Mesh, basis: Basis = BASIS) -> Mesh:
+    """Convert points, normals and ranges of a mesh from avatar space to Blender's, or by another basis.
 
-    def turned_layer(layer: Layer | None) -> Layer | None:
-        return replace(layer, values=basis.vectors(layer.values)) if layer is not None else None
-
+    Shape keys and tangents are dropped: files hold none.
+    """
     return replace(
         mesh,
         points=basis.vectors(mesh.points),
-        normal=turned_layer(mesh.normal),
-        tangent=turned_layer(mesh.tangent),
-        shape_keys=[
-            replace(
-                key,
-                points=basis.vectors(key.points),
-                normal=turned_layer(key.normal),
-                tangent=turned_layer(key.tangent),
-            )
-            for key in mesh.shape_keys
-        ],
+        normal=mesh.normal and replace(mesh.normal, values=basis.vectors(mesh.normal.values)),
+        tangent=None,
+        shape_keys=[],
         surfaces=[_turned_surface(surface, basis) for surface in mesh.surfaces],
     )
-
-
-def turned_node(node: Node, *, back: bool = False) -> Node:
-    """Return a node with its mesh converted, but not its transform, for which the caller has a :class:`UnitCube`."""
-    return replace(node, mesh=turned_mesh(node.mesh, back=back)) if node.mesh is not None else node
 
 
 def _turned_surface(surface: Surface, basis: Basis) -> Surface:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from ...core.errors import FormatError, MeshferryError
-from ...core.messages import counted, listed
+from ...core.messages import Text, counted, listed
 from ...geometry.hierarchy import parents_first
 from . import skeleton_table
 
@@ -64,10 +64,10 @@ def bundled_tables() -> tuple[BoneTable, ...]:
     return tuple(parse(folder.joinpath(f"bones_{name.lower()}.csv").read_bytes(), name) for name in BUNDLED)
 
 
-def best_table(bones: Iterable[str], tables: Iterable[BoneTable] = ()) -> BoneTable | None:
-    """Return the table that has the most of some bones, by default of the bundled ones; None if all have too few."""
+def best_table(bones: Iterable[str]) -> BoneTable | None:
+    """Return the bundled table that has the most of some bones; None if all have too few."""
     names = tuple(bones)
-    best = max(tables or bundled_tables(), key=lambda table: len(table.mapping(names)))
+    best = max(bundled_tables(), key=lambda table: len(table.mapping(names)))
     return best if len(best.mapping(names)) >= _LEAST_BONES else None
 
 
@@ -91,12 +91,12 @@ def parse(data: bytes, name: str) -> BoneTable:
             if not bone:
                 raise FormatError("the bone is missing", item=line, file=name)
             if known is None:
-                raise FormatError(f"'{joint}' is not a joint of the avatar", item=line, file=name)
+                raise FormatError("'{}' is not a joint of the avatar", joint, item=line, file=name)
             if bone in joints:
-                raise FormatError(f"bone '{bone}' is repeated", item=line, file=name)
+                raise FormatError("bone '{}' is repeated", bone, item=line, file=name)
             joints[bone] = known
     except (csv.Error, UnicodeDecodeError) as error:
-        raise FormatError(f"it is not a CSV file in UTF-8: {error}", file=name) from error
+        raise FormatError("it is not a CSV file in UTF-8: {}", error, file=name) from error
     return BoneTable(name, joints)
 
 
@@ -111,7 +111,7 @@ def checked(joints: Mapping[str, str], name: str) -> BoneTable:
     found = {bone: skeleton_table.canonical(joint.strip()) for bone, joint in joints.items()}
     for bone, known in found.items():
         if known is None:
-            raise MeshferryError(f"Bone '{bone}': '{joints[bone]}' is not a joint of the avatar")
+            raise MeshferryError("Bone '{}': '{}' is not a joint of the avatar", bone, joints[bone])
     return BoneTable(name, {bone: known for bone, known in found.items() if known is not None})
 
 
@@ -159,9 +159,9 @@ def first_bones(
     return found
 
 
-def unmapped_text(bones: Sequence[str]) -> str:
+def unmapped_text(bones: Sequence[str]) -> Text:
     """Return a warning about bones with weights but without a joint, or an empty text."""
     if not bones:
-        return ""
+        return Text("")
     number = counted(len(bones), "bone has no joint; its weights go", "bones have no joint; their weights go")
-    return f"{number} to the nearest parent with one: {listed(bones)}"
+    return Text("{} to the nearest parent with one: {}", number, listed(bones))

@@ -11,15 +11,13 @@ import functools
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.messages import Warn, counted, unheard
+from ...core.messages import Report, Text, counted, joined
 from ...core.scene import Skin
 from . import avatar_space, skeleton_table
+from .skeleton_table import Matrix
 from .skeletons import rest_worlds
 from .skins import rests_of
-
-Matrix = npt.NDArray[np.float64]
 
 MOVED = 1e-4
 """Distance in metres from its standard position beyond which a joint counts as moved, as in the viewer."""
@@ -136,11 +134,11 @@ def snapped(heads: Mapping[str, Matrix], kept: Collection[str]) -> dict[str, Mat
     return found
 
 
-def described(offsets: Mapping[str, float]) -> str:
+def described(offsets: Mapping[str, float]) -> Text:
     """Return ``'mChest' by 51 mm, 'mHead' by 3.2 mm and 2 more``, the largest offsets first."""
     order = sorted(offsets, key=lambda name: -offsets[name])
-    some = ", ".join(f"'{name}' by {millimetres(offsets[name])}" for name in order[:_MOST_NAMED])
-    return f"{some} and {len(order) - _MOST_NAMED} more" if len(order) > _MOST_NAMED else some
+    some = joined([Text("'{}' by {}", name, millimetres(offsets[name])) for name in order[:_MOST_NAMED]])
+    return Text("{} and {} more", some, len(order) - _MOST_NAMED) if len(order) > _MOST_NAMED else some
 
 
 def millimetres(metres: float) -> str:
@@ -148,12 +146,13 @@ def millimetres(metres: float) -> str:
     return f"{metres * 1000:.{0 if metres >= 0.01 else 1}f} mm"
 
 
-def report(offsets: Mapping[str, float], warn: Warn) -> None:
+def report_offsets(offsets: Mapping[str, float], report: Report) -> None:
     """Warn about joints that a file moves."""
-    joints = counted(len(offsets), "joint is", "joints are")
-    warn(
-        f"{joints} not where the standard avatar has them: {described(offsets)}; the file stores their positions "
-        "(joint positions)"
+    report.change(
+        "joint-positions-stored",
+        "{} not where the standard avatar has them: {}; the file stores their positions (joint positions)",
+        counted(len(offsets), "joint is", "joints are"),
+        described(offsets),
     )
 
 
@@ -169,7 +168,7 @@ def _imported_rests(skin: Skin, turn: Matrix) -> Matrix:
     positions = None if skin.joint_positions is None else skin.joint_positions @ turn[:3, :3].T
     # The identity is stored for joints of damaged files whose matrix cannot be used.
     usable = np.abs(skin.inverse_bind - np.identity(4)).max(axis=(1, 2)) > _DAMAGED
-    return rests_of(skin.joint_names, inverse_bind, positions, usable if usable.any() else None, unheard)[0]
+    return rests_of(skin.joint_names, inverse_bind, positions, usable if usable.any() else None, Report())[0]
 
 
 def _relative(name: str, heads: Mapping[str, Matrix]) -> Matrix:

@@ -15,17 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
-from ...core.messages import Warn, unheard
+from ...core.messages import Report
 from ...core.scene import Joint, Skeleton, Skin
 from ...geometry import hierarchy
-from ...geometry.transforms import matrix_of_transform
+from ...geometry.transforms import Matrix, matrix_of_transform
 from ..models.faces import FaceArrays
 from ..options import JOINT_POSITIONS, LOCK_SCALE
 from . import avatar_space, skeleton_table
-from .joint_positions import JointPositions, position_of_unknown, report
+from .joint_positions import JointPositions, position_of_unknown, report_offsets
 from .skeleton_table import MOST_JOINTS
-
-Matrix = npt.NDArray[np.float64]
 
 MOST_INDICES = 255
 """Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""
@@ -125,7 +123,7 @@ def used_joints(faces: Iterable[FaceArrays], joint_count: int, name: str = "") -
         named = face.joint_indices[face.joint_weights > 0]
         if len(named) and not 0 <= named.min() <= named.max() < joint_count:
             raise ExportError(
-                f"{name}: vertices are weighted to bones that its armature does not have; remove those vertex groups"
+                "{}: vertices are weighted to bones that its armature does not have; remove those vertex groups", name
             )
         used[named] = True
         unweighted += int(np.count_nonzero(~(face.joint_weights > 0).any(axis=1)))
@@ -139,7 +137,7 @@ def rig_of(
     options: Mapping[str, Any],
     *,
     skin: Skin | None = None,
-    warn: Warn = unheard,
+    report: Report,
 ) -> Rig:
     """Return the binding to the used joints.
 
@@ -153,8 +151,8 @@ def rig_of(
         ``joint_positions`` and ``use_lock_scale`` of ``options.EXPORT_OPTIONS``.
     skin:
         The imported binding of the mesh, whose pelvis offset is kept.
-    warn:
-        Called with a warning about joints that the file moves, without the object's name.
+    report:
+        Gets a warning about joints that the file moves.
 
     Raises
     ------
@@ -174,11 +172,18 @@ def rig_of(
         chosen = _with_moved(chosen, known, moved)
     offsets = {name: places.offset(name) for name in moved}
     if offsets and choice == "AUTO":
-        report(offsets, warn)
-    index, first = _index_by_name([_written(joint) for joint in skeleton.joints], chosen)
+        report_offsets(offsets, report)
+    names = [_written(joint) for joint in skeleton.joints]
+    first: dict[str, int] = {}  # joints of equal names share an index in the file
+    for number in chosen:
+        first.setdefault(names[number], number)
+    place = {name: number for number, name in enumerate(first)}
+    index = np.array([place.get(name, -1) for name in names], np.int32)
     if len(first) > MOST_INDICES:
         raise ExportError(
-            f"The mesh is bound to {len(first)} joints; at most {MOST_JOINTS} are possible, so limit its vertex groups"
+            "The mesh is bound to {} joints; at most {} are possible, so limit its vertex groups",
+            len(first),
+            MOST_JOINTS,
         )
     rest = np.array([_rest(known[number], heads[number], places) for number in first.values()]).reshape(-1, 4, 4)
     positions = [_position(known[number], heads[number], places, choice) for number in first.values()]
@@ -202,21 +207,6 @@ def _with_moved(chosen: list[int], known: Sequence[str | None], moved: Sequence[
     listed = {known[number] for number in chosen}
     more = [known.index(name) for name in moved if name not in listed]
     return sorted({*chosen, *more}) if len(chosen) + len(more) <= MOST_JOINTS else chosen
-
-
-def _index_by_name(names: Sequence[str], chosen: Sequence[int]) -> tuple[npt.NDArray[np.int32], dict[str, int]]:
-    """Return the index in the file of each joint (-1 if it is not chosen), and the first joint by each name.
-
-    Joints of equal names share an index.
-    """
-    index = np.full(len(names), -1, np.int32)
-    first: dict[str, int] = {}
-    places: dict[str, int] = {}
-    for number in chosen:
-        name = names[number]
-        first.setdefault(name, number)
-        index[number] = places.setdefault(name, len(places))
-    return index, first
 
 
 def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig | None:

@@ -15,6 +15,8 @@ from importlib import resources
 import numpy as np
 import numpy.typing as npt
 
+from ...geometry.quaternions import euler_matrices
+
 Matrix = npt.NDArray[np.float64]
 
 MOST_JOINTS = 110
@@ -63,14 +65,9 @@ class TableJoint:
         """
         matrix = np.identity(4)
         matrix[:3, 3] = self.position
-        if self.is_bone:
-            matrix.setflags(write=False)
-            return matrix
-        x, y, z = np.radians(self.degrees)
-        about_x = np.array([[1, 0, 0], [0, np.cos(x), -np.sin(x)], [0, np.sin(x), np.cos(x)]])
-        about_y = np.array([[np.cos(y), 0, np.sin(y)], [0, 1, 0], [-np.sin(y), 0, np.cos(y)]])
-        about_z = np.array([[np.cos(z), -np.sin(z), 0], [np.sin(z), np.cos(z), 0], [0, 0, 1]])
-        matrix[:3, :3] = about_z @ about_y @ about_x @ np.diag(self.scale)
+        if not self.is_bone:
+            turn = euler_matrices(np.array([self.degrees[::-1]]), "ZYX")[0]
+            matrix[:3, :3] = turn @ np.diag(self.scale)
         matrix.setflags(write=False)
         return matrix
 
@@ -172,18 +169,16 @@ def ancestors(name: str) -> list[str]:
     return chain
 
 
+_SIDES = (("Left", "Right"), ("LEFT", "RIGHT"), ("L_", "R_"), ("Right", "Left"), ("RIGHT", "LEFT"), ("R_", "L_"))
+
+
 def other_side(name: str) -> str | None:
     """Return the joint on the other side of the body, or None if it is in the middle or unknown."""
-    for left, right in (("Left", "Right"), ("LEFT", "RIGHT"), ("L_", "R_")):
-        for one, other in ((left, right), (right, left)):
-            swapped = name.replace(one, other, 1) if one not in {"L_", "R_"} else _swapped_start(name, one, other)
-            if swapped != name and swapped in table():
-                return swapped
+    for one, other in _SIDES:
+        swapped = name.replace(one, other, 1)
+        if swapped != name and swapped in table():
+            return swapped
     return None
-
-
-def _swapped_start(name: str, one: str, other: str) -> str:
-    return other + name[len(one) :] if name.startswith(one) else name
 
 
 def is_left(name: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +15,7 @@ import numpy.typing as npt
 from ...core.scene import Joint, Skeleton
 from ...geometry.quaternions import matrices_to_quaternions
 from . import automatic_weights, avatar_space, skeleton_table
-from .skeleton_table import TableJoint
-
-Matrix = npt.NDArray[np.float64]
+from .skeleton_table import Matrix, TableJoint
 
 COLLISION_GROUP = "Collision Volumes"
 ATTACHMENT_GROUP = "Attachment Points"
@@ -27,15 +24,6 @@ NAME = "Avatar"
 
 _TOUCHING = 1e-6
 """Largest distance in metres between the end of a bone and the head of the next for which they are connected."""
-
-
-@dataclass
-class BoundJoint:
-    """A joint listed by a file."""
-
-    name: str
-    rest: Matrix
-    """(4, 4) rest transform in avatar space, computed from the bind matrices of the file."""
 
 
 def avatar_skeleton(
@@ -59,14 +47,16 @@ def avatar_skeleton(
 
 
 def bound_skeleton(
-    name: str, bound: Sequence[BoundJoint], *, whole_avatar: bool, rest_of_file: bool
+    name: str, joint_names: Sequence[str], rests: Matrix, *, whole_avatar: bool, rest_of_file: bool
 ) -> tuple[Skeleton, list[int]]:
     """Return the skeleton of a rigged mesh, and the index in it of each of the file's joints.
 
     Parameters
     ----------
-    bound:
+    joint_names:
         The joints listed by the file, in its order. Unknown joints become children of the root, as in the viewer.
+    rests:
+        (n, 4, 4) their rest transforms in avatar space, computed from the bind matrices of the file.
     whole_avatar:
         Include all bones; otherwise those listed by the file and their ancestors. Collision volumes and attachment
         points are only included if they are listed.
@@ -75,11 +65,11 @@ def bound_skeleton(
         standard avatar has them.
     """
     table = skeleton_table.table()
-    listed: dict[str, BoundJoint] = {}
-    unknown: dict[str, BoundJoint] = {}
-    for joint in bound:
-        known = skeleton_table.canonical(joint.name)
-        (unknown if known is None else listed).setdefault(known or joint.name, joint)
+    listed: dict[str, int] = {}
+    unknown: dict[str, int] = {}
+    for number, joint in enumerate(joint_names):
+        known = skeleton_table.canonical(joint)
+        (unknown if known is None else listed).setdefault(known or joint, number)
     wanted = set(listed)
     for known in listed:
         wanted.update(above for above in skeleton_table.ancestors(known) if table[above].is_bone)
@@ -89,17 +79,17 @@ def bound_skeleton(
     skeleton = skeleton_of(
         name,
         names,
-        {known: joint.rest for known, joint in listed.items()} if rest_of_file else {},
-        {known: joint.name for known, joint in listed.items()},
+        {known: rests[number] for known, number in listed.items()} if rest_of_file else {},
+        {known: joint_names[number] for known, number in listed.items()},
     )
     place = {known: number for number, known in enumerate(names)}
     root = place.get(skeleton_table.ROOT, -1)
-    above = _world_of(skeleton.joints[root]) if root >= 0 else np.identity(4)
-    for joint in unknown.values():
-        head = avatar_space.TO_BLENDER[:3, :3] @ joint.rest[:3, 3] - above[:3, 3]
-        place[joint.name] = len(skeleton.joints)
-        skeleton.joints.append(Joint(joint.name, root, _three(head), group=UNKNOWN_GROUP, automatic_weights=False))
-    return skeleton, [place[skeleton_table.canonical(joint.name) or joint.name] for joint in bound]
+    above = np.array(skeleton.joints[root].translation) if root >= 0 else np.zeros(3)
+    for joint, number in unknown.items():
+        head = avatar_space.TO_BLENDER[:3, :3] @ rests[number, :3, 3] - above
+        place[joint] = len(skeleton.joints)
+        skeleton.joints.append(Joint(joint, root, _three(head), group=UNKNOWN_GROUP, automatic_weights=False))
+    return skeleton, [place[skeleton_table.canonical(joint) or joint] for joint in joint_names]
 
 
 def skeleton_of(
@@ -155,18 +145,22 @@ def skeleton_of(
     return Skeleton(name, joints)
 
 
-def rest_worlds(rests: Mapping[str, Matrix]) -> dict[str, Matrix]:
+def rest_worlds(rests: Mapping[str, Matrix], positions: Mapping[str, Matrix] | None = None) -> dict[str, Matrix]:
     """Return the rest matrix of every joint of the table in avatar space, (4, 4).
 
-    ``rests`` are those of joints that differ; for bones only the position is used. Other joints keep their position
-    relative to their parent.
+    ``rests`` are those of joints that differ; for bones only the position is used. Others keep their position relative
+    to their parent, or have that of ``positions``, (3,).
     """
     worlds: dict[str, Matrix] = {}
     origin = np.identity(4)
     for known, joint in skeleton_table.table().items():
         given = rests.get(known)
         if given is None:
-            world = worlds.get(joint.parent, origin) @ joint.local
+            local = joint.local
+            if positions and known in positions:
+                local = local.copy()
+                local[:3, 3] = positions[known]
+            world = worlds.get(joint.parent, origin) @ local
         elif joint.is_bone:
             world = np.identity(4)
             world[:3, 3] = given[:3, 3]
@@ -205,24 +199,15 @@ def _group(joint: TableJoint) -> str:
     return COLLISION_GROUP if joint.is_collision_volume else ATTACHMENT_GROUP
 
 
-def _world_of(joint: Joint) -> Matrix:
-    """Return a matrix with the translation of a root joint."""
-    world = np.identity(4)
-    world[:3, 3] = joint.translation
-    return world
-
-
 def _rotation_and_scale(
     matrix: Matrix,
 ) -> tuple[tuple[float, float, float, float], tuple[float, float, float]]:
     """Return rotation (w, x, y, z) and scale of a (4, 4) matrix without shear."""
     linear = matrix[:3, :3]
     scale = np.linalg.norm(linear, axis=0)
-    w, x, y, z = matrices_to_quaternions((linear / np.where(scale > 0, scale, 1))[None])[0].tolist()
-    return (w, x, y, z), _three(scale)
+    rotation = matrices_to_quaternions((linear / np.where(scale > 0, scale, 1))[None])[0]
+    return tuple(rotation.tolist()), _three(scale)
 
 
 def _three(values: npt.ArrayLike) -> tuple[float, float, float]:
-    # + 0.0 turns -0.0 into 0.0
-    x, y, z = (np.asarray(values, np.float64) + 0.0).tolist()
-    return (x, y, z)
+    return tuple((np.asarray(values, np.float64) + 0.0).tolist())  # + 0.0 turns -0.0 into 0.0

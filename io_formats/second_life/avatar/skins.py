@@ -14,14 +14,12 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Warn, counted, listed
+from ...core.messages import Report, counted, listed
 from ...core.scene import Skin
 from ..mesh.skin_block import SkinBlock
 from . import avatar_space, skeleton_table
-from .skeleton_table import MOST_JOINTS
-from .skeletons import BoundJoint, rest_worlds
-
-Matrix = npt.NDArray[np.float64]
+from .skeleton_table import MOST_JOINTS, Matrix
+from .skeletons import rest_worlds
 
 MOST_LISTED = 1024
 """Maximum number of joints listed by a file; a few more than weights can refer to are accepted."""
@@ -38,8 +36,8 @@ _BENT = 1e-2
 class Binding:
     """A decoded skin block; matrices for column vectors, in avatar space."""
 
-    joints: list[BoundJoint]
-    """In the order of the file, with their rest matrices."""
+    rests: Matrix
+    """(n, 4, 4): the rest matrices of the joints in the order of the file."""
     mesh_place: Matrix
     """(4, 4): from the unit cube to the mesh at rest, in metres."""
     skin: Skin
@@ -58,30 +56,31 @@ def rows_of(matrices: Matrix) -> Matrix:
     return turned
 
 
-def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
-    """Decode a skin block; oddities are reported with ``warn``.
+def binding_of(block: SkinBlock, report: Report) -> Binding | None:
+    """Decode a skin block; oddities are reported in ``report``.
 
     Return None if it lists more joints than weights can refer to, or joints with extreme coordinates.
     """
     if len(block.joint_names) > MOST_LISTED:
-        warn(f"the rig is left out: it lists {len(block.joint_names):,} joints, {MOST_JOINTS} are possible")
+        template = "the rig is left out: it lists {:,} joints, {} are possible"
+        report.loss("rig-left-out", template, len(block.joint_names), MOST_JOINTS)
         return None
     inverse_bind = matrices_of(block.inverse_bind)
     bind_shape = matrices_of(block.bind_shape)
     alternative = None if block.alt_inverse_bind is None else matrices_of(block.alt_inverse_bind)
     positions = None if alternative is None else alternative[:, :3, 3]
     known = [skeleton_table.canonical(name) for name in block.joint_names]
-    rests, common = rests_of(block.joint_names, inverse_bind, positions, block.usable, warn)
+    rests, common = rests_of(block.joint_names, inverse_bind, positions, block.usable, report)
     place = common @ bind_shape
     if not (np.abs(rests).max() < _FURTHEST and np.abs(place).max() < _FURTHEST):
-        warn("the rig is left out: the coordinates of its joints are too large to use")
+        report.loss("rig-left-out", "the rig is left out: the coordinates of its joints are too large to use")
         return None
-    joints = [BoundJoint(name, rest) for name, rest in zip(block.joint_names, rests, strict=True)]
-    _say_turned(joints, known, warn)
+    _say_turned(block.joint_names, rests, known, report)
     unknown = [name for name, found in zip(block.joint_names, known, strict=True) if found is None]
     if unknown:
         number = counted(len(unknown), "joint is", "joints are")
-        warn(f"{number} unknown to the viewer, which moves them with '{skeleton_table.ROOT}': {listed(unknown)}")
+        template = "{} unknown to the viewer, which moves them with '{}': {}"
+        report.change("unknown-joints-follow-root", template, number, skeleton_table.ROOT, listed(unknown))
     skin = Skin(
         list(block.joint_names),
         avatar_space.to_blender(inverse_bind),
@@ -91,7 +90,7 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
     if alternative is not None:
         skin.alt_inverse_bind = avatar_space.to_blender(alternative)
         skin.pelvis_offset, skin.lock_scale = block.pelvis_offset, block.lock_scale
-    return Binding(joints, place, skin)
+    return Binding(rests, place, skin)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # files may hold extreme numbers
@@ -111,8 +110,7 @@ def size_at_rest(block: SkinBlock) -> tuple[float, float, float]:
         if is_usable and (known := skeleton_table.canonical(name)) is not None
     ]
     lengths = np.median(found, axis=0) if found else np.linalg.norm(bind_shape, axis=0)
-    x, y, z = np.nan_to_num(lengths, nan=0.0).tolist()
-    return x, y, z
+    return tuple(np.nan_to_num(lengths, nan=0.0).tolist())
 
 
 def rests_of(
@@ -120,7 +118,7 @@ def rests_of(
     inverse_bind: Matrix,
     positions: Matrix | None,
     usable: npt.NDArray[np.bool_] | None,
-    warn: Warn,
+    report: Report,
 ) -> tuple[Matrix, Matrix]:
     """Return the rest matrices of a file's joints, (n, 4, 4), and the factor that was common to all, (4, 4).
 
@@ -133,8 +131,9 @@ def rests_of(
     """
     known = [skeleton_table.canonical(name) for name in names]
     usable = np.ones(len(known), bool) if usable is None else usable
-    expected = rest_worlds(_overridden(known, positions))
-    common = _common(known, usable, inverse_bind, expected, warn)
+    moved = () if positions is None else zip(known, positions, strict=True)
+    expected = rest_worlds({}, {name: position for name, position in moved if name is not None})
+    common = _common(known, usable, inverse_bind, expected, report)
     rests = common @ _inverse(inverse_bind)
     for broken in np.flatnonzero(~usable).tolist():
         rests[broken] = expected.get(known[broken] or "", np.identity(4))
@@ -155,27 +154,12 @@ def _inverse(matrices: Matrix) -> Matrix:
     return inverted
 
 
-def _overridden(known: Sequence[str | None], positions: Matrix | None) -> Mapping[str, Matrix]:
-    """Return the rest matrices of joints with a position override, (4, 4) by name; overrides are parent-relative."""
-    if positions is None:
-        return {}
-    table = skeleton_table.table()
-    wanted = {name: place for name, place in zip(known, positions, strict=True) if name is not None}
-    worlds: dict[str, Matrix] = {}
-    for name, joint in table.items():
-        local = joint.local.copy()
-        if name in wanted:
-            local[:3, 3] = wanted[name]
-        worlds[name] = worlds.get(joint.parent, np.identity(4)) @ local
-    return {name: worlds[name] for name in wanted}
-
-
 def _common(
     known: Sequence[str | None],
     usable: npt.NDArray[np.bool_],
     inverse_bind: Matrix,
     expected: Mapping[str, Matrix],
-    warn: Warn,
+    report: Report,
 ) -> Matrix:
     """Return the product of rest and inverse bind that (nearly) all joints share, (4, 4), or the identity."""
     table = skeleton_table.table()
@@ -198,20 +182,24 @@ def _common(
         if np.count_nonzero(np.linalg.norm(shift - middle, axis=1) <= _AWAY) * 2 >= len(chosen):
             common[:3, 3] = middle
             away = float(np.linalg.norm(middle))
-            warn(f"its rig is {away:.3g} m away from the avatar; moved to it, as in the viewer")
+            template = "its rig is {:.3g} m away from the avatar; moved to it, as in the viewer"
+            report.change("rig-moved-to-avatar", template, away)
     return common
 
 
-def _say_turned(joints: Sequence[BoundJoint], known: Sequence[str | None], warn: Warn) -> None:
+def _say_turned(names: Sequence[str], rests: Matrix, known: Sequence[str | None], report: Report) -> None:
     table = skeleton_table.table()
     turned = [
-        joint.name
-        for joint, name in zip(joints, known, strict=True)
-        if (name is None or table[name].is_bone) and np.abs(joint.rest[:3, :3] - np.identity(3)).max() > _BENT
+        joint
+        for joint, rest, name in zip(names, rests, known, strict=True)
+        if (name is None or table[name].is_bone) and np.abs(rest[:3, :3] - np.identity(3)).max() > _BENT
     ]
     if turned:
-        number = counted(len(turned), "bone is", "bones are")
-        warn(
-            f"{number} bound with a rotation or scale, which the avatar's bones do not have; the viewer deforms the "
-            f"mesh there: {listed(turned)}"
+        report.change(
+            "bones-bound-turned",
+            "{} bound with a rotation or scale, which the avatar's bones do not have; the viewer deforms the "
+            "mesh there: "
+            "{}",
+            counted(len(turned), "bone is", "bones are"),
+            listed(turned),
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.findings import Finding, error, warning
-from ...core.messages import listed
+from ...core.messages import Message, Report, Text, error, listed, warning
 from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
 from ..models.levels import LEVELS
@@ -19,7 +18,7 @@ from .instances import instances_of
 __all__ = ["check", "check_scene"]
 
 
-def check(document: Bundle) -> list[Finding]:
+def check(document: Bundle) -> list[Message]:
     """Check the meshes of a bundle and their transforms; for a bundle read from a file, also its models.
 
     The models of a bundle that was built from a scene are checked with the scene (``check_scene``).
@@ -31,26 +30,29 @@ def check(document: Bundle) -> list[Finding]:
     return list(dict.fromkeys(findings))
 
 
-def _bundle_findings(bundle: Bundle) -> Iterator[Finding]:
-    instances = instances_of(bundle, [])
+def _bundle_findings(bundle: Bundle) -> Iterator[Message]:
+    instances = instances_of(bundle, Report())
     if not instances:
-        yield error("", "no object in the bundle has both a mesh and a transform; the uploader shows nothing")
+        template = "no object in the bundle has both a mesh and a transform; the uploader shows nothing"
+        yield error("no-object", template)
     labels = {instance.mesh: instance.label for instance in reversed(instances)}
     for number, asset in enumerate(bundle.meshes):
-        item = f"Object '{labels[number]}'" if number in labels else f"Mesh {number + 1}"
+        owner = Text("Object '{}'", labels[number]) if number in labels else Text("Mesh {}", number + 1)
         missing = [level for level in LEVELS if not asset.blocks.get(level)]
         if missing:
-            text = f"it has no {', '.join(missing)}; in a bundle each mesh needs all four levels of detail"
-            yield error(item, text)
-        yield from asset_findings(asset, item, with_missing=False)
+            template = "it has no {}; in a bundle each mesh needs all four levels of detail"
+            yield error("level-missing", template, ", ".join(missing), item=owner)
+        yield from asset_findings(asset, owner, with_missing=False)
         if asset.blocks.get("skin") is not None and _is_split(bundle, number, labels):
-            text = "it is rigged and was split for its many materials; the uploader takes the rig off all parts but one"
-            yield error(item, text)
+            template = (
+                "it is rigged and was split for its many materials; the uploader takes the rig off all parts but one"
+            )
+            yield error("split-rigged-mesh", template, item=owner)
     with_physics = [bool(asset.blocks.get("physics_mesh")) for asset in bundle.meshes]
     if any(with_physics) and not all(with_physics):
         lacking = [labels.get(number, f"mesh {number + 1}") for number, has in enumerate(with_physics) if not has]
-        text = "no physics mesh, while others have one; the uploader mixes them up unless all or none have"
-        yield warning("", f"{listed(lacking)}: {text}")
+        template = "{}: no physics mesh, while others have one; the uploader mixes them up unless all or none have"
+        yield warning("physics-mesh-missing", template, listed(lacking))
 
 
 def _is_split(bundle: Bundle, number: int, labels: dict[int, str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.messages import Message
 from ..mesh.document import Asset
 
 VERSION = 3
@@ -21,7 +22,7 @@ class Bundle:
     values: dict[str, Any] = field(default_factory=dict)
     """The map in its original order; the content of ``mesh`` is stored in ``meshes`` and written from there."""
     meshes: list[Asset] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Message] = field(default_factory=list)
 
     @property
     def name(self) -> str:

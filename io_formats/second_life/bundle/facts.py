@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.messages import Report
 from .. import facts as shared
+from ..mesh.document import of_mesh
 from .document import VERSION, Bundle
 from .instances import instances_of
 
@@ -14,12 +16,12 @@ from .instances import instances_of
 def facts(bundle: Bundle) -> dict[str, Any]:
     """Return counts and weights as sums over all instances: a mesh with three instances counts three times."""
     warnings = list(bundle.warnings)
-    instances = instances_of(bundle, warnings)
+    instances = instances_of(bundle, Report(warnings))
     decoded = [shared.decode(asset) for asset in bundle.meshes]
     for number, mesh in enumerate(decoded, 1):
         # Skip the warnings of the asset's reader, which come first: the bundle's warnings include them.
         said = mesh.warnings[len(bundle.meshes[number - 1].warnings) :]
-        warnings += [f"Mesh {number}: {text}" for text in said]
+        warnings += [of_mesh(number, message) for message in said]
     total: dict[str, int] = {}
     lods: dict[str, dict[str, int]] = {}
     weight = 0.0
@@ -38,7 +40,7 @@ def facts(bundle: Bundle) -> dict[str, Any]:
         **total,
         "materials": len({material.binding for instance in instances for material in instance.materials}),
         "lods": lods,
-        "hulls": sum(decoded[instance.mesh].hulls for instance in instances),
+        "hulls": sum(len(decoded[instance.mesh].hulls.hulls) for instance in instances),
         "download_weight": round(weight, 4),
         "warnings": warnings,
     }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...core.messages import Report
 from ..llsd_arrays import as_reals, singles
 from ..llsd_binary import as_integer, encoded, sorted_map
 from .document import INSTANCES, VERSION, Bundle
@@ -42,25 +43,25 @@ class Instance:
     materials: list[BundleMaterial] = field(default_factory=list)
 
 
-def instances_of(bundle: Bundle, warnings: list[str]) -> list[Instance]:
-    """Decode the instances; invalid ones are left out and reported in ``warnings``."""
+def instances_of(bundle: Bundle, report: Report) -> list[Instance]:
+    """Decode the instances; invalid ones are left out and reported in ``report``."""
     found: list[Instance] = []
     values = bundle.values.get(INSTANCES)
     for number, value in enumerate(values if isinstance(values, list) else [], 1):
         if len(found) == _MOST:
-            warnings.append(f"Only the first {_MOST:,} objects are read")
+            report.loss("too-many-objects", "Only the first {:,} objects are read", _MOST)
             break
         if not isinstance(value, dict):
-            warnings.append(f"Object {number} is left out: it is not a map")
+            report.loss("object-left-out", "Object {} is left out: it is not a map", number)
             continue
         label = _text(value.get("label")) or f"object {number}"
         mesh = as_integer(value.get("mesh_id"))
         matrix = as_reals(value.get("transform"), 16)
         if mesh is None or not 0 <= mesh < len(bundle.meshes):
-            warnings.append(f"'{label}' is left out: it refers to a mesh that is not in the file")
+            report.loss("object-left-out", "'{}' is left out: it refers to a mesh that is not in the file", label)
             continue
         if matrix is None or not _is_place(matrix):
-            warnings.append(f"'{label}' is left out: its transform is not a matrix of numbers")
+            report.loss("object-left-out", "'{}' is left out: its transform is not a matrix of numbers", label)
             continue
         found.append(Instance(mesh, label, matrix.reshape(4, 4).T, _materials(value.get("material"))))
     return found
@@ -82,8 +83,7 @@ def _material(value: dict[str, Any]) -> BundleMaterial:
         found.filename, found.label = _text(diffuse.get("filename")), _text(diffuse.get("label"))
         color = as_reals(diffuse.get("color"), 4)
         if color is not None:
-            red, green, blue, alpha = np.nan_to_num(np.clip(color, 0.0, 1.0), nan=1.0).tolist()
-            found.color = (red, green, blue, alpha)
+            found.color = tuple(np.nan_to_num(np.clip(color, 0.0, 1.0), nan=1.0).tolist())
     return found
 
 

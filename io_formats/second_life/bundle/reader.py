@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.errors import FormatError, UnsupportedFormatError
+from ...core.messages import Report, Text
 from ..llsd_binary import MOST_VALUES, Allowance, RawString, as_integer, encoded
 from ..llsd_binary import read as read_value
 from ..mesh.container import inflater
+from ..mesh.document import of_mesh
 from ..mesh.reader import contents_of, read_within
 from .document import INSTANCES, MESHES, VERSION, Bundle
 
@@ -32,20 +34,21 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bundle:
     values, end = _map(data)
     version = as_integer(values.get("version"))
     if version != VERSION:
-        said = "no version" if version is None else f"version {version:,}"
-        raise UnsupportedFormatError(f"The model bundle is of {said}; viewers only read version {VERSION}")
+        said = Text("no version") if version is None else Text("version {:,}", version)
+        raise UnsupportedFormatError("The model bundle is of {}; viewers only read version {}", said, VERSION)
     if not isinstance(values.get(INSTANCES), list):
         raise FormatError("The model bundle is damaged: it has no list of instances")
     bundle = Bundle({**values, MESHES: None})
+    report = Report(bundle.warnings)
     if end < len(data):
-        bundle.warnings.append(f"{len(data) - end:,} bytes after the end are ignored")
+        report.loss("bytes-after-end", "{:,} bytes after the end are ignored", len(data) - end)
     inflating = inflater(len(data), inflated_limit)
     for number, asset in enumerate(_assets(values), 1):
         if not isinstance(asset, RawString | str):
-            bundle.warnings.append(f"Mesh {number} is stored as binary data, which viewers ignore")
-        item = f"mesh {number}"
-        mesh = read_within(_raw(asset, item), inflating, item=item)
-        bundle.warnings += [f"Mesh {number}: {text}" for text in mesh.warnings]
+            report.change("mesh-as-binary", "Mesh {} is stored as binary data, which viewers ignore", number)
+        part = f"mesh {number}"
+        mesh = read_within(_raw(asset, part), inflating, item=part)
+        bundle.warnings += [of_mesh(number, message) for message in mesh.warnings]
         bundle.meshes.append(mesh)
     return bundle
 
@@ -62,16 +65,16 @@ def _assets(values: dict[str, Any]) -> list[Any]:
     if not isinstance(found, list) or not found:
         raise FormatError("There is no mesh in the model bundle")
     if len(found) > _MOST_MESHES:
-        raise FormatError(f"The model bundle is damaged: it has {len(found):,} meshes")
+        raise FormatError("The model bundle is damaged: it has {:,} meshes", len(found))
     return found
 
 
-def _raw(asset: Any, item: str) -> bytes:
+def _raw(asset: Any, part: str) -> bytes:
     if isinstance(asset, str):
         return encoded(asset)
     if isinstance(asset, bytes):
         return bytes(asset)
-    raise FormatError("The model bundle is damaged: this is not a mesh asset", item=item)
+    raise FormatError("The model bundle is damaged: this is not a mesh asset", item=part)
 
 
 def same_content(one: bytes, other: bytes) -> bool:

@@ -44,7 +44,7 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
     builder = SceneBuilder(document.name or name, options)
     scene = builder.scene
     scene.warnings += document.warnings
-    instances = instances_of(document, scene.warnings)
+    instances = instances_of(document, scene.report)
     if not instances:
         raise FormatError("There is no geometry in the file: no object uses a mesh")
     _refuse_crowds(document, instances)
@@ -60,7 +60,8 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
                 differing.append(material.binding)
     if differing:
         number = counted(len(differing), "material looks", "materials look")
-        scene.warnings.append(f"{number} different on different objects; the first one is used: {listed(differing)}")
+        template = "{} different on different objects; the first one is used: {}"
+        scene.report.loss("materials-differ", template, number, listed(differing))
     scene.materials = [_material(look) for name, look in materials_by_name.items() if name]
     return scene
 
@@ -71,7 +72,7 @@ def _refuse_crowds(document: Bundle, instances: Sequence[Instance]) -> None:
     placed = sum(sizes[instance.mesh] for instance in instances)
     if placed > max(_MOST_PLACED, 2 * sum(sizes)):
         raise FormatError(
-            f"Its {len(instances):,} objects would take {placed >> 20:,} MiB of vertices and triangles; use fewer"
+            "Its {:,} objects would take {:,} MiB of vertices and triangles; use fewer", len(instances), placed >> 20
         )
 
 
@@ -142,17 +143,24 @@ class _BundleBuilder:
                 materials_by_name = [self.look(name) for name in dict.fromkeys(names)]
                 instances.append(Instance(mesh, label, built.unit_cube.transform, materials_by_name))
             if len(parts) > 1 and "skin" in parts[0].asset.blocks:
-                scene.warnings.append(
-                    f"{model.name}: only the first part of a rigged model of more than 8 faces keeps its joints; "
-                    "use the upload set for it"
+                scene.report.loss(
+                    "split-rigged-mesh",
+                    "only the first part of a rigged model of more than 8 faces keeps its joints; use the "
+                    "upload set for "
+                    "it",
+                    item=model.name,
                 )
         if not scene.as_imported:
             self.fill_physics(assets, labels)
         if self.packed:
             number = counted(len(self.packed), "texture is", "textures are")
-            scene.warnings.append(
-                f"{number} packed or not saved, so the uploader cannot open them; left out: {listed(self.packed)}; "
-                "save as files (File > External Data > Unpack Resources)"
+            scene.report.loss(
+                "texture-packed",
+                "{} packed or not saved, so the uploader cannot open them; left out: {}; save as files (File > "
+                "External "
+                "Data > Unpack Resources)",
+                number,
+                listed(self.packed),
             )
         self.bundle = bundle_of(models[0].name, assets, instances)
 
@@ -167,9 +175,8 @@ class _BundleBuilder:
                 filled.append(label)
         if filled:
             number = counted(len(filled), "object has", "objects have")
-            self.scene.warnings.append(
-                f"{number} no physics mesh while others do; their lowest level is used instead: {listed(filled)}"
-            )
+            template = "{} no physics mesh while others do; their lowest level is used instead: {}"
+            self.scene.report.change("physics-mesh-missing", template, number, listed(filled))
 
     def look(self, name: str) -> BundleMaterial:
         """Return the bundle's record of a material; plain white if the scene has no material of this name."""
@@ -177,8 +184,8 @@ class _BundleBuilder:
         if known is None:
             return BundleMaterial(name)
         color = linear_to_srgb(np.array((known.color,), np.float32))[0]
-        red, green, blue, alpha = np.clip(color, 0, 1).astype(np.float64).round(6).tolist()
-        look = BundleMaterial(name, (red, green, blue, alpha), fullbright=known.emission > FULL_BRIGHT)
+        stored = tuple(np.clip(color, 0, 1).astype(np.float64).round(6).tolist())
+        look = BundleMaterial(name, stored, fullbright=known.emission > FULL_BRIGHT)
         if known.texture is not None:
             if known.texture.path:
                 look.filename, look.label = known.texture.path, known.texture.name

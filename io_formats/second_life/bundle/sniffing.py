@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.recognition import Match, NearMiss
+from ...core.recognition import Match
 from ..llsd_binary import first_pairs
 from .document import INSTANCES, MESHES
 
@@ -14,8 +14,3 @@ def sniff(head: bytes, size: int) -> Match:
     pairs, cut = first_pairs(head)
     is_complete = any(isinstance(pairs.get(key), list) for key in (MESHES, INSTANCES))
     return Match.SIGNATURE if is_complete or cut in ((MESHES, "["), (INSTANCES, "[")) else Match.NONE
-
-
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Return None: no other files resemble this format."""
-    return None

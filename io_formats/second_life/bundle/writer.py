@@ -31,7 +31,24 @@ def write(bundle: Bundle) -> bytes:
 
 def write_files(bundle: Bundle, stem: str) -> list[OutputFile]:
     """Encode the Collada file that the viewer needs beside a bundle, then the bundle, which must be newer."""
-    # Imported here, because inspecting a bundle does not need Collada.
-    from .companion import companion_of
+    return [OutputFile(f"{stem}.dae", _companion(bundle)), OutputFile(f"{stem}.slm", write(bundle), delay=_DELAY)]
 
-    return [OutputFile(f"{stem}.dae", companion_of(bundle)), OutputFile(f"{stem}.slm", write(bundle), delay=_DELAY)]
+
+def _companion(bundle: Bundle) -> bytes:
+    """Encode the models of a bundle at their finest level, as Collada without textures.
+
+    The viewer's file picker does not show bundles: the user selects the Collada file, and the viewer opens a newer
+    bundle beside it instead. If its setting is off, it uploads the selected file (formats page, section 8).
+
+    Raises
+    ------
+    ExportError
+        A model cannot be written as Collada.
+    """
+    from ..upload_set import scene_mapping, writer  # slow to import, and not needed to inspect a bundle
+    from .scene_mapping import to_scene
+
+    scene = to_scene(bundle, "")
+    for material in scene.materials:
+        material.texture = None  # the viewer reads textures from the bundle alone
+    return writer.write(scene_mapping.from_scene(scene))

@@ -11,9 +11,10 @@ import numpy as np
 
 from ...binary.quantization import dequantise, quantise, quantise_normals
 from ...core.errors import ExportError
-from ...core.messages import Warn
+from ...core.messages import Report
 from ...core.scene import FloatArray, Node
-from .. import domains
+from ...geometry.transforms import Matrix
+from .. import llsd_arrays
 from ..avatar.rigging import Rig
 from ..avatar.skins import rows_of
 from ..models import hull_points
@@ -21,11 +22,11 @@ from ..models.faces import FaceArrays
 from ..models.levels import LEVELS
 from ..models.models import Model, SubmodelId
 from ..models.prepared import Prepared
-from ..models.unit_cube import Matrix, UnitCube
+from ..models.unit_cube import UnitCube
 from . import lod_block, physics_block, skin_block
 from .document import BLOCKS, Asset
 from .lod_block import Face
-from .physics_block import MOST_HULLS, Hulls
+from .physics_block import Hulls
 
 _FULL = 65535
 _UNNAMED = re.compile(r"_face_\d+$|^$")
@@ -46,7 +47,7 @@ class BuiltAsset:
     """0, or 1, 2 … for the further parts of a model with more than 8 faces."""
 
 
-def build(prepared: Prepared, number: int, warn: Warn, *, keeps_physics: bool = False) -> BuiltAsset:
+def build(prepared: Prepared, number: int, report: Report, *, keeps_physics: bool = False) -> BuiltAsset:
     """Return one of a model's assets.
 
     Blocks are those of a native asset, in the viewer's order. Missing levels repeat the next finer one, the base hull
@@ -56,8 +57,8 @@ def build(prepared: Prepared, number: int, warn: Warn, *, keeps_physics: bool = 
     ----------
     number:
         Index in ``prepared.submodels``; parts beyond the first have no hulls.
-    warn:
-        Called with each warning, without the model's name.
+    report:
+        Gets warnings about the model.
     keeps_physics:
         Write the physics mesh also if there are hulls.
 
@@ -66,18 +67,18 @@ def build(prepared: Prepared, number: int, warn: Warn, *, keeps_physics: bool = 
     ExportError
         A value cannot be stored.
     """
-    return _Builder(prepared, number, warn, keeps_physics).built
+    return _Builder(prepared, number, report, keeps_physics).built
 
 
 class _Builder:
-    def __init__(self, prepared: Prepared, number: int, warn: Warn, keeps_physics: bool) -> None:
+    def __init__(self, prepared: Prepared, number: int, report: Report, keeps_physics: bool) -> None:
         self.prepared = prepared
         self.model: Model = prepared.model
         self.name = prepared.model.name
         self.unit_cube = prepared.unit_cube
         self.as_imported = prepared.as_imported
         self.faces = prepared.submodels[number]
-        self.warn = warn
+        self.report = report
         levels = prepared.levels if self.as_imported else prepared.filled_levels()
         blocks: dict[str, Any] = {}
         if prepared.rig is not None:
@@ -118,7 +119,7 @@ class _Builder:
         """Quantise the faces of a level: all positions over one range, or over their imported ranges."""
         points = [self.unit_cube.normalised(face.positions) for face in faces]
         held = [some for some in points if len(some)]
-        shared = domains.bounds(np.concatenate(held)) if held else np.zeros((2, 3))
+        shared = llsd_arrays.bounds(np.concatenate(held)) if held else np.zeros((2, 3))
         return [self.face(face, some, shared, is_physics) for face, some in zip(faces, points, strict=True)]
 
     def face(self, face: FaceArrays, points: FloatArray, shared: Matrix, is_physics: bool) -> Face:
@@ -132,10 +133,10 @@ class _Builder:
             stored.normals = quantise_normals(self.unit_cube.normals(face.normals))
             if face.uvs is not None:
                 uv_range = self.kept_range(face.surface.uv_domain if face.surface else None, face.uvs)
-                stored.uv_domain = domains.bounds(face.uvs) if uv_range is None else uv_range
+                stored.uv_domain = llsd_arrays.bounds(face.uvs) if uv_range is None else uv_range
                 with np.errstate(over="ignore"):
                     if not np.isfinite(np.diff(stored.uv_domain.astype(np.float32), axis=0)).all():
-                        raise ExportError(f"{self.name}: its UVs are beyond the numbers that the file can hold")
+                        raise ExportError("{}: its UVs are beyond the numbers that the file can hold", self.name)
                 stored.uvs = quantise(face.uvs, stored.uv_domain)
                 if uv_range is not None and face.uv_steps is not None:
                     is_same = (dequantise(face.uv_steps, uv_range) == face.uvs).all(axis=1)
@@ -143,8 +144,7 @@ class _Builder:
         if self.prepared.rig is not None and not is_physics:
             self.weights(stored, face, self.prepared.rig)
         if not self.as_imported or (self.prepared.rig is None and not np.all(self.unit_cube.metres == 1)):
-            x, y, z = self.unit_cube.metres.tolist()
-            stored.normalized_scale = (x, y, z)
+            stored.normalized_scale = tuple(self.unit_cube.metres.tolist())
         return stored
 
     def kept_range(self, stored: tuple[float, ...] | None, values: FloatArray) -> Matrix | None:
@@ -178,7 +178,7 @@ class _Builder:
         with np.errstate(over="ignore", invalid="ignore"):
             finite = all(np.isfinite(np.asarray(matrix, np.float32)).all() for matrix in matrices)
         if not finite:
-            raise ExportError(f"{self.name}: its rig has NaN or infinite positions; correct its armature")
+            raise ExportError("{}: its rig has NaN or infinite positions; correct its armature", self.name)
         return skin_block.SkinBlock(
             rig.joint_names,
             rows_of(rig.inverse_bind),
@@ -193,9 +193,10 @@ class _Builder:
     def hulls(self) -> Hulls:
         """Return the hulls of the model, quantised over one range."""
         nodes = self.model.hulls
-        if len(nodes) > MOST_HULLS:
-            self.warn(f"{len(nodes)} hulls, but at most {MOST_HULLS} are possible; the others were left out")
-            nodes = nodes[:MOST_HULLS]
+        if len(nodes) > hull_points.MOST_HULLS:
+            template = "{} hulls, but at most {} are possible; the others were left out"
+            self.report.loss("too-many-hulls", template, len(nodes), hull_points.MOST_HULLS)
+            nodes = nodes[: hull_points.MOST_HULLS]
         points = [self.hull_points(node) for node in nodes]
         base = self.model.base_hull
         base_points = None if base is None else self.hull_points(base)
@@ -212,38 +213,37 @@ class _Builder:
     def hull_points(self, node: Node) -> FloatArray:
         points = self.unit_cube.normalised(node.mesh.points if node.mesh is not None else np.zeros((0, 3)))
         if not np.isfinite(points).all():
-            raise ExportError(f"{node.name}: it has points that are NaN or infinite; delete or correct them")
+            raise ExportError("{}: it has points that are NaN or infinite; delete or correct them", node.name)
         if self.as_imported and len(points) <= hull_points.MOST_POINTS:
             return points
         different = len(np.unique(points, axis=0))
         few = hull_points.outermost(points)
         if different > hull_points.MOST_POINTS:
-            self.warn(
-                f"hull '{node.name}' has {different:,} points, at most {hull_points.MOST_POINTS} are possible; the "
-                f"{len(few)} outermost were kept"
+            self.report.loss(
+                "hull-with-too-many-vertices",
+                "hull '{}' has {:,} points, at most {} are possible; the {} outermost were kept",
+                node.name,
+                different,
+                hull_points.MOST_POINTS,
+                len(few),
             )
         return few
 
     def hull_range(self, nodes: Sequence[Node], points: FloatArray) -> Matrix:
         """Return the range of all hull points: the imported one if it still contains them."""
-        for node in nodes if self.as_imported else ():
-            for surface in node.mesh.surfaces if node.mesh is not None else ():
-                if surface.position_domain is not None:
-                    domain = np.array(surface.position_domain, np.float64).reshape(2, 3)
-                    slack = _ROUNDING * (domain[1] - domain[0]) + 1e-7
-                    if (points >= domain[0] - slack).all() and (points <= domain[1] + slack).all():
-                        return domain
-        return domains.bounds(points)
+        surfaces = [surface for node in nodes if node.mesh is not None for surface in node.mesh.surfaces]
+        kept = (self.kept_range(surface.position_domain, points) for surface in surfaces)
+        return next((domain for domain in kept if domain is not None), llsd_arrays.bounds(points))
 
     def add_base(self, hulls: Hulls, levels: Sequence[list[FaceArrays] | None]) -> None:
         """Generate the base hull from the hulls, or else from the first of physics mesh, low, medium, high level."""
         if hulls.hulls:
-            source = np.concatenate([self.hull_points(node) for node in self.model.hulls[:MOST_HULLS]])
+            source = np.concatenate([self.hull_points(node) for node in self.model.hulls[: hull_points.MOST_HULLS]])
         else:
             source = self.base_source([self.prepared.physics, levels[2], levels[1], levels[0]])
         points = hull_points.outermost(source, hull_points.BASE_POINTS)
         if not hulls.hulls:
-            hulls.domain = domains.bounds(points)
+            hulls.domain = llsd_arrays.bounds(points)
         hulls.base = quantise(points, hulls.domain)
 
     def base_source(self, candidates: Sequence[list[FaceArrays] | None]) -> FloatArray:

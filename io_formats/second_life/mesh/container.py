@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.errors import FormatError, UnsupportedFormatError
+from ...core.messages import Report, Text
 from ..llsd_binary import Allowance, as_integer
 from ..llsd_binary import read as read_value
-from .document import BLOCKS, OLD_PHYSICS_MESH
-from .sniffing import PREFIX
+from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
+from .sniffing import prefix_size
 
 DEFAULT_INFLATED_LIMIT = 64 * 1024 * 1024
 DEFAULT_INFLATED_RATIO = 64
@@ -19,33 +20,17 @@ DEFAULT_INFLATED_RATIO = 64
 _LONGEST_HEADER = 1 << 20
 _NEWEST_VERSION = 999
 """The viewer rejects higher versions."""
-_SPACE = b" \t\r\n\v\f"
 
 
-@dataclass
-class Parts:
-    """A file split into blocks; only the header is decoded."""
-
-    header: dict[str, Any]
-    header_size: int
-    prefix_size: int
-    stored: dict[str, bytes] = field(default_factory=dict)
-    """The compressed bytes of each block by its key in the header, in their order on disk, including opaque blocks."""
-    trailing: bytes = b""
-    warnings: list[str] = field(default_factory=list)
-    missing: set[str] = field(default_factory=set)
-    """Keys of blocks that extend beyond the end of the file."""
-
-    def block_of(self, key: str) -> str:
-        """Return the block of a header key, or empty if it is unknown.
-
-        An old name counts if the block of the new name is missing, that is, extends beyond the end of the file.
-        """
-        return block_of_key(self.header.keys() - self.missing, key)
+Stored = dict[str, tuple[str, bytes]]
+"""Blocks by their key in the header, in their order on disk: name of the block, empty if it is unknown, and the
+compressed bytes."""
 
 
-def take_apart(data: bytes, *, item: str = "") -> Parts:
-    """Read the header and cut out the blocks that it names; blocks that extend beyond the file are marked as missing.
+def take_apart(data: bytes, *, item: str = "") -> tuple[Asset, Stored]:
+    """Read the header, and cut out the blocks that it names and that are within the file.
+
+    The asset has no blocks yet.
 
     Raises
     ------
@@ -57,7 +42,7 @@ def take_apart(data: bytes, *, item: str = "") -> Parts:
         header, end = read_value(data[: prefix + _LONGEST_HEADER], start=prefix, item=item or "the header")
     except FormatError as problem:
         if len(data) > prefix + _LONGEST_HEADER:
-            problem.message += "; a header has at most 1 MiB"
+            problem.message = Text("{}; a header has at most 1 MiB", problem.message)
         raise
     if not isinstance(header, dict):
         raise FormatError("The file is not a Second Life mesh: it does not start with a map", offset=prefix, item=item)
@@ -65,42 +50,36 @@ def take_apart(data: bytes, *, item: str = "") -> Parts:
         raise FormatError("There is no mesh in the file: it states that the server found none (404)", item=item)
     version = as_integer(header.get("version", 1))
     if version is not None and version > _NEWEST_VERSION:
-        raise UnsupportedFormatError(f"The mesh is of version {version:,}, which is not supported", item=item)
-    parts = Parts(header, end - prefix, prefix)
+        raise UnsupportedFormatError("The mesh is of version {:,}, which is not supported", version, item=item)
+    asset = Asset(header, header_size=end - prefix, prefix_size=prefix)
     if prefix:
-        parts.warnings.append(
-            "The old text in front of the header is not written again: current viewers do not read it"
-        )
-    _cut(data, end, parts)
-    return parts
+        template = "The old text in front of the header is not written again: current viewers do not read it"
+        Report(asset.warnings).loss("old-prefix-left-out", template)
+    return asset, _cut(data, end, asset)
 
 
-def prefix_size(data: bytes) -> int:
-    """Return the size of the old text in front of the LLSD data, including the white space after it, or 0."""
-    if not data.startswith(PREFIX):
-        return 0
-    end = len(PREFIX)
-    while data[end : end + 1] and data[end] in _SPACE:
-        end += 1
-    return end
-
-
-def _cut(data: bytes, start: int, parts: Parts) -> None:
+def _cut(data: bytes, start: int, asset: Asset) -> Stored:
     """Cut out the blocks that a header names, in their order on disk."""
     places = []
+    missing = set()
     last = start
-    for key, offset, size in block_entries(parts.header):
+    for key, offset, size in block_entries(asset.header):
         if offset < 0 or size <= 0:
             continue
         if start + offset + size > len(data):
-            parts.warnings.append(f"The file is cut off: block '{key}' is missing, since it extends beyond the end")
-            parts.missing.add(key)
+            template = "The file is cut off: block '{}' is missing, since it extends beyond the end"
+            Report(asset.warnings).loss("block-beyond-end", template, key)
+            missing.add(key)
             continue
         places.append((offset, key, size))
         last = max(last, start + offset + size)
-    for offset, key, size in sorted(places, key=lambda place: place[0]):
-        parts.stored[key] = data[start + offset : start + offset + size]
-    parts.trailing = data[last:]
+    asset.trailing = data[last:]
+    # An old name of a block counts if the block of the new name extends beyond the end of the file.
+    present = asset.header.keys() - missing
+    return {
+        key: (block_of_key(present, key), data[start + offset : start + offset + size])
+        for offset, key, size in sorted(places, key=lambda place: place[0])
+    }
 
 
 def block_entries(header: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
@@ -127,7 +106,7 @@ class Inflater:
     allowance: Allowance = field(default_factory=lambda: Allowance(4 * Allowance().values))
 
     def inflate(self, stored: bytes, item: str) -> bytes:
-        """Return the content of a zlib stream, without the old prefix; bytes after the stream are ignored.
+        """Inflate a zlib stream, ignoring bytes after it; return the result without the old text prefix it may have.
 
         Raises
         ------
@@ -139,7 +118,7 @@ class Inflater:
             content = stream.decompress(stored, self.remaining + 1)
         except zlib.error as problem:
             reason = str(problem).rpartition(": ")[2]
-            raise FormatError(f"The compressed data is damaged ({reason})", item=item) from None
+            raise FormatError("The compressed data is damaged ({})", reason, item=item) from None
         if len(content) > self.remaining:
             raise FormatError("The data inflates to far more than a mesh can be; it is damaged or hostile", item=item)
         if not stream.eof:

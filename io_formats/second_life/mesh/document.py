@@ -7,9 +7,10 @@ arrays and back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...core.messages import Message, Text
 from ..models.levels import LEVELS
 
 BLOCKS = ("skin", "physics_convex", *reversed(LEVELS), "physics_mesh")
@@ -37,4 +38,10 @@ class Asset:
     """Size of the header in the file that was read, without the prefix."""
     prefix_size: int = 0
     """Size of the old text prefix in the file that was read; never written."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Message] = field(default_factory=list)
+
+
+def of_mesh(number: int, message: Message) -> Message:
+    """Return a message about a mesh of a file with several."""
+    text = Text("{}: {}", message.item, message.message) if message.item else message.message
+    return replace(message, item=Text("Mesh {}", number), message=text)

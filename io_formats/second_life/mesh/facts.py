@@ -21,7 +21,7 @@ def facts(asset: Asset) -> dict[str, Any]:
         "version": "" if version is None else str(version),
         **shared.counts(decoded),
         "lods": shared.level_facts(decoded),
-        "hulls": decoded.hulls,
+        "hulls": len(decoded.hulls.hulls),
         "download_weight": round(decoded.download_weight(), 4),
         "warnings": decoded.warnings,
     }

@@ -9,14 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ..domains import NonFiniteRangeError, domain_map, domain_of
-from ..llsd_arrays import as_reals, singles
+from ...core.messages import Report, Text, counted
+from ..llsd_arrays import (
+    Integers,
+    NonFiniteRangeError,
+    Reals,
+    as_reals,
+    domain_map,
+    domain_of,
+    integer_bytes,
+    integer_rows,
+    singles,
+)
 from ..llsd_binary import as_bytes, sorted_map
 from .weights import decode as decode_weights
 from .weights import encode as encode_weights
-
-Integers = npt.NDArray[np.uint16]
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass
@@ -71,10 +78,10 @@ def empty_face() -> Face:
     return Face(np.empty((0, 3), np.uint16), np.zeros((2, 3)), np.empty((0, 3), np.uint16), no_geometry=True)
 
 
-def faces_of(value: Any, *, where: str, warnings: list[str]) -> list[Face]:
+def faces_of(value: Any, report: Report) -> list[Face]:
     """Decode a block of triangles (formats page, sections 3 and 4.1).
 
-    Errors in a face are repaired or left out, and reported in ``warnings`` after ``where``, the block's display name.
+    Errors in a face are repaired or left out, and reported in ``report``, whose item is the block.
     Triangles with vertices that do not exist and placeholders (0, 0, 0) are dropped. Faces with NaN or infinite
     positions or fewer than three vertices become empty, so that faces keep their numbers.
 
@@ -84,25 +91,25 @@ def faces_of(value: Any, *, where: str, warnings: list[str]) -> list[Face]:
         The block is not a list of faces, or has far more than a mesh can have.
     """
     if not isinstance(value, list):
-        raise FormatError("The data is damaged: it is not a list of faces", item=where)
+        raise FormatError("The data is damaged: it is not a list of faces", item=report.item)
     if len(value) > _MOST_FACES_READ:
-        raise FormatError(f"The data is damaged: it has {len(value):,} faces; a mesh has at most 8", item=where)
+        raise FormatError("The data is damaged: it has {:,} faces; a mesh has at most 8", len(value), item=report.item)
     if len(value) > MOST_FACES:
-        warnings.append(f"{where}: {len(value)} faces; Second Life accepts at most {MOST_FACES}")
-    return [_face(face, f"{where}, face {number}", warnings) for number, face in enumerate(value, 1)]
+        report.change("too-many-faces", "{} faces; Second Life accepts at most {}", len(value), MOST_FACES)
+    return [_face(face, report.about(Text("{}, face {}", report.item, number))) for number, face in enumerate(value, 1)]
 
 
-def _face(value: Any, where: str, warnings: list[str]) -> Face:
+def _face(value: Any, report: Report) -> Face:
     def empty(why: str) -> Face:
         if why:
-            warnings.append(f"{where}: {why}; it is left out")
+            report.loss("face-left-out", "{}; it is left out", Text(why))
         return empty_face()
 
     if not isinstance(value, dict):
         return empty("it is not a map")
     if "NoGeometry" in value:
         return empty("")
-    positions = _rows(value.get("Position"), 3)
+    positions = integer_rows(value.get("Position"), 3)
     if positions is None or len(positions) < 3:
         return empty("it has fewer than three vertices")
     try:
@@ -111,56 +118,45 @@ def _face(value: Any, where: str, warnings: list[str]) -> Face:
         return empty("the range of its positions is NaN or infinite")
     if domain is None:
         domain = _UNIT
-        warnings.append(f"{where}: the range of its positions is missing; -0.5 to 0.5 is used")
-    face = Face(positions, domain, _triangles(value.get("TriangleList"), len(positions), where, warnings))
-    face.normals = _layer(value, "Normal", 3, len(positions), where, warnings)
-    face.uvs = _layer(value, "TexCoord0", 2, len(positions), where, warnings)
+        report.change("range-missing", "the range of its positions is missing; -0.5 to 0.5 is used")
+    face = Face(positions, domain, _triangles(value.get("TriangleList"), len(positions), report))
+    face.normals = _layer(value, "Normal", 3, len(positions), report)
+    face.uvs = _layer(value, "TexCoord0", 2, len(positions), report)
     if face.uvs is not None:
-        _set_uv_domain(face, value.get("TexCoord0Domain"), where, warnings)
+        _set_uv_domain(face, value.get("TexCoord0Domain"), report)
     weights = as_bytes(value.get("Weights"))
     if weights:
-        face.joint_indices, face.joint_weights, face.influences, oddity = decode_weights(weights, len(positions))
-        if oddity:
-            warnings.append(f"{where}: {oddity}")
-    _set_size(face, value.get("NormalizedScale"), where, warnings)
+        face.joint_indices, face.joint_weights, face.influences = decode_weights(weights, len(positions), report)
+    _set_size(face, value.get("NormalizedScale"), report)
     face.extra = {key: inner for key, inner in value.items() if key not in _KNOWN}
     return face
 
 
-def _rows(value: Any, width: int) -> Integers | None:
-    """Return 16-bit numbers in rows, (n, width), without an incomplete last row, or None if it is not binary data."""
-    data = as_bytes(value)
-    if data is None:
-        return None
-    count = len(data) // (2 * width)
-    return np.frombuffer(data, "<u2", count * width).reshape(count, width)
-
-
-def _layer(value: dict[str, Any], key: str, width: int, count: int, where: str, warnings: list[str]) -> Integers | None:
-    rows = _rows(value.get(key), width)
+def _layer(value: dict[str, Any], key: str, width: int, count: int, report: Report) -> Integers | None:
+    rows = integer_rows(value.get(key), width)
     if rows is None or len(rows) == count:
         return rows
-    what = {"Normal": "normals", "TexCoord0": "UV coordinates"}[key]
+    what = Text({"Normal": "normals", "TexCoord0": "UV coordinates"}[key])
     if len(rows) > count:
-        warnings.append(f"{where}: {len(rows):,} {what} for {count:,} vertices; the surplus is ignored")
+        report.loss("surplus-values", "{:,} {} for {:,} vertices; the surplus is ignored", len(rows), what, count)
         return rows[:count]
-    warnings.append(f"{where}: {len(rows):,} {what} for {count:,} vertices; they are left out")
+    report.loss("values-missing", "{:,} {} for {:,} vertices; they are left out", len(rows), what, count)
     return None
 
 
-def _set_uv_domain(face: Face, value: Any, where: str, warnings: list[str]) -> None:
+def _set_uv_domain(face: Face, value: Any, report: Report) -> None:
     try:
         face.uv_domain = domain_of(value, 2)
     except NonFiniteRangeError:
         face.uvs = None
-        warnings.append(f"{where}: the range of its UV coordinates is NaN or infinite; they are left out")
+        report.loss("nan-range", "the range of its UV coordinates is NaN or infinite; they are left out")
         return
     if face.uv_domain is None:
         face.uv_domain = np.array(((0.0, 0.0), (1.0, 1.0)))
-        warnings.append(f"{where}: the range of its UV coordinates is missing; 0 to 1 is used")
+        report.change("range-missing", "the range of its UV coordinates is missing; 0 to 1 is used")
 
 
-def _set_size(face: Face, value: Any, where: str, warnings: list[str]) -> None:
+def _set_size(face: Face, value: Any, report: Report) -> None:
     size = as_reals(value, 3)
     if size is None:
         return
@@ -169,20 +165,19 @@ def _set_size(face: Face, value: Any, where: str, warnings: list[str]) -> None:
     if usable:
         face.normalized_scale = (float(size[0]), float(size[1]), float(size[2]))
     else:
-        warnings.append(f"{where}: its size is not a positive number and is left out")
+        report.loss("invalid-size", "its size is not a positive number and is left out")
 
 
-def _triangles(value: Any, vertices: int, where: str, warnings: list[str]) -> Integers:
+def _triangles(value: Any, vertices: int, report: Report) -> Integers:
     data = as_bytes(value) or b""
     if len(data) % 6:
-        warnings.append(f"{where}: the list of triangles ends in the middle of one, which is left out")
+        report.loss("triangles-cut-off", "the list of triangles ends in the middle of one, which is left out")
     triangles = np.frombuffer(data, "<u2", len(data) // 6 * 3).reshape(-1, 3)
     a, b, c = triangles.T  # faster than a step along the rows
     beyond = (a >= vertices) | (b >= vertices) | (c >= vertices)
     if beyond.any():
-        count = np.count_nonzero(beyond)
-        names = "triangle uses a vertex" if count == 1 else "triangles use vertices"
-        warnings.append(f"{where}: {count:,} {names} beyond the last one, left out")
+        number = counted(int(np.count_nonzero(beyond)), "triangle uses a vertex", "triangles use vertices")
+        report.loss("triangles-beyond-vertices", "{} beyond the last one, left out", number)
     dropped = beyond | ((a | b | c) == 0)  # (0, 0, 0) is the placeholder of an empty face
     return triangles[~dropped] if dropped.any() else triangles
 
@@ -200,21 +195,17 @@ def _map_of(face: Face) -> dict[str, Any]:
         return {"NoGeometry": True}
     values: dict[str, Any] = {
         **face.extra,
-        "Position": _little(face.positions),
+        "Position": integer_bytes(face.positions),
         "PositionDomain": domain_map(face.position_domain),
-        "TriangleList": _little(face.triangles),
+        "TriangleList": integer_bytes(face.triangles),
     }
     if face.normals is not None:
-        values["Normal"] = _little(face.normals)
+        values["Normal"] = integer_bytes(face.normals)
     if face.uvs is not None and face.uv_domain is not None:
-        values["TexCoord0"] = _little(face.uvs)
+        values["TexCoord0"] = integer_bytes(face.uvs)
         values["TexCoord0Domain"] = domain_map(face.uv_domain)
     if face.joint_indices is not None and face.joint_weights is not None and face.influences is not None:
         values["Weights"] = encode_weights(face.joint_indices, face.joint_weights, face.influences)
     if face.normalized_scale is not None:
         values["NormalizedScale"] = singles(face.normalized_scale)
     return sorted_map(values)
-
-
-def _little(values: Integers) -> bytes:
-    return np.ascontiguousarray(values, "<u2").tobytes()

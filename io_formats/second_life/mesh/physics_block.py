@@ -6,16 +6,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..domains import NonFiniteRangeError, domain_map, domain_of
+from ...core.messages import Report
+from ..llsd_arrays import (
+    Integers,
+    NonFiniteRangeError,
+    Reals,
+    domain_map,
+    domain_of,
+    integer_bytes,
+    integer_rows,
+)
 from ..llsd_binary import as_bytes, sorted_map
+from ..models.hull_points import MOST_POINTS
 
-Integers = npt.NDArray[np.uint16]
-Reals = npt.NDArray[np.float64]
-
-MOST_HULLS = 256
-MOST_POINTS = 256
 _MOST_HULLS_READ = 1024
 _UNIT = np.array(((-0.5, -0.5, -0.5), (0.5, 0.5, 0.5)))
 
@@ -32,45 +36,42 @@ class Hulls:
     """(2, 3): minimum and maximum, in single precision."""
 
 
-def hulls_of(value: Any, warnings: list[str] | None = None) -> Hulls:
-    """Decode a physics block, leaving out damaged parts, which ``warnings`` reports.
+def hulls_of(value: Any, report: Report | None = None) -> Hulls:
+    """Decode a physics block, leaving out damaged parts, which ``report`` gets; its item is the shape.
 
     Returns no hulls for None, which further parts of split models have here.
     """
-    said = [] if warnings is None else warnings
+    report = report or Report()
     found = Hulls()
     if value is None:
         return found
     if not isinstance(value, dict):
-        said.append("Physics hulls: the data is damaged, they are left out")
+        report.loss("hulls-left-out", "the data is damaged, they are left out")
         return found
     try:
         domain = domain_of(value, 3)
     except NonFiniteRangeError:
-        said.append("Physics hulls: the range of their points is NaN or infinite, they are left out")
+        report.loss("hulls-left-out", "the range of their points is NaN or infinite, they are left out")
         return found
     found.domain = _UNIT.copy() if domain is None else domain
-    base = _points(value.get("BoundingVerts"))
-    found.base = base if len(base) else None
+    base = integer_rows(value.get("BoundingVerts"), 3)
+    found.base = base if base is not None and len(base) else None
     counts = np.frombuffer(as_bytes(value.get("HullList")) or b"", np.uint8).astype(np.intp)
     counts[counts == 0] = MOST_POINTS  # 256 is stored as 0, since a count is one byte
-    points = _points(value.get("Positions"))
+    points = integer_rows(value.get("Positions") or b"", 3)
+    points = np.empty((0, 3), np.uint16) if points is None else points
     ends = np.cumsum(counts)
     whole = int(np.searchsorted(ends, len(points), side="right"))
     if whole < len(counts):
-        said.append(f"Physics hulls: points are missing; {len(counts) - whole:,} of {len(counts):,} hulls are left out")
+        template = "points are missing; {:,} of {:,} hulls are left out"
+        report.loss("hulls-without-points", template, len(counts) - whole, len(counts))
     elif len(points) > (ends[-1] if len(ends) else 0):
-        said.append("Physics hulls: there are more points than the hulls need; the surplus is ignored")
+        report.loss("surplus-values", "there are more points than the hulls need; the surplus is ignored")
     if whole > _MOST_HULLS_READ:
-        said.append(f"Physics hulls: {whole - _MOST_HULLS_READ:,} of {whole:,} are left out")
+        report.loss("too-many-hulls", "{:,} of {:,} are left out", whole - _MOST_HULLS_READ, whole)
         whole = _MOST_HULLS_READ
     found.hulls = np.split(points[: ends[whole - 1]], ends[: whole - 1]) if whole else []
     return found
-
-
-def _points(value: Any) -> Integers:
-    data = as_bytes(value) or b""
-    return np.frombuffer(data, "<u2", len(data) // 6 * 3).reshape(-1, 3)
 
 
 def block_of(hulls: Hulls) -> dict[str, Any]:
@@ -80,12 +81,8 @@ def block_of(hulls: Hulls) -> dict[str, Any]:
     """
     values: dict[str, Any] = domain_map(hulls.domain)
     if hulls.base is not None:
-        values["BoundingVerts"] = _little(hulls.base)
+        values["BoundingVerts"] = integer_bytes(hulls.base)
     if hulls.hulls:
         values["HullList"] = bytes(len(points) % MOST_POINTS for points in hulls.hulls)
-        values["Positions"] = b"".join(_little(points) for points in hulls.hulls)
+        values["Positions"] = b"".join(integer_bytes(points) for points in hulls.hulls)
     return sorted_map(values)
-
-
-def _little(points: Integers) -> bytes:
-    return np.ascontiguousarray(points, "<u2").tobytes()

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.errors import FormatError
 from ..models.levels import LEVELS
-from .container import Inflater, Parts, inflater, take_apart
+from .container import Inflater, inflater, take_apart
 from .document import Asset
 
 BLOCK_LABELS = {
@@ -41,16 +41,8 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Asset:
 
 def read_within(data: bytes, inflating: Inflater, *, item: str = "") -> Asset:
     """Decode a mesh asset that is a part, ``item``, of a file; ``inflating`` holds the limits of the whole file."""
-    parts = take_apart(data, item=item)
-    asset = Asset(
-        parts.header,
-        trailing=parts.trailing,
-        header_size=parts.header_size,
-        prefix_size=parts.prefix_size,
-        warnings=parts.warnings,
-    )
-    for key, stored in parts.stored.items():
-        block = parts.block_of(key)
+    asset, blocks = take_apart(data, item=item)
+    for key, (block, stored) in blocks.items():
         if block:
             label = BLOCK_LABELS[block]
             asset.blocks[block] = inflating.value(stored, f"{item}, {label}" if item else label)
@@ -84,16 +76,11 @@ def same_content(one: bytes, other: bytes) -> bool:
 
 def contents_of(data: bytes) -> tuple[Any, ...]:
     """Return the content of an asset that a rewrite must keep, for comparison."""
-    parts = take_apart(data)
+    asset, blocks = take_apart(data)
     inflating = inflater(len(data), None)
-    contents = {key: _content(parts, key, inflating) for key in parts.stored}
-    header = [(key, _without_place(entry) if key in contents else repr(entry)) for key, entry in parts.header.items()]
-    return header, contents, parts.trailing
-
-
-def _content(parts: Parts, key: str, inflating: Inflater) -> bytes:
-    stored = parts.stored[key]
-    return inflating.inflate(stored, key) if parts.block_of(key) else stored
+    contents = {key: inflating.inflate(stored, key) if block else stored for key, (block, stored) in blocks.items()}
+    header = [(key, _without_place(entry) if key in contents else repr(entry)) for key, entry in asset.header.items()]
+    return header, contents, asset.trailing
 
 
 def _without_place(entry: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ import numpy as np
 from ...binary.quantization import dequantise, dequantise_normals, steps_beyond_floats
 from ...core import scene as sc
 from ...core.errors import FormatError
-from ...core.messages import Warn, counted, listed
+from ...core.messages import Message, Report, Text, counted, listed
 from ...core.options import resolve
 from ...geometry.normals import repair
 from ...geometry.quaternions import matrices_to_quaternions
-from ...geometry.transforms import matrix_of_transform
+from ...geometry.transforms import Matrix, matrix_of_transform
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ..avatar import avatar_space
@@ -29,7 +29,6 @@ from ..llsd_binary import as_integer
 from ..models.faces import OFF_ONE
 from ..models.levels import LEVEL_LABELS, LEVELS
 from ..models.models import SubmodelId
-from ..models.unit_cube import Matrix
 from ..options import IMPORT_OPTIONS, JOINTS, REST, SIZE
 from ..rules.degenerates import degenerate_triangles
 from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
@@ -78,52 +77,47 @@ class SceneBuilder:
         self.rigs: dict[bytes, Rig] = {}
         """By the pickled skin block: models with equal binding share a skeleton."""
 
-    def add(
-        self, asset: Asset, name: str, *, transform: Matrix | None = None, materials: Sequence[str] = ()
-    ) -> sc.Node:
-        """Add an asset as a model and return its finest node.
+    def add(self, asset: Asset, name: str, *, transform: Matrix | None = None) -> None:
+        """Add an asset as a model.
 
         Parameters
         ----------
         transform:
             (4, 4) from the unit cube to the world; None to use the size stated by the asset.
-        materials:
-            Names of the faces' materials, instead of those of the asset.
 
         Raises
         ------
         FormatError
             The asset has no triangles.
         """
-        return _Model(self, asset, name, transform, materials).finest
+        _Model(self, asset, name, transform)
 
 
 class _Model:
     """The nodes of one asset."""
 
-    def __init__(
-        self, builder: SceneBuilder, asset: Asset, name: str, transform: Matrix | None, materials: Sequence[str]
-    ) -> None:
+    def __init__(self, builder: SceneBuilder, asset: Asset, name: str, transform: Matrix | None) -> None:
         self.asset = asset
         self.name = name
         self.builder = builder
         self.options = builder.options
         self.scene = builder.scene
-        said = list(asset.warnings)
+        self.report = builder.scene.report.about(name)
+        said = Report(list(asset.warnings))
         levels = [
-            (lod, faces_of(asset.blocks[level], where=BLOCK_LABELS[level].capitalize(), warnings=said))
+            (lod, faces_of(asset.blocks[level], said.about(Text(BLOCK_LABELS[level]))))
             for lod, level in enumerate(LEVELS)
             if level in asset.blocks
         ]
         physics = asset.blocks.get("physics_mesh")
-        shape = faces_of(physics, where="Physics mesh", warnings=said) if "physics_mesh" in asset.blocks else None
+        shape = faces_of(physics, said.about(Text("physics mesh"))) if "physics_mesh" in asset.blocks else None
         self.rig = self.decode_rig(asset.blocks["skin"], said) if "skin" in asset.blocks else None
-        for text in said:
-            self.warn(text)
+        for message in said.messages:
+            self.add(message)
         if not any(len(face.triangles) for _, faces in levels for face in faces):
             raise FormatError("There is no geometry in the file: no level of detail has a triangle")
         self.say_lost()
-        self.materials = self.material_names(levels, materials)
+        self.materials = self.material_names(levels)
         self.place = self.place_of(levels, transform)
         self.number = len(self.scene.nodes)
         self.add_levels(levels)
@@ -133,12 +127,12 @@ class _Model:
             self.add_node(self.name + PHYSICS_SUFFIX, mesh, sc.Role.PHYSICS)
         self.add_hulls()
 
-    def warn(self, text: str) -> None:
-        self.scene.warnings.append(f"{self.name}: {text[:1].lower()}{text[1:]}")
-
-    @property
-    def finest(self) -> sc.Node:
-        return self.scene.nodes[self.number]
+    def add(self, message: Message) -> None:
+        """Add a message about a part of the file; it follows the name of the model."""
+        text = _lowered(message.message)
+        if message.item:
+            text = Text("{}: {}", _lowered(message.item), message.message)
+        self.report.add(replace(message, item="", message=text))
 
     def say_lost(self) -> None:
         """Warn about file content that is not in the scene: keys added by servers, and bytes after the blocks."""
@@ -147,36 +141,37 @@ class _Model:
         inner = {key for name in _OWN_KEYS & set(header) if isinstance(header[name], dict) for key in header[name]}
         lost += sorted(inner - {"offset", "size"})
         if lost:
-            self.warn(f"not carried over, since servers fill them in: {listed(lost, 10)}")
+            self.report.loss(
+                "header-keys-left-out", "not carried over, since servers fill them in: {}", listed(lost, 10)
+            )
         if self.asset.trailing:
             number = counted(len(self.asset.trailing), "byte", "bytes")
-            self.warn(f"{number} after the last block not carried over")
+            self.report.loss("bytes-after-end", "{} after the last block not carried over", number)
 
-    def material_names(self, levels: Sequence[tuple[int, list[Face]]], given: Sequence[str]) -> list[str]:
-        """Return the material name of each face: the given one, that of the file, or model name and face number."""
+    def material_names(self, levels: Sequence[tuple[int, list[Face]]]) -> list[str]:
+        """Return the material name of each face: that of the file, or model name and face number."""
         stored = self.asset.header.get("material_list")
-        names = list(given)
-        if not names and isinstance(stored, list):
-            names = [name for name in stored if isinstance(name, str)]
+        names = [name for name in stored if isinstance(name, str)] if isinstance(stored, list) else []
         count = max(len(faces) for _, faces in levels)
         if len({len(faces) for _, faces in levels}) > 1:
-            self.warn("its levels of detail have different numbers of faces")
+            self.report.change("face-counts-differ", "its levels of detail have different numbers of faces")
         names = names[:count]
         return names + [f"{self.name}_face_{number}" for number in range(len(names) + 1, count + 1)]
 
     # -- rig ------------------------------------------------------------------------------------
 
-    def decode_rig(self, block: Any, said: list[str]) -> Rig | None:
+    def decode_rig(self, block: Any, said: Report) -> Rig | None:
         """Decode a skin block and add its skeleton to the scene; return None if the rig is left out."""
         key = pickle.dumps(block)  # 30 times as fast as its LLSD
         if key not in self.builder.rigs:
             skin = skin_of(block, said)
-            binding = None if skin is None else binding_of(skin, said.append)
+            binding = None if skin is None else binding_of(skin, said)
             if skin is None or binding is None:
                 return None
             skeleton, joints = bound_skeleton(
                 self.name,
-                binding.joints,
+                binding.skin.joint_names,
+                binding.rests,
                 whole_avatar=JOINTS.text(self.options) == "AVATAR",
                 rest_of_file=REST.text(self.options) == "FILE",
             )
@@ -202,9 +197,10 @@ class _Model:
             return Place(scale=(size, size, size))
         place = placed(matrix)
         if place.baked is not None:
-            self.warn(
+            template = (
                 "its transform mirrors or shears it and was applied to the points; an export normalises them again"
             )
+            self.report.change("sheared-transform", template)
         return place
 
     # -- nodes ----------------------------------------------------------------------------------
@@ -213,11 +209,12 @@ class _Model:
         """Warn about triangles because of which the uploader would reject the physics mesh."""
         convex = self.asset.blocks.get("physics_convex")
         if isinstance(convex, Mapping) and convex.get("HullList"):
-            return  # the physics mesh is not used if there are hulls
+            return  # an upload leaves out the physics mesh if there are hulls
         bad = int(degenerate_triangles(physics.points, physics.corner_point).sum())
         if bad:
             number = counted(bad, "triangle of its physics mesh is", "triangles of its physics mesh are")
-            self.warn(f"{number} too thin or too small; an upload would be refused")
+            template = "{} too thin or too small; an upload would be refused"
+            self.report.change("degenerate-physics-triangles", template, number)
 
     def add_node(self, name: str, mesh: sc.Mesh, role: sc.Role = sc.Role.RENDER) -> sc.Node:
         """Add a node with the model's transform: a level of detail, or with another ``role`` a physics shape."""
@@ -247,9 +244,11 @@ class _Model:
     def add_levels(self, levels: Sequence[tuple[int, list[Face]]]) -> None:
         """Add a node for each level; the finest existing level is used as the highest."""
         if levels[0][0]:
-            self.warn(f"it has no high level; its {LEVEL_LABELS[levels[0][0]].lower()} level is used instead")
+            finest = Text(LEVEL_LABELS[levels[0][0]].lower())
+            self.report.change("level-missing", "it has no high level; its {} level is used instead", finest)
         elif not any(len(face.triangles) for face in levels[0][1]):
-            self.warn("its high level has no triangles, only coarser ones do; it is invisible from near")
+            template = "its high level has no triangles, only coarser ones do; it is invisible from near"
+            self.report.change("level-without-triangles", template)
         for place, (lod, faces) in enumerate(levels):
             name = self.name if not place else self.name + LEVEL_SUFFIXES[lod]
             node = self.add_node(name, self.mesh(faces))
@@ -265,10 +264,10 @@ class _Model:
         """Add a node for each hull and for the base hull, with their points only, in the order of the file."""
         if "physics_convex" not in self.asset.blocks:
             return
-        said: list[str] = []
+        said = Report(item=Text("physics hulls"))
         found = hulls_of(self.asset.blocks["physics_convex"], said)
-        for text in said:
-            self.warn(text)
+        for message in said.messages:
+            self.add(message)
         domain = tuple(found.domain.reshape(6).tolist())
         for number, hull in enumerate(found.hulls, 1):
             self.add_node(f"{self.name}_hull_{number}", _points_only(hull, domain), sc.Role.HULL)
@@ -279,13 +278,19 @@ class _Model:
     def mesh(self, faces: Sequence[Face], *, is_physics: bool = False) -> sc.Mesh:
         """Combine all faces into one mesh, with weights unless it is a physics mesh."""
         names = [*self.materials, *(f"{self.name}_face_{n}" for n in range(len(self.materials) + 1, len(faces) + 1))]
-        mesh = _mesh_of(faces, names, self.warn)
+        mesh = _mesh_of(faces, names, self.report)
         if self.rig is not None and not is_physics:
-            _add_weights(faces, mesh, self.rig, self.warn)
+            _add_weights(faces, mesh, self.rig, self.report)
         return mesh
 
 
-def _mesh_of(faces: Sequence[Face], names: list[str], warn: Warn) -> sc.Mesh:
+def _lowered(text: str) -> Text:
+    """Return a text with a small letter at its start."""
+    text = Text(text)
+    return Text(text.template[:1].lower() + text.template[1:], *text.values)
+
+
+def _mesh_of(faces: Sequence[Face], names: list[str], report: Report) -> sc.Mesh:
     """Combine all faces into one mesh with one material slot for each name; their vertices follow one another."""
     counts = [len(face.positions) for face in faces]
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
@@ -299,7 +304,7 @@ def _mesh_of(faces: Sequence[Face], names: list[str], warn: Warn) -> sc.Mesh:
     )
     mesh.surfaces += [sc.Surface(name, uvs=(False,)) for name in names[len(faces) :]]
     if any(face.normals is not None for face in faces):
-        mesh.normal = sc.Layer("normal", _normals(faces, mesh, warn))
+        mesh.normal = sc.Layer("normal", _normals(faces, mesh, report))
     if any(face.uvs is not None for face in faces):
         values = [
             np.zeros((len(face.positions), 2), np.float32)
@@ -323,7 +328,7 @@ def _uv_steps(faces: Sequence[Face]) -> sc.AnyArray | None:
     return np.concatenate([none[: len(face.positions)] if face.uvs is None else face.uvs for face in faces])
 
 
-def _normals(faces: Sequence[Face], mesh: sc.Mesh, warn: Warn) -> sc.FloatArray:
+def _normals(faces: Sequence[Face], mesh: sc.Mesh, report: Report) -> sc.FloatArray:
     """Return unit normals of all vertices; undefined ones are computed from the triangles."""
     stored = _rows(
         [
@@ -339,11 +344,11 @@ def _normals(faces: Sequence[Face], mesh: sc.Mesh, warn: Warn) -> sc.FloatArray:
     missing = sum(len(face.positions) for face in faces if face.normals is None)
     if broken > missing:
         number = counted(broken - missing, "normal has", "normals have")
-        warn(f"{number} no direction; computed from the triangles")
+        report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
     return normals
 
 
-def _add_weights(faces: Sequence[Face], mesh: sc.Mesh, rig: Rig, warn: Warn) -> None:
+def _add_weights(faces: Sequence[Face], mesh: sc.Mesh, rig: Rig, report: Report) -> None:
     """Add joint indices and weights, (P, 4), without those of invalid joints."""
     indices = np.zeros((len(mesh.points), 4), np.int32)
     weights = np.zeros((len(mesh.points), 4), np.float32)
@@ -364,7 +369,7 @@ def _add_weights(faces: Sequence[Face], mesh: sc.Mesh, rig: Rig, warn: Warn) -> 
         weights[lost] = 0
         used &= ~lost
         number = counted(count, "weight refers to a joint", "weights refer to joints")
-        warn(f"{number} that cannot be used; left out")
+        report.loss("weights-of-unusable-joints", "{} that cannot be used; left out", number)
     total = weights @ np.ones(4)  # in double precision
     off = (np.abs(total - 1) > OFF_ONE) & (total > 0)
     weights[off] /= total[off, None].astype(np.float32)
@@ -372,7 +377,7 @@ def _add_weights(faces: Sequence[Face], mesh: sc.Mesh, rig: Rig, warn: Warn) -> 
     empty = len(np.unique(mesh.corner_point[bare[mesh.corner_point]])) if bare.any() else 0
     if empty:
         number = counted(empty, "vertex has", "vertices have")
-        warn(f"{number} no weights; the viewer moves them with the first joint")
+        report.change("vertices-without-weights", "{} no weights; the viewer moves them with the first joint", number)
     mesh.joint_indices = rig.joints[indices] * used
     mesh.joint_weights = weights
 
@@ -382,19 +387,18 @@ def placed(matrix: Matrix) -> Place:
 
     With shear or mirroring, rotation and scale are the identity, and ``baked`` holds the 3 × 3 part of the matrix.
     """
-    x, y, z = matrix[:3, 3].tolist()
+    translation = tuple(matrix[:3, 3].tolist())
     linear = matrix[:3, :3]
     scale = np.linalg.norm(linear, axis=0)
     baked = np.identity(4)
     baked[:3, :3] = linear
     if scale.min() > 0 and np.linalg.det(linear / scale) > 0:
-        w, i, j, k = matrices_to_quaternions((linear / scale)[None])[0].tolist()
-        a, b, c = scale.tolist()
-        place = Place((x, y, z), (w, i, j, k), (a, b, c))
+        rotation = matrices_to_quaternions((linear / scale)[None])[0]
+        place = Place(translation, tuple(rotation.tolist()), tuple(scale.tolist()))
         again = matrix_of_transform(place.translation, place.rotation, place.scale)
         if np.abs(again[:3, :3] - linear).max() <= _STRAIGHT * scale.max():
             return place
-    return Place((x, y, z), baked=baked)
+    return Place(translation, baked=baked)
 
 
 def _surface(face: Face, name: str) -> sc.Surface:

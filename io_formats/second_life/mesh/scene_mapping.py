@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.messages import listed
+from ...core.messages import Report, listed
 from ...core.scene import Scene
 from ..models.equal_models import first_equal
 from ..models.models import Model, models_of
 from ..models.prepared import Prepared, prepare, submodel_count
-from ..models.unit_cube import UnitCube, nodes_of, settled, unit_cube_of
+from ..models.unit_cube import settled, unit_cube_of
 from .asset_builder import BuiltAsset, build
 from .document import Asset
 from .scene_builder import SceneBuilder
@@ -70,7 +70,7 @@ def scene_of(model: Model, scene: Scene) -> Scene:
     Levels and shapes that the model cannot hold are appended, so that the checks can name them.
     """
     number = next((place for place, node in enumerate(scene.nodes) if node is model.finest), -1)
-    own = {id(node) for node in nodes_of(model)}
+    own = {id(node) for node in model.nodes}
     further = [node for node in scene.nodes if id(node) not in own and node.model == number]
     nodes = [
         replace(
@@ -79,7 +79,7 @@ def scene_of(model: Model, scene: Scene) -> Scene:
             shape_of=None if node.shape_of is None else 0,
             skeleton=None if node.skeleton is None else 0,
         )
-        for node in (*nodes_of(model), *further)
+        for node in (*model.nodes, *further)
     ]
     used = {name for node in nodes if node.mesh is not None for name in node.mesh.materials}
     return scene.part(
@@ -106,23 +106,11 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
     if len(models) > 1:
         names = listed([model.name for model in models])
         raise ExportError(
-            f"A Second Life mesh file holds one object, not {len(models)} ({names}); write several files, or join them"
+            "A Second Life mesh file holds one object, not {} ({}); write several files, or join them",
+            len(models),
+            names,
         )
     return _built(models[0], scene, options, models[0].finest.submodel).asset
-
-
-def asset_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> tuple[Asset, UnitCube]:
-    """Return a model's asset (the first if it has several) and its unit cube.
-
-    ``scene.warnings`` reports what is left out or repaired.
-
-    Raises
-    ------
-    ExportError
-        Data that no asset can hold; the message says what to do.
-    """
-    built = _built(model, scene, options, 0)
-    return built.asset, built.unit_cube
 
 
 def assets_of(
@@ -149,29 +137,23 @@ def assets_of(
         shared = _placed(found[first], prepared[first], model) if first < number else None
         if shared is None:
             prepared[number] = prepare(model, scene, options)
-            shared = _all_built(prepared[number], scene, keeps_physics=keeps_physics)
+            report, parts = scene.report.about(model.name), range(len(prepared[number].submodels))
+            shared = [build(prepared[number], part, report, keeps_physics=keeps_physics) for part in parts]
         found.append(shared)
     return found
 
 
 def _placed(built: Sequence[BuiltAsset], prepared: Prepared, model: Model) -> list[BuiltAsset] | None:
     """Return the assets of a model with the unit cube of another one, or None if its unit cube differs."""
-    unit_cube = unit_cube_of(settled(model), as_imported=prepared.as_imported)
+    unit_cube = unit_cube_of(settled(model), Report(), as_imported=prepared.as_imported)
     known = prepared.unit_cube
     if not (np.array_equal(unit_cube.centre, known.centre) and np.array_equal(unit_cube.size, known.size)):
         return None  # another size of a flat axis, which depends on the scale
     return [replace(part, unit_cube=unit_cube) for part in built]
 
 
-def _all_built(prepared: Prepared, scene: Scene, *, keeps_physics: bool) -> list[BuiltAsset]:
-    def warn(text: str) -> None:
-        scene.warnings.append(f"{prepared.model.name}: {text}")
-
-    return [build(prepared, number, warn, keeps_physics=keeps_physics) for number in range(len(prepared.submodels))]
-
-
 def _built(model: Model, scene: Scene, options: Mapping[str, Any] | None, number: int) -> BuiltAsset:
     prepared = prepare(model, scene, options)
     if not 0 <= number < len(prepared.submodels):
-        raise ExportError(f"{model.name}: it has no part {number + 1}")
-    return build(prepared, number, lambda text: scene.warnings.append(f"{model.name}: {text}"))
+        raise ExportError("{}: it has no part {}", model.name, number + 1)
+    return build(prepared, number, scene.report.about(model.name))

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import listed
-from ..llsd_arrays import as_reals, singles
+from ...core.messages import Report, Text, listed
+from ..llsd_arrays import Reals, as_reals, singles
 from ..llsd_binary import as_real, sorted_map
 
-Reals = npt.NDArray[np.float64]
-
+_LEFT_OUT = "The rig is left out: {}"
 _IDENTITY = np.identity(4).reshape(16)
 
 
@@ -38,47 +37,43 @@ class SkinBlock:
     """(n,) whether a joint's matrix is usable; weights of other joints are left out. None for all."""
 
 
-def skin_of(value: Any, warnings: list[str]) -> SkinBlock | None:
-    """Decode a skin block; errors are reported in ``warnings``.
+def skin_of(value: Any, report: Report) -> SkinBlock | None:
+    """Decode a skin block; errors are reported in ``report``.
 
     Return None if the whole binding is unusable: the numbers of matrices and joints differ, the bind shape matrix is
     singular, or all joints' matrices are. The mesh is then imported without a rig.
     """
     if not isinstance(value, dict):
-        warnings.append(_useless("it is not a map"))
+        report.loss("rig-left-out", _LEFT_OUT, Text("it is not a map"))
         return None
     names = value.get("joint_names")
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        warnings.append(_useless("the names of its joints are missing or damaged"))
+        report.loss("rig-left-out", _LEFT_OUT, Text("the names of its joints are missing or damaged"))
         return None
     inverse_bind = _matrices(value.get("inverse_bind_matrix"))
     if inverse_bind is None or len(inverse_bind) != len(names):
-        count = "no" if inverse_bind is None else f"{len(inverse_bind):,}"
-        warnings.append(_useless(f"it has {count} bind matrices for {len(names):,} joints"))
+        count = Text("no") if inverse_bind is None else Text("{:,}", len(inverse_bind))
+        report.loss("rig-left-out", _LEFT_OUT, Text("it has {} bind matrices for {:,} joints", count, len(names)))
         return None
     bind_shape = _matrices([value.get("bind_shape_matrix")])
     if bind_shape is None or not _usable(bind_shape)[0]:
-        warnings.append(_useless("its bind shape matrix cannot be used"))
+        report.loss("rig-left-out", _LEFT_OUT, Text("its bind shape matrix cannot be used"))
         return None
     usable = _usable(inverse_bind)
     if not usable.all():
         broken = [name for name, good in zip(names, usable, strict=True) if not good]
         if len(broken) == len(names):
-            warnings.append(_useless("the bind matrix of no joint can be used"))
+            report.loss("rig-left-out", _LEFT_OUT, Text("the bind matrix of no joint can be used"))
             return None
-        named = listed(broken)
-        warnings.append(f"Rig: joints are left out whose bind matrix cannot be used: {named}")
+        template = "joints are left out whose bind matrix cannot be used: {}"
+        report.loss("joints-without-bind-matrix", template, listed(broken), item=Text("Rig"))
         inverse_bind[~usable] = _IDENTITY
     block = SkinBlock(list(names), inverse_bind, bind_shape[0], usable=None if usable.all() else usable)
-    _set_overrides(block, value, warnings)
+    _set_overrides(block, value, report)
     return block
 
 
-def _useless(why: str) -> str:
-    return f"The rig is left out: {why}"
-
-
-def _set_overrides(block: SkinBlock, value: dict[str, Any], warnings: list[str]) -> None:
+def _set_overrides(block: SkinBlock, value: dict[str, Any], report: Report) -> None:
     if "alt_inverse_bind_matrix" not in value:
         return
     count = len(block.joint_names)
@@ -86,7 +81,8 @@ def _set_overrides(block: SkinBlock, value: dict[str, Any], warnings: list[str])
     with np.errstate(over="ignore", invalid="ignore"):
         is_finite = matrices is not None and np.isfinite(matrices.astype(np.float32)).all()
     if matrices is None or len(matrices) != count or not is_finite:
-        warnings.append(f"Rig: joint positions are ignored, they are not {count:,} matrices of finite numbers")
+        template = "joint positions are ignored, they are not {:,} matrices of finite numbers"
+        report.loss("joint-positions-damaged", template, count, item=Text("Rig"))
         return
     block.alt_inverse_bind = matrices
     block.lock_scale = value.get("lock_scale_if_joint_position") is True
@@ -94,7 +90,8 @@ def _set_overrides(block: SkinBlock, value: dict[str, Any], warnings: list[str])
     if offset is not None and abs(offset) < np.finfo(np.float32).max:
         block.pelvis_offset = offset
     else:
-        warnings.append("Rig: the height of the pelvis is NaN or infinite and is ignored")
+        template = "the height of the pelvis is NaN or infinite and is ignored"
+        report.loss("nan-pelvis-height", template, item=Text("Rig"))
 
 
 def _matrices(value: Any) -> Reals | None:

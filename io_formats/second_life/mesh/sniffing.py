@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
-import struct
 
 from ...core.recognition import Match, NearMiss
 from ..llsd_binary import first_pairs
 from ..models.levels import LEVELS
 
 PREFIX = b"<? LLSD/Binary ?>"
+_PREFIX = re.compile(re.escape(PREFIX) + rb"\s*")
 
 _ALSO = ("physics_convex", "physics_mesh", "physics_shape", "skin", "404")
 
@@ -19,24 +18,29 @@ _VIEWER_CACHE = re.compile(rb"\x01\0\0\0.{8}\{\0\0\0.k\0\0\0", re.DOTALL)
 """Start of a mesh in a viewer's cache: version, header size and flags (12 bytes), then the LLSD map of an asset."""
 
 
-def sniff(head: bytes, size: int) -> Match:
-    """Return whether the file starts with the header of an asset, which must fit into the first 4,096 bytes."""
-    return Match.SIGNATURE if _has_header(head) else Match.NONE
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Return whether the file starts with the header of an asset, which must fit into the first 4,096 bytes.
 
-
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Recognise other Second Life files: other LLSD, meshes of a viewer's cache, animations."""
+    Other Second Life files are explained: other LLSD, meshes of a viewer's cache.
+    """
+    if _has_header(head):
+        return Match.SIGNATURE
     if head.startswith(PREFIX) or (head[:3] == b"{\0\0" and head[5:8] == b"k\0\0"):  # an LLSD map with its first key
         return NearMiss("This is a Second Life file, but not a mesh", has_signature=True)
     if _VIEWER_CACHE.match(head):
         text = "This is a mesh in the cache of a Second Life viewer, where parts of it may be missing"
         return NearMiss(text, has_signature=True)
-    return NearMiss("This is a Second Life animation") if _is_motion(head) else None
+    return Match.NONE
+
+
+def prefix_size(data: bytes) -> int:
+    """Return the size of the old text in front of the LLSD data, including the white space after it, or 0."""
+    found = _PREFIX.match(data)
+    return found.end() if found else 0
 
 
 def _has_header(head: bytes) -> bool:
-    if head.startswith(PREFIX):
-        head = head[len(PREFIX) :].lstrip()
+    head = head[prefix_size(head) :]
     if not head.startswith(b"{\0\0"):
         return False
     pairs, cut = first_pairs(head)
@@ -47,15 +51,3 @@ def _has_header(head: bytes) -> bool:
 
 def _is_block(value: object) -> bool:
     return isinstance(value, dict) and "offset" in value and "size" in value
-
-
-def _is_motion(head: bytes) -> bool:
-    """Recognise a keyframe motion: version 1.0, a priority, a duration, a name, and a loop within the duration."""
-    if len(head) < 21 or head[:4] != b"\x01\x00\x00\x00":
-        return False
-    priority, duration = struct.unpack_from("<if", head, 4)
-    end = head.find(b"\0", 12)
-    if not (-1 <= priority <= 7 and 0 <= duration <= 3600) or end < 0 or end + 9 > len(head):
-        return False
-    times = struct.unpack_from("<ff", head, end + 1)
-    return all(math.isfinite(time) and -1 <= time <= duration + 1 for time in times)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...binary.records import record_starts
+from ...core.messages import Report
 
 MOST = 4
 """Maximum number of influences of a vertex."""
@@ -21,18 +22,16 @@ Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.uint16]
 
 
-def decode(data: bytes, count: int) -> tuple[Bytes, Integers, Bytes, str]:
-    """Decode the influences of ``count`` vertices.
+def decode(data: bytes, count: int, report: Report) -> tuple[Bytes, Integers, Bytes]:
+    """Decode the influences of ``count`` vertices; those after the end of the data have none.
 
     Returns
     -------
     joint_indices, joint_weights, influences:
         (count, 4) uint8, (count, 4) uint16 and (count,) uint8, as in :class:`~.lod_block.Face`; weights of zero are
         dropped, unused entries are 0.
-    oddity:
-        Description of an error without a full stop, or empty. Vertices after the end of the data have no influence.
     """
-    records, held, oddity = _records(data, count)
+    records, held = _records(data, count, report)
     weights = records[:, :, 1].astype(np.uint16) | records[:, :, 2].astype(np.uint16) << np.uint16(8)
     if held is not None:
         weights[np.arange(MOST) >= held[:, None]] = 0
@@ -42,15 +41,16 @@ def decode(data: bytes, count: int) -> tuple[Bytes, Integers, Bytes, str]:
     if (used[:, 1:] > used[:, :-1]).any():  # a weight of zero before others
         order = np.argsort(~used, axis=1, kind="stable")
         joints, weights = (np.take_along_axis(values, order, axis=1) for values in (joints, weights))
-    return joints, weights, influences, oddity
+    return joints, weights, influences
 
 
-def _records(data: bytes, count: int) -> tuple[Bytes, Bytes | None, str]:
-    """Return the bytes of each vertex, (count, 4, 3); how many influences of it are valid, None for all; the oddity."""
+def _records(data: bytes, count: int, report: Report) -> tuple[Bytes, Bytes | None]:
+    """Return the bytes of each vertex, (count, 4, 3), and how many influences of it are valid, None for all."""
     reach = np.frombuffer(data[: _LONGEST * count], np.uint8)
     size = len(reach)
     if size == _LONGEST * count and not (reach[::3] == _END).any():  # then no record is shorter
-        return reach.reshape(count, MOST, 3), None, _left_over(len(data) - size)
+        _report_left_over(len(data) - size, report)
+        return reach.reshape(count, MOST, 3), None
     # After the end, pad with records without influences; missing data is detected and reported below.
     padded = np.full(size + count + 2 * _LONGEST, _END, np.uint8)
     padded[:size] = reach
@@ -62,14 +62,17 @@ def _records(data: bytes, count: int) -> tuple[Bytes, Bytes | None, str]:
     whole = sizes == lengths[starts]
     held = np.where(whole, sizes // 3, 0)
     records = padded[starts[:, None] + np.arange(_LONGEST)].reshape(count, MOST, 3)
-    if not whole.all():
-        oddity = f"the weights end early, {np.count_nonzero(~whole):,} of {count:,} vertices have none"
-        return records, held, oddity
-    return records, held, _left_over(len(data) - end)
+    if whole.all():
+        _report_left_over(len(data) - end, report)
+    else:
+        template = "the weights end early, {:,} of {:,} vertices have none"
+        report.loss("weights-cut-off", template, int(np.count_nonzero(~whole)), count)
+    return records, held
 
 
-def _left_over(count: int) -> str:
-    return f"{count:,} bytes are left over after the weights" if count > 0 else ""
+def _report_left_over(count: int, report: Report) -> None:
+    if count > 0:
+        report.loss("bytes-after-weights", "{:,} bytes are left over after the weights", count)
 
 
 def encode(joints: Bytes, weights: Integers, influences: Bytes) -> bytes:

@@ -46,8 +46,10 @@ def write(asset: Asset, *, longest_header: int = LONGEST_HEADER) -> bytes:
     encoded = write_value(header if complete else sorted_map(header))
     if len(encoded) > longest_header:
         raise ExportError(
-            f"The header of the asset takes {len(encoded):,} bytes, the viewer fetches {longest_header:,}; give the "
-            "mesh fewer or shorter names of materials"
+            "The header of the asset takes {:,} bytes, the viewer fetches {:,}; give the "
+            "mesh fewer or shorter names of materials",
+            len(encoded),
+            longest_header,
         )
     return b"".join((encoded, *stored.values(), asset.trailing))
 

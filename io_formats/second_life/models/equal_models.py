@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 
-from ...core.findings import Finding, Fix
+from ...core.messages import Fix, Message
 from ...core.scene import Node
 from ...passes.equal_meshes import EqualMeshes
 from .models import Model
@@ -31,18 +31,20 @@ def mesh_count(models: Sequence[Model]) -> int:
     return len(set(first_equal(models)))
 
 
-def findings_once(models: Sequence[Model], check: Callable[[Model], Iterable[Finding]]) -> list[Finding]:
+def findings_once(models: Sequence[Model], check: Callable[[Model], Iterable[Message]]) -> list[Message]:
     """Return the findings of all models; of models with the same content, findings with the same text only once.
 
     Scales are findings of each object, since their fix concerns it alone.
     """
-    found: list[Finding] = []
-    texts: list[set[str]] = []
+    found: list[Message] = []
+    texts: list[set[tuple[str, str]]] = []
     for number, (model, first) in enumerate(zip(models, first_equal(models), strict=True)):
         own = list(check(model))
-        texts.append({finding.message for finding in own})
+        texts.append({(finding.code, finding.message) for finding in own})
         known = texts[first] if first < number else ()
-        found += [finding for finding in own if finding.message not in known or finding.fix is Fix.APPLY_SCALE]
+        found += [
+            finding for finding in own if (finding.code, finding.message) not in known or finding.fix is Fix.APPLY_SCALE
+        ]
     return list(dict.fromkeys(found))
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
-from ...core.messages import Warn, counted, unheard
+from ...core.messages import Report, Text, counted
 from ...core.scene import AnyArray, FloatArray, IntArray, Mesh, Surface
-from ...geometry.normals import face_normals, unit, vertex_normals
+from ...geometry.normals import repair_vertices, vertex_normals
 from ...geometry.submeshes import pool, runs
 from ...geometry.vertices import Split, drop_repeated_corners, layer_keys, split
 
@@ -76,7 +76,7 @@ def empty_face(slot: int, part: int, material: str) -> FaceArrays:
 
 
 def faces_of(
-    mesh: Mesh, *, tolerance: float = NORMAL_TOLERANCE, name: str = "", warn: Warn = unheard
+    mesh: Mesh, *, tolerance: float = NORMAL_TOLERANCE, name: str = "", report: Report | None = None
 ) -> list[FaceArrays]:
     """Return the faces of a mesh, one for each slot in order, including slots without triangles.
 
@@ -89,21 +89,23 @@ def faces_of(
         Largest difference of the normals of one vertex's corners.
     name:
         Name of the object, for errors.
-    warn:
-        Called with each warning, without the object's name.
+    report:
+        Gets warnings about the object.
 
     Raises
     ------
     ExportError
         NaN or infinite points or UVs.
     """
+    report = report or Report()
     mesh = replace(mesh, tangent=None, uvs=mesh.uvs[:1], colors=[], custom=[], shape_keys=[])
     mesh, dropped = drop_repeated_corners(mesh)
     if dropped:
-        warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
+        triangles = counted(dropped, "triangle uses", "triangles use")
+        report.loss("repeated-corners", "{} a vertex twice; left out", triangles)
     _refuse_nonfinite(mesh, name)
     found = split(mesh.corner_point, len(mesh.points), layer_keys(mesh, tolerance))
-    vertices = _Vertices(mesh, found, warn)
+    vertices = _Vertices(mesh, found, report)
     names = mesh.materials or [""]
     slot = np.clip(mesh.material_index, 0, len(names) - 1)
     faces: list[FaceArrays] = []
@@ -112,12 +114,17 @@ def faces_of(
         surface = mesh.surfaces[number] if number < len(mesh.surfaces) else None
         parts = list(runs(found.corner_vertex.reshape(-1, 3)[chosen], MOST_VERTICES))
         if len(parts) > 1:
-            owner = f"material '{material}'" if material else f"material slot {number + 1}"
-            warn(f"{owner} has more than {MOST_VERTICES:,} vertices; split into {len(parts)} faces")
-        for part, triangles in enumerate(parts):
-            corners = found.corner_vertex.reshape(-1, 3)[chosen[triangles]]
+            template = "{} has more than {:,} vertices; split into {} faces"
+            report.change("too-many-vertices", template, material_text(material, number), MOST_VERTICES, len(parts))
+        for part, run in enumerate(parts):
+            corners = found.corner_vertex.reshape(-1, 3)[chosen[run]]
             faces.append(vertices.face(number, part, material, surface, corners))
     return faces
+
+
+def material_text(name: str, slot: int) -> Text:
+    """Return the name of a material for a message, or the number of its slot."""
+    return Text("material '{}'", name) if name else Text("material slot {}", slot + 1)
 
 
 def _refuse_nonfinite(mesh: Mesh, name: str) -> None:
@@ -127,52 +134,48 @@ def _refuse_nonfinite(mesh: Mesh, name: str) -> None:
     broken = 0 if finite.all() else int(np.count_nonzero(~finite[mesh.corner_point].all(axis=1)))
     if broken:
         raise ExportError(
-            f"{owner}{counted(broken, 'corner has', 'corners have')} NaN or infinite coordinates; "
-            "delete or correct these vertices"
+            "{}{} NaN or infinite coordinates; delete or correct these vertices",
+            owner,
+            counted(broken, "corner has", "corners have"),
         )
     if mesh.uvs and not np.isfinite(mesh.uvs[0].values).all():
         broken = int(np.count_nonzero(~np.isfinite(mesh.uvs[0].values).all(axis=1)))
         if broken:
             raise ExportError(
-                f"{owner}{counted(broken, 'UV is', 'UVs are')} NaN or infinite in '{mesh.uvs[0].name}'; "
-                "unwrap these faces anew"
+                "{}{} NaN or infinite in '{}'; unwrap these faces anew",
+                owner,
+                counted(broken, "UV is", "UVs are"),
+                mesh.uvs[0].name,
             )
 
 
 class _Vertices:
     """Points, normals, UVs and weights of all vertices of a mesh; ``face`` extracts those of one face."""
 
-    def __init__(self, mesh: Mesh, found: Split, warn: Warn) -> None:
+    def __init__(self, mesh: Mesh, found: Split, report: Report) -> None:
         self.mesh = mesh
         corner = found.vertex_corner
         self.point: IntArray = mesh.corner_point[corner]
         used = np.zeros(len(mesh.points), bool)
         used[self.point] = True
         self.is_split = len(corner) > int(np.count_nonzero(used))
-        self.normals = self._normals(corner, warn)
+        self.normals = self._normals(corner, report)
         uvs = mesh.uvs[0].on_vertices(corner, self.point) if mesh.uvs else None
         self.uvs = None if uvs is None else uvs.values.astype(np.float32, copy=False)
         self.uv_steps = None if uvs is None else uvs.stored
-        self.weights = strongest(mesh.joint_indices, mesh.joint_weights, warn)
+        self.weights = strongest(mesh.joint_indices, mesh.joint_weights, report)
 
-    def _normals(self, corner: Places, warn: Warn) -> FloatArray:
+    def _normals(self, corner: Places, report: Report) -> FloatArray:
         """Return unit normals of all vertices; undefined ones are computed from the triangles."""
         mesh = self.mesh
         if mesh.normal is None:
             return vertex_normals(mesh.points, mesh.corner_point)[self.point]
-        normals = mesh.normal.at_vertices(corner, self.point).astype(np.float32, copy=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            squared = np.einsum("ij,ij->i", normals, normals)
-            broken = ~((squared > 1e-12) & (squared < 1e30))
-        if broken.any():
-            normals = normals.copy()
-            triangles = mesh.corner_point.reshape(-1, 3)[corner[broken] // 3].reshape(-1)
-            of_triangles = unit(np.nan_to_num(face_normals(mesh.points, triangles)))
-            of_triangles[~of_triangles.any(axis=1)] = (0, 0, 1)
-            normals[broken] = of_triangles
-            number = counted(int(np.count_nonzero(broken)), "normal has", "normals have")
-            warn(f"{number} no direction; computed from the triangles")
-        return unit(normals)
+        given = mesh.normal.at_vertices(corner, self.point).astype(np.float32, copy=False)
+        normals, broken = repair_vertices(given, corner, mesh.points, mesh.corner_point)
+        if broken:
+            number = counted(broken, "normal has", "normals have")
+            report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
+        return normals
 
     def face(self, slot: int, part: int, material: str, surface: Surface | None, corners: IntArray) -> FaceArrays:
         """Return the face of the given triangles, (T, 3) into the mesh's vertices."""
@@ -214,7 +217,7 @@ def _by_first_use(chosen: Places, index: IntArray) -> tuple[Places, IntArray]:
 
 
 def strongest(
-    indices: IntArray | None, weights: FloatArray | None, warn: Warn = unheard
+    indices: IntArray | None, weights: FloatArray | None, report: Report
 ) -> tuple[IntArray, FloatArray] | None:
     """Return the four strongest weights of each point, the strongest first, with the sum 1, or None without weights.
 
@@ -222,8 +225,8 @@ def strongest(
     ----------
     indices, weights:
         (P, k) int32 and float32.
-    warn:
-        Called with warnings about points with more weights or invalid weights.
+    report:
+        Gets warnings about points with more weights or invalid weights.
 
     Returns
     -------
@@ -234,17 +237,15 @@ def strongest(
     usable = (weights >= 0) & (weights < 1e9)
     if not usable.all():
         number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
-        warn(f"{number} that are negative, NaN or infinite; left out")
+        report.change("invalid-weights", "{} that are negative, NaN or infinite; left out", number)
         weights = np.where(usable, weights, np.float32(0))
     if weights.shape[1] < MOST_INFLUENCES:
         missing = ((0, 0), (0, MOST_INFLUENCES - weights.shape[1]))
         indices, weights = np.pad(indices, missing), np.pad(weights, missing)
     over = int(np.count_nonzero((weights > 0).sum(axis=1) > MOST_INFLUENCES))
     if over:
-        warn(
-            f"{counted(over, 'vertex has', 'vertices have')} more than {MOST_INFLUENCES} weights; the strongest are "
-            "kept"
-        )
+        number = counted(over, "vertex has", "vertices have")
+        report.loss("too-many-weights", "{} more than {} weights; the strongest are kept", number, MOST_INFLUENCES)
     if np.any(weights[:, :-1] < weights[:, 1:]):
         order = np.argsort(-weights, axis=1, kind="stable")[:, :MOST_INFLUENCES]
         indices, weights = np.take_along_axis(indices, order, axis=1), np.take_along_axis(weights, order, axis=1)

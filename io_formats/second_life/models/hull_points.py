@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from ...core.scene import FloatArray
 
+MOST_HULLS = 256
+"""Most hulls of a mesh."""
 MOST_POINTS = 256
 """Most points of one hull: their number is stored in a byte."""
 BASE_POINTS = 64

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import cast
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
+from ...core.messages import Text
 from ...core.scene import Mesh, Node, PassThrough, Role, Scene, Skeleton
-from .levels import LEVELS
+from .levels import LEVEL_TEXTS, LEVELS
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,36 @@ class Model:
     @property
     def mesh(self) -> Mesh:
         return cast(Mesh, self.finest.mesh)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes: levels from the finest, physics, hulls, base hull."""
+        parts = (*self.levels, self.physics, *self.hulls, self.base_hull)
+        return [node for node in parts if node is not None]
+
+    def part_name(self, node: Node) -> Text:
+        """Return what a node is in the model: ``high level``, ``physics mesh`` or ``hull``, for example."""
+        for text, level in zip(LEVEL_TEXTS, self.levels, strict=True):
+            if level is node:
+                return Text(text)
+        return Text("physics mesh" if node is self.physics else "hull")
+
+    def with_meshes(self, change: Callable[[Mesh], Mesh], **transform: Any) -> Model:
+        """Return the model with changed meshes; keywords are members of its nodes."""
+        changed = {
+            id(node): replace(node, mesh=change(node.mesh), **transform) for node in self.nodes if node.mesh is not None
+        }
+
+        def found(node: Node | None) -> Node | None:
+            return changed.get(id(node), node)
+
+        return replace(
+            self,
+            levels=[found(node) for node in self.levels],
+            physics=found(self.physics),
+            hulls=[changed.get(id(node), node) for node in self.hulls],
+            base_hull=found(self.base_hull),
+        )
 
 
 def models_of(scene: Scene) -> list[Model]:

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.messages import Warn, counted
+from ...core.messages import counted
 from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton, Surface
+from ...geometry.transforms import Matrix
 from ..avatar import avatar_space
 from ..avatar.rigging import Rig, facing, rig_as_imported, rig_of, used_joints
 from ..options import EXPORT_OPTIONS, MANY_MATERIALS
 from .faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of
 from .models import Model
-from .unit_cube import Matrix, UnitCube, is_as_imported, nodes_of, settled, unit_cube_of
+from .unit_cube import UnitCube, is_as_imported, settled, unit_cube_of
 
 _IMPORTED_TOLERANCE = 0.02
 """Normals that passed through Blender's tangent space differ by about this much at corners of one vertex."""
@@ -43,8 +44,6 @@ class Prepared:
     rig: Rig | None
     as_imported: bool
     """Whether the model is written as imported, without generated parts."""
-    unweighted: int = 0
-    """Number of vertices without weights."""
     submodels: list[list[int]] = field(default_factory=list)
     """Numbers of the faces of each part of the model; several parts only for models with more than 8 faces."""
 
@@ -84,7 +83,7 @@ def prepare(model: Model, scene: Scene, options: Mapping[str, Any] | None = None
 class _Preparation:
     def __init__(self, model: Model, scene: Scene, options: Mapping[str, Any] | None) -> None:
         self.name = model.name
-        self.scene = scene
+        self.report = scene.report.about(model.name)
         self.options = known_options(options)
         self.tolerance = scene.tolerance
         skeleton = model.skeleton if model.mesh.joint_weights is not None else None
@@ -96,13 +95,13 @@ class _Preparation:
         if not self.as_imported:
             model = settled(model, turn)
         elif is_rigged:
-            model = _turned_back(model)
+            model = model.with_meshes(lambda mesh: avatar_space.turned_mesh(mesh, avatar_space.BASIS.inverse))
         keys, levels, physics = self.faces(model)
-        rig, unweighted = None, 0
+        rig = None
         if skeleton is not None and turn is not None:
             held = [face for level in levels if level for face in level.values()]
-            rig, unweighted = self.rig(model, skeleton, held, turn)
-        unit_cube = unit_cube_of(model, as_imported=self.as_imported, warn=self.warn)
+            rig = self.rig(model, skeleton, held, turn)
+        unit_cube = unit_cube_of(model, self.report, as_imported=self.as_imported)
         if self.as_imported and is_rigged:
             unit_cube = replace(unit_cube, transform=avatar_space.to_avatar(unit_cube.transform))
         self.result = Prepared(
@@ -112,15 +111,8 @@ class _Preparation:
             None if physics is None else [_face(physics, key, levels[0]) for key in keys],
             rig,
             self.as_imported,
-            unweighted,
         )
         self.result.submodels = self.submodels(self.result.materials)
-
-    def warn(self, text: str) -> None:
-        self.scene.warnings.append(f"{self.name}: {text}")
-
-    def warn_of(self, node: Node) -> Warn:
-        return lambda text: self.scene.warnings.append(f"{node.name}: {text}")
 
     # -- faces ----------------------------------------------------------------------------------
 
@@ -134,7 +126,7 @@ class _Preparation:
             for node in model.levels
         ]
         if not self.as_imported and not any(len(face.triangles) for face in (levels[0] or {}).values()):
-            raise ExportError(f"{self.name}: it has no triangles; a model needs some in its highest level")
+            raise ExportError("{}: it has no triangles; a model needs some in its highest level", self.name)
         physics = None
         if model.physics is not None and model.physics.mesh is not None:
             physics = self.level(model.physics, model.physics.mesh, model.finest, slots, is_physics=True)
@@ -149,7 +141,7 @@ class _Preparation:
     ) -> dict[FaceKey, FaceArrays]:
         if node is not finest:
             mesh = self.with_slots(node, mesh, finest, slots, is_physics=is_physics)
-        found = faces_of(mesh, tolerance=self.tolerance, name=node.name, warn=self.warn_of(node))
+        found = faces_of(mesh, tolerance=self.tolerance, name=node.name, report=self.report.about(node.name))
         return {(face.slot, face.part): face for face in found}
 
     def with_slots(self, node: Node, mesh: Mesh, finest: Node, slots: Sequence[str], *, is_physics: bool) -> Mesh:
@@ -175,8 +167,11 @@ class _Preparation:
                 found = number
             if found is None and counts[number] and not is_physics and own[number]:
                 raise ExportError(
-                    f"{node.name}: its material '{own[number]}' is not on '{finest.name}'; levels of detail use the "
-                    "materials of the highest level, give it one of those"
+                    "{}: its material '{}' is not on '{}'; levels of detail use the "
+                    "materials of the highest level, give it one of those",
+                    node.name,
+                    own[number],
+                    finest.name,
                 )
             to[number] = found or 0
             if found is not None and number < len(mesh.surfaces):
@@ -185,20 +180,21 @@ class _Preparation:
 
     # -- rig ------------------------------------------------------------------------------------
 
-    def rig(self, model: Model, skeleton: Skeleton, faces: Sequence[FaceArrays], turn: Matrix) -> tuple[Rig, int]:
-        """Return the binding, and the number of vertices without weights."""
+    def rig(self, model: Model, skeleton: Skeleton, faces: Sequence[FaceArrays], turn: Matrix) -> Rig:
         used, unweighted = used_joints(faces, len(skeleton.joints), self.name)
         skin = model.finest.skin
         if self.as_imported and skin is not None:
             rig = rig_as_imported(skeleton, skin, used)
             if rig is not None:
-                return rig, unweighted
-            self.warn("it uses bones that its file does not list; its binding was computed again")
-        rig = rig_of(skeleton, used, turn, self.options, skin=skin, warn=self.warn)
+                return rig
+            template = "it uses bones that its file does not list; its binding was computed again"
+            self.report.change("binding-computed-again", template)
+        rig = rig_of(skeleton, used, turn, self.options, skin=skin, report=self.report)
         if unweighted and not self.as_imported:
             number = counted(unweighted, "vertex has", "vertices have")
-            self.warn(f"{number} no weights; '{rig.joint_names[0]}' moves them")
-        return rig, unweighted
+            template = "{} no weights; '{}' moves them"
+            self.report.change("vertices-without-weights", template, number, rig.joint_names[0])
+        return rig
 
     # -- parts ----------------------------------------------------------------------------------
 
@@ -215,8 +211,11 @@ class _Preparation:
             return [faces]
         if MANY_MATERIALS.text(self.options) == "REFUSE":
             raise ExportError(
-                f"{self.name}: it has {len(faces)} faces (materials), at most {MOST_FACES} are possible; use fewer "
-                "materials, or let the export split it"
+                "{}: it has {} faces (materials), at most {} are possible; use fewer "
+                "materials, or let the export split it",
+                self.name,
+                len(faces),
+                MOST_FACES,
             )
         faces.sort(key=lambda number: materials[number].casefold())
         return [faces[start : start + MOST_FACES] for start in range(0, len(faces), MOST_FACES)]
@@ -231,7 +230,7 @@ def known_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
 def submodel_count(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> int:
     """Return the number of parts of a model; fast if this follows from the numbers of corners."""
     corners: dict[tuple[str, int], int] = {}
-    for node in nodes_of(model):
+    for node in model.nodes:
         if node.mesh is None or not node.mesh.triangle_count:
             continue
         slots = _by_occurrence(node.mesh.materials or [""])
@@ -249,17 +248,6 @@ def _keeps(model: Model, is_rigged: bool) -> bool:
     """Return whether a model is unchanged since its import."""
     finest = model.finest
     return is_as_imported(model) and min(finest.scale) > 0 and (not is_rigged or finest.skin is not None)
-
-
-def _turned_back(model: Model) -> Model:
-    """Convert an imported model to the axes of its file."""
-    return replace(
-        model,
-        levels=[None if node is None else avatar_space.turned_node(node, back=True) for node in model.levels],
-        physics=None if model.physics is None else avatar_space.turned_node(model.physics, back=True),
-        hulls=[avatar_space.turned_node(node, back=True) for node in model.hulls],
-        base_hull=None if model.base_hull is None else avatar_space.turned_node(model.base_hull, back=True),
-    )
 
 
 def _by_occurrence(names: Sequence[str]) -> list[tuple[str, int]]:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
-from ...core.messages import Warn, unheard
+from ...core.messages import Report, Text
 from ...core.scene import FloatArray, Mesh, Node
 from ...geometry.axes import Basis
-from ...geometry.transforms import matrix_of_transform
+from ...geometry.transforms import Matrix, matrix_of_transform
 from ...passes.flatten import moved
-from .levels import LEVEL_LABELS
+from ..avatar.avatar_space import turned_mesh
+from ..llsd_arrays import bounds
 from .models import Model
-
-Matrix = npt.NDArray[np.float64]
 
 FLAT = 1e-5
 """Extent in metres below which an axis counts as flat and gets the size 1 metre."""
@@ -74,11 +72,6 @@ def matrix_of(node: Node) -> Matrix:
     return matrix_of_transform(node.translation, node.rotation, node.scale)
 
 
-def nodes_of(model: Model) -> Iterator[Node]:
-    """Yield a model's nodes: levels from the finest, physics, hulls, base hull."""
-    yield from (node for node in (*model.levels, model.physics, *model.hulls, model.base_hull) if node is not None)
-
-
 def settled(model: Model, turn: Matrix | None = None) -> Model:
     """Return a model whose transform a file can hold; the rest of the transform is applied to the points.
 
@@ -98,38 +91,16 @@ def settled(model: Model, turn: Matrix | None = None) -> Model:
     world = matrix_of(finest)
     if not np.isfinite(world).all() or min(abs(factor) for factor in finest.scale) < 1e-9:
         raise ExportError(
-            f"{model.name}: its scale is 0, or its location is NaN or infinite; give it a size along each axis"
+            "{}: its scale is 0, or its location is NaN or infinite; give it a size along each axis", model.name
         )
     if turn is not None:
-        change = turn @ world
-        return _changed(
-            model, change, translation=(0.0, 0.0, 0.0), rotation=(1.0, 0.0, 0.0, 0.0), scale=(1.0, 1.0, 1.0)
-        )
+        unmoved = {"translation": (0.0, 0.0, 0.0), "rotation": (1.0, 0.0, 0.0, 0.0), "scale": (1.0, 1.0, 1.0)}
+        return model.with_meshes(lambda mesh: _moved(mesh, turn @ world), **unmoved)
     signs = np.sign(finest.scale)
     if (signs > 0).all():
         return model
-    x, y, z = (abs(factor) for factor in finest.scale)
-    return _changed(
-        model, np.diag((*signs, 1.0)), translation=finest.translation, rotation=finest.rotation, scale=(x, y, z)
-    )
-
-
-def _changed(model: Model, change: Matrix, **transform: tuple[float, ...]) -> Model:
-    """Return a model with ``change`` applied to its points and the given transform for its nodes."""
-
-    def change_node(node: Node | None) -> Node | None:
-        if node is None or node.mesh is None:
-            return node
-        return replace(node, mesh=_moved(node.mesh, change), **transform)  # type: ignore[arg-type]
-
-    hulls = [change_node(node) for node in model.hulls]
-    return replace(
-        model,
-        levels=[change_node(node) for node in model.levels],
-        physics=change_node(model.physics),
-        hulls=[node for node in hulls if node is not None],
-        base_hull=change_node(model.base_hull),
-    )
+    own = {"translation": finest.translation, "rotation": finest.rotation, "scale": tuple(map(abs, finest.scale))}
+    return model.with_meshes(lambda mesh: _moved(mesh, np.diag((*signs, 1.0))), **own)
 
 
 def _moved(mesh: Mesh, change: Matrix) -> Mesh:
@@ -142,13 +113,7 @@ def _moved(mesh: Mesh, change: Matrix) -> Mesh:
     if not np.array_equal(swap, linear) or change[:3, 3].any() or np.linalg.det(swap) <= 0:
         return moved(mesh, change)
     basis = Basis((int(order[0]), int(order[1]), int(order[2])), (int(signs[0]), int(signs[1]), int(signs[2])))
-    return replace(
-        mesh,
-        points=basis.vectors(mesh.points),
-        normal=mesh.normal and replace(mesh.normal, values=basis.vectors(mesh.normal.values)),
-        tangent=None,
-        shape_keys=[],
-    )
+    return turned_mesh(mesh, basis)
 
 
 def is_as_imported(model: Model) -> bool:
@@ -157,33 +122,36 @@ def is_as_imported(model: Model) -> bool:
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")
-def unit_cube_of(model: Model, *, as_imported: bool = False, warn: Warn = unheard) -> UnitCube:
+def unit_cube_of(model: Model, report: Report, *, as_imported: bool = False) -> UnitCube:
     """Return the unit cube of a model: the box of its highest level, enlarged if other parts exceed it.
 
     Parameters
     ----------
     model:
         As returned by :func:`settled`.
+    report:
+        Gets a warning about parts that exceed the box.
     as_imported:
         Whether the points of an imported model are already in the unit cube.
-    warn:
-        Called with a warning about parts that exceed the box, without the model's name.
     """
     world = matrix_of(model.finest)
     if as_imported and is_as_imported(model):
         return UnitCube(np.zeros(3), np.ones(3), world)
-    least, most = box = _box(model.mesh)
-    for node in nodes_of(model):
+    least, most = box = box_of(model.mesh)
+    for node in model.nodes:
         if node is model.finest or node.mesh is None or not len(node.mesh.points):
             continue
-        low, high = _box(node.mesh)
+        low, high = box_of(node.mesh)
         out = np.maximum(least - low, high - most)
         extent = most - least
         if np.any(out > _INSIDE * extent.max()):
             if np.any(out > _WORTH_SAYING * extent.max()):
-                warn(
-                    f"its {_part_name(model, node)} sticks out of the highest level by "
-                    f"{float((out * model.finest.scale).max()):.3g} m; the box that all share was enlarged"
+                part = model.part_name(node)
+                report.change(
+                    "part-beyond-finest-level",
+                    "its {} sticks out of the highest level by {:.3g} m; the box that all share was enlarged",
+                    Text("hull '{}'", node.name) if node in model.hulls else part,
+                    float((out * model.finest.scale).max()),
                 )
             box = np.stack((np.minimum(box[0], low), np.maximum(box[1], high)))
     scale = np.abs(model.finest.scale)
@@ -195,20 +163,11 @@ def unit_cube_of(model: Model, *, as_imported: bool = False, warn: Warn = unhear
     return UnitCube(centre, size, world @ unit)
 
 
-def _part_name(model: Model, node: Node) -> str:
-    for label, level in zip(LEVEL_LABELS, model.levels, strict=True):
-        if node is level:
-            return f"{label.lower()} level"
-    return "physics mesh" if node is model.physics else f"hull '{node.name}'"
-
-
-def _box(mesh: Mesh) -> Matrix:
+def box_of(mesh: Mesh) -> Matrix:
     """Return the bounds (2, 3) of the points used by triangles, or of all points without triangles."""
     points = mesh.points
     if len(mesh.corner_point):
         used = np.zeros(len(points), bool)
         used[mesh.corner_point] = True
         points = points[used]
-    if not len(points):
-        return np.zeros((2, 3))
-    return np.stack((points.min(axis=0), points.max(axis=0))).astype(np.float64)
+    return bounds(points)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from ...geometry import quaternions
-from ...geometry.quaternions import axis_rotations, inverse, matrices_to_quaternions, product, rotated
+from ...geometry.quaternions import (
+    euler_matrices,
+    inverse,
+    matrices_to_quaternions,
+    product,
+    rotated,
+    rotation_matrices,
+)
+from ..animation.keys.codes import Floats
 from .document import Bvh
-
-Floats = npt.NDArray[np.float64]
 
 INCH = 0.02540005
 """Metres of an inch, as in the viewer."""
@@ -17,20 +21,12 @@ TO_AVATAR = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], np.float64)
 """From the axes of a BVH file (Y up, Z forward, X to the left) to those of the avatar."""
 
 
-def rotation_matrices(degrees: Floats, order: str) -> Floats:
-    """Return rotations (F, 3, 3) in the axes of the file from angles (F, 3), in the order of the channels."""
-    made = np.broadcast_to(np.eye(3), (len(degrees), 3, 3))
-    for axis, angle in zip(order, np.radians(degrees).T, strict=True):
-        made = made @ axis_rotations("XYZ".index(axis), angle)
-    return made
-
-
 def joint_motion(document: Bvh, number: int) -> tuple[Floats, Floats | None]:
     """Return a joint's rotations (F, 4; w, x, y, z) in avatar axes and positions (F, 3) in metres, frame 0 included."""
     first = sum(joint.channel_count for joint in document.joints[:number])
     joint = document.joints[number]
     values = document.frames[:, first : first + joint.channel_count]
-    turned = TO_AVATAR @ rotation_matrices(values[:, -3:], joint.order) @ TO_AVATAR.T
+    turned = TO_AVATAR @ euler_matrices(values[:, -3:], joint.order) @ TO_AVATAR.T
     rotation = matrices_to_quaternions(turned)
     position = values[:, :3] @ TO_AVATAR.T * INCH if joint.has_position else None
     return rotation, position
@@ -46,7 +42,7 @@ def relative_to_first(rotation: Floats, position: Floats | None) -> tuple[Floats
 
 def angles_of(rotation: Floats) -> Floats:
     """Return the angles (F, 3) in degrees, about Z, X and Y, of rotations (F, 4) in avatar axes."""
-    m = TO_AVATAR.T @ quaternions.rotation_matrices(rotation) @ TO_AVATAR
+    m = TO_AVATAR.T @ rotation_matrices(rotation) @ TO_AVATAR
     about_x = np.arcsin(np.clip(m[:, 2, 1], -1, 1))
     locked = np.abs(m[:, 2, 1]) > 1 - 1e-9
     about_z = np.where(locked, np.arctan2(m[:, 1, 0], m[:, 0, 0]), np.arctan2(-m[:, 0, 1], m[:, 1, 1]))

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
+from ...core.messages import Text
 from . import writer
 from .document import Bvh, BvhJoint
 
@@ -45,7 +46,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bvh:
     document.frame_time = lines.number("Frame Time:")
     if not _LEAST_FRAME_TIME <= document.frame_time <= _MOST_FRAME_TIME:
         lines.place -= 1
-        raise lines.error(f"the frame time is not between {_LEAST_FRAME_TIME:f} and {_MOST_FRAME_TIME:,} seconds")
+        raise lines.error("the frame time is not between {:f} and {:,} seconds", _LEAST_FRAME_TIME, _MOST_FRAME_TIME)
     document.frames = lines.table(int(count), sum(joint.channel_count for joint in document.joints))
     return document
 
@@ -69,10 +70,10 @@ class _Lines:
             raise FormatError("The file is cut off")
         return self.lines[self.place][1]
 
-    def error(self, problem: str) -> FormatError:
+    def error(self, template: str, *values: object) -> FormatError:
         place = min(self.place, len(self.lines) - 1)
         number = self.lines[place][0] if self.lines else 1
-        return FormatError(f"Line {number}: {problem}")
+        return FormatError("Line {}: {}", number, Text(template, *values))
 
     def next(self) -> str:
         line = self.current
@@ -83,7 +84,7 @@ class _Lines:
         """Read a line that starts with a word; return the rest of the line."""
         line = self.current
         if not line.startswith(word):
-            raise self.error(f"{word} is missing")
+            raise self.error("{} is missing", word)
         self.place += 1
         return line[len(word) :].strip()
 
@@ -93,22 +94,22 @@ class _Lines:
             return float(rest)
         except ValueError:
             self.place -= 1
-            raise self.error(f"no number after {word}") from None
+            raise self.error("no number after {}", word) from None
 
     def table(self, rows: int, columns: int) -> npt.NDArray[np.float64]:
         """Read lines of numbers; more numbers than channels in a line are ignored, as in the viewer."""
         found = self.lines[self.place : self.place + rows]
         if len(found) < rows:
-            raise FormatError(f"The file is cut off: {len(found):,} of {rows:,} frames are there")
+            raise FormatError("The file is cut off: {:,} of {:,} frames are there", len(found), rows)
         table = np.empty((rows, columns))
         for row, (number, line) in enumerate(found):
             words = line.split()
             try:
                 values = np.array(words[:columns], np.float64)
             except ValueError:
-                raise FormatError(f"Line {number}: not all are numbers") from None
+                raise FormatError("Line {}: not all are numbers", number) from None
             if len(values) < columns or not np.isfinite(values).all():
-                raise FormatError(f"Line {number}: {columns} finite numbers expected, {len(words)} there")
+                raise FormatError("Line {}: {} finite numbers expected, {} there", number, columns, len(words))
             table[row] = values
         self.place += rows
         return table

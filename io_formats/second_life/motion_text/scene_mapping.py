@@ -8,25 +8,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError, UnsupportedFormatError
-from ...core.messages import counted, listed
+from ...core.messages import Text, counted, listed
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
-from ...geometry.quaternions import continuous
+from ...geometry.quaternions import continuous, euler_matrices
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
 from ..animation import export_findings
-from ..animation.avatar_motion import AvatarMotion, motion_of
-from ..animation.codes import FARTHEST
+from ..animation.keys.codes import FARTHEST, Floats
 from ..animation.options import LONGEST
 from ..avatar import avatar_space, skeleton_table, skeletons
+from ..avatar.avatar_motion import AvatarMotion, motion_of
 from . import motion
 from .document import Bvh, BvhJoint
 from .sniffing import ADVICE
-
-Floats = npt.NDArray[np.float64]
 
 _TURNED = 1e-3
 """Change of a joint's axes, and in inches of its position, below which the viewer leaves the joint out."""
@@ -52,7 +49,6 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
     UnsupportedFormatError
         The root is not the avatar's pelvis, or a joint that moves is not one of the avatar.
     """
-    _refuse_others(document)
     scene = Scene(name)
     played_joints = _played_joints(document, scene)
     has_attachments = any(not skeleton_table.table()[name].is_bone for name in played_joints.values())
@@ -83,7 +79,7 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
         clip.keys.append(track)
     scene.clips.append(clip)
     if far:
-        scene.warnings.append(f"Positions end at {FARTHEST:.0f} m, as in the viewer: {listed(far)}")
+        scene.report.change("far-positions", "Positions end at {:.0f} m, as in the viewer: {}", FARTHEST, listed(far))
     return scene
 
 
@@ -98,21 +94,34 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
     """Return the joints of the avatar that move, by index; warn about those that the uploader reads wrongly.
 
     It turns the axes of a joint only if its table has the name: bones, and attachment points with ``_`` for spaces.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        The viewer's uploader refuses the file, which is one of another program.
     """
-    found: dict[int, str] = {}
-    wrong = []
-    for number, joint in enumerate(document.joints):
-        known = skeleton_table.canonical(joint.name)
-        if known is None or not _moves(document, number):
-            continue
-        if skeleton_table.table()[known].is_bone or " " in known:
-            found[number] = known
-        else:
-            wrong.append(joint.name)
+    root = document.joints[0].name
+    if skeleton_table.canonical(root) != skeleton_table.ROOT:
+        template = "Not an animation of Second Life: its root is '{}', not 'hip'; {}"
+        raise UnsupportedFormatError(template, root, Text(ADVICE))
+    found = {
+        number: skeleton_table.canonical(joint.name)
+        for number, joint in enumerate(document.joints)
+        if _moves(document, number)
+    }
+    unknown = [document.joints[number].name for number, known in found.items() if known is None]
+    if unknown:
+        number = counted(len(unknown), "moving joint is", "moving joints are")
+        template = "Not an animation of Second Life: {} not in the avatar: {}; {}"
+        raise UnsupportedFormatError(template, number, listed(unknown), Text(ADVICE))
+    table = skeleton_table.table()
+    played = {number: name for number, name in found.items() if name and (table[name].is_bone or " " in name)}
+    wrong = [document.joints[number].name for number in found if number not in played]
     if wrong:
-        number_of = counted(len(wrong), "joint is", "joints are")
-        scene.warnings.append(f"{number_of} left out, since the viewer's upload window misreads them: {listed(wrong)}")
-    return found
+        number = counted(len(wrong), "joint is", "joints are")
+        template = "{} left out, since the viewer's upload window misreads them: {}"
+        scene.report.loss("misread-joints-left-out", template, number, listed(wrong))
+    return played
 
 
 def _to_blender(values: Floats) -> Floats:
@@ -122,23 +131,6 @@ def _to_blender(values: Floats) -> Floats:
     return turned
 
 
-def _refuse_others(document: Bvh) -> None:
-    """Raise an error for a file that the viewer's uploader refuses, which is one of another program."""
-    root = document.joints[0].name
-    if skeleton_table.canonical(root) != skeleton_table.ROOT:
-        raise UnsupportedFormatError(f"Not an animation of Second Life: its root is '{root}', not 'hip'; {ADVICE}")
-    unknown = [
-        joint.name
-        for number, joint in enumerate(document.joints)
-        if skeleton_table.canonical(joint.name) is None and _moves(document, number)
-    ]
-    if unknown:
-        number = counted(len(unknown), "moving joint is", "moving joints are")
-        raise UnsupportedFormatError(
-            f"Not an animation of Second Life: {number} not in the avatar: {listed(unknown)}; {ADVICE}"
-        )
-
-
 def _moves(document: Bvh, number: int) -> bool:
     """Return whether a joint differs from its frame 0 in a later frame; in a file of one frame all joints do."""
     if len(document.frames) < 2:
@@ -146,7 +138,7 @@ def _moves(document: Bvh, number: int) -> bool:
     first = sum(joint.channel_count for joint in document.joints[:number])
     joint = document.joints[number]
     values = document.frames[:, first : first + joint.channel_count]
-    turned = motion.rotation_matrices(values[:, -3:], joint.order)
+    turned = euler_matrices(values[:, -3:], joint.order)
     change = np.linalg.norm(turned - turned[0], axis=1)[:, :2].sum(axis=1)
     if change.max() > _TURNED:
         return True
@@ -170,28 +162,33 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
     """
     parts = files_of(scene, options)
     if len(parts) != 1:
-        raise ExportError(f"'{scene.name}' has no animation of an armature, or several; a file holds one")
+        raise ExportError("'{}' has no animation of an armature, or several; a file holds one", scene.name)
     part = with_frames(parts[0])
     skeleton, clip = part.skeletons[0], part.clips[0]
     moved = _at_even_times(motion_of(skeleton, clip), clip.fps or DEFAULT_RATE)
     bones = [name for name in moved.names if skeleton_table.table()[name].is_bone]
     count = len(moved.times)
     if not bones or not count:
-        raise ExportError(f"'{clip.name}' animates no joint of the avatar")
+        raise ExportError("'{}' animates no joint of the avatar", clip.name)
     duration = float(moved.times[-1]) if count > 1 else 1 / (clip.fps or DEFAULT_RATE)
     if duration > LONGEST:
         raise length_refusal(clip.name, duration, LONGEST)
     export_findings.refuse_far(moved, [name == skeleton_table.ROOT for name in moved.names], clip)
     left_out = [name for name in moved.names if name not in bones]
     if left_out:
-        scene.warnings.append(f"BVH holds no collision volumes and attachment points: {listed(left_out)}")
+        template = "BVH holds no collision volumes and attachment points: {}"
+        scene.report.loss("unknown-bones-left-out", template, listed(left_out))
     has_position = dict(zip(moved.names, moved.has_position, strict=True))
     shifted = [name for name in bones if has_position[name] and name != skeleton_table.ROOT]
     if shifted and not moved.is_other_rig:
-        scene.warnings.append(f"Only the pelvis has positions in a BVH file; left out of {listed(shifted)}")
+        template = "Only the pelvis has positions in a BVH file; left out of {}"
+        scene.report.loss("joint-positions-left-out", template, listed(shifted))
     if clip.playback is not None:
-        lost = "BVH holds no priorities, loop, ease, hand pose and expression"
-        scene.warnings.append(f"{lost}; set them in the upload window, or write .anim")
+        scene.report.loss(
+            "playback-left-out",
+            "BVH holds no priorities, loop, ease, hand pose and expression; set them in the upload window, or write "
+            ".anim",
+        )
     return _document(moved, bones, _frame_time(duration, max(count - 1, 1)))
 
 
@@ -228,8 +225,8 @@ def _document(moved: AvatarMotion, bones: list[str], frame_time: float) -> Bvh:
     joints, columns = [], []
     for name in order:
         is_root = name == skeleton_table.ROOT
-        x, y, z = (np.array(table[name].position) @ motion.TO_AVATAR / motion.INCH).tolist()
-        joints.append(BvhJoint(name, index.get(table[name].parent, -1), (x, y, z), is_root))
+        offset = tuple((np.array(table[name].position) @ motion.TO_AVATAR / motion.INCH).tolist())
+        joints.append(BvhJoint(name, index.get(table[name].parent, -1), offset, is_root))
         number = moved.names.index(name) if name in bones else -1
         if is_root:
             columns.append(_root_position(moved, number, count))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ...core.messages import Text
 from ...core.recognition import Match, NearMiss
 
 ROOTS = ("mPelvis", "hip", "avatar_mPelvis")
@@ -12,17 +13,18 @@ ADVICE = "import it with File > Import > Motion Capture (.bvh)"
 _ROOT = re.compile(rb"^[ \t]*ROOT[ \t]+([^\r\n]*)", re.MULTILINE)
 
 
-def sniff(head: bytes, size: int) -> Match:
-    """Return whether the first line has the word HIERARCHY and the root is the avatar's pelvis."""
-    return Match.SIGNATURE if _is_bvh(head) and _root(head) in ("", *ROOTS) else Match.NONE
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Return whether the first line has the word HIERARCHY and the root is the avatar's pelvis.
 
-
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Explain a BVH file of another program."""
+    BVH files of other programs are explained.
+    """
+    if not _is_bvh(head):
+        return Match.NONE
     root = _root(head)
-    if not _is_bvh(head) or root in ("", *ROOTS):
-        return None
-    return NearMiss(f"This is not an animation of Second Life: its root is '{root}', not 'hip'; {ADVICE}", True)
+    if root in ("", *ROOTS):
+        return Match.SIGNATURE
+    text = Text("This is not an animation of Second Life: its root is '{}', not 'hip'; {}", root, Text(ADVICE))
+    return NearMiss(text, has_signature=True)
 
 
 def _is_bvh(head: bytes) -> bool:

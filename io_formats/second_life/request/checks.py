@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.findings import Finding, error, warning
+from ...core.messages import Message, Text, error, warning
 from ..mesh.checks import asset_findings
 from ..rules.rules import check_scene
 from .document import UploadRequest
@@ -15,23 +15,25 @@ _MOST_SCALE = 256.0
 _LEAST_SCALE = 0.001
 
 
-def check(document: UploadRequest) -> list[Finding]:
+def check(document: UploadRequest) -> list[Message]:
     """Apply the rules that the grid checks before it accepts a request."""
-    findings: list[Finding] = []
+    findings: list[Message] = []
     if not document.instances:
-        findings.append(error("", "there is no object to upload"))
+        findings.append(error("no-object", "there is no object to upload"))
     if len(document.instances) > MOST_INSTANCES:
-        text = f"{len(document.instances):,} objects; a linkset has {MOST_INSTANCES} at most: join some of them"
-        findings.append(error("", text))
+        template = "{:,} objects; a linkset has {} at most: join some of them"
+        findings.append(error("too-many-objects", template, len(document.instances), MOST_INSTANCES))
     tiny = 0
     for instance in document.instances:
-        item = f"Object '{instance.name}'"
-        findings += asset_findings(document.meshes[instance.mesh], item)
+        owner = Text("Object '{}'", instance.name)
+        findings += asset_findings(document.meshes[instance.mesh], owner)
         if max(instance.scale) > _MOST_SCALE:
-            findings.append(error(item, f"it is longer than {_MOST_SCALE:g} m"))
+            findings.append(error("object-too-large", "it is longer than {:g} m", _MOST_SCALE, item=owner))
         if min(instance.scale) < _LEAST_SCALE:
             tiny += 1
-            findings.append(warning(item, f"it is thinner than {_LEAST_SCALE * 1000:g} mm; OpenSim leaves it out"))
+            template = "it is thinner than {:g} mm; OpenSim leaves it out"
+            findings.append(warning("object-too-thin", template, _LEAST_SCALE * 1000, item=owner))
     if tiny * 2 > len(document.instances):
-        findings.append(error("", "more than half of the objects are thinner than 1 mm; OpenSim rejects all of them"))
+        template = "more than half of the objects are thinner than 1 mm; OpenSim rejects all of them"
+        findings.append(error("most-objects-too-thin", template))
     return list(dict.fromkeys(findings))

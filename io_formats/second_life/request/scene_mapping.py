@@ -73,12 +73,11 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
 def _instance(name: str, part: BuiltAsset, mesh: int, looks: _Looks) -> RequestInstance:
     unit_cube = part.unit_cube
     w, x, y, z = matrices_to_quaternions(unit_cube.rotation[None])[0].tolist()
-    px, py, pz = unit_cube.position.tolist()
-    sx, sy, sz = unit_cube.metres.tolist()
+    position, scale = tuple(unit_cube.position.tolist()), tuple(unit_cube.metres.tolist())
     label = f"{name}{submodel_suffix(part.submodel)}" if part.submodel else name
     faces = [looks.face(material) for material in part.materials]
     shape = NO_SHAPE if part.submodel else _shape(part.asset)
-    return RequestInstance(label, mesh, (px, py, pz), (x, y, z, w), (sx, sy, sz), shape, faces)
+    return RequestInstance(label, mesh, position, (x, y, z, w), scale, shape, faces)
 
 
 def _shape(asset: Asset) -> int:
@@ -117,20 +116,20 @@ class _Looks:
         color = np.nan_to_num(np.array([material.color], np.float32))
         # OpenSim truncates to bytes, so a value exactly at a step, or rounded to just below it, may lose one.
         steps = np.rint(255 * np.clip(linear_to_srgb(color)[0], 0.0, 1.0).astype(np.float64))
-        red, green, blue, alpha = np.minimum((steps + 0.01) / 255, 1.0).tolist()
-        return RequestFace((red, green, blue, alpha), material.emission > FULL_BRIGHT)
+        return RequestFace(tuple(np.minimum((steps + 0.01) / 255, 1.0).tolist()), material.emission > FULL_BRIGHT)
 
     def _texture(self, texture: Texture) -> int | None:
         name = texture.name or texture.path
         data = texture.data
         if data is None:
             if not texture.path:
-                self._scene.warnings.append(f"Texture '{name}' was never saved, nor is it packed; left out")
+                template = "Texture '{}' was never saved, nor is it packed; left out"
+                self._scene.report.loss("texture-never-saved", template, name)
                 return None
             try:
                 data = read_bytes(texture.path)
             except FormatError as problem:
-                self._scene.warnings.append(f"Texture '{name}' is left out: {problem}")
+                self._scene.report.loss("texture-left-out", "Texture '{}' is left out: {}", name, problem)
                 return None
         stream = jpeg2000.codestream(data)
         if stream is None:
@@ -143,7 +142,6 @@ class _Looks:
     def say_left_out(self) -> None:
         """Warn about textures that a request cannot hold."""
         if self._other_kinds:
+            template = "Textures that are not JPEG 2000 files (.j2c, .jp2) are left out: {}; upload them by themselves"
             names = listed(list(dict.fromkeys(self._other_kinds)))
-            self._scene.warnings.append(
-                f"Textures that are not JPEG 2000 files (.j2c, .jp2) are left out: {names}; upload them by themselves"
-            )
+            self._scene.report.loss("texture-kind-not-read", template, names)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from ...core.findings import Elements, Finding
-from ...core.messages import counted, listed
+from ...core.messages import Elements, Message, Text, counted, error, listed, warning
 from ...core.scene import Mesh
 from ...geometry.connectivity import places
 from ..avatar import skeleton_table
@@ -33,7 +31,7 @@ for its own bones, and fitted meshes have 10 % and more of their weights on volu
 class BoneRules(CheckedModel):
     """The rules for joints and weights."""
 
-    def joints(self) -> Iterator[Finding]:
+    def joints(self) -> Iterator[Message]:
         """Check the joints of the mesh and its binding to them (sections 4.3 and 4.4)."""
         skeleton, skin = self.model.skeleton, self.model.finest.skin
         if skeleton is None:
@@ -42,26 +40,31 @@ class BoneRules(CheckedModel):
         names = [skeleton.joints[joint].name for joint in used.tolist() if joint < len(skeleton.joints)]
         unknown = [name for name in names if skeleton_table.canonical(name) is None]
         if unknown:
-            text = (
-                f"{counted(len(unknown), 'bone moves', 'bones move')} it that the avatar does not have: "
-                f"{listed(unknown)}; the uploader leaves out the whole rig"
+            yield error(
+                "unknown-bones",
+                "{} it that the avatar does not have: {}; the uploader leaves out the whole rig",
+                counted(len(unknown), "bone moves", "bones move"),
+                listed(unknown),
+                item=self.item(),
+                elements=Elements("bones", skeleton.name, tuple(unknown)),
             )
-            yield replace(self.error(text), elements=Elements("bones", skeleton.name, tuple(unknown)))
         known = {skeleton_table.canonical(name) for name in names} - {None}
         if len(known) > skeleton_table.MOST_JOINTS:
-            yield self.error(f"{len(known)} bones move it; a mesh may have {skeleton_table.MOST_JOINTS}")
+            template = "{} bones move it; a mesh may have {}"
+            yield error("too-many-joints", template, len(known), skeleton_table.MOST_JOINTS, item=self.item())
         if self.stored and skin is not None:
             if len(skin.joint_names) > skeleton_table.MOST_JOINTS:
-                text = f"it is bound to {len(skin.joint_names)} joints; a mesh may have {skeleton_table.MOST_JOINTS}"
-                yield self.warning(text)
+                template, count = "it is bound to {} joints; a mesh may have {}", len(skin.joint_names)
+                yield warning("too-many-joints", template, count, skeleton_table.MOST_JOINTS, item=self.item())
             idle = [name for name in skin.joint_names if skeleton_table.canonical(name) is None and name not in unknown]
             if idle:
-                yield self.warning(f"it lists joints that the avatar does not have: {listed(idle)}")
+                template = "it lists joints that the avatar does not have: {}"
+                yield warning("unknown-joints-listed", template, listed(idle), item=self.item())
             if _is_turned(skin.bind_shape):
-                text = "its bind shape matrix has a rotation; the uploader warns about it, but the mesh works"
-                yield self.warning(text)
+                template = "its bind shape matrix has a rotation; the uploader warns about it, but the mesh works"
+                yield warning("turned-bind-shape", template, item=self.item())
 
-    def weights(self) -> Iterator[Finding]:
+    def weights(self) -> Iterator[Message]:
         """Check for vertices without weights, and for points at one position with different weights (section 4.1)."""
         if self.model.skeleton is None:
             return
@@ -69,24 +72,25 @@ class BoneRules(CheckedModel):
             used = np.zeros(len(mesh.points), bool)
             used[mesh.corner_point] = True
             if mesh.joint_weights is None or mesh.joint_indices is None:
-                yield self.warning("no vertex has weights; all follow the first joint", node)
+                yield warning("no-weights", "no vertex has weights; all follow the first joint", **self.about(node))
                 continue
             loose = used & ~(mesh.joint_weights > 0).any(axis=1)
             if loose.any():
                 number = counted(int(loose.sum()), "vertex has", "vertices have")
-                text = f"{number} no weights and will follow the first joint"
-                yield self.warning(text, node, vertices=loose)
+                template = "{} no weights and will follow the first joint"
+                yield warning("vertices-without-weights", template, number, **self.about(node, vertices=loose))
             if not self.stored:
                 torn = used & _disagreeing(mesh)
                 if torn.any():
-                    number = counted(int(torn.sum()), "vertex is", "vertices are")
-                    text = (
-                        f"{number} at the position of another vertex with different weights; the uploader gives both "
-                        "the weights of the last one"
+                    yield warning(
+                        "weights-differ-at-position",
+                        "{} at the position of another vertex with different weights; the uploader gives both the "
+                        "weights of the last one",
+                        counted(int(torn.sum()), "vertex is", "vertices are"),
+                        **self.about(node, vertices=torn),
                     )
-                    yield self.warning(text, node, vertices=torn)
 
-    def stray_weights(self) -> Iterator[Finding]:
+    def stray_weights(self) -> Iterator[Message]:
         """Check for small weights for tail, wings, hind limbs and collision volumes beside the main weights."""
         skeleton, mesh = self.model.skeleton, self.model.mesh
         if self.stored or skeleton is None or mesh.joint_weights is None or mesh.joint_indices is None:
@@ -105,12 +109,17 @@ class BoneRules(CheckedModel):
             if not (share < of_all and float((extra[stray] / total[stray]).mean()) < of_vertex):
                 continue
             joints = [names[joint] for joint in np.unique(mesh.joint_indices[is_extra & (weights > 0)]).tolist()]
-            number = counted(int(stray.sum()), "vertex follows", "vertices follow")
-            text = (
-                f"{number} {name} a little, with {share:.1%} of its weights: {listed(joints)}; if that is a mistake, "
-                "set Bones for Automatic Weights to Body and use Bind to Avatar, or remove these vertex groups"
+            yield warning(
+                "stray-weights",
+                "{} {} a little, with {:.1%} of its weights: {}; if that is a mistake, set Bones for Automatic "
+                "Weights to "
+                "Body and use Bind to Avatar, or remove these vertex groups",
+                counted(int(stray.sum()), "vertex follows", "vertices follow"),
+                Text(name),
+                share,
+                listed(joints),
+                **self.about(self.model.finest, vertices=stray),
             )
-            yield self.warning(text, self.model.finest, vertices=stray)
 
 
 def _used_joints(mesh: Mesh) -> npt.NDArray[np.int32]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...core.findings import Elements, Finding, Fix, Severity
+from ...core.messages import Details, Elements, Fix, Text
 from ...core.scene import Mesh, Node
-from ..models.levels import LEVEL_LABELS
 from ..models.models import Model
 
 Flags = npt.NDArray[np.bool_]
@@ -24,31 +23,23 @@ class CheckedModel:
     sizes: Mapping[str, int]
     stored: bool
 
-    def error(self, text: str, node: Node | None = None, **members: Flags) -> Finding:
-        """Return an error; ``triangles`` or ``vertices`` of the node are its elements."""
-        return Finding(Severity.ERROR, self.item(node), text, _elements(node, members))
+    def about(self, node: Node | None = None, *, fix: Fix | None = None, **members: Flags) -> Details:
+        """Return the details of a finding about a node, by default the finest level.
 
-    def warning(self, text: str, node: Node | None = None, *, fix: Fix | None = None, **members: Flags) -> Finding:
-        """Return a warning with elements like :meth:`error`, and a fix of the node."""
+        ``triangles`` or ``vertices`` of the node are its elements.
+        """
         names = ((node or self.model.finest).name,) if fix else ()
-        return Finding(Severity.WARNING, self.item(node), text, _elements(node, members), fix, names)
+        return Details(item=self.item(node), elements=_elements(node, members), fix=fix, names=names)
 
     def item(self, node: Node | None = None) -> str:
         """Return the name of the object concerned, or for a part without an object, the part and its model."""
         name = self.model.name
         if node is None or node is self.model.finest:
-            return f"Object '{name}'" if name else ""
+            return Text("Object '{}'", name) if name else ""
         if name and node.name and node.name != name and not node.generated_from:
-            return f"Object '{node.name}'"
-        part = self.part(node)
-        return f"Object '{name}', {part}" if name else part[:1].upper() + part[1:]
-
-    def part(self, node: Node) -> str:
-        """Return what a node is in the model: ``high level``, ``physics mesh`` or ``hull``, for example."""
-        for label, level in zip(LEVEL_LABELS, self.model.levels, strict=True):
-            if level is node:
-                return f"{label.lower()} level"
-        return "physics mesh" if node is self.model.physics else "hull"
+            return Text("Object '{}'", node.name)
+        part = self.model.part_name(node)
+        return Text("Object '{}', {}", name, part) if name else part.capitalized()
 
     def level_nodes(self, *, made: bool = True) -> Iterator[tuple[int, Node, Mesh]]:
         """Yield the existing levels, the finest first; with ``made``, also those that an export generates."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.findings import Finding, Fix, warning
-from ...core.messages import counted, listed
+from ...core.messages import Fix, Message, Report, Text, counted, error, listed, warning
 from ...core.scene import Layer, Mesh, Node, Role, Scene
 from ..models.equal_models import findings_once
-from ..models.faces import MOST_FACES, MOST_VERTICES
+from ..models.faces import MOST_FACES, MOST_VERTICES, material_text
+from ..models.hull_points import MOST_HULLS, MOST_POINTS
 from ..models.levels import LEVEL_LABELS, LEVELS
 from ..models.models import Model, models_of
-from ..models.unit_cube import is_as_imported, nodes_of, unit_cube_of
+from ..models.unit_cube import box_of, is_as_imported, unit_cube_of
 from .bone_rules import BoneRules
 from .checked_model import CheckedModel, Flags
 from .degenerates import degenerate_triangles
@@ -23,8 +22,6 @@ from .degenerates import degenerate_triangles
 MOST_TRIANGLES = 8 * 21_844
 """Most triangles of an object: a face has at most 21,844. Larger models are split, but uploading them takes minutes
 and usually fails."""
-MOST_HULLS = 256
-MOST_HULL_POINTS = 256
 LEAST_SIZE, MOST_SIZE = 0.01, 64.0
 """Range of an object's size along each axis in Second Life, in metres."""
 OPEN_LEAST_SIZE, OPEN_MOST_SIZE = 0.001, 256.0
@@ -41,13 +38,13 @@ same triangles can take a few bytes more or less."""
 _UNEVEN_SCALE = 1e-3
 
 
-def check_scene(scene: Scene, *, is_upload: bool = True) -> list[Finding]:
+def check_scene(scene: Scene, *, is_upload: bool = True) -> list[Message]:
     """Apply :func:`check_models` to all models of a scene, and report nodes that belong to no model."""
     models = models_of(scene)
     return [*check_models(models, scene, is_upload=is_upload), *_left_over(models, scene)]
 
 
-def check_native_scene(scene: Scene) -> list[Finding]:
+def check_native_scene(scene: Scene) -> list[Message]:
     """Apply :func:`check_scene` for formats that the uploader's test of physics does not see."""
     return check_scene(scene, is_upload=False)
 
@@ -56,10 +53,10 @@ def check_models(
     models: Sequence[Model],
     scene: Scene,
     *,
-    sizes: Mapping[str, Mapping[str, int]] | None = None,
+    sizes: Mapping[str, int] | None = None,
     stored: bool = False,
     is_upload: bool = True,
-) -> list[Finding]:
+) -> list[Message]:
     """Return errors for what the uploader rejects and warnings for unexpected results; each names its model.
 
     Parameters
@@ -69,7 +66,7 @@ def check_models(
     scene:
         Scene of the models. With ``Scene.as_imported``, unchanged imported models are treated as ``stored``.
     sizes:
-        Compressed size of each block in bytes, by model name, if known.
+        Compressed size of each block of the only model in bytes, if known.
     stored:
         The models are written unchanged: points are in the unit cube, nothing is generated or split.
     is_upload:
@@ -82,161 +79,45 @@ def check_models(
         ``Mesh`` of the named node, or names of joints. Findings on generated meshes have no elements.
     """
 
-    def check(model: Model) -> list[Finding]:
+    def check(model: Model) -> list[Message]:
         as_stored = stored or (scene.as_imported and is_as_imported(model))
-        return _ModelRules(model, (sizes or {}).get(model.name, {}), as_stored, is_upload).check()
+        return _ModelRules(model, sizes or {}, as_stored, is_upload).check()
 
     return findings_once(models, check)
 
 
-def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
+def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Message]:
     """Warn about levels and shapes that their model cannot hold, such as a second physics mesh."""
-    taken = {id(node) for model in models for node in nodes_of(model)}
+    taken = {id(node) for model in models for node in model.nodes}
     for node in scene.nodes:
         if node.mesh is None or id(node) in taken:
             continue
         number = -1 if node.model is None else node.model
         owner = scene.nodes[number].name if 0 <= number < len(scene.nodes) else ""
-        what = f"level {node.lod}" if node.role is Role.RENDER else "another physics shape"
-        text = f"it is {what} of '{owner}', which cannot hold it; left out"
-        alone = "the object that it belongs to is not exported; left out"
-        yield warning(f"Object '{node.name}'", text if owner else alone)
-
-
-@dataclass(frozen=True)
-class _ModelRules(CheckedModel):
-    """The rules for numbers, sizes and levels, and the order of all rules."""
-
-    is_upload: bool = True
-
-    def check(self) -> list[Finding]:
-        """Apply all rules; some only if the finest level has triangles and all values are finite."""
-        if not self.model.mesh.triangle_count:
-            return [self.error("its highest level has no triangles; there is nothing to show")]
-        broken = list(self.numbers())
-        findings = list(broken)
-        if not broken:
-            findings += [*self.extents(), *self.physics()]
-        surfaces = _SurfaceRules(self.model, self.sizes, self.stored)
-        bones = BoneRules(self.model, self.sizes, self.stored)
-        rules = (self.size, self.levels, surfaces.materials, surfaces.uvs)
-        for rule in (*rules, bones.joints, bones.weights, bones.stray_weights):
-            findings += rule()
-        return findings
-
-    def size(self) -> Iterator[Finding]:
-        """Warn about a model that is far too large for the target."""
-        triangles = self.model.mesh.triangle_count
-        if triangles > MOST_TRIANGLES and not self.stored:
-            yield self.warning(f"it has {triangles:,} triangles, more than the {MOST_TRIANGLES:,} of one object")
-
-    def numbers(self) -> Iterator[Finding]:
-        """Check for NaN and infinite values."""
-        finest = self.model.finest
-        if not np.isfinite([*finest.translation, *finest.rotation, *finest.scale]).all():
-            yield self.error("its location, rotation or scale is NaN or infinite")
-        skin = finest.skin
-        if skin is not None and not (np.isfinite(skin.inverse_bind).all() and np.isfinite(skin.bind_shape).all()):
-            yield self.error("a matrix of its binding to the armature holds NaN or infinite values")
-        for node in nodes_of(self.model):
-            mesh = node.mesh
-            if mesh is None or (node is not finest and node.generated_from):
-                continue  # generated from the finest level, so it has the same invalid values
-            for what, layer in (
-                ("a position", Layer("", mesh.points)),
-                ("a normal", mesh.normal),
-                ("UVs", mesh.uvs[0] if mesh.uvs else None),
-            ):
-                broken = _broken_points(mesh, layer)
-                if broken.any():
-                    number = counted(int(broken.sum()), "vertex has", "vertices have")
-                    text = f"{number} {what} with NaN or infinite coordinates; delete or correct them"
-                    yield self.error(text, node, vertices=broken)
-
-    def extents(self) -> Iterator[Finding]:
-        """Check the size in metres, and scales that were not applied (section 12)."""
-        finest, points = self.model.finest, _used_points(self.model.mesh)
-        scale = np.array(finest.scale, np.float64)
-        metres = np.ptp(points, axis=0).astype(np.float64) * np.abs(scale)
-        metres = np.where(metres < _FLAT_AXIS, 1.0, metres)
-        size = " × ".join(f"{length:.4g}" for length in metres)
-        if metres.max() > OPEN_MOST_SIZE:
-            yield self.error(f"it is {size} m; the maximum is {MOST_SIZE:g} m (in OpenSim {OPEN_MOST_SIZE:g} m)")
-        elif metres.max() > MOST_SIZE:
-            yield self.warning(f"it is {size} m; the maximum in Second Life is {MOST_SIZE:g} m")
-        if metres.min() < OPEN_LEAST_SIZE:
-            text = f"it is {size} m; OpenSim may leave out objects thinner than {OPEN_LEAST_SIZE * 1000:g} mm"
-            yield self.warning(text)
-        elif metres.min() < LEAST_SIZE:
-            text = f"it is {size} m; Second Life makes it {LEAST_SIZE * 1000:g} mm along each axis at least"
-            yield self.warning(text)
-        if self.stored or is_as_imported(self.model):
-            return  # an import puts the size of an object into its scale
-        if (scale < 0).any():
-            text = "its scale is negative, which the uploader would lose; apply it (Object > Apply > Scale)"
-            yield self.warning(text, fix=Fix.APPLY_SCALE)
-        elif np.ptp(scale) > _UNEVEN_SCALE * scale.max():
-            text = "its scale is uneven and not applied; apply it (Object > Apply > Scale)"
-            yield self.warning(text, fix=Fix.APPLY_SCALE)
-
-    def levels(self) -> Iterator[Finding]:
-        """Check for levels that are heavier than finer ones (section 12)."""
-        finer = ""
-        finer_count = finer_bytes = 0
-        for number, node, mesh in self.level_nodes():
-            size = self.sizes.get(LEVELS[number], 0)
-            if finer and mesh.triangle_count > finer_count:
-                text = f"it has {mesh.triangle_count:,} triangles, more than the {finer} level with {finer_count:,}"
-                yield self.warning(text, node)
-            elif finer and size > _HEAVIER * finer_bytes > 0:
-                yield self.warning(f"it takes {size:,} bytes, more than the {finer} level with {finer_bytes:,}", node)
-            finer, finer_count, finer_bytes = LEVEL_LABELS[number].lower(), mesh.triangle_count, size
-
-    def physics(self) -> Iterator[Finding]:
-        """Check for shapes that the uploader or the simulator rejects (section 5)."""
-        hulls = [(node, node.mesh) for node in self.model.hulls if node.mesh is not None]
-        if len(hulls) > MOST_HULLS:
-            yield self.error(f"{len(hulls):,} hulls; {MOST_HULLS} at most: join parts, or choose another physics shape")
-        for node, mesh in hulls:
-            points = len(np.unique(mesh.points, axis=0))
-            if points > MOST_HULL_POINTS:
-                yield self.error(f"the hull has {points:,} vertices; {MOST_HULL_POINTS} at most", node)
-        flat = [(node, mesh) for node, mesh in hulls if _is_flat(mesh)]
-        for node, mesh in flat[:10]:
-            text = "the hull is flat; it needs 4 vertices that are not in one plane"
-            yield self.warning(text, node, vertices=np.ones(len(mesh.points), bool))
-        if len(flat) > 10:
-            yield self.warning(f"{len(flat) - 10:,} more of its hulls are flat")
-        shape = self.model.physics
-        if hulls or shape is None or shape.mesh is None or not shape.mesh.triangle_count:
-            return
-        unit_cube = unit_cube_of(self.model, as_imported=self.stored)
-        bad = degenerate_triangles(unit_cube.normalised(shape.mesh.points), shape.mesh.corner_point)
-        if bad.any():
-            number = counted(int(bad.sum()), "triangle is", "triangles are")
-            text = (
-                f"{number} too thin or too small for physics; the uploader refuses the physics mesh: correct it, "
-                "choose a simpler object, or the physics shape Convex Hull"
+        subject = Text("Object '{}'", node.name)
+        if owner:
+            what = Text("level {}", node.lod) if node.role is Role.RENDER else Text("another physics shape")
+            yield warning(
+                "part-left-out", "it is {} of '{}', which cannot hold it; left out", what, owner, item=subject
             )
-            if is_as_imported(self.model):
-                text += "; Keep as Imported writes it as it is"
-            yield (self.error if self.is_upload else self.warning)(text, shape, triangles=bad)
+        else:
+            template = "the object that it belongs to is not exported; left out"
+            yield warning("part-without-object-left-out", template, item=subject)
 
 
 class _SurfaceRules(CheckedModel):
     """The rules for materials and UVs."""
 
-    def materials(self) -> Iterator[Finding]:
+    def materials(self) -> Iterator[Message]:
         """Compare the materials of the levels (section 10), and check their number and their vertices (section 12)."""
         finest = self.model.mesh
         known = dict.fromkeys(finest.materials[slot] for slot in _used_slots(finest))
         slots = max(len(finest.materials), 1) if self.stored else len(known)
         if slots > MOST_FACES:
-            text = f"it has {slots} materials; an object has {MOST_FACES} faces at most"
-            if self.stored:
-                yield self.error(text)
-            else:
-                yield self.warning(f"{text}, so it becomes {-(-slots // MOST_FACES)} objects")
+            split = Text("" if self.stored else ", so it becomes {} objects", -(-slots // MOST_FACES))
+            template = "it has {} materials; an object has {} faces at most{}"
+            report = error if self.stored else warning
+            yield report("too-many-materials", template, slots, MOST_FACES, split, **self.about())
         shapes = [] if self.model.physics is None or self.model.physics.mesh is None else [self.model.physics]
         for node in [*(node for _number, node, _mesh in self.level_nodes()), *shapes]:
             mesh = node.mesh
@@ -249,15 +130,16 @@ class _SurfaceRules(CheckedModel):
             strange = [slot for slot in used if mesh.materials[slot] not in known]
             if strange and not node.generated_from:  # a generated level has the materials of a finer one
                 names = self.material_names(dict.fromkeys(mesh.materials[slot] for slot in strange))
-                text = f"{names}: not among the materials of the highest level; the uploader refuses that"
-                yield self.error(text, node, triangles=np.isin(mesh.material_index, strange))
+                template = "{}: not among the materials of the highest level; the uploader refuses that"
+                about = self.about(node, triangles=np.isin(mesh.material_index, strange))
+                yield error("material-not-in-finest-level", template, names, **about)
 
-    def material_names(self, names: Iterable[str]) -> str:
+    def material_names(self, names: Iterable[str]) -> Text:
         """Return the names of materials for a message; ``_face_1``, for a file without names, becomes ``face 1``."""
         named = [name or "no material" for name in names]
         return listed(named if self.model.name else [name.replace("_", " ").strip() for name in named])
 
-    def crowded_faces(self, node: Node, mesh: Mesh) -> Iterator[Finding]:
+    def crowded_faces(self, node: Node, mesh: Mesh) -> Iterator[Message]:
         """Check for faces with more points than a face may have vertices; each point is at least one vertex.
 
         Faces that are split in all levels alike are reported only for the finest.
@@ -268,16 +150,18 @@ class _SurfaceRules(CheckedModel):
         for slot in _used_slots(mesh):
             points = len(np.unique(triangles[mesh.material_index == slot]))
             if points > MOST_VERTICES:
-                name = f"material '{mesh.materials[slot]}'" if mesh.materials[slot] else f"material slot {slot + 1}"
-                text = f"{name} has {points:,} vertices; a face has {MOST_VERTICES:,} at most"
-                yield self.warning(text if self.stored else f"{text}, so it becomes several", node)
+                name = material_text(mesh.materials[slot], slot)
+                rest = "" if self.stored else Text(", so it becomes several")
+                template = "{} has {:,} vertices; a face has {:,} at most{}"
+                yield warning("too-many-vertices", template, name, points, MOST_VERTICES, rest, **self.about(node))
 
-    def uvs(self) -> Iterator[Finding]:
+    def uvs(self) -> Iterator[Message]:
         """Check for missing UVs, and for UVs with too large values (section 12)."""
         for _number, node, mesh in self.level_nodes(made=False):
             if not mesh.uvs:
                 if not self.stored:
-                    yield self.warning("it has no UV map, so textures do not show", node, fix=Fix.ADD_UV_MAP)
+                    template = "it has no UV map, so textures do not show"
+                    yield warning("no-uv-map", template, **self.about(node, fix=Fix.ADD_UV_MAP))
                 continue
             if not len(mesh.uvs[0].values):
                 continue
@@ -286,11 +170,142 @@ class _SurfaceRules(CheckedModel):
             if far.any():
                 points = _points_with(mesh, mesh.uvs[0], far)
                 most = float(np.abs(values[np.isfinite(values)]).max())
-                text = (
-                    f"its UVs reach {most:.6g}; they are stored in {65535:,} steps over their range, "
-                    "so textures will swim"
+                yield warning(
+                    "large-uvs",
+                    "its UVs reach {:.6g}; they are stored in {:,} steps over their range, so textures will swim",
+                    most,
+                    65535,
+                    **self.about(node, vertices=points),
                 )
-                yield self.warning(text, node, vertices=points)
+
+
+@dataclass(frozen=True)
+class _ModelRules(_SurfaceRules, BoneRules):
+    """The rules for numbers, sizes and levels, and the order of all rules."""
+
+    is_upload: bool = True
+
+    def check(self) -> list[Message]:
+        """Apply all rules; some only if the finest level has triangles and all values are finite."""
+        if not self.model.mesh.triangle_count:
+            template = "its highest level has no triangles; there is nothing to show"
+            return [error("no-triangles", template, **self.about())]
+        broken = list(self.numbers())
+        findings = list(broken)
+        if not broken:
+            findings += [*self.extents(), *self.physics()]
+        rules = (self.size, self.levels, self.materials, self.uvs, self.joints, self.weights, self.stray_weights)
+        for rule in rules:
+            findings += rule()
+        return findings
+
+    def size(self) -> Iterator[Message]:
+        """Warn about a model that is far too large for the target."""
+        triangles = self.model.mesh.triangle_count
+        if triangles > MOST_TRIANGLES and not self.stored:
+            template = "it has {:,} triangles, more than the {:,} of one object"
+            yield warning("too-many-triangles", template, triangles, MOST_TRIANGLES, **self.about())
+
+    def numbers(self) -> Iterator[Message]:
+        """Check for NaN and infinite values."""
+        finest = self.model.finest
+        if not np.isfinite([*finest.translation, *finest.rotation, *finest.scale]).all():
+            yield error("nan-transform", "its location, rotation or scale is NaN or infinite", **self.about())
+        skin = finest.skin
+        if skin is not None and not (np.isfinite(skin.inverse_bind).all() and np.isfinite(skin.bind_shape).all()):
+            template = "a matrix of its binding to the armature holds NaN or infinite values"
+            yield error("nan-binding", template, **self.about())
+        for node in self.model.nodes:
+            mesh = node.mesh
+            if mesh is None or (node is not finest and node.generated_from):
+                continue  # generated from the finest level, so it has the same invalid values
+            for code, what, layer in (
+                ("nan-coordinates", "a position", Layer("", mesh.points)),
+                ("nan-normals", "a normal", mesh.normal),
+                ("nan-uv-coordinates", "UVs", mesh.uvs[0] if mesh.uvs else None),
+            ):
+                broken = _broken_points(mesh, layer)
+                if broken.any():
+                    number = counted(int(broken.sum()), "vertex has", "vertices have")
+                    template = "{} {} with NaN or infinite coordinates; delete or correct them"
+                    yield error(code, template, number, Text(what), **self.about(node, vertices=broken))
+
+    def extents(self) -> Iterator[Message]:
+        """Check the size in metres, and scales that were not applied (section 12)."""
+        finest, (least, most) = self.model.finest, box_of(self.model.mesh)
+        scale = np.array(finest.scale, np.float64)
+        metres = (most - least) * np.abs(scale)
+        metres = np.where(metres < _FLAT_AXIS, 1.0, metres)
+        size = " × ".join(f"{length:.4g}" for length in metres)
+        about = self.about()
+        if metres.max() > OPEN_MOST_SIZE:
+            template = "it is {} m; the maximum is {:g} m (in OpenSim {:g} m)"
+            yield error("object-too-large", template, size, MOST_SIZE, OPEN_MOST_SIZE, **about)
+        elif metres.max() > MOST_SIZE:
+            template = "it is {} m; the maximum in Second Life is {:g} m"
+            yield warning("object-too-large", template, size, MOST_SIZE, **about)
+        if metres.min() < OPEN_LEAST_SIZE:
+            template = "it is {} m; OpenSim may leave out objects thinner than {:g} mm"
+            yield warning("object-too-thin", template, size, OPEN_LEAST_SIZE * 1000, **about)
+        elif metres.min() < LEAST_SIZE:
+            template = "it is {} m; Second Life makes it {:g} mm along each axis at least"
+            yield warning("object-thickened", template, size, LEAST_SIZE * 1000, **about)
+        if self.stored or is_as_imported(self.model):
+            return  # an import puts the size of an object into its scale
+        about = self.about(fix=Fix.APPLY_SCALE)
+        if (scale < 0).any():
+            template = "its scale is negative, which the uploader would lose; apply it (Object > Apply > Scale)"
+            yield warning("negative-scale", template, **about)
+        elif np.ptp(scale) > _UNEVEN_SCALE * scale.max():
+            template = "its scale is uneven and not applied; apply it (Object > Apply > Scale)"
+            yield warning("uneven-scale", template, **about)
+
+    def levels(self) -> Iterator[Message]:
+        """Check for levels that are heavier than finer ones (section 12)."""
+        finer = ""
+        finer_count = finer_bytes = 0
+        for number, node, mesh in self.level_nodes():
+            size = self.sizes.get(LEVELS[number], 0)
+            if finer and mesh.triangle_count > finer_count:
+                template = "it has {:,} triangles, more than the {} level with {:,}"
+                values = (mesh.triangle_count, Text(finer), finer_count)
+                yield warning("level-with-more-triangles", template, *values, **self.about(node))
+            elif finer and size > _HEAVIER * finer_bytes > 0:
+                template = "it takes {:,} bytes, more than the {} level with {:,}"
+                yield warning("level-with-more-bytes", template, size, Text(finer), finer_bytes, **self.about(node))
+            finer, finer_count, finer_bytes = LEVEL_LABELS[number].lower(), mesh.triangle_count, size
+
+    def physics(self) -> Iterator[Message]:
+        """Check for shapes that the uploader or the simulator rejects (section 5)."""
+        hulls = [(node, node.mesh) for node in self.model.hulls if node.mesh is not None]
+        if len(hulls) > MOST_HULLS:
+            template = "{:,} hulls; {} at most: join parts, or choose another physics shape"
+            yield error("too-many-hulls", template, len(hulls), MOST_HULLS, **self.about())
+        for node, mesh in hulls:
+            points = len(np.unique(mesh.points, axis=0))
+            if points > MOST_POINTS:
+                template = "the hull has {:,} vertices; {} at most"
+                yield error("hull-with-too-many-vertices", template, points, MOST_POINTS, **self.about(node))
+        flat = [(node, mesh) for node, mesh in hulls if _is_flat(mesh)]
+        for node, mesh in flat[:10]:
+            about = self.about(node, vertices=np.ones(len(mesh.points), bool))
+            yield warning("flat-hull", "the hull is flat; it needs 4 vertices that are not in one plane", **about)
+        if len(flat) > 10:
+            yield warning("flat-hull", "{:,} more of its hulls are flat", len(flat) - 10, **self.about())
+        shape = self.model.physics
+        if hulls or shape is None or shape.mesh is None or not shape.mesh.triangle_count:
+            return
+        unit_cube = unit_cube_of(self.model, Report(), as_imported=self.stored)
+        bad = degenerate_triangles(unit_cube.normalised(shape.mesh.points), shape.mesh.corner_point)
+        if bad.any():
+            yield (error if self.is_upload else warning)(
+                "degenerate-physics-triangles",
+                "{} too thin or too small for physics; the uploader refuses the physics mesh: correct it, choose a "
+                "simpler object, or the physics shape Convex Hull{}",
+                counted(int(bad.sum()), "triangle is", "triangles are"),
+                Text("; Keep as Imported writes it as it is") if is_as_imported(self.model) else "",
+                **self.about(shape, triangles=bad),
+            )
 
 
 def _broken_points(mesh: Mesh, layer: Layer | None) -> Flags:
@@ -304,19 +319,9 @@ def _broken_points(mesh: Mesh, layer: Layer | None) -> Flags:
 def _points_with(mesh: Mesh, layer: Layer, values: Flags) -> Flags:
     """Return which points used by triangles have a value of the layer for which ``values`` is True, (P,)."""
     found = np.zeros(len(mesh.points), bool)
-    if layer.index is not None:
-        found[mesh.corner_point[values[layer.index]]] = True
-    elif layer.per_corner:
-        found[mesh.corner_point[values]] = True
-    else:
-        found[mesh.corner_point[values[mesh.corner_point]]] = True
+    marked = replace(layer, values=values[:, None], stored=None).at_corners(mesh.corner_point)
+    found[mesh.corner_point[marked[:, 0]]] = True
     return found
-
-
-def _used_points(mesh: Mesh) -> npt.NDArray[np.float32]:
-    used = np.zeros(len(mesh.points), bool)
-    used[mesh.corner_point] = True
-    return mesh.points if used.all() else mesh.points[used]
 
 
 def _used_slots(mesh: Mesh) -> list[int]:

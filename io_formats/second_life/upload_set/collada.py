@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from ...passes.lod_names import PHYSICS_SUFFIX
 from . import names
-from .document import ColladaFile, Geometry, Image, Instance, JointTree, Matrix, Skin, UploadSet
-from .numbers import integers, reals
+from .document import ColladaFile, Geometry, Image, Instance, JointTree, Skin, UploadSet
 
 AUTHORING_TOOL = "Meshferry"
 """The program in the head of each file, by which an export recognises the files of earlier exports."""
@@ -43,7 +42,7 @@ class Collada:
         self._id_of_symbol = dict(zip(symbols, self._material_ids, strict=True))
         self._effect_ids = [f"{found.removesuffix('-material')}-effect" for found in self._material_ids]
         self._image_ids = [f"{n}-image" for n in _identifiers([image.name for image in document.images])]
-        self._geometries: dict[int, Element] = {}
+        self._geometries: dict[tuple[int, str], Element] = {}
 
     def encode(self, file: ColladaFile) -> bytes:
         """Encode a file."""
@@ -121,10 +120,10 @@ class Collada:
     # -- geometry -------------------------------------------------------------------------------
 
     def _geometry(self, geometry: Geometry, geometry_id: str) -> Element:
-        known = self._geometries.get(id(geometry))
-        if known is None or known.get("id") != geometry_id:
-            known = self._geometries[id(geometry)] = _geometry_element(geometry, geometry_id)
-        return known
+        key = (id(geometry), geometry_id)
+        if key not in self._geometries:
+            self._geometries[key] = _geometry_element(geometry, geometry_id)
+        return self._geometries[key]
 
     # -- objects --------------------------------------------------------------------------------
 
@@ -132,7 +131,7 @@ class Collada:
         self, scene: Element, instance: Instance, node_id: str, geometry_id: str, roots: Sequence[Sequence[str]]
     ) -> None:
         node = _add(scene, "node", id=f"{node_id}-node", name=instance.name, type="NODE")
-        _add(node, "matrix", _matrix(instance.matrix), sid="transform")
+        _add(node, "matrix", reals(instance.matrix, 12), sid="transform")
         if instance.skin is not None:
             own = _add(node, "instance_controller", url=f"#{geometry_id}-skin")
             for root in roots[instance.skin.tree]:
@@ -151,11 +150,7 @@ class Collada:
 def _identifiers(wanted: Sequence[str]) -> list[str]:
     """Return a unique XML id for each name, in order."""
     taken: set[str] = set()
-    found: list[str] = []
-    for name in wanted:
-        found.append(names.identifier(name, taken))
-        taken.add(found[-1].casefold())
-    return found
+    return [names.identifier(name, taken) for name in wanted]
 
 
 def _asset(root: Element) -> None:
@@ -174,18 +169,14 @@ def _address(image: Image, name: str) -> str:
     return image.path.as_uri() if image.path.is_absolute() else image.path.as_posix()
 
 
-def _matrix(matrix: Matrix) -> str:
-    return reals(matrix, 12)
-
-
 def _geometry_element(geometry: Geometry, geometry_id: str) -> Element:
     mesh_id = f"{geometry_id}-mesh"
     element = Element("geometry", id=mesh_id, name=geometry.name)
     mesh = _add(element, "mesh")
-    _add_source(mesh, f"{mesh_id}-positions", geometry.positions, "XYZ")
-    _add_source(mesh, f"{mesh_id}-normals", geometry.normals, "XYZ")
+    _add_rows(mesh, f"{mesh_id}-positions", geometry.positions, "XYZ")
+    _add_rows(mesh, f"{mesh_id}-normals", geometry.normals, "XYZ")
     if geometry.uvs is not None:
-        _add_source(mesh, f"{mesh_id}-map-0", geometry.uvs, "ST")
+        _add_rows(mesh, f"{mesh_id}-map-0", geometry.uvs, "ST")
     vertices = _add(mesh, "vertices", id=f"{mesh_id}-vertices")
     _add(vertices, "input", semantic="POSITION", source=f"#{mesh_id}-positions")
     for face in geometry.faces:
@@ -198,16 +189,40 @@ def _geometry_element(geometry: Geometry, geometry_id: str) -> Element:
     return element
 
 
-def _add_source(parent: Element, source_id: str, values: npt.NDArray[np.floating], params: Sequence[str]) -> None:
+def _add_rows(parent: Element, source_id: str, values: npt.NDArray[np.floating], params: Sequence[str]) -> None:
     """Add rows of numbers (n, k) with k named parameters."""
+    _add_source(parent, source_id, reals(values), len(values), params)
+
+
+def _add_source(
+    parent: Element, source_id: str, text: str, count: int, params: Sequence[str], kind: str = "float"
+) -> None:
+    """Add the text of ``count`` rows with these parameters; a matrix is one parameter of 16 numbers."""
+    stride = 16 if kind == "float4x4" else len(params)
     source = _add(parent, "source", id=source_id)
     array_id = f"{source_id}-array"
-    _add(source, "float_array", reals(values), id=array_id, count=values.size)
-    accessor = _add(
-        _add(source, "technique_common"), "accessor", source=f"#{array_id}", count=len(values), stride=len(params)
-    )
+    _add(source, "Name_array" if kind == "name" else "float_array", text, id=array_id, count=count * stride)
+    technique = _add(source, "technique_common")
+    accessor = _add(technique, "accessor", source=f"#{array_id}", count=count, stride=stride)
     for name in params:
-        _add(accessor, "param", name=name, type="float")
+        _add(accessor, "param", name=name, type=kind)
+
+
+# -- numbers: a body of 60,000 triangles has half a million ---------------------------------------
+
+
+def reals(values: npt.NDArray[np.floating], digits: int = 9) -> str:
+    """Return numbers in the array's order, separated by spaces; 9 digits restore every float32 exactly."""
+    return _text(np.asarray(values) + 0.0, f"%.{digits}g")  # + 0.0 turns -0.0 into 0.0
+
+
+def integers(values: npt.NDArray[np.integer]) -> str:
+    """Return integers in the array's order, separated by spaces."""
+    return _text(values, "%d")
+
+
+def _text(values: npt.NDArray[np.generic], form: str) -> str:
+    return " ".join([form] * values.size) % tuple(values.reshape(-1).tolist())
 
 
 # -- skins ----------------------------------------------------------------------------------------
@@ -217,23 +232,15 @@ def _add_controller(controllers: Element, skin: Skin, geometry_id: str) -> None:
     skin_id = f"{geometry_id}-skin"
     controller = _add(controllers, "controller", id=skin_id, name=skin_id)
     element = _add(controller, "skin", source=f"#{geometry_id}-mesh")
-    _add(element, "bind_shape_matrix", _matrix(np.identity(4)))
+    _add(element, "bind_shape_matrix", reals(np.identity(4), 12))
     joints_id = f"{skin_id}-joints"
-    source = _add(element, "source", id=joints_id)
     # Joints are bones of the table: their names contain no spaces here.
-    _add(source, "Name_array", " ".join(skin.joint_names), id=f"{joints_id}-array", count=len(skin.joint_names))
-    accessor = _add(
-        _add(source, "technique_common"),
-        "accessor",
-        source=f"#{joints_id}-array",
-        count=len(skin.joint_names),
-        stride=1,
-    )
-    _add(accessor, "param", name="JOINT", type="name")
-    _add_matrices(element, f"{skin_id}-bind_poses", skin.inverse_bind)
+    _add_source(element, joints_id, " ".join(skin.joint_names), len(skin.joint_names), ("JOINT",), "name")
+    poses = reals(skin.inverse_bind, 12)
+    _add_source(element, f"{skin_id}-bind_poses", poses, len(skin.inverse_bind), ("TRANSFORM",), "float4x4")
     present = skin.joint_weights > 0
     weights, number = np.unique(skin.joint_weights[present], return_inverse=True)
-    _add_source(element, f"{skin_id}-weights", weights[:, None], ("WEIGHT",))
+    _add_rows(element, f"{skin_id}-weights", weights[:, None], ("WEIGHT",))
     joints = _add(element, "joints")
     _add(joints, "input", semantic="JOINT", source=f"#{joints_id}")
     _add(joints, "input", semantic="INV_BIND_MATRIX", source=f"#{skin_id}-bind_poses")
@@ -242,19 +249,6 @@ def _add_controller(controllers: Element, skin: Skin, geometry_id: str) -> None:
     _add(influences, "input", semantic="WEIGHT", source=f"#{skin_id}-weights", offset=1)
     _add(influences, "vcount", integers(present.sum(axis=1)))
     _add(influences, "v", integers(np.column_stack((skin.joint_indices[present], number.reshape(-1)))))
-
-
-def _add_matrices(parent: Element, source_id: str, matrices: Matrix) -> None:
-    source = _add(parent, "source", id=source_id)
-    _add(source, "float_array", reals(matrices, 12), id=f"{source_id}-array", count=matrices.size)
-    accessor = _add(
-        _add(source, "technique_common"),
-        "accessor",
-        source=f"#{source_id}-array",
-        count=len(matrices),
-        stride=16,
-    )
-    _add(accessor, "param", name="TRANSFORM", type="float4x4")
 
 
 def _add_tree(scene: Element, tree: JointTree, number: int, trees: int) -> list[str]:
@@ -270,6 +264,6 @@ def _add_tree(scene: Element, tree: JointTree, number: int, trees: int) -> list[
     for joint, joint_id in zip(tree.joints, ids, strict=True):
         parent = nodes[joint.parent] if joint.parent >= 0 else above
         node = _add(parent, "node", id=joint_id, name=joint.name, sid=joint.name, type="JOINT")
-        _add(node, "matrix", _matrix(joint.local), sid="transform")
+        _add(node, "matrix", reals(joint.local, 12), sid="transform")
         nodes.append(node)
     return [found for joint, found in zip(tree.joints, ids, strict=True) if joint.parent < 0]

@@ -10,17 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from ...core.gltf_materials import GltfMaterial
 from ...core.scene import FloatArray, IntArray
+from ...geometry.transforms import Matrix
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 
 SUFFIXES = (*LEVEL_SUFFIXES, PHYSICS_SUFFIX)
 """Suffixes of the file names, the finest level first."""
-
-Matrix = npt.NDArray[np.float64]
 
 
 @dataclass

@@ -1,71 +1,101 @@
-"""Convert a mesh to Collada geometry: shared positions, and separately indexed normals and UVs of corners."""
+"""Faces of a mesh -> Collada geometry, its binding, and the tree of joints (formats page, section 10.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.errors import ExportError
-from ...core.messages import Warn, counted
-from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
-from ...geometry.normals import face_normals, unit, vertex_normals
+from ...core.scene import FloatArray, IntArray, Layer, Mesh
+from ...geometry.normals import face_normals, unit
 from ...geometry.submeshes import pool
-from ...geometry.vertices import drop_repeated_corners, weld_map
-from .document import Geometry, Triangles
+from ...geometry.transforms import Matrix
+from ..avatar import skeleton_table
+from ..avatar.rigging import Rig
+from ..models.faces import FaceArrays
+from . import names
+from .document import Geometry, JointNode, JointTree, Skin, Triangles
 
-Points = npt.NDArray[np.intp]
+
+def geometry_of(name: str, faces: Sequence[FaceArrays], symbols: Sequence[str]) -> tuple[Geometry, IntArray]:
+    """Return faces with triangles as geometry, and the index of the position of each of their vertices, (V,)."""
+    used = pool(np.concatenate([face.points for face in faces]))
+    positions = np.empty((used.count, 3), np.float32)
+    positions[used.index] = np.concatenate([face.positions for face in faces])
+    has_uvs = faces[0].uvs is not None
+    corners: dict[str, list[IntArray]] = {}
+    start = 0
+    for face, symbol in zip(faces, symbols, strict=True):
+        vertices = face.triangles.reshape(-1) + np.int32(start)
+        columns = [used.index[vertices], vertices, *([vertices] if has_uvs else [])]
+        corners.setdefault(symbol, []).append(np.stack(columns, axis=1))
+        start += len(face.points)
+    triangles = [Triangles(symbol, np.concatenate(parts)) for symbol, parts in corners.items()]
+    uvs = np.concatenate([face.uvs for face in faces if face.uvs is not None]) if has_uvs else None
+    return Geometry(name, positions, np.concatenate([face.normals for face in faces]), uvs, triangles), used.index
 
 
-def geometry_of(
-    mesh: Mesh, name: str, symbols: Sequence[str], warn: Warn, *, has_uvs: bool = True
-) -> tuple[Geometry, Points]:
-    """Return a mesh as geometry, and the index in the mesh of each of its positions, (P,).
-
-    Unused points and triangles that use a point twice are left out.
+def skin_of(rig: Rig, faces: Sequence[FaceArrays], position: IntArray, tree: int) -> Skin:
+    """Return the binding of a geometry; positions without weights follow the first joint, like in the viewer.
 
     Parameters
     ----------
-    name:
-        Name of the geometry.
-    symbols:
-        Symbols of the materials, one for each of the mesh's slots. Slots with the same symbol become one face.
-    warn:
-        Called with each warning, without the object's name.
-
-    Raises
-    ------
-    ExportError
-        NaN or infinite coordinates or UVs.
+    position:
+        Second result of :func:`geometry_of` for the faces.
+    tree:
+        Index of the joint tree of the rig.
     """
-    mesh, dropped = drop_repeated_corners(mesh)
-    if dropped:
-        warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
-    used = pool(mesh.corner_point)
-    points = np.arange(len(mesh.points))[used.chosen]
-    positions = np.ascontiguousarray(mesh.points[used.chosen], np.float32)
-    _refuse_nonfinite(positions, name, "vertex has", "vertices have", "coordinates")
-    normals, normal_index = _normals(mesh, points, used.index, warn)
-    columns = [used.index, normal_index]
-    uvs: FloatArray | None = None
-    if mesh.uvs and has_uvs:
-        values, uv_index = _shared(mesh.uvs[0], points, used.index)
-        uvs = np.ascontiguousarray(values, np.float32)
-        _refuse_nonfinite(uvs, name, "UV has", "UVs have", "coordinates")
-        columns.append(uv_index)
-    corners = np.stack(columns, axis=1).astype(np.int32, copy=False)
-    slot = np.clip(mesh.material_index, 0, len(symbols) - 1)
-    faces: list[Triangles] = []
-    for symbol in dict.fromkeys(symbols):
-        of_symbol = [number for number, other in enumerate(symbols) if other == symbol]
-        chosen = np.isin(slot, of_symbol) if len(symbols) > 1 else np.ones(len(slot), bool)
-        if chosen.all():
-            faces.append(Triangles(symbol, corners))
-            break
-        if chosen.any():
-            faces.append(Triangles(symbol, corners[np.repeat(chosen, 3)]))
-    return Geometry(name, positions, normals, uvs, faces if len(corners) else []), points
+    count = int(position.max()) + 1
+    indices, weights = np.zeros((count, 4), np.int32), np.zeros((count, 4), np.float32)
+    start = 0
+    for face in faces:
+        of_face = position[start : start + len(face.points)]
+        if face.joint_indices is not None and face.joint_weights is not None:
+            indices[of_face], weights[of_face] = face.joint_indices, face.joint_weights
+        start += len(face.points)
+    indices = np.where(weights > 0, rig.index[indices], 0).astype(np.int32)
+    weights[~weights.any(axis=1), 0] = 1.0  # the checks warn about it
+    return Skin([names.joint(name) for name in rig.joint_names], rig.inverse_bind, indices, weights, tree)
+
+
+def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
+    """Return the joints of bindings to one armature and their ancestors up to the avatar's root, parents first.
+
+    Bones are translations relative to their parents: those of the binding if it moves joints, otherwise those of the
+    table. Collision volumes and attachment points have the table's rotation and scale.
+    """
+    table = skeleton_table.table()
+    positions: dict[str, Matrix] = {}
+    spelled: dict[str, str] = {}
+    wanted: set[str] = set()
+    unknown: dict[str, Matrix] = {}
+    for rig in rigs:
+        for number, joint in enumerate(rig.joint_names):
+            known = skeleton_table.canonical(joint)
+            position = None if rig.joint_positions is None else rig.joint_positions[number]
+            if known is None:
+                head = rig.rest[number, :3, 3] - skeleton_table.rest_matrices()[skeleton_table.ROOT][:3, 3]
+                unknown[joint] = head if position is None else position
+                wanted.add(skeleton_table.ROOT)
+                continue
+            wanted.update(skeleton_table.ancestors(known))
+            spelled.setdefault(known, joint)
+            if position is not None:
+                positions[known] = position
+    order = [joint for joint in table if joint in wanted]
+    number_of = {joint: number for number, joint in enumerate(order)}
+    nodes: list[JointNode] = []
+    for joint in order:
+        local = table[joint].local.copy()
+        if joint in positions:
+            local[:3, 3] = positions[joint]
+        parent = number_of.get(table[joint].parent, -1)
+        nodes.append(JointNode(spelled.get(joint, joint.replace(" ", "_")), parent, local))
+    for joint, head in unknown.items():
+        local = np.identity(4)
+        local[:3, 3] = head
+        nodes.append(JointNode(names.joint(joint), number_of[skeleton_table.ROOT], local))
+    return JointTree(name, nodes)
 
 
 def box_of(least: FloatArray, most: FloatArray) -> Mesh:
@@ -81,57 +111,3 @@ def box_of(least: FloatArray, most: FloatArray) -> Mesh:
     corner_point = np.array(triangles, np.int32)
     normal = Layer("", unit(np.repeat(face_normals(points, corner_point), 3, axis=0)), per_corner=True)
     return Mesh(points, corner_point, np.zeros(len(corner_point) // 3, np.int32), normal=normal)
-
-
-def _refuse_nonfinite(values: FloatArray, name: str, one: str, many: str, what: str) -> None:
-    broken = int(np.count_nonzero(~np.isfinite(values).all(axis=1)))
-    if broken:
-        raise ExportError(
-            f"{name}: {counted(broken, one, many)} {what} that are NaN or infinite; delete or correct them"
-        )
-
-
-def _shared(layer: Layer, points: Points, corner_position: IntArray) -> tuple[AnyArray, IntArray]:
-    """Return the values of corners without most duplicates, and the index of each corner's value.
-
-    Corners of a point usually agree: only those that differ from their point's first corner are sorted.
-    """
-    if layer.index is not None:
-        used = pool(layer.index)
-        return layer.values[used.chosen], used.index
-    if not layer.per_corner:
-        return layer.values[points], corner_position
-    count = len(corner_position)
-    first = np.empty(len(points), np.intp)
-    first[corner_position[::-1]] = np.arange(count - 1, -1, -1)
-    values = layer.values[first]
-    differs = (layer.values != values[corner_position]).any(axis=1)
-    differs[first] = False  # otherwise NaN, which differs from itself, would be added again
-    differing = np.flatnonzero(differs)
-    if not len(differing):
-        return values, corner_position
-    index = corner_position.copy()
-    others, kept = weld_map([layer.values[differing].astype(np.float32, copy=False)])
-    index[differing] = others + len(values)
-    return np.concatenate((values, layer.values[differing[kept]])), index
-
-
-def _normals(mesh: Mesh, points: Points, corner_position: IntArray, warn: Warn) -> tuple[FloatArray, IntArray]:
-    """Return unit normals and the index for each corner; undefined ones are computed from the triangles."""
-    if mesh.normal is None:
-        return vertex_normals(mesh.points, mesh.corner_point)[points], corner_position
-    values, index = _shared(mesh.normal, points, corner_position)
-    normals = values.astype(np.float32, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):
-        squared = np.einsum("ij,ij->i", normals, normals)
-        broken = np.flatnonzero(~((squared > 1e-12) & (squared < 1e30)))
-    if len(broken):
-        corner = np.zeros(len(normals), np.intp)
-        corner[index[::-1]] = np.arange(len(index) - 1, -1, -1)
-        triangles = mesh.corner_point.reshape(-1, 3)[corner[broken] // 3].reshape(-1)
-        of_triangles = unit(np.nan_to_num(face_normals(mesh.points, triangles)))
-        of_triangles[~of_triangles.any(axis=1)] = (0, 0, 1)
-        normals = normals.copy()
-        normals[broken] = of_triangles
-        warn(f"{counted(len(broken), 'normal has', 'normals have')} no direction; computed from the triangles")
-    return unit(normals), index

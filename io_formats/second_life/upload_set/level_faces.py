@@ -5,16 +5,16 @@ The viewer sorts the faces of each file by material and numbers them; it adds no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ...core.messages import Warn
-from ...core.scene import FloatArray, IntArray
-from ...geometry.submeshes import runs
-from ..models.faces import MOST_VERTICES
+from ...core.scene import FloatArray, IntArray, Scene
+from ..models.faces import MOST_FACES
+from . import names
 from .document import Geometry, Instance, Skin, Triangles
+from .textures import Materials
 
 _SHARE = 0.02
 """Size of an added triangle as a share of its level's box: too small to be noticed, and far from degenerate."""
@@ -28,37 +28,30 @@ def sort_key(symbol: str) -> bytes:
     return symbol.encode("utf-8").upper()
 
 
-def split_faces(geometry: Geometry, part_symbol: Callable[[str, int], str], warn: Warn) -> Geometry:
-    """Split faces of more vertices than the viewer allows into several, each with a symbol of its own.
+def face_numbers(symbols: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return the part of a mesh, and the number of the face in it, for each material.
 
-    The viewer would split them into faces of one name, whose order it does not match between levels.
+    The viewer sorts faces by the names of their materials, ignoring case, and splits them into parts of 8.
+    """
+    ordered = sorted(dict.fromkeys(symbols), key=sort_key)
+    return {symbol: divmod(number, MOST_FACES) for number, symbol in enumerate(ordered)}
+
+
+def faces_of_slots(slots: Sequence[str], model: str) -> list[tuple[str, int, int]]:
+    """Return the material, the part and the number of each face, in the viewer's order.
 
     Parameters
     ----------
-    part_symbol:
-        Returns the symbol of the part 1, 2 … of a face by the face's symbol; the part 0 keeps it.
+    slots:
+        The materials of all slots with triangles; may be empty names.
+    model:
+        Name of the model, for slots without a material.
     """
-    faces: list[Triangles] = []
-    for face in geometry.faces:
-        if len(face.corners) <= MOST_VERTICES:
-            faces.append(face)
-            continue
-        parts = list(runs(_vertices_of(face).reshape(-1, 3), MOST_VERTICES))
-        if len(parts) > 1:
-            warn(f"material '{face.symbol}' has more than {MOST_VERTICES:,} vertices; split into {len(parts)} faces")
-        for number, part in enumerate(parts):
-            symbol = part_symbol(face.symbol, number) if number else face.symbol
-            faces.append(Triangles(symbol, face.corners[3 * part.start : 3 * part.stop]))
-    return replace(geometry, faces=faces)
-
-
-def _vertices_of(face: Triangles) -> IntArray:
-    """Return the number of each corner's vertex, (C,): corners with equal indices are one vertex."""
-    vertices = face.corners[:, 0]
-    for column in face.corners.T[1:]:
-        keys = vertices.astype(np.int64) * (int(column.max()) + 1) + column
-        vertices = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int32)
-    return vertices
+    symbols = Materials(Scene(""), is_copied=False).slot_symbols(
+        slots, range(len(slots)), names.model_name(model, set())
+    )
+    name_of = dict(zip(reversed(symbols), reversed(slots), strict=True))
+    return [(name_of[symbol], part, number) for symbol, (part, number) in face_numbers(symbols).items()]
 
 
 def with_all_faces(levels: Sequence[Instance]) -> list[Instance]:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Container
+from collections.abc import Iterable
 
 _SUFFIX = re.compile(r"_(?:LOD[0-9]*|PHYS)\Z")
 _CUTS = re.compile(r"_(?=LOD|PHYS)")
 """The viewer truncates names at ``_LOD`` and ``_PHYS``, wherever they occur."""
 
 
-def model_name(name: str, taken: Container[str]) -> str:
+def model_name(name: str, taken: set[str]) -> str:
     """Return a unique name for an object's geometry, without spaces, ``_LOD`` and ``_PHYS``.
 
-    Names are compared ignoring case: ``taken`` holds casefolded names.
+    Names are compared ignoring case: ``taken`` holds casefolded names, to which the result is added.
     """
     plain = _CUTS.sub("-", _SUFFIX.sub("", re.sub(r"\s", "_", printable(name)))) or "object"
     return unique(plain, taken)
 
 
-def symbol(name: str, taken: Container[str]) -> str:
+def symbol(name: str, taken: set[str]) -> str:
     """Return the name of a material in the files: letters, digits and ``_ - .``, as required by XML."""
     plain = re.sub(r"[^\w.-]", "_", printable(name)) or "material"
     return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
@@ -31,19 +31,35 @@ def joint(name: str) -> str:
     return re.sub(r"\s", "_", printable(name)) or "_"
 
 
-def identifier(name: str, taken: Container[str]) -> str:
+def identifier(name: str, taken: set[str]) -> str:
     """Return a unique id of characters that need no encoding in a URL."""
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
     return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
 
 
-def unique(plain: str, taken: Container[str]) -> str:
-    """Return a unique name, numbered if necessary."""
+def unique(plain: str, taken: set[str]) -> str:
+    """Return a unique name, numbered if necessary, and add it to the casefolded ``taken``."""
     name, number = plain, 2
     while name.casefold() in taken:
         name = f"{plain}_{number}"
         number += 1
+    taken.add(name.casefold())
     return name
+
+
+def file_names(names: Iterable[str], stem: str) -> list[str]:
+    """Return unique names of files beside those of a set, given names with extensions.
+
+    The set's name is put in front, since two sets in a folder may have different files of the same name.
+    """
+    before = f"{plain_file_name(stem)}_" if stem else ""
+    taken: dict[str, set[str]] = {}
+    found: list[str] = []
+    for name in names:
+        plain, dot, extension = name.rpartition(".")
+        own = plain if plain.startswith(before) else before + plain
+        found.append(unique(own, taken.setdefault(extension.casefold(), set())) + dot + extension)
+    return found
 
 
 def texture_name(name: str, extension: str) -> str:

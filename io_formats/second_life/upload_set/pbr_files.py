@@ -10,11 +10,11 @@ import math
 from collections.abc import Iterable
 
 from ...core.gltf_materials import GltfMaterial, TextureTransform, TextureUse, write_material
-from ...core.messages import counted
+from ...core.messages import Text, counted, joined
 from ...core.output_file import OutputFile
 from . import names
 from .document import UploadSet
-from .face_numbers import face_numbers
+from .level_faces import face_numbers
 
 _LABELS = {
     TextureUse.BASE_COLOR: "base colour",
@@ -27,15 +27,7 @@ _MOST_FACES_NAMED = 3
 
 def pbr_names(materials: Iterable[str], stem: str) -> list[str]:
     """Return the names of the files of PBR materials, given the names of the materials; the set's name is in front."""
-    before = f"{names.plain_file_name(stem)}_" if stem else ""
-    taken: set[str] = set()
-    found: list[str] = []
-    for material in materials:
-        plain = names.plain_file_name(material)
-        name = names.unique(plain if plain.startswith(before) else before + plain, taken)
-        taken.add(name.casefold())
-        found.append(name + ".glb")
-    return found
+    return names.file_names([f"{names.plain_file_name(material)}.glb" for material in materials], stem)
 
 
 def pbr_files(document: UploadSet, stem: str) -> list[OutputFile]:
@@ -58,43 +50,54 @@ def pbr_files(document: UploadSet, stem: str) -> list[OutputFile]:
     ]
 
 
-def _faces(document: UploadSet) -> dict[str, list[str]]:
-    """Return the faces of each material, by its symbol, as ``face 2 of 'Boots'``; the viewer counts faces from 0."""
+Face = tuple[int, int, str]
+"""Part of the mesh, number of the face in it, and name of the object, empty if there is only one."""
+
+
+def _faces(document: UploadSet) -> dict[str, list[Face]]:
+    """Return the faces of each material, by its symbol; the viewer counts faces from 0."""
     instances = document.files[0].instances
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Face]] = {}
     for instance in instances:
+        name = instance.geometry.name if len(instances) > 1 else ""
         for symbol, (part, number) in face_numbers(face.symbol for face in instance.geometry.faces).items():
-            text = f"face {number}"
-            text += f" of part {part + 1}" if part else ""
-            text += f" of '{instance.geometry.name}'" if len(instances) > 1 else ""
-            found.setdefault(symbol, []).append(text)
+            found.setdefault(symbol, []).append((part, number, name))
     return found
 
 
-def _note(faces: list[str], gltf: GltfMaterial, name: str) -> str:
+def _face_text(face: Face) -> Text:
+    part, number, name = face
+    text = Text("face {}", number)
+    text = Text("{} of part {}", text, part + 1) if part else text
+    return Text("{} of '{}'", text, name) if name else text
+
+
+def _note(faces: list[Face], gltf: GltfMaterial, file: str) -> Text:
     faces = list(dict.fromkeys(faces))
     rest = len(faces) - _MOST_FACES_NAMED
-    where = ", ".join(faces[:_MOST_FACES_NAMED]) + (f" and {counted(rest, 'more face')}" if rest > 0 else "")
-    used = f"'{gltf.name}' on {where}" if " of " in where else f"{where} '{gltf.name}'"
-    return f"{used} → {name}" + "".join(f"; {text}" for text in _transforms(gltf))
+    where = joined(map(_face_text, faces[:_MOST_FACES_NAMED]))
+    where = Text("{} and {}", where, counted(rest, "more face")) if rest > 0 else where
+    is_plain = not any(part or name for part, _number, name in faces[:_MOST_FACES_NAMED])
+    used = Text("{} '{}'", where, gltf.name) if is_plain else Text("'{}' on {}", gltf.name, where)
+    return joined([Text("{} → {}", used, file), *_transforms(gltf)], "; ")
 
 
-def _transforms(gltf: GltfMaterial) -> list[str]:
+def _transforms(gltf: GltfMaterial) -> list[Text]:
     """Describe the texture transforms of a material, once if all textures have the same."""
-    shown = {label: _shown(gltf.textures[use].transform) for use, label in _LABELS.items() if use in gltf.textures}
+    transforms = {label: gltf.textures[use].transform for use, label in _LABELS.items() if use in gltf.textures}
+    shown = {label: _shown(transform) for label, transform in transforms.items()}
     if len(set(shown.values())) == 1:
         return [text for text in list(shown.values())[:1] if text]
-    return [f"{label} {text or 'repeats 1 × 1'}" for label, text in shown.items()]
+    return [Text("{} {}", Text(label), text or Text("repeats 1 × 1")) for label, text in shown.items()]
 
 
-def _shown(transform: TextureTransform) -> str:
+def _shown(transform: TextureTransform) -> Text:
     """Return a transform as the viewer's texture panel shows it; whole offsets have no effect on repeating textures."""
     offset = [round(value % 1.0, 4) % 1.0 for value in transform.offset]
     degrees = round(math.degrees(transform.rotation), 3)
-    across, up = transform.scale
     parts = [
-        f"repeats {across:g} × {up:g}" if (across, up) != (1.0, 1.0) else "",
-        f"offset {offset[0]:g}, {offset[1]:g}" if any(offset) else "",
-        f"rotation {degrees:g}°" if degrees else "",
+        Text("repeats {:g} × {:g}", *transform.scale) if tuple(transform.scale) != (1.0, 1.0) else "",
+        Text("offset {:g}, {:g}", *offset) if any(offset) else "",
+        Text("rotation {:g}°", degrees) if degrees else "",
     ]
-    return ", ".join(part for part in parts if part)
+    return joined(part for part in parts if part)

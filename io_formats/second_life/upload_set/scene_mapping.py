@@ -1,14 +1,39 @@
-"""Scene -> upload set: the interface of ``set_builder``. Upload sets are only written."""
+"""Scene -> upload set (formats page, sections 10 and 10.1). Upload sets are only written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ...core.scene import Scene
-from ..models.models import models_of
-from .document import UploadSet
-from .set_builder import SetBuilder
+import numpy as np
+
+from ...core.errors import ExportError
+from ...core.messages import Report, Text, counted, joined
+from ...core.options import resolve
+from ...core.scene import Mesh, Node, Scene, Skeleton
+from ...geometry.transforms import Matrix
+from ...passes.join_meshes import join
+from ..avatar import rigging
+from ..avatar.joint_positions import ADVISED, millimetres
+from ..avatar.rigging import Rig
+from ..models.equal_models import first_equal
+from ..models.faces import MOST_FACES, FaceArrays, faces_of
+from ..models.levels import LEVEL_LABELS
+from ..models.models import Model, models_of
+from ..models.unit_cube import matrix_of, settled
+from ..options import JOINT_POSITIONS, MANY_MATERIALS, TEXTURES, UPLOAD_OPTIONS
+from . import names
+from .document import SUFFIXES, ColladaFile, Instance, UploadSet
+from .geometry import box_of, geometry_of, skin_of, tree_of
+from .level_faces import with_all_faces
+from .textures import Materials
+
+SKIN_WEIGHT = "Include skin weight"
+JOINT_POSITION = "Include joint positions"
+LOCKED_SCALE = "Lock scale if joint position defined"
+"""Labels of boxes in the viewer's upload window."""
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
@@ -17,7 +42,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> UploadSet:
-    """Map a scene to an upload set with the options of ``options.EXPORT_OPTIONS``.
+    """Map a scene to an upload set with the options of ``options.UPLOAD_OPTIONS``.
 
     Every level holds every model, since the viewer requires that: a missing level repeats the next finer one. The
     physics file holds only models with a physics mesh or hulls, because the viewer gives the others their convex hull;
@@ -28,4 +53,211 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
     ExportError
         Data that the files cannot hold; the message names the object and says what to do.
     """
-    return SetBuilder(scene, options).document
+    return _SetBuilder(scene, options).document
+
+
+class _SetBuilder:
+    """Build the set; the result is ``document``."""
+
+    def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
+        self.scene = scene
+        self.options = resolve(UPLOAD_OPTIONS, options)
+        self.materials = Materials(scene, is_copied=TEXTURES.flag(self.options))
+        self.taken: set[str] = set()
+        self.rigs: dict[int, list[Rig]] = {}
+        """By index of the skeleton, in the order of the joint trees in each file."""
+        files = [ColladaFile(suffix) for suffix in SUFFIXES]
+        built: list[list[Instance | None]] = []
+        models = models_of(scene)
+        for number, (model, first) in enumerate(zip(models, first_equal(models), strict=True)):
+            built.append(_placed(built[first], model) if first < number else self._instances(model))
+            for file, instance in zip(files, built[number], strict=True):
+                if instance is not None:
+                    file.instances.append(instance)
+        trees = [tree_of(names.printable(scene.skeletons[number].name), rigs) for number, rigs in self.rigs.items()]
+        for file in files[:-1]:
+            file.trees = trees
+        files = [file for file in files if file.instances]
+        choice = JOINT_POSITIONS.text(self.options)
+        all_rigs = [rig for rigs in self.rigs.values() for rig in rigs]
+        boxes = dict.fromkeys(box for rig in all_rigs for box in (SKIN_WEIGHT, *_position_boxes(rig, choice)))
+        self.document = UploadSet(files, self.materials.materials, self.materials.images, list(boxes))
+
+    def _instances(self, model: Model) -> list[Instance | None]:
+        """Return the four levels of a model, all with the same faces, and its physics."""
+        report = self.scene.report.about(model.name)
+        if not model.mesh.triangle_count:
+            raise ExportError("{}: it has no triangles; give it faces or leave it out", model.name)
+        name = names.model_name(model.name, self.taken)
+        if name != re.sub(r"\s", "_", model.name):
+            template = "called '{}' in the files, since the viewer matches levels of detail by name"
+            report.change("object-renamed", template, name)
+        bones = model.skeleton if _is_rigged(model) else None
+        turn = None if bones is None else rigging.facing(bones)
+        model = settled(model, turn)
+        levels: list[list[FaceArrays]] = []
+        for node, label in zip(model.levels, LEVEL_LABELS, strict=True):
+            mesh = _triangles_of(node)
+            if mesh is not None:
+                whose = Text("{} ({} level)", model.name, Text(label.lower())) if levels else model.name
+                levels.append(self._faces(mesh, name, whose, is_rigged=bones is not None))
+            else:
+                if node is not None:
+                    template = "its {} level has no triangles; the next finer one is used instead"
+                    report.change("level-without-triangles", template, Text(label.lower()))
+                levels.append(levels[-1])
+        rig = None if bones is None or turn is None else self._rig(model, bones, turn, levels, report)
+        built: dict[int, Instance] = {}
+        for faces in levels:
+            if id(faces) not in built:
+                built[id(faces)] = self._instance(model, name, faces, rig)
+        instances = with_all_faces([built[id(faces)] for faces in levels])
+        symbols = {face.symbol for face in instances[0].geometry.faces}
+        if len(symbols) > MOST_FACES and MANY_MATERIALS.text(self.options) == "REFUSE":
+            raise ExportError(
+                "{}: it has {} materials, at most {} are possible; "
+                "join some of them, or separate the object by material",
+                model.name,
+                len(symbols),
+                MOST_FACES,
+            )
+        return [*instances, self._physics(model, name, symbols)]
+
+    def _faces(self, mesh: Mesh, name: str, whose: str, *, is_rigged: bool) -> list[FaceArrays]:
+        """Return the faces with triangles of a level, whose materials are symbols; slots of one symbol are one face."""
+        faces = _faces_of(mesh, self._symbols(mesh, name), self.scene.report.about(whose), is_rigged=is_rigged)
+        if not faces:
+            raise ExportError("{}: all its triangles use a vertex twice; give it faces or leave it out", whose)
+        return faces
+
+    def _symbols(self, mesh: Mesh, name: str) -> list[str]:
+        """Return the symbols of a mesh's slots; unused slots have an empty one."""
+        return self.materials.slot_symbols(mesh.materials or [""], _used_slots(mesh), name)
+
+    def _rig(
+        self,
+        model: Model,
+        bones: Skeleton,
+        turn: Matrix,
+        levels: Sequence[Sequence[FaceArrays]],
+        report: Report,
+    ) -> Rig:
+        """Return the binding of a model, and add it to those of its skeleton."""
+        used, _ = rigging.used_joints([face for faces in levels for face in faces], len(bones.joints), model.name)
+        try:
+            rig = rigging.rig_of(bones, used, turn, self.options, skin=model.finest.skin, report=report)
+        except ExportError as problem:
+            raise ExportError("{}: {}", model.name, problem) from None
+        _report_boxes(rig, JOINT_POSITIONS.text(self.options), report)
+        if model.finest.skeleton is not None:
+            self.rigs.setdefault(model.finest.skeleton, []).append(rig)
+        return rig
+
+    def _instance(self, model: Model, name: str, faces: Sequence[FaceArrays], rig: Rig | None) -> Instance:
+        symbols = [self.materials.part_symbol(face.material, face.part) for face in faces]
+        geometry, position = geometry_of(name, faces, symbols)
+        instance = Instance(geometry, matrix_of(model.finest), name)
+        if rig is not None and model.finest.skeleton is not None:
+            instance.skin = skin_of(rig, faces, position, list(self.rigs).index(model.finest.skeleton))
+        return instance
+
+    def _physics(self, model: Model, name: str, symbols: set[str]) -> Instance | None:
+        """Return the physics: its mesh, or else all hulls as one mesh, or else None.
+
+        The viewer uses the convex hull of a model without physics; any mesh here would become triangle physics. Its
+        materials are its own if the finest level has them all, otherwise one of those.
+        """
+        report = self.scene.report.about(Text("{} (physics)", model.name))
+        mesh = _triangles_of(model.physics) or _hulls(model.hulls, report)
+        if mesh is None:
+            return None
+        of_finest = zip(model.mesh.materials or [""], self._symbols(model.mesh, name), strict=True)
+        symbol_of = {material: symbol for material, symbol in of_finest if symbol}
+        own = [symbol_of.get(material, "") for material in mesh.materials or [""]]
+        if not all(own[slot] for slot in _used_slots(mesh)):
+            own = [min(symbols)] * len(own)
+        faces = _faces_of(replace(mesh, uvs=[]), own, report)
+        if not faces:
+            return None
+        geometry, _ = geometry_of(name, faces, [face.material for face in faces])
+        return Instance(geometry, matrix_of(model.finest), name)
+
+
+def _used_slots(mesh: Mesh) -> list[int]:
+    """Return the slots with triangles; a mesh without materials has one slot."""
+    slots: list[int] = np.unique(np.clip(mesh.material_index, 0, max(len(mesh.materials) - 1, 0))).tolist()
+    return slots
+
+
+def _faces_of(mesh: Mesh, symbols: Sequence[str], report: Report, *, is_rigged: bool = False) -> list[FaceArrays]:
+    """Return the faces with triangles of a mesh whose slots have these symbols; those of one symbol are one face."""
+    different = list(dict.fromkeys(symbols))
+    slots = np.array([different.index(symbol) for symbol in symbols], np.int32)
+    slot = slots[np.clip(mesh.material_index, 0, len(slots) - 1)]
+    mesh = replace(mesh, materials=different, material_index=slot, surfaces=[])
+    if not is_rigged:
+        mesh = replace(mesh, joint_indices=None, joint_weights=None)
+    return [face for face in faces_of(mesh, tolerance=0.0, name=report.item, report=report) if not face.is_empty]
+
+
+def _placed(instances: Sequence[Instance | None], model: Model) -> list[Instance | None]:
+    """Return the instances of an earlier model with the same content for another one."""
+    matrix, name = matrix_of(settled(model).finest), names.model_name(model.name, set())
+    return [found and replace(found, matrix=matrix, name=name) for found in instances]
+
+
+def _position_boxes(rig: Rig, choice: str) -> list[str]:
+    """Return the labels of the boxes of the upload window without which the avatar keeps its own joint positions."""
+    if rig.joint_positions is None:
+        return []
+    if choice == "AUTO" and max(rig.offsets.values(), default=0.0) < ADVISED:
+        return []
+    return [JOINT_POSITION, *([LOCKED_SCALE] if rig.lock_scale else [])]
+
+
+def _report_boxes(rig: Rig, choice: str, report: Report) -> None:
+    """Warn about settings of the upload window that the joint positions need."""
+    if rig.joint_positions is None:
+        return
+    boxes = _position_boxes(rig, choice)
+    if boxes:
+        template = "tick {} in the upload window, or the avatar keeps its own joint positions"
+        report.loss("upload-window-boxes", template, joined([Text("'{}'", box) for box in boxes], " and "))
+    elif rig.offsets:
+        template = "'{}' is not needed in the upload window: no joint is moved by {} or more"
+        report.loss("upload-window-box-not-needed", template, JOINT_POSITION, millimetres(ADVISED))
+    if rig.pelvis_offset:
+        template = "set 'Z offset' in the upload window to {:.4g}; Collada files cannot store it"
+        report.loss("upload-window-pelvis-offset", template, rig.pelvis_offset)
+
+
+def _is_rigged(model: Model) -> bool:
+    """Return whether a model is rigged: its armature has joints, and a vertex has weights."""
+    return model.skeleton is not None and bool(model.skeleton.joints) and model.mesh.joint_weights is not None
+
+
+def _hulls(nodes: Sequence[Node], report: Report) -> Mesh | None:
+    """Return hulls as one mesh; without Blender, hulls that are only stored as points become boxes."""
+    meshes: list[Mesh] = []
+    boxes = 0
+    for node in nodes:
+        if node.mesh is None or not len(node.mesh.points):
+            continue
+        is_solid = bool(node.mesh.triangle_count)
+        boxes += not is_solid
+        meshes.append(node.mesh if is_solid else box_of(node.mesh.points.min(axis=0), node.mesh.points.max(axis=0)))
+    if not meshes:
+        return None
+    number = counted(len(meshes), "hull goes", "hulls go")
+    template = "{} into the file as one mesh; 'Analyze' in the upload window makes hulls of it"
+    report.change("hulls-joined", template, number)
+    if boxes:
+        number = counted(boxes, "hull is", "hulls are")
+        template = "{} stored as points only, and written as boxes; an export from Blender keeps their shape"
+        report.change("hulls-as-boxes", template, number)
+    return join(meshes)
+
+
+def _triangles_of(node: Node | None) -> Mesh | None:
+    """Return a node's mesh if it has triangles."""
+    return node.mesh if node is not None and node.mesh is not None and node.mesh.triangle_count else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ...binary.quantization import linear_to_srgb
+from ...core.messages import Text
 from ...core.scene import Material as SceneMaterial
 from ...core.scene import Scene
 from ...core.shading import Texture
@@ -51,9 +53,7 @@ class Materials:
         """Return the symbol of a material by its name; for a slot without a material, of the name ``fallback``."""
         known = name or fallback
         if known not in self._symbols:
-            symbol = names.symbol(known, self._taken)
-            self._symbols[known] = symbol
-            self._taken.add(symbol.casefold())
+            symbol = self._symbols[known] = names.symbol(known, self._taken)
             self.materials.append(self._material(self._known.get(name) if name else None, known, symbol))
         return self._symbols[known]
 
@@ -70,13 +70,14 @@ class Materials:
         ]
 
     def part_symbol(self, symbol: str, number: int) -> str:
-        """Return the symbol of a further part of a face that has too many vertices; it looks like the whole face."""
+        """Return the symbol of a part of a face with too many vertices; all parts look like the whole face."""
+        if not number:
+            return symbol
         known = f"{symbol}\0{number}"  # names of materials in Blender contain no null character
         if known not in self._symbols:
             whole = next(material for material in self.materials if material.symbol == symbol)
             part = names.symbol(f"{symbol}_part_{number + 1}", self._taken)
             self._symbols[known] = part
-            self._taken.add(part.casefold())
             self.materials.append(replace(whole, symbol=part, name=f"{whole.name} part {number + 1}"))
         return self._symbols[known]
 
@@ -85,10 +86,10 @@ class Materials:
         if material is None:
             return Material(symbol, plain, (1.0, 1.0, 1.0, 1.0))
         color = np.nan_to_num(np.array([material.color], np.float32), nan=0.0)
-        red, green, blue, alpha = np.clip(linear_to_srgb(color)[0], 0.0, 1.0).tolist()
+        encoded = tuple(np.clip(linear_to_srgb(color)[0], 0.0, 1.0).tolist())
         emission = float(np.clip(np.nan_to_num(material.emission), 0.0, 1.0))
         image = self._image(material.texture, material.name) if material.texture is not None else None
-        return Material(symbol, plain, (red, green, blue, alpha), emission, image, material.gltf)
+        return Material(symbol, plain, encoded, emission, image, material.gltf)
 
     def _image(self, texture: Texture, material: str) -> int | None:
         key: object = texture.data if texture.data is not None else texture.path
@@ -97,42 +98,35 @@ class Materials:
         return self._image_of[key]
 
     def _new_image(self, texture: Texture, material: str) -> int | None:
-        shown = f"texture '{texture.name or Path(texture.path).name}' of material '{material}'"
+        report = self._scene.report
+        shown = Text("texture '{}' of material '{}'", texture.name or Path(texture.path).name, material)
         path: Path | None = None
         if texture.data is None:
             if not texture.path:
-                self._warn(f"The {shown} was never saved, nor is it packed; left out")
+                report.loss("texture-never-saved", "The {} was never saved, nor is it packed; left out", shown)
                 return None
             path = Path(texture.path)
-            if not _is_file(path):
-                self._warn(f"The {shown} is missing: there is no file {texture.path}; left out")
+            if not os.path.isfile(path):
+                template = "The {} is missing: there is no file {}; left out"
+                report.loss("texture-missing", template, shown, texture.path)
                 return None
         elif not self._is_copied:
-            self._warn(f"The {shown} is packed in the .blend file, and textures are not to be copied; left out")
+            template = "The {} is packed in the .blend file, and textures are not to be copied; left out"
+            report.loss("texture-packed", template, shown)
             return None
         extension = _extension(texture)
         if extension not in _READABLE:
-            what = f"The {shown} is a {extension} file, which" if extension else f"The {shown} is of a kind that"
-            self._warn(f"{what} the viewer does not read; save it as PNG, TGA or JPEG")
+            what = Text("a {} file, which", extension) if extension else Text("of a kind that")
+            template = "The {} is {} the viewer does not read; save it as PNG, TGA or JPEG"
+            report.loss("texture-kind-not-read", template, shown, what)
         if max(texture.width, texture.height) > MOST_PIXELS:
-            self._warn(
-                f"The {shown} has {texture.width} × {texture.height} pixels; the viewer scales it down to "
-                f"{MOST_PIXELS} × {MOST_PIXELS} at most"
-            )
+            template = "The {} has {} × {} pixels; the viewer scales it down to {} × {} at most"
+            values = (shown, texture.width, texture.height, MOST_PIXELS, MOST_PIXELS)
+            report.change("texture-scaled-down", template, *values)
         own = texture.name if path is None else path.name
         name = names.texture_name(own, extension) if self._is_copied else own
         self.images.append(Image(name, path, texture.data or b"", is_copied=self._is_copied))
         return len(self.images) - 1
-
-    def _warn(self, text: str) -> None:
-        self._scene.warnings.append(text)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a path that no operating system accepts
-        return False
 
 
 def _extension(texture: Texture) -> str:

@@ -9,7 +9,7 @@ from ...core.messages import listed
 from ...core.output_file import OutputFile
 from . import names
 from .collada import AUTHORING_TOOL, Collada
-from .document import SUFFIXES, Image, UploadSet
+from .document import SUFFIXES, UploadSet
 from .pbr_files import pbr_files
 
 _OWN_MARK = f"<authoring_tool>{AUTHORING_TOOL}</authoring_tool>".encode()
@@ -20,7 +20,7 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
 
     The files of other suffixes are obsolete, since the viewer would find them by their names.
     """
-    textures = texture_names(document.images, stem)
+    textures = names.file_names([image.name for image in document.images], stem)
     collada = Collada(document, textures)
     outputs = [OutputFile(f"{stem}{file.suffix}.dae", collada.encode(file)) for file in document.files]
     copies = [
@@ -50,24 +50,4 @@ def chosen_file(stem: str, suffixes: Collection[str], data: bytes = b"") -> Outp
 
 def write(document: UploadSet) -> bytes:
     """Encode only the file of the finest level."""
-    return Collada(document, texture_names(document.images, "")).encode(document.files[0])
-
-
-def texture_names(images: list[Image], stem: str) -> list[str]:
-    """Return the names of textures beside the files.
-
-    The set's name is put in front, since two sets in a folder may have different textures of the same name.
-    """
-    before = f"{names.plain_file_name(stem)}_" if stem else ""
-    taken: set[str] = set()
-    found: list[str] = []
-    for image in images:
-        if not image.is_copied:
-            found.append(image.path.name if image.path is not None else image.name)
-            continue
-        plain, dot, extension = image.name.rpartition(".")
-        own = plain if plain.startswith(before) else before + plain
-        name = names.unique(own, {taken_name.removesuffix(dot + extension) for taken_name in taken}) + dot + extension
-        taken.add(name.casefold())
-        found.append(name)
-    return found
+    return Collada(document, names.file_names([image.name for image in document.images], "")).encode(document.files[0])

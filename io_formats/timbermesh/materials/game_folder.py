@@ -52,7 +52,7 @@ def find_archive(folder: str | Path) -> Path:
             path = above.joinpath(*parts, ARCHIVE)
             if os.path.isfile(path):
                 return path
-    raise FormatError(f"'{folder}' is not a folder of Timberborn: it has no {ARCHIVE}")
+    raise FormatError("'{}' is not a folder of Timberborn: it has no {}", folder, ARCHIVE)
 
 
 def find_example_models(folder: str | Path) -> Path | None:

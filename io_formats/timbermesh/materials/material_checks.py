@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.findings import Finding, Fix, Severity, warning
+from ...core.messages import Fix, Message, Report, Text
 from .. import document as doc
 from ..known_names import without_suffix
 from ..options import BLENDER_NAMES, GAME
@@ -19,7 +18,7 @@ _MOST_SUGGESTIONS = 20
 """Largest number of unknown names that are compared with all known ones; real models have at most 18 materials."""
 
 
-def check_in_context(model: doc.Model, options: Mapping[str, Any], path: Path | None) -> list[Finding]:
+def check_in_context(model: doc.Model, options: Mapping[str, Any], path: Path | None) -> list[Message]:
     """Return the names of materials that the game does not load.
 
     Parameters
@@ -35,42 +34,38 @@ def check_in_context(model: doc.Model, options: Mapping[str, Any], path: Path | 
     if not any(name.strip() for name in names):
         return []
     known = material_names(str(options.get(GAME.name, GAME.default)), path)
-    findings = [warning("", text) for text in known.warnings]
+    found = Report([*known.warnings])
     suggestions = 0
     for name in names:
         # A model of a published mod has such a name on a mesh without triangles, and the game loads it.
-        severity = Severity.ERROR if name in shown else Severity.WARNING
-        finding = _check_blender_name(name, severity)
-        if finding is None and not known.is_known(name):
-            suggestions += 1
-            finding = _check_unknown(name, known, has_suggestion=suggestions <= _MOST_SUGGESTIONS)
-        findings += [finding] if finding is not None else []
-    return findings
+        report = found.about(Text("Material '{}'", name))
+        if _has_blender_name(name, report.error if name in shown else report.warning) or known.is_known(name):
+            continue
+        suggestions += 1
+        _check_unknown(name, known, report, has_suggestion=suggestions <= _MOST_SUGGESTIONS)
+    return found.messages
 
 
-def _check_blender_name(name: str, severity: Severity) -> Finding | None:
-    """Return an error for a name that Blender gave a material."""
-    item, allowed = f"Material '{name}'", BLENDER_NAMES.name
-    plain = without_suffix(name)
+def _has_blender_name(name: str, report: Callable[..., None]) -> bool:
+    """Report a name that Blender gave a material; return whether it is one."""
+    plain, allowed = without_suffix(name), BLENDER_NAMES.name
     if plain == _DEFAULT_NAME:
-        message = "Blender's default name makes the game fail; give it the name of one of the game's materials"
-        return Finding(severity, item, message, allowed_by=allowed, file_name=name)
-    if plain != name:
-        message = f"Blender's number suffix makes the game fail; rename it to '{plain}', or turn on Strip .001"
-        found = Finding(severity, item, message, allowed_by=allowed, file_name=name)
-        return replace(found, fix=Fix.STRIP_SUFFIX, names=(name,), new_name=plain)
-    return None
+        text = "Blender's default name makes the game fail; give it the name of one of the game's materials"
+        report("blender-default-name", text, allowed_by=allowed, file_name=name)
+    elif plain != name:
+        text = "Blender's number suffix makes the game fail; rename it to '{}', or turn on Strip .001"
+        fix = {"fix": Fix.STRIP_SUFFIX, "names": (name,), "new_name": plain}
+        report("blender-name-suffix", text, plain, allowed_by=allowed, file_name=name, **fix)
+    return plain != name or plain == _DEFAULT_NAME
 
 
-def _check_unknown(name: str, known: MaterialNames, *, has_suggestion: bool) -> Finding | None:
-    """Return a warning about a name that is not known, unless the known names are incomplete and none is similar."""
-    item = f"Material '{name}'"
+def _check_unknown(name: str, known: MaterialNames, report: Report, *, has_suggestion: bool) -> None:
+    """Warn about a name that is not known, unless the known names are incomplete and none is similar."""
     near = known.nearest(name) if has_suggestion else None
-    if near is None:
-        message = "unknown material; the game does not load a model with unknown materials"
-        return warning(item, message) if known.is_complete else None
-    if known.is_complete:
-        message = f"unknown material; nearest: '{near}'. The game does not load a model with unknown materials"
-    else:
-        message = f"unknown material, perhaps '{near}' is meant; the game does not load a model with unknown materials"
-    return Finding(Severity.WARNING, item, message, fix=Fix.RENAME_MATERIAL, names=(name,), new_name=near)
+    if near is not None:
+        template = "unknown material, perhaps '{}' is meant; the game does not load a model with unknown materials"
+        if known.is_complete:
+            template = "unknown material; nearest: '{}'. The game does not load a model with unknown materials"
+        report.warning("unknown-material", template, near, fix=Fix.RENAME_MATERIAL, names=(name,), new_name=near)
+    elif known.is_complete:
+        report.warning("unknown-material", "unknown material; the game does not load a model with unknown materials")

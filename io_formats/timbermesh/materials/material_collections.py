@@ -9,13 +9,14 @@ import re
 import zipfile
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import FormatError, refusal
+from ...core.messages import Report
 from .game_folder import find_archive
 
 Collections = dict[str, tuple[str, ...]]
@@ -60,7 +61,7 @@ def game_collections(folder: str | Path) -> Collections:
     try:
         status = os.stat(path)
     except OSError as problem:
-        raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(path)) from None
+        raise FormatError("The file cannot be read: {}", refusal(problem), file=str(path)) from None
     found = _cached_collections(path, status.st_size, status.st_mtime_ns)
     if isinstance(found, FormatError):
         raise found.in_file(str(path)) from None
@@ -98,7 +99,7 @@ def _archive_collections(path: Path) -> Collections:
         raise
     except _UNREADABLE as problem:
         reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
-        raise FormatError(f"The zip file is damaged ({reason[:_LONGEST_NAME]})") from None
+        raise FormatError("The zip file is damaged ({})", reason[:_LONGEST_NAME]) from None
     if not any(found.values()):
         raise FormatError("The zip file has no material collections")
     return found
@@ -120,11 +121,11 @@ def _read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         # ``zipfile`` inflates other methods without a limit.
         raise FormatError("The zip file has an entry with an unusual compression", item=name)
     if info.file_size > _LARGEST_FILE:
-        raise FormatError(f"The entry has more than {_LARGEST_FILE:,} bytes", item=name)
+        raise FormatError("The entry has more than {:,} bytes", _LARGEST_FILE, item=name)
     with archive.open(info) as stream:
         content = stream.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
-        raise FormatError(f"The entry has more than {_LARGEST_FILE:,} bytes", item=name)
+        raise FormatError("The entry has more than {:,} bytes", _LARGEST_FILE, item=name)
     return content
 
 
@@ -140,7 +141,7 @@ def _parse(content: bytes, name: str) -> Collections:
         blueprint = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as problem:
         reason = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-        raise FormatError(f"The file is not valid JSON ({reason})", item=name[-_LONGEST_NAME:]) from None
+        raise FormatError("The file is not valid JSON ({})", reason, item=name[-_LONGEST_NAME:]) from None
     spec = blueprint.get(_SPEC) if isinstance(blueprint, dict) else None
     if not isinstance(spec, dict):
         return {}
@@ -166,28 +167,28 @@ def _add(found: Collections, more: Collections) -> None:
         found[collection] = tuple(merged)
 
 
-def mod_collections(folder: Path, warn: Callable[[str], None]) -> Collections:
-    """Return the collections that a mod adds or extends; ``warn`` is called for files that cannot be read.
+def mod_collections(folder: Path, report: Report) -> Collections:
+    """Return the collections that a mod adds or extends; files that cannot be read are reported.
 
     Names that a mod removes from a collection of the game (``Materials#remove``) are not returned, but also not removed
     from the game's: another collection may have them.
     """
     found: Collections = {}
-    for path in islice(_mod_files(folder, warn), _MOST_FILES):
+    for path in islice(_mod_files(folder, report), _MOST_FILES):
         try:
             with open(path, "rb") as stream:
                 content = stream.read(_LARGEST_FILE + 1)
             if len(content) > _LARGEST_FILE:
-                raise FormatError(f"The file has more than {_LARGEST_FILE:,} bytes")
+                raise FormatError("The file has more than {:,} bytes", _LARGEST_FILE)
             _add(found, _parse(content, os.path.basename(path)))
         except FormatError as problem:
-            warn(f"'{path}': {problem.message}")
+            report.warning("unreadable-file", "'{}': {}", path, problem.message)
         except OSError as problem:
-            warn(f"'{path}': {refusal(problem)}")
+            report.warning("unreadable-file", "'{}': {}", path, refusal(problem))
     return found
 
 
-def _mod_files(folder: Path, warn: Callable[[str], None]) -> Iterator[str]:
+def _mod_files(folder: Path, report: Report) -> Iterator[str]:
     """Yield the paths of the blueprints with collections, breadth first."""
     waiting = deque([str(folder)])
     entries = 0
@@ -197,10 +198,8 @@ def _mod_files(folder: Path, warn: Callable[[str], None]) -> Iterator[str]:
                 for entry in listing:
                     entries += 1
                     if entries > _MOST_ENTRIES:
-                        text = (
-                            f"only the first {_MOST_ENTRIES:,} files of the mod '{folder}' were searched for materials"
-                        )
-                        warn(text)
+                        template = "only the first {:,} files of the mod '{}' were searched for materials"
+                        report.warning("large-mod", template, _MOST_ENTRIES, str(folder))
                         return
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)

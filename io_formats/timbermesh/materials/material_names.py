@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ...core.errors import FormatError
+from ...core.messages import Message, Report, Text
 from ..known_names import known_collections, misspelt_name, plain_name
 from .game_folder import mod_folder
 
@@ -30,7 +31,7 @@ class MaterialNames:
     """Whether the game's own files were read. Otherwise most names of the game are missing."""
     from_mod: frozenset[str] = frozenset()
     """Names of the mod in lower case: the case of its paths may differ from that of the names."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ class MaterialNames:
         return not name.strip() or name in self._all or name.lower() in self.from_mod
 
     def nearest(self, name: str) -> str | None:
-        """Return the most similar name. If the names are incomplete, return it only for a probable misspelling."""
+        """Return the most similar name, or None if none is close; if names are incomplete, only for a misspelling."""
         if len(name) > _LONGEST_COMPARED:
             return None
         if not self.is_complete:
@@ -89,14 +90,15 @@ def material_names(game: str = "", file: Path | None = None) -> MaterialNames:
     """
     collections: dict[str, tuple[str, ...]] = {}
     own: dict[str, tuple[str, ...]] = {}
-    warnings: list[str] = []
+    report = Report()
     if game:
         from .material_collections import game_collections  # slow to import
 
         try:
             collections = game_collections(game)
         except FormatError as problem:
-            warnings.append(f"{problem}; only the built-in list of material names was used")
+            template = "{}; only the built-in list of material names was used"
+            report.warning("built-in-material-names", template, Text("{}", problem))
     is_complete = bool(collections)
     if not is_complete:
         collections = known_collections()
@@ -104,8 +106,8 @@ def material_names(game: str = "", file: Path | None = None) -> MaterialNames:
     if folder is not None:
         from .material_collections import mod_collections
 
-        own = mod_collections(folder, warnings.append)
+        own = mod_collections(folder, report)
     for collection, names in own.items():
         collections[collection] = tuple(dict.fromkeys((*collections.get(collection, ()), *names)))
     from_mod = frozenset(name.lower() for names in own.values() for name in names)
-    return MaterialNames(collections, is_complete, from_mod, tuple(warnings))
+    return MaterialNames(collections, is_complete, from_mod, tuple(report.messages))

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from ...core.errors import FormatError
+from ...core.messages import Report
 
 DEFAULT_INFLATED_LIMIT = 64 * 1024 * 1024
 DEFAULT_INFLATED_RATIO = 64
@@ -41,7 +42,7 @@ class Unpacked:
     """The message inside a file, and warnings about its container."""
 
     content: bytes
-    warnings: list[str] = field(default_factory=list)
+    report: Report = field(default_factory=Report)
 
 
 def has_zlib_header(data: bytes) -> bool:
@@ -73,31 +74,39 @@ def unpack(data: bytes, inflated_limit: int | None = None) -> Unpacked:
         return _unpack_zlib(data, limit)
     if data.startswith(GZIP_MAGIC):
         content, rest = _inflate(data, 0, 31, limit)
-        return Unpacked(content, [f"{rest} bytes after the gzip stream are ignored"] if rest else [])
+        unpacked = Unpacked(content)
+        if rest:
+            unpacked.report.loss("bytes-after-end", "{} bytes after the gzip stream are ignored", rest)
+        return unpacked
     if data[:1] and data[:1] in FIRST_TAGS:
-        return Unpacked(data, ["The file is not compressed; the game does not load it until it is exported again"])
+        unpacked = Unpacked(data)
+        text = "The file is not compressed; the game does not load it until it is exported again"
+        unpacked.report.change("not-compressed", text)
+        return unpacked
     if is_prefab(data):
         return _unpack_prefab(data, limit)
     raise FormatError(
-        f"Not a Timbermesh file: expected a zlib stream, but the data starts with {data[:4].hex(' ') or 'nothing'}",
+        "Not a Timbermesh file: expected a zlib stream, but the data starts with {}",
+        data[:4].hex(" ") or "nothing",
         offset=0,
     )
 
 
 def _unpack_zlib(data: bytes, limit: int) -> Unpacked:
     content, rest = _inflate(data, 2, -15, limit)
-    warnings = []
+    unpacked = Unpacked(content)
     if data[:2] != HEADER:
-        warnings.append(
-            f"The zlib header is {data[:2].hex(' ')}, not 78 9c; the game does not load it until it is exported again"
-        )
+        template = "The zlib header is {}, not 78 9c; the game does not load it until it is exported again"
+        unpacked.report.change("other-zlib-header", template, data[:2].hex(" "))
     if rest >= 4:
         start = len(data) - rest
         if int.from_bytes(data[start : start + 4], "big") != zlib.adler32(content):
-            warnings.append("The checksum is wrong: the file may be damaged (the game ignores the checksum)")
+            text = "The checksum is wrong: the file may be damaged (the game ignores the checksum)"
+            unpacked.report.change("wrong-checksum", text)
     if rest not in (0, 4):
-        warnings.append(f"{rest - 4 if rest > 4 else rest} bytes after the stream are ignored")
-    return Unpacked(content, warnings)
+        ignored = rest - 4 if rest > 4 else rest
+        unpacked.report.loss("bytes-after-end", "{} bytes after the stream are ignored", ignored)
+    return unpacked
 
 
 def _unpack_prefab(data: bytes, limit: int) -> Unpacked:
@@ -119,9 +128,9 @@ def _inflate(data: bytes, start: int, window: int, limit: int) -> tuple[bytes, i
     try:
         content = stream.decompress(memoryview(data)[start:], limit + 1)
     except zlib.error as problem:
-        raise FormatError(f"The compressed data is damaged ({_reason(problem)})", offset=start) from None
+        raise FormatError("The compressed data is damaged ({})", _reason(problem), offset=start) from None
     if len(content) > limit:
-        raise FormatError(f"The data inflates to more than {limit:,} bytes; it is damaged or hostile", offset=start)
+        raise FormatError("The data inflates to more than {:,} bytes; it is damaged or hostile", limit, offset=start)
     if not stream.eof:
         raise FormatError("The file is cut off: its compressed data is incomplete", offset=len(data))
     return content, len(stream.unused_data)

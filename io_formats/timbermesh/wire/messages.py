@@ -155,8 +155,9 @@ def _protobuf_without_compiled_part() -> tuple[Any, ...]:
         return _protobuf()
     except (ImportError, *_VERSION_CONFLICTS) as problem:
         raise MissingLibraryError(
-            f"Timbermesh needs the library 'protobuf', but two versions of it are on the path ({reason(problem)}); "
-            "disable other add-ons that include one"
+            "Timbermesh needs the library 'protobuf', but two versions of it are on the path ({}); "
+            "disable other add-ons that include one",
+            reason(problem),
         ) from None
     finally:
         sys.modules.pop(_COMPILED_PART, None)
@@ -196,7 +197,7 @@ def parse(content: bytes) -> Any:
     try:
         model.ParseFromString(content)
     except known.errors as problem:
-        raise FormatError(f"The model's data is malformed ({reason(problem)})") from None
+        raise FormatError("The model's data is malformed ({})", reason(problem)) from None
     return model
 
 
@@ -221,7 +222,7 @@ def pack_mesh(one_by_one: bytes) -> tuple[bytes, bytes]:
         with_types.ClearField("material")
         unknown: bytes = with_types.SerializeToString()
     except known.errors as problem:
-        raise FormatError(f"The indices of a mesh are malformed ({reason(problem)})") from None
+        raise FormatError("The indices of a mesh are malformed ({})", reason(problem)) from None
     return packed_indices(packed), unknown
 
 

@@ -93,7 +93,9 @@ class _Walker:
                 length, position = self.varint(position, end)
                 if length > end - position:
                     raise FormatError(
-                        f"Damaged data: a part of {length:,} bytes where {end - position:,} are left",
+                        "Damaged data: a part of {:,} bytes where {:,} are left",
+                        length,
+                        end - position,
                         offset=tag_at,
                         item=message,
                     )
@@ -110,7 +112,7 @@ class _Walker:
                 if position > end:
                     raise FormatError("Damaged data: a number is cut off", offset=tag_at, item=message)
             else:
-                raise FormatError(f"Damaged data: unknown wire type {wire}", offset=tag_at, item=message)
+                raise FormatError("Damaged data: unknown wire type {}", wire, offset=tag_at, item=message)
 
     def enter(self, message: str, start: int, end: int) -> None:
         """Count a message, and walk it if it can hold other messages."""
@@ -118,7 +120,7 @@ class _Walker:
         counts[message] += 1
         if counts[message] > _MOST.get(message, counts[message]):
             raise FormatError(
-                f"More than {_MOST[message]:,} {message} parts; the file is damaged or hostile", offset=start
+                "More than {:,} {} parts; the file is damaged or hostile", _MOST[message], message, offset=start
             )
         if message in _CHILDREN:
             self.walk(message, start, end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -34,5 +35,5 @@ class AnimationFile:
     """an12 and an13: frames per second."""
     root_motion: bool = False
     """an12 and an13: whether the root bone moves the whole figure."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader (section 11); not part of the file."""

@@ -40,10 +40,11 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
     elif version in VERSIONS:
         document = _read_referring(stream, version)
     else:
-        raise UnsupportedFormatError(f"Not a UNIGINE animation of {', '.join(VERSIONS)}: it starts with {magic!r}")
+        raise UnsupportedFormatError("Not a UNIGINE animation of {}: it starts with {!r}", ", ".join(VERSIONS), magic)
     stream.expect(magic, "the magic at the end")
     stream.expect_end()
-    document.warnings += bones.oddities(document.bones, document.transforms)
+    bones.report_oddities(document.bones, document.transforms, stream.report)
+    document.warnings = stream.report.messages
     return document
 
 
@@ -60,7 +61,7 @@ def _read_quantized(stream: ByteStream) -> AnimationFile:
     start = stream.position
     count = compact_integers.read(stream, "the number of animations")
     if count != 1:
-        raise stream.error(f"The file claims {count:,} animations, but an an10 holds one", offset=start)
+        raise stream.error("The file claims {:,} animations, but an an10 holds one", count, offset=start)
     document.name = strings.read(stream, "the name of the animation")
     stream.expect(b"an10", "the magic before the bind transforms")
     document.transforms = bones.read_transforms(stream, document.bones).copy()
@@ -90,7 +91,7 @@ def _read_referring(stream: ByteStream, version: str) -> AnimationFile:
     start = stream.position
     root_motion = stream.u8("root motion")
     if root_motion > 1:
-        raise stream.error(f"Root motion is {root_motion}, but it can be on (1) or off (0)", offset=start)
+        raise stream.error("Root motion is {}, but it can be on (1) or off (0)", root_motion, offset=start)
     document.root_motion = root_motion == 1
     if version == "an13":
         start = stream.position

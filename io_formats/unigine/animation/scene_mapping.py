@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ExportError
+from ...core.messages import Report
 from ...core.options import resolve
 from ...core.scene import Clip, Joint, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
@@ -41,7 +42,7 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
     clip = Clip(document.name or name, ANIMATION_RATE.number(chosen), 0)
     if document.frames is not None:
         clip.frame_count = document.frames.frame_count
-        clip.transforms = to_tracks(document.frames, skeleton.joints, warnings=scene.warnings)
+        clip.transforms = to_tracks(document.frames, skeleton.joints, report=scene.report)
     if not has_bind:
         _stand_as_first_frame(skeleton, clip)
         clip.root_motion = document.root_motion
@@ -49,7 +50,7 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
         if document.fps > 0:
             clip.fps, clip.has_own_rate = float(document.fps), True
         else:
-            scene.warnings.append(f"Its frame rate is {document.fps}, which is invalid; ignored")
+            scene.report.change("invalid-frame-rate", "Its frame rate is {}, which is invalid; ignored", document.fps)
     scene.skeletons.append(skeleton)
     scene.clips.append(clip)
     return turned(scene) if TURN.flag(chosen) else scene
@@ -86,11 +87,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
     version = VERSION.text(chosen).lower()
     parts = files_of(scene, options)
     if len(parts) != 1:
-        raise ExportError(
-            f"'{scene.name}' has {len(parts)} animations of armatures, but a file holds one; choose one of them"
-            if parts
-            else f"'{scene.name}' has no animation of an armature; give its armature an action"
-        )
+        template = "'{}' has {} animations of armatures, but a file holds one; choose one of them"
+        if not parts:
+            raise ExportError("'{}' has no animation of an armature; give its armature an action", scene.name)
+        raise ExportError(template, scene.name, len(parts))
     part = turned(parts[0], back=True) if TURN.flag(chosen) else parts[0]
     skeleton, clip = part.skeletons[0], part.clips[0]
     table, transforms = from_skeleton(skeleton)
@@ -98,20 +98,19 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
     if version in SKELETON_VERSIONS:
         document.skeleton_guid = skeleton.guid
         document.skeleton_path = skeleton.path
-        document.fps = _whole_rate(clip, scene.warnings)
+        document.fps = _whole_rate(clip, scene.report)
         document.root_motion = clip.root_motion
     else:
         document.transforms = transforms
         if not skeleton.has_bind:
-            scene.warnings.append(
-                f"'{skeleton.name}' was imported without a bind pose; the first frame becomes the bind pose"
-            )
+            template = "'{}' was imported without a bind pose; the first frame becomes the bind pose"
+            scene.report.change("no-bind-pose", template, skeleton.name)
         if clip.has_own_rate:
-            scene.warnings.append(
-                f"Animation '{clip.name}' has {clip.fps:g} frames a second, which {version} cannot store; an13 can"
-            )
+            template = "Animation '{}' has {:g} frames a second, which {} cannot store; an13 can"
+            scene.report.loss("frame-rate-left-out", template, clip.name, clip.fps, version)
         if clip.root_motion:
-            scene.warnings.append(f"Animation '{clip.name}' has root motion, which {version} cannot store; an13 can")
+            template = "Animation '{}' has root motion, which {} cannot store; an13 can"
+            scene.report.loss("root-motion-left-out", template, clip.name, version)
     if version == "an10":
         document.name = clip.name
         document.bounds = bounds.empty()
@@ -121,15 +120,14 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
     return document
 
 
-def _whole_rate(clip: Clip, warnings: list[str]) -> int:
+def _whole_rate(clip: Clip, report: Report) -> int:
     """Return a clip's frame rate, rounded to an integer."""
     if not math.isfinite(clip.fps) or clip.fps <= 0:
-        warnings.append(f"Animation '{clip.name}' has no frame rate; written with {DEFAULT_RATE} frames a second")
+        template = "Animation '{}' has no frame rate; written with {} frames a second"
+        report.change("no-frame-rate", template, clip.name, DEFAULT_RATE)
         return DEFAULT_RATE
     rate = min(max(1, round(clip.fps)), _HIGHEST_RATE)
     if rate != clip.fps:
-        warnings.append(
-            f"Animation '{clip.name}' has {clip.fps:g} frames a second; rounded to {rate}, "
-            "since the file holds whole numbers"
-        )
+        template = "Animation '{}' has {:g} frames a second; rounded to {}, since the file holds whole numbers"
+        report.change("frame-rate-rounded", template, clip.name, clip.fps, rate)
     return rate

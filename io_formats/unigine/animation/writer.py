@@ -21,7 +21,7 @@ def write(document: AnimationFile) -> bytes:
         The version is an12, which is only known from outdated documentation, or a value cannot be stored.
     """
     if document.version not in WRITTEN_VERSIONS:
-        raise ExportError(f"{document.version} is read but not written; choose an13, which the same SDK reads")
+        raise ExportError("{} is read but not written; choose an13, which the same SDK reads", document.version)
     return encode(document)
 
 
@@ -82,5 +82,5 @@ def _referring(document: AnimationFile, magic: bytes) -> list[bytes]:
 
 def _flagged_frames(document: AnimationFile) -> frames.FlaggedFrames:
     if not isinstance(document.frames, frames.FlaggedFrames):
-        raise ExportError(f"an {document.version} needs frames of the flagged kind")
+        raise ExportError("an {} needs frames of the flagged kind", document.version)
     return document.frames

@@ -1,21 +1,16 @@
-"""Checks of whole arrays of a surface in few passes (section 11), and a count of harmless oddities.
-
-Minimum and maximum show whether all values are finite, since NaN and infinity propagate to them, and are also the
-bounding box.
-"""
+"""Checks of whole arrays of a surface in few passes (section 11), and a count of harmless oddities."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from ...core.messages import counted, listed
+from ...core.messages import Report, counted, listed
 from ...core.scene import AnyArray, FloatArray
+from ...geometry.vectors import bounds
 
-_WIDE = 768
-"""Width of the rows in which NumPy computes minimum and maximum of points: rows of 3 values are ten times slower."""
 _BLOCK = 1 << 15
 _LENGTH_TOLERANCE = 1e-2
 _LEAST_SQUARE = (32767 * (1 - _LENGTH_TOLERANCE)) ** 2
@@ -26,21 +21,21 @@ WEIGHT_SUM_TOLERANCE = 3
 """Each of up to four weights is rounded down, so that a sum can be up to 3 too small."""
 
 _KINDS = {
-    "bounds": (
+    "wrong-bounds": (
         "surface has bounds that disagree with the vertices",
         "surfaces have bounds that disagree with the vertices",
     ),
-    "tangents": ("tangent is not of unit length", "tangents are not of unit length"),
-    "uvs": (
+    "not-unit-tangents": ("tangent is not of unit length", "tangents are not of unit length"),
+    "nan-uv-coordinates": (
         "surface has UV coordinates that are NaN or infinite",
         "surfaces have UV coordinates that are NaN or infinite",
     ),
-    "weights": ("vertex has weights that do not sum to 1", "vertices have weights that do not sum to 1"),
+    "unnormalised-weights": ("vertex has weights that do not sum to 1", "vertices have weights that do not sum to 1"),
 }
 
 
 class Tally:
-    """Counts of oddities by kind, with the surfaces that have them."""
+    """Counts of oddities by the code of their message, with the surfaces that have them."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[tuple[str, int]]] = {kind: [] for kind in _KINDS}
@@ -50,53 +45,29 @@ class Tally:
         if count:
             self._found[kind].append((surface, count))
 
-    def warnings(self) -> list[str]:
-        """Return one warning for each kind."""
-        return [self.warning(kind) for kind, found in self._found.items() if found]
-
-    def warning(self, kind: str) -> str:
-        """Return the warning for a kind, or an empty text."""
-        found = self._found[kind]
-        number = counted(sum(count for _, count in found), *_KINDS[kind])
-        return f"{number}: {listed(list(dict(found)))}" if found else ""
+    def report(self, report: Report) -> None:
+        """Report each kind of oddity once."""
+        for code, found in self._found.items():
+            if found:
+                number = counted(sum(count for _, count in found), *_KINDS[code])
+                report.change(code, "{}: {}", number, listed(list(dict(found))))
 
 
-def double_names(names: Iterable[str], thing: str) -> list[str]:
-    """Return a warning if names occur twice."""
+def check_names(names: Iterable[str], report: Callable[..., None]) -> None:
+    """Report names of surfaces that occur twice."""
     double = [name for name, times in Counter(names).items() if times > 1]
-    return (
-        [f"{counted(len(double), f'{thing} name is', f'{thing} names are')} used twice: {listed(double)}"]
-        if double
-        else []
-    )
+    if double:
+        number = counted(len(double), "surface name is", "surface names are")
+        report("repeated-surface-name", "{} used twice: {}", number, listed(double))
 
 
-def box_of(points: FloatArray) -> FloatArray:
-    """Return minimum and maximum x, y, z of (P, 3) float32 points, P > 0, as (6,) float32.
-
-    The result is finite if and only if all points are.
-    """
-    flat = points.reshape(-1)
-    whole = len(flat) // _WIDE * _WIDE
-    lows, highs = [], []
-    for part in (flat[:whole].reshape(-1, _WIDE), flat[whole:].reshape(-1, 3)):
-        if len(part):
-            lows.append(part.min(0).reshape(-1, 3))
-            highs.append(part.max(0).reshape(-1, 3))
-    return np.concatenate((np.concatenate(lows).min(0), np.concatenate(highs).max(0)))
-
-
-def boxes_disagree(stored: FloatArray, true: FloatArray) -> bool:
-    """Return whether a stored box (6,) differs from the true one by more than a thousandth of its size."""
+def boxes_disagree(stored: FloatArray, points: FloatArray) -> bool:
+    """Return whether a stored box (6,) differs from that of points by more than a thousandth of its size."""
+    true = bounds(points).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         size = float(np.linalg.norm((true[3:] - true[:3]).astype(np.float64)))
         off = float(np.abs(stored.astype(np.float64) - true).max())
     return not off <= 1e-5 + _BOX_TOLERANCE * size
-
-
-def is_finite(values: FloatArray) -> bool:
-    """Return whether all numbers of an array are finite."""
-    return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 
 def highest(indices: AnyArray) -> int:

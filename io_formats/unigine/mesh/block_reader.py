@@ -9,6 +9,7 @@ import numpy as np
 from ...binary import lz4_block
 from ...binary.byte_reader import ByteStream
 from ...core.errors import FormatError
+from ...core.messages import Text
 from ...core.scene import AnyArray
 from .. import collision, compact_integers, strings
 from ..bones import read_table, read_transforms
@@ -16,10 +17,9 @@ from . import surface_arrays
 from .array_checks import Tally
 from .document import MeshFile, Surface, Target
 from .stream_reader import MOST_SURFACES, MOST_TARGETS
-from .versions import SKINNED_VERSIONS
+from .versions import SINGLE_TARGET_VERSION, SKINNED_VERSIONS
 
 SEPARATE_SKELETON_VERSION = "sk10"
-SINGLE_TARGET_VERSION = "ms15"
 _LEAST_SURFACE = 44
 _LEAST_LIMIT = 64 * 1024 * 1024
 _LIMIT_RATIO = 64
@@ -61,25 +61,30 @@ class _Blocks:
         start = stream.position
         size, stored = stream.i64(f"the size of {what}"), stream.i64(f"the stored size of {what}")
         if stored < 0 or stored > size or size > lz4_block.HIGHEST_RATIO * stored:
-            raise stream.error(f"The file is damaged: {what} has {size:,} bytes, stored in {stored:,}", offset=start)
+            raise stream.error(
+                "The file is damaged: {} has {:,} bytes, stored in {:,}", what, size, stored, offset=start
+            )
         if size < least:
             raise stream.error(
-                f"The file is damaged: {what} has {size:,} bytes, but the header asks for {least:,} or more",
+                "The file is damaged: {} has {:,} bytes, but the header asks for {:,} or more",
+                what,
+                size,
+                least,
                 offset=start,
             )
         if most is not None and size > most:
-            message = f"The file is damaged: {what} has {size:,} bytes, but the surface needs {most:,} at most"
-            raise stream.error(message, offset=start)
+            template = "The file is damaged: {} has {:,} bytes, but the surface needs {:,} at most"
+            raise stream.error(template, what, size, most, offset=start)
         content = stream.take(stored, what)
         if size == stored:
             return content
         self.limit -= size
         if self.limit < 0:
-            raise stream.error(f"{what} inflates beyond the limit; the file is damaged or hostile", offset=start)
+            raise stream.error("{} inflates beyond the limit; the file is damaged or hostile", what, offset=start)
         try:
             return lz4_block.decode(content, size)
         except FormatError as problem:
-            raise stream.error(f"{what}: {problem.message}", offset=start + 16 + (problem.offset or 0)) from None
+            raise stream.error("{}: {}", what, problem.message, offset=start + 16 + (problem.offset or 0)) from None
 
 
 def read(stream: ByteStream, document: MeshFile, tally: Tally, inflated_limit: int | None) -> None:
@@ -90,7 +95,7 @@ def read(stream: ByteStream, document: MeshFile, tally: Tally, inflated_limit: i
     document.surfaces = [outline.surface for outline in outlines]
     offsets = []
     for outline in outlines:
-        stream.item = f"surface '{outline.surface.name}'"
+        stream.item = Text("surface '{}'", outline.surface.name)
         offsets.append(stream.position)
         content = blocks.geometry(outline)
         _read_geometry(content, outline, document, tally)
@@ -98,13 +103,13 @@ def read(stream: ByteStream, document: MeshFile, tally: Tally, inflated_limit: i
     stream.expect(magic, "the version after the geometry")
     if document.version != SEPARATE_SKELETON_VERSION:
         for outline in outlines:
-            stream.item = f"surface '{outline.surface.name}'"
+            stream.item = Text("surface '{}'", outline.surface.name)
             outline.surface.collision = bytes(blocks.collision(outline))
         stream.item = ""
         stream.expect(magic, "the version after the collision data")
     table = stream.array(np.int64, len(outlines), "the table of offsets")
     if table.tolist() != offsets:
-        document.warnings.append("The table of offsets is wrong; the engine may not load the file")
+        stream.report.change("wrong-offsets", "The table of offsets is wrong; the engine may not load the file")
     stream.expect(magic, "the version at the end")
 
 
@@ -134,21 +139,21 @@ def _read_skeleton(stream: ByteStream, document: MeshFile) -> None:
     start = stream.position
     bind = stream.i32("the number of bind transforms")
     if bind != len(document.bones):
-        raise stream.error(f"The file has {bind:,} bind transforms for {len(document.bones):,} joints", offset=start)
+        raise stream.error("The file has {:,} bind transforms for {:,} joints", bind, len(document.bones), offset=start)
     document.transforms = read_transforms(stream, document.bones)
     start = stream.position
     rest = stream.i32("the number of rest transforms")
     if rest not in (0, len(document.bones)):
-        raise stream.error(f"The file has {rest:,} rest transforms for {len(document.bones):,} joints", offset=start)
+        raise stream.error("The file has {:,} rest transforms for {:,} joints", rest, len(document.bones), offset=start)
     document.rest_transforms = read_transforms(stream, document.bones[:rest])
     document.skeleton_guid = strings.read_long(stream, "the GUID of the skeleton")
     document.skeleton_path = strings.read_long(stream, "the path of the skeleton")
 
 
 def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
-    stream.item = f"surface {number}"
+    stream.item = Text("surface {}", number)
     name = strings.read(stream, "the name")
-    stream.item = f"surface '{name}'"
+    stream.item = Text("surface '{}'", name)
     channel, resolution = surface_arrays.read_lightmap(stream, version)
     start = stream.position
     c_count = compact_integers.read_count(stream, "corners")
@@ -171,14 +176,13 @@ def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
 def _read_geometry(content: bytearray | memoryview, outline: _Outline, document: MeshFile, tally: Tally) -> None:
     """Read the content of a geometry block into its surface (section 6.3)."""
     surface = outline.surface
-    stream = ByteStream(content, item=f"surface '{surface.name}', in its geometry")
+    stream = ByteStream(content, item=Text("surface '{}', in its geometry", surface.name))
     for target, count in zip(surface.targets, outline.vertices, strict=True):
         target.positions = surface_arrays.read_positions(stream, count)
         target.tangents = surface_arrays.read_tangents(
             stream, compact_integers.read_count(stream, "tangents", size=8), short=False
         )
-    vertices = len(surface.targets[0].positions) if surface.targets else 0
-    triangle_vertices = len(surface.targets[0].tangents) if surface.targets else 0
+    vertices, triangle_vertices = surface_arrays.pools(surface)
     if document.version in SKINNED_VERSIONS:
         surface.weights = surface_arrays.read_weights(stream, vertices, len(document.bones))
     surface_arrays.read_attributes(stream, surface, triangle_vertices)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
-from ...core.messages import counted
+from ...core.messages import Report, counted
 from ...core.scene import AnyArray, Mesh
 from ...geometry.submeshes import Pool
 from . import document as doc
@@ -29,7 +29,6 @@ class PointWeights:
     """(P, 4) int16."""
     values: AnyArray
     """(P, 4) uint16 / 65535; 0 means unused."""
-    warnings: list[str] = field(default_factory=list)
 
     def moves(self, points: Pool) -> bool:
         """Return whether any of these points has a weight."""
@@ -42,7 +41,7 @@ class PointWeights:
         return doc.Weights(kept.sum(axis=1, dtype=np.uint8), self.bones[points.chosen][kept], values[kept])
 
 
-def of_mesh(mesh: Mesh, bone_count: int) -> PointWeights | None:
+def of_mesh(mesh: Mesh, bone_count: int, report: Report) -> PointWeights | None:
     """Return the quantised weights of a mesh, or None if it has none.
 
     The four strongest weights are kept. Sums other than 1 are normalised, with a warning.
@@ -55,18 +54,17 @@ def of_mesh(mesh: Mesh, bone_count: int) -> PointWeights | None:
     if mesh.joint_indices is None or mesh.joint_weights is None:
         return None
     bones, weights = mesh.joint_indices, mesh.joint_weights
-    found: list[str] = []
     usable = (weights >= 0) & (weights < 1e9)
     if not usable.all():
         number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
-        found.append(f"{number} that are negative, NaN or infinite; left out")
+        report.change("invalid-weights", "{} that are negative, NaN or infinite; left out", number)
         weights = np.where(usable, weights, np.float32(0))
     bones, weights = _strongest(bones, weights)
     lost = (weights > 0) & ((bones < 0) | (bones >= bone_count))
     if lost.any():
         raise ExportError(
-            f"{counted(int(lost.any(axis=1).sum()), 'vertex is', 'vertices are')} weighted to bones that the armature "
-            "does not have; remove those vertex groups"
+            "{} weighted to bones that the armature does not have; remove those vertex groups",
+            counted(int(lost.any(axis=1).sum()), "vertex is", "vertices are"),
         )
     total = weights.sum(axis=1)
     off = (np.abs(total - 1) > _OFF) & (total > 0)
@@ -74,8 +72,9 @@ def of_mesh(mesh: Mesh, bone_count: int) -> PointWeights | None:
     if count:
         weights = weights.astype(np.float64)
         weights[off] /= weights[off].sum(axis=1, keepdims=True)
-        found.append(f"the weights of {counted(count, 'vertex', 'vertices')} did not add up to 1; normalised")
-    return PointWeights(bones.astype(np.int16), _stored(weights), found)
+        number = counted(count, "vertex", "vertices")
+        report.change("unnormalised-weights", "the weights of {} did not add up to 1; normalised", number)
+    return PointWeights(bones.astype(np.int16), _stored(weights))
 
 
 def _strongest(bones: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.findings import Finding, error, warning
-from ...core.messages import counted, listed
+from ...core.messages import Message, Report, Text, counted, listed
+from ...geometry.vertices import repeats_corners
 from ..animation.checks import check_bones
 from . import array_checks
-from .document import MeshFile, Surface
+from .document import MeshFile, Surface, Weights
 from .reader import soup_name
 from .refusals import MOST_SURFACES
-from .versions import BLOCK_VERSIONS
+from .versions import BLOCK_VERSIONS, SHORT_TANGENT_VERSION
 
 MOST_SURFACE_BONES = 128
 """Most bones for one surface, in SDKs before 2.20."""
@@ -22,86 +22,74 @@ _PROVEN_POOL = 65536
 documentation of their indices is unclear."""
 
 
-def check(document: MeshFile) -> list[Finding]:
+def check(document: MeshFile) -> list[Message]:
     """Return what keeps a mesh from loading (errors) and what may look wrong (warnings)."""
-    findings: list[Finding] = []
+    report = Report()
     surfaces = document.surfaces or document.soup
     if not surfaces:
-        findings.append(warning("", "the mesh has no surfaces; nothing is shown"))
+        report.warning("no-surfaces", "the mesh has no surfaces; nothing is shown")
     if len(surfaces) > MOST_SURFACES:
-        findings.append(error("", f"{len(surfaces):,} surfaces; UNIGINE allows {MOST_SURFACES:,}"))
+        report.error("many-surfaces", "{:,} surfaces; UNIGINE allows {:,}", len(surfaces), MOST_SURFACES)
     names = [surface.name for surface in document.surfaces] or [soup_name(surface) for surface in document.soup]
-    findings += [warning("", text) for text in array_checks.double_names(names, "surface")]
+    array_checks.check_names(names, report.warning)
     if "" in names:
-        findings.append(warning("", f"{counted(names.count(''), 'surface has', 'surfaces have')} no name"))
-    findings += check_bones(document.bones)
-    findings += _check_common(document)
+        report.warning("no-name", "{} no name", counted(names.count(""), "surface has", "surfaces have"))
+    check_bones(document.bones, report)
+    _check_common(document, report)
     for surface in document.surfaces:
-        findings += _check_surface(document, surface)
-    return findings
+        _check_surface(document, surface, report.about(Text("Surface '{}'", surface.name)))
+    return report.messages
 
 
-def _check_common(document: MeshFile) -> list[Finding]:
-    """Check properties of all surfaces, with one finding for each kind."""
-    findings = []
+def _check_common(document: MeshFile, report: Report) -> None:
+    """Check properties of all surfaces, with one message for each kind."""
     empty = [surface.name for surface in document.surfaces if not len(surface.c_indices)]
     if empty:
         number = counted(len(empty), "surface has", "surfaces have")
-        findings.append(warning("", f"{number} no triangles: {listed(empty)}"))
+        report.warning("no-triangles", "{} no triangles: {}", number, listed(empty))
     bare = [surface.name for surface in document.surfaces if surface.uv0 is None and len(surface.c_indices)]
     if bare:
         number = counted(len(bare), "surface has", "surfaces have")
-        findings.append(warning("", f"{number} no first UV map, which textures and normal maps need: {listed(bare)}"))
-    flat = {surface.name: _repeated_corners(surface) for surface in document.surfaces}
+        report.warning("no-uv-map", "{} no first UV map, which textures and normal maps need: {}", number, listed(bare))
+    flat = {surface.name: int(np.count_nonzero(repeats_corners(surface.c_indices))) for surface in document.surfaces}
     if any(flat.values()):
         number = counted(sum(flat.values()), "triangle has", "triangles have")
-        findings.append(warning("", f"{number} a corner twice: {listed([name for name in flat if flat[name]])}"))
-    return findings
+        report.warning(
+            "repeated-corners", "{} a corner twice: {}", number, listed([name for name in flat if flat[name]])
+        )
 
 
-def _repeated_corners(surface: Surface) -> int:
-    a, b, c = surface.c_indices.reshape(-1, 3).T
-    return int(np.count_nonzero((a == b) | (b == c) | (c == a)))
-
-
-def _check_surface(document: MeshFile, surface: Surface) -> list[Finding]:
-    findings = []
-    item = f"Surface '{surface.name}'"
+def _check_surface(document: MeshFile, surface: Surface, report: Report) -> None:
     if not surface.targets:
-        return [error(item, "it has no vertices at all, not even a base shape")]
+        report.error("no-vertices", "it has no vertices at all, not even a base shape")
+        return
     base = surface.targets[0]
-    if len(base.positions) and array_checks.boxes_disagree(surface.bounds[:6], array_checks.box_of(base.positions)):
-        findings.append(warning(item, "its bounds disagree with its vertices; it may vanish at the edge of the view"))
-    if document.version != "ms10":
+    if len(base.positions) and array_checks.boxes_disagree(surface.bounds[:6], base.positions):
+        report.warning("wrong-bounds", "its bounds disagree with its vertices; it may vanish at the edge of the view")
+    if document.version != SHORT_TANGENT_VERSION:
         bent = sum(array_checks.bent_tangents(target.tangents) for target in surface.targets)
         if bent:
-            findings.append(warning(item, f"{counted(bent, 'tangent is', 'tangents are')} not of unit length"))
+            report.warning("not-unit-tangents", "{} not of unit length", counted(bent, "tangent is", "tangents are"))
     if surface.weights is not None:
-        findings += _check_weights(item, surface)
+        _check_weights(surface.weights, report)
     if len(surface.targets) - 1 > MOST_TARGETS:
-        text = f"{len(surface.targets) - 1} morph targets; SDKs before 2.20 play {MOST_TARGETS} at a time"
-        findings.append(warning(item, text))
+        template = "{} morph targets; SDKs before 2.20 play {} at a time"
+        report.warning("many-shape-keys", template, len(surface.targets) - 1, MOST_TARGETS)
     if document.version in BLOCK_VERSIONS and max(len(base.positions), len(base.tangents)) >= _PROVEN_POOL:
-        text = f"no file of {document.version} with {_PROVEN_POOL:,} vertices or more a surface is known; split it"
-        findings.append(warning(item, text))
-    return findings
+        template = "no file of {} with {:,} vertices or more a surface is known; split it"
+        report.warning("large-surface", template, document.version, _PROVEN_POOL)
 
 
-def _check_weights(item: str, surface: Surface) -> list[Finding]:
-    findings = []
-    weights = surface.weights
-    if weights is None:
-        return []
+def _check_weights(weights: Weights, report: Report) -> None:
     loose = int(np.count_nonzero(weights.counts == 0))
     if loose:
         number = counted(loose, "vertex has", "vertices have")
-        findings.append(warning(item, f"{number} no weights; no bone moves them"))
+        report.warning("vertices-without-weights", "{} no weights; no bone moves them", number)
     uneven = array_checks.uneven_weights(weights.counts, weights.values)
     if uneven:
         number = counted(uneven, "vertex has", "vertices have")
-        findings.append(warning(item, f"{number} weights that do not sum to 1"))
+        report.warning("unnormalised-weights", "{} weights that do not sum to 1", number)
     bones = len(np.unique(weights.bones))
     if bones > MOST_SURFACE_BONES:
-        text = f"{bones} bones move it; SDKs before 2.20 allow {MOST_SURFACE_BONES} for each surface"
-        findings.append(warning(item, text))
-    return findings
+        template = "{} bones move it; SDKs before 2.20 allow {} for each surface"
+        report.warning("many-bones", template, bones, MOST_SURFACE_BONES)

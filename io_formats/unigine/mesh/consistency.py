@@ -5,66 +5,53 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.errors import ExportError
+from ...core.messages import Text
 from . import array_checks, surface_arrays
 from .document import MeshFile, Surface, Weights
-from .versions import ANIMATED_VERSIONS, SKINNED_VERSIONS, SOUP_VERSION, WRITTEN_VERSIONS
-
-SINGLE_TARGET_VERSION = "ms15"
+from .versions import ANIMATED_VERSIONS, SINGLE_TARGET_VERSION, SKINNED_VERSIONS, SOUP_VERSION, WRITTEN_VERSIONS
 
 
 def check_version(document: MeshFile) -> None:
     """Raise ExportError if the version cannot be written or cannot hold the document."""
     version = document.version
     if version not in WRITTEN_VERSIONS:
-        raise ExportError(f"Version {version} cannot be written; choose one of {', '.join(WRITTEN_VERSIONS)}")
+        raise ExportError("Version {} cannot be written; choose one of {}", version, ", ".join(WRITTEN_VERSIONS))
     if document.bones and version not in SKINNED_VERSIONS:
-        raise ExportError(f"{version} holds no bones; choose ms13 or ms14, or export without the armature")
+        raise ExportError("{} holds no bones; choose ms13 or ms14, or export without the armature", version)
     if document.animations and version not in ANIMATED_VERSIONS:
-        raise ExportError(f"{version} holds no animations; choose {', '.join(ANIMATED_VERSIONS)} or write an .anim")
+        raise ExportError("{} holds no animations; choose {} or write an .anim", version, ", ".join(ANIMATED_VERSIONS))
     if document.surfaces and version == SOUP_VERSION:
-        raise ExportError(f"{version} holds triangle soup and no indices; the surfaces are not converted")
+        raise ExportError("{} holds triangle soup and no indices; the surfaces are not converted", version)
     if document.soup and version != SOUP_VERSION:
-        raise ExportError(f"Triangle soup cannot be written as {version}")
+        raise ExportError("Triangle soup cannot be written as {}", version)
     if version == SINGLE_TARGET_VERSION:
         for surface in document.surfaces:
             if len(surface.targets) > 1:
-                raise ExportError(f"Surface '{surface.name}': {version} holds no morph targets; choose ms13 or ms14")
+                raise ExportError("Surface '{}': {} holds no morph targets; choose ms13 or ms14", surface.name, version)
 
 
 def check_surface(surface: Surface, bones: int) -> None:
     """Raise ExportError for arrays that do not fit together, which the reader would reject."""
-    label = f"Surface '{surface.name}'"
-    vertices, triangle_vertices = pools(surface)
-    for target in surface.targets:
-        if target.positions.shape != (vertices, 3) or target.tangents.shape != (triangle_vertices, 4):
-            raise ExportError(f"{label}: morph target '{target.name}' has another number of vertices than the base")
-        if vertices and not np.isfinite(array_checks.box_of(target.positions)).all():
-            raise ExportError(f"{label}: the position of a vertex is NaN or infinite")
+    label = Text("Surface '{}'", surface.name)
+    vertices, triangle_vertices = surface_arrays.pools(surface)
+    problem = surface_arrays.broken_arrays(surface)
+    if problem:
+        raise ExportError("{}: {}", label, problem)
     for values, width, what in ((surface.uv0, 2, "UV0"), (surface.uv1, 2, "UV1"), (surface.colors, 4, "colours")):
         if values is not None and values.shape != (triangle_vertices, width):
-            raise ExportError(f"{label}: its {what} are not those of its {triangle_vertices:,} triangle vertices")
+            raise ExportError("{}: its {} are not those of its {:,} triangle vertices", label, what, triangle_vertices)
     corners = len(surface.c_indices)
     if corners != len(surface.t_indices) or corners % 3:
-        raise ExportError(f"{label}: {corners:,} and {len(surface.t_indices):,} corners are not triangles")
-    for indices, pool in ((surface.c_indices, vertices), (surface.t_indices, triangle_vertices)):
-        if corners and array_checks.highest(indices) >= pool:
-            raise ExportError(f"{label}: a corner uses a vertex that does not exist")
+        raise ExportError("{}: {:,} and {:,} corners are not triangles", label, corners, len(surface.t_indices))
     if surface.weights is not None:
         _check_weights(surface.weights, vertices, bones, label)
-
-
-def pools(surface: Surface) -> tuple[int, int]:
-    """Return the numbers of coordinate and of triangle vertices."""
-    if not surface.targets:
-        return 0, 0
-    return len(surface.targets[0].positions), len(surface.targets[0].tangents)
 
 
 def _check_weights(weights: Weights, vertices: int, bones: int, label: str) -> None:
     counts, used = weights.counts, weights.bones
     if len(counts) != vertices or not (int(counts.sum(dtype=np.int64)) == len(used) == len(weights.values)):
-        raise ExportError(f"{label}: its weights are not those of its {vertices:,} vertices")
+        raise ExportError("{}: its weights are not those of its {:,} vertices", label, vertices)
     if len(counts) and int(counts.max()) > surface_arrays.MOST_WEIGHTS:
-        raise ExportError(f"{label}: a vertex has more than {surface_arrays.MOST_WEIGHTS} bones")
+        raise ExportError("{}: a vertex has more than {} bones", label, surface_arrays.MOST_WEIGHTS)
     if len(used) and array_checks.highest(used) >= bones:
-        raise ExportError(f"{label}: a vertex is weighted to a bone that does not exist")
+        raise ExportError("{}: a vertex is weighted to a bone that does not exist", label)

@@ -7,6 +7,7 @@ Arrays may be read-only views of the file's bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,5 @@ class MeshFile:
     """sk10: identifier of the skeleton file."""
     skeleton_path: str = ""
     """sk10: path of the skeleton file in the project."""
-    warnings: list[str] = field(default_factory=list)
-    tangent_warning: str = ""
-    """The one of ``warnings`` about tangents, which imports do not report since Blender computes its own."""
-    """Warnings of the reader (section 11); not part of the file."""
+    warnings: list[Any] = field(default_factory=list)
+    """Messages of the reader (section 11); not part of the file."""

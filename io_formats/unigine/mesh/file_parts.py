@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core.errors import ExportError
 from ...core.import_choices import all_choices
+from ...core.messages import Text, joined
 from ...core.options import resolve
 from ...core.scene import Node, Scene
 from ...core.shared_options import MESH_FILES
@@ -56,9 +57,13 @@ def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | No
         if node.skeleton is not None:
             found.setdefault(node.skeleton, node.name)
     if len(found) > 1:
-        named = " and ".join(f"'{name}' on '{scene.skeletons[number].name}'" for number, name in found.items())
+        named = joined(
+            (Text("'{}' on '{}'", name, scene.skeletons[number].name) for number, name in found.items()), " and "
+        )
         raise ExportError(
-            f"The {what} are deformed by different armatures ({named}); a file holds only one. Export them separately"
+            "The {} are deformed by different armatures ({}); a file holds only one. Export them separately",
+            what,
+            named,
         )
     return next(iter(found), None)
 

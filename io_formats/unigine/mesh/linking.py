@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import MeshferryError
+from ...core.messages import Kind, Message
 from ...core.options import resolve
 from ...core.projects import Projects
 from ...core.scene import Scene
@@ -32,7 +33,7 @@ def link(_document: MeshFile, scene: Scene, path: Path, projects: Projects, opti
     try:
         found = _materials_of(names, path, projects, chosen)
     except MeshferryError as problem:
-        scene.warnings.append(str(problem))
+        scene.report.loss("project-not-used", "{}", problem.sentence())
         return
     if found is None:
         return
@@ -55,13 +56,13 @@ def _rename(scene: Scene, old: str, new: str) -> None:
             part.name = new + part.name[len(old) :]
 
 
-def missing(document: MeshFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[str]:
+def missing(document: MeshFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
     """Return a text for each kind of file that the materials of a mesh need and its project does not have."""
     try:
         found = _materials_of([surface.name for surface in document.surfaces], path, projects, options)
     except MeshferryError as problem:
-        return [str(problem)]
-    return found[0].missing() if found is not None else []
+        return [Message(Kind.LOSS, "", problem.sentence(), code="project-not-read")]
+    return [*found[0].missing()] if found is not None else []
 
 
 def _materials_of(

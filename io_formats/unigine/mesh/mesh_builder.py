@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...binary.quantization import color_bytes
 from ...core import scene as sc
-from ...core.messages import Warn, counted, listed
+from ...core.messages import Report, counted, listed
 from ...core.options import resolve
 from ...geometry.submeshes import Pool, pool
+from ...geometry.vertices import count_loose
 from ...passes.join_meshes import only_mesh
 from .. import bounds, joint_tracks, tangent_frames
 from ..skeletons import from_skeleton
@@ -22,7 +24,7 @@ from .options import EMBED_ANIMATION, EXPORT_OPTIONS, TURN, VERSION
 from .refusals import refuse
 from .scene_builder import UV_NAMES
 from .triangle_vertices import TriangleVertices
-from .versions import LIGHTMAP_VERSIONS, SOUP_VERSION
+from .versions import LIGHTMAP_VERSIONS, SHORT_TANGENT_VERSION, SOUP_VERSION
 
 _SOUP_NAME = 127
 """Maximum length of a surface name in mr02, in bytes without the terminating zero."""
@@ -51,17 +53,13 @@ class MeshBuilder:
         refuse(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)
         self.document = doc.MeshFile(self.version)
         self.held_keys: set[str] = set()
-        self.vertices = TriangleVertices(self.mesh, scene.tolerance)
+        self.report = self.scene.report.about(self.node.name)
+        self.vertices = TriangleVertices(self.mesh, scene.tolerance, self.report)
         if self.version == SOUP_VERSION:
             self.soup()
         else:
             self.surfaces()
         self.clips()
-        for text in self.vertices.warnings:
-            self.warn(text)
-
-    def warn(self, text: str) -> None:
-        self.scene.warnings.append(f"{self.node.name}: {text}")
 
     def slots(self) -> list[tuple[sc.Surface, slice, sc.AnyArray, sc.AnyArray]]:
         """Return each slot's surface and slice of corners, and the points and vertices of all corners, slot by slot.
@@ -89,7 +87,7 @@ class MeshBuilder:
             number = counted(
                 len(unused), "material slot without triangles was", "material slots without triangles were"
             )
-            self.warn(f"{number} left out: {listed(unused)}")
+            self.report.loss("empty-slots", "{} left out: {}", number, listed(unused))
         return found
 
     def surface_name(self, surface: sc.Surface) -> str:
@@ -104,7 +102,7 @@ class MeshBuilder:
             document.bones, document.transforms = from_skeleton(self.scene.skeletons[self.node.skeleton])
         uv_layers = _uv_places(self.mesh.uvs)
         uvs = [vertices.uv(self.mesh.uvs[place]) if place is not None else None for place in uv_layers]
-        colors = vertices.colors(self.mesh.colors[0]) if self.mesh.colors else None
+        colors = color_bytes(vertices.values(self.mesh.colors[0])) if self.mesh.colors else None
         shapes = self.shapes(uv_layers[0])
         weights = self.weights()
         for surface, corners, corner_point, corner_vertex in self.slots():
@@ -130,13 +128,12 @@ class MeshBuilder:
             if weights is not None and (surface.has_weights or weights.moves(points)):
                 stored.weights = weights.of_points(points)
             document.surfaces.append(stored)
-        for text in self.losses(uv_layers):
-            self.warn(text)
+        self.report_losses(uv_layers)
         document.bounds = bounds.union([surface.bounds for surface in document.surfaces])
         document.memory_use = _memory_use(document.surfaces)
 
-    def losses(self, uv_layers: Sequence[int | None]) -> Iterator[str]:
-        """Yield warnings about data of the mesh that no surface holds."""
+    def report_losses(self, uv_layers: Sequence[int | None]) -> None:
+        """Report data of the mesh that no surface holds."""
         mesh, stored = self.mesh, self.document.surfaces
         has_uv = [
             any(uv is not None for uv in uvs) for uvs in zip(*((part.uv0, part.uv1) for part in stored), strict=True)
@@ -149,36 +146,34 @@ class MeshBuilder:
         if mesh.colors and all(surface.colors is None for surface in stored):
             layers.append(mesh.colors[0].name)
         if stored and layers:
-            yield f"left out {listed(layers)}, which no surface uses; enable them in the list of surfaces"
+            template = "left out {}, which no surface uses; enable them in the list of surfaces"
+            self.report.loss("unused-layers", template, listed(layers))
         keys = [key.name for key in mesh.shape_keys if key.name not in self.held_keys]
         if keys:
-            yield f"{counted(len(keys), 'shape key moves', 'shape keys move')} nothing, left out: {listed(keys)}"
-        used = np.zeros(len(mesh.points), bool)
-        used[mesh.corner_point] = True
-        loose = len(used) - int(np.count_nonzero(used))
+            number = counted(len(keys), "shape key moves", "shape keys move")
+            self.report.loss("empty-shape-keys", "{} nothing, left out: {}", number, listed(keys))
+        loose = count_loose(mesh.corner_point, len(mesh.points))
         if loose:
-            yield f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle; left out"
+            number = counted(loose, "vertex belongs", "vertices belong")
+            self.report.loss("loose-vertices", "{} to no triangle; left out", number)
         settings = [(surface.lightmap_channel, surface.lightmap_resolution) for surface in stored]
         lost = sum(setting != doc.DEFAULT_LIGHTMAP for setting in settings)
         if lost and self.version not in LIGHTMAP_VERSIONS:
-            number = counted(lost, "surface", "surfaces")
-            yield f"{self.version} holds no lightmap settings; left out those of {number}"
+            template = "{} holds no lightmap settings; left out those of {}"
+            self.report.loss("lightmap-left-out", template, self.version, counted(lost, "surface", "surfaces"))
 
     def weights(self) -> bone_weights.PointWeights | None:
         if not self.document.bones:
             if self.mesh.joint_weights is not None:
-                self.warn("its weights have no bones and were left out")
+                self.report.loss("weights-without-bones", "its weights have no bones and were left out")
             return None
-        found = bone_weights.of_mesh(self.mesh, len(self.document.bones))
-        for text in found.warnings if found else ():
-            self.warn(text)
-        return found
+        return bone_weights.of_mesh(self.mesh, len(self.document.bones), self.report)
 
     def shapes(self, uv_place: int | None) -> list[Shape]:
         """Return the base shape and the shape keys, with tangent frames of all triangle vertices."""
         mesh, vertices = self.mesh, self.vertices
         uv = mesh.uvs[uv_place] if uv_place is not None else None
-        has_sign_byte = self.version == "ms10"
+        has_sign_byte = self.version == SHORT_TANGENT_VERSION
         tangents = vertices.tangents(vertices.normals, mesh.tangent, uv, mesh.points)
         shapes = [
             Shape("", mesh.points, tangent_frames.encode(vertices.normals, tangents, has_sign_byte=has_sign_byte))
@@ -212,9 +207,8 @@ class MeshBuilder:
             return
         if not self.embeds:
             number = counted(len(clips), "animation is", "animations are")
-            self.warn(
-                f"{number} not in the mesh file: {listed([clip.name for clip in clips])}. Write .anim files for them"
-            )
+            template = "{} not in the mesh file: {}. Write .anim files for them"
+            self.report.loss("animations-left-out", template, number, listed([clip.name for clip in clips]))
             return
         for clip in clips:
             frames = joint_tracks.delta_frames(clip, self.scene.skeletons[0])
@@ -227,7 +221,7 @@ class MeshBuilder:
         mesh, vertices = self.mesh, self.vertices
         places = _uv_places(mesh.uvs)
         if places[1] is not None or mesh.colors:
-            self.warn("mr02 holds neither colours nor a second UV map; left out")
+            self.report.loss("layers-left-out", "mr02 holds neither colours nor a second UV map; left out")
         uv = vertices.values(mesh.uvs[places[0]]) if places[0] is not None else None
         for surface, corners, corner_point, corner_vertex in self.slots():
             rows = np.zeros((corners.stop - corners.start, 8), np.float32)
@@ -235,13 +229,13 @@ class MeshBuilder:
             rows[:, 3:6] = vertices.normals[corner_vertex[corners]]
             if uv is not None and _holds(surface, places[0]):
                 rows[:, 6:8] = np.nan_to_num(uv, posinf=0, neginf=0)[corner_vertex[corners]]
-            self.document.soup.append(doc.SoupSurface(_soup_name(self.surface_name(surface), self.warn), rows))
+            self.document.soup.append(doc.SoupSurface(_soup_name(self.surface_name(surface), self.report), rows))
 
 
-def _soup_name(name: str, warn: Warn) -> bytes:
+def _soup_name(name: str, report: Report) -> bytes:
     stored = name.encode("utf-8", "replace")
     if len(stored) > _SOUP_NAME:
-        warn(f"the name '{name}' was cut, since mr02 holds {_SOUP_NAME} bytes")
+        report.change("name-cut", "the name '{}' was cut, since mr02 holds {} bytes", name, _SOUP_NAME)
         stored = stored[:_SOUP_NAME].decode("utf-8", "ignore").encode("utf-8")
     return stored.ljust(_SOUP_NAME + 1, b"\0")
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
-from ..bones import oddities
+from ...core.messages import Report, Text
+from ..bones import report_oddities
 from . import array_checks, block_reader, stream_reader
 from .document import MeshFile, SoupSurface
 from .versions import BLOCK_VERSIONS, READ_VERSIONS, SOUP_VERSION
@@ -33,7 +34,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
     stream = ByteStream(data)
     version = bytes(data[:4]).decode("latin-1")
     if version not in READ_VERSIONS:
-        raise UnsupportedFormatError(f"Not a UNIGINE mesh of a known version: it starts with {data[:4]!r}", offset=0)
+        raise UnsupportedFormatError("Not a UNIGINE mesh of a known version: it starts with {!r}", data[:4], offset=0)
     document = MeshFile(version)
     tally = array_checks.Tally()
     if version == SOUP_VERSION:
@@ -45,16 +46,12 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
     stream.item = ""
     stream.expect_end()
     if version != SOUP_VERSION:
-        _check_bounds(document)
+        _check_bounds(document, stream.report)
     names = [surface.name for surface in document.surfaces] or [soup_name(soup) for soup in document.soup]
-    document.warnings = [
-        *stream.notes,
-        *document.warnings,
-        *oddities(document.bones, document.transforms),
-        *array_checks.double_names(names, "surface"),
-        *tally.warnings(),
-    ]
-    document.tangent_warning = tally.warning("tangents")
+    report_oddities(document.bones, document.transforms, stream.report)
+    array_checks.check_names(names, stream.report.change)
+    tally.report(stream.report)
+    document.warnings = stream.report.messages
     return document
 
 
@@ -77,28 +74,27 @@ def _read_soup(stream: ByteStream, document: MeshFile) -> None:
     start = stream.position
     count = stream.i32("the number of surfaces")
     if not 0 <= count <= stream.remaining // (_SOUP_NAME + 4):
-        raise stream.error(f"The file is cut off or damaged: it claims {count:,} surfaces", offset=start)
+        raise stream.error("The file is cut off or damaged: it claims {:,} surfaces", count, offset=start)
     for number in range(count):
-        stream.item = f"surface {number}"
+        stream.item = Text("surface {}", number)
         name = bytes(stream.take(_SOUP_NAME, "the name"))
         start = stream.position
         vertices = stream.i32("the number of vertices")
         if vertices < 0 or vertices % 3:
-            raise stream.error(f"The file is damaged: {vertices:,} vertices are not triangles", offset=start)
+            raise stream.error("The file is damaged: {:,} vertices are not triangles", vertices, offset=start)
         soup = SoupSurface(name, stream.array(np.float32, (vertices, _SOUP_VERTEX), "the vertices"))
         document.soup.append(soup)
-        stream.item = f"surface '{soup_name(soup)}'"
+        stream.item = Text("surface '{}'", soup_name(soup))
         if not np.isfinite(soup.vertices[:, :3]).all():
             raise stream.error("The position of a vertex is NaN or infinite", offset=start + 4)
 
 
-def _check_bounds(document: MeshFile) -> None:
+def _check_bounds(document: MeshFile, report: Report) -> None:
     """Warn if the bounds of the mesh are not those of its surfaces."""
     filled = [
         surface.bounds[:6] for surface in document.surfaces if surface.targets and len(surface.targets[0].positions)
     ]
     if filled:
-        table = np.stack(filled)
-        true = np.concatenate((table[:, :3].min(0), table[:, 3:].max(0)))
-        if array_checks.boxes_disagree(document.bounds[:6], true):
-            document.warnings.append("The bounds of the mesh disagree with those of its surfaces")
+        corners = np.concatenate(filled).reshape(-1, 3)
+        if array_checks.boxes_disagree(document.bounds[:6], corners):
+            report.change("wrong-bounds", "The bounds of the mesh disagree with those of its surfaces")

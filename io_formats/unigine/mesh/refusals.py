@@ -37,28 +37,34 @@ def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) 
         ]
         if held:
             raise ExportError(
-                f"'{node.name}' has {' and '.join(held)}, which {version} cannot hold; choose ms14 or ms13, "
-                f"or remove {'it' if held == ['an armature'] else 'them'}"
+                "'{}' has {}, which {} cannot hold; choose ms14 or ms13, or remove {}",
+                node.name,
+                " and ".join(held),
+                version,
+                "it" if held == ["an armature"] else "them",
             )
     if embeds and scene.clips and version not in ANIMATED_VERSIONS:
         raise ExportError(
-            f"{version} holds no animations; choose ms12 or write the animations as .anim files "
-            "(turn Animations Inside off)"
+            "{} holds no animations; choose ms12 or write the animations as .anim files (turn Animations Inside off)",
+            version,
         )
     for points in (mesh.points, *(key.points for key in mesh.shape_keys)):
-        # NaN and infinity propagate to minimum and maximum, which are cheaper than a test of each value.
-        if points.size and not (np.isfinite(points.min()) and np.isfinite(points.max())):
-            raise ExportError(f"'{node.name}' has vertices with NaN or infinite coordinates; delete them")
+        if not np.isfinite(points).all():
+            raise ExportError("'{}' has vertices with NaN or infinite coordinates; delete them", node.name)
         if points.size and max(-points.min(), points.max()) > _FARTHEST:
-            raise ExportError(f"'{node.name}' has vertices too far away to have bounds; delete them")
+            raise ExportError("'{}' has vertices too far away to have bounds; delete them", node.name)
     if len(mesh.materials) > MOST_SURFACES:
         raise ExportError(
-            f"'{node.name}' has {len(mesh.materials):,} material slots; UNIGINE allows {MOST_SURFACES:,} surfaces. "
-            "Remove slots or separate the object"
+            "'{}' has {:,} material slots; UNIGINE allows {:,} surfaces. Remove slots or separate the object",
+            node.name,
+            len(mesh.materials),
+            MOST_SURFACES,
         )
     for name in _names(scene, node, mesh):
         if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
-            raise ExportError(f"The name '{name[:40]:…<41}' is too long for the file; {_LONGEST_NAME:,} bytes at most")
+            raise ExportError(
+                "The name '{:…<41}' is too long for the file; {:,} bytes at most", name[:40], _LONGEST_NAME
+            )
 
 
 def _names(scene: Scene, node: Node, mesh: Mesh) -> Iterator[str]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...core import scene as sc
 from ...core.errors import FormatError
-from ...core.messages import Warn, counted
+from ...core.messages import Report, counted
 from ...core.options import resolve
-from ...geometry.normals import face_normals, unit
+from ...geometry.normals import face_normals, unit, without_direction
 from ...geometry.vertices import weld_map
 from ...passes import lod
 from .. import joint_tracks, tangent_frames
@@ -20,7 +20,7 @@ from ..turning import turned
 from . import document as doc
 from .options import ANIMATION_RATE, IMPORT_OPTIONS, SEPARATE_LODS, SURFACE_NAME, TURN
 from .reader import soup_name
-from .versions import SOUP_VERSION
+from .versions import SHORT_TANGENT_VERSION, SOUP_VERSION
 
 UV_NAMES = ("UV0", "UV1")
 COLOR_NAME = "Color"
@@ -38,8 +38,10 @@ class SceneBuilder:
     def __init__(self, document: doc.MeshFile, name: str, options: Mapping[str, Any] | None) -> None:
         chosen = resolve(IMPORT_OPTIONS, options)
         self.document = document
-        self.scene = sc.Scene(name, warnings=[w for w in document.warnings if w != document.tangent_warning])
-        mesh = _soup_mesh(document.soup, self.warn) if document.version == SOUP_VERSION else self.mesh()
+        self.has_sign_byte = document.version == SHORT_TANGENT_VERSION
+        self.scene = sc.Scene(name, warnings=[text for text in document.warnings if text.code != "not-unit-tangents"])
+        self.report = self.scene.report
+        mesh = _soup_mesh(document.soup, self.report) if document.version == SOUP_VERSION else self.mesh()
         node = sc.Node(name, mesh=mesh)
         if SURFACE_NAME.flag(chosen) and mesh.surfaces:
             node.name = lod.without_level(mesh.surfaces[0].name) or name
@@ -52,9 +54,6 @@ class SceneBuilder:
             self.scene = lod.separate(self.scene)
         if TURN.flag(chosen):
             self.scene = turned(self.scene)
-
-    def warn(self, text: str) -> None:
-        self.scene.warnings.append(text)
 
     def skeleton(self, node: sc.Node) -> None:
         """Map the bone table to the scene's only skeleton."""
@@ -100,7 +99,7 @@ class SceneBuilder:
     ) -> tuple[FloatArray, FloatArray]:
         """Decode the tangent frames of all surfaces; frames without length get the normal of a triangle."""
         joined = stored[0] if len(stored) == 1 else np.concatenate(stored) if stored else np.empty((0, 4), np.int16)
-        normals, tangents, broken = tangent_frames.decode(joined, has_sign_byte=self.document.version == "ms10")
+        normals, tangents, broken = tangent_frames.decode(joined, has_sign_byte=self.has_sign_byte)
         if len(broken):
             corner = np.zeros(len(normals), np.intp)
             corner[index] = np.arange(len(index))
@@ -111,7 +110,7 @@ class SceneBuilder:
                 normals[broken[known]] = faces[known]
             tangents[broken, 3] = 0
             number = counted(len(broken), "tangent frame has", "tangent frames have")
-            self.warn(f"{number} no length; computed from the triangles")
+            self.report.change("frames-without-direction", "{} no length; computed from the triangles", number)
         return normals, tangents
 
     def attributes(self, mesh: sc.Mesh, index: sc.IntArray, starts: list[int]) -> None:
@@ -128,7 +127,7 @@ class SceneBuilder:
                     values[start : start + len(uv), 0] = uv[:, 0]
                     with np.errstate(invalid="ignore"):  # `_finite` reports NaN and infinite values
                         np.subtract(np.float32(1), uv[:, 1], out=values[start : start + len(uv), 1])
-            mesh.uvs.append(sc.Layer(name, _finite(values, name, self.warn), index))
+            mesh.uvs.append(sc.Layer(name, _finite(values, name, self.report), index))
             for mapped, uv in zip(mesh.surfaces, found, strict=True):
                 mapped.uvs = (*(mapped.uvs or ()), uv is not None)
         if any(surface.colors is not None for surface in surfaces):
@@ -173,7 +172,7 @@ class SceneBuilder:
                 rows = slice(vertex_starts[number], vertex_starts[number + 1])
                 points[point_starts[number] : point_starts[number + 1]] = target.positions
                 normals[rows], tangents[rows], broken = tangent_frames.decode(
-                    target.tangents, has_sign_byte=self.document.version == "ms10"
+                    target.tangents, has_sign_byte=self.has_sign_byte
                 )
                 normals[rows][broken] = mesh.normal.values[rows][broken]
             mesh.shape_keys.append(
@@ -191,24 +190,26 @@ class SceneBuilder:
         )
         if needed > max(_MOST_SHAPE_BYTES, _MOST_SHAPE_GROWTH * stored):
             raise FormatError(
-                f"Its {keys:,} morph targets of different names would take {needed >> 20:,} MiB as shape keys of one "
-                "mesh; give targets of different surfaces the same names or split the file"
+                "Its {:,} morph targets of different names would take {:,} MiB as shape keys of one "
+                "mesh; give targets of different surfaces the same names or split the file",
+                keys,
+                needed >> 20,
             )
 
 
 _NOTHING = doc.Target("", np.empty((0, 3), np.float32), np.empty((0, 4), np.int16))
 
 
-def _finite(uv: FloatArray, name: str, warn: Warn) -> FloatArray:
+def _finite(uv: FloatArray, name: str, report: Report) -> FloatArray:
     finite = np.isfinite(uv)
     if not finite.all():
         number = counted(int((~finite).sum()), "coordinate", "coordinates")
-        warn(f"{number} of {name} NaN or infinite; set to 0")
+        report.change("nan-uv-coordinates", "{} of {} NaN or infinite; set to 0", number, name)
         uv[~finite] = 0
     return uv
 
 
-def _soup_mesh(surfaces: Sequence[doc.SoupSurface], warn: Warn) -> sc.Mesh:
+def _soup_mesh(surfaces: Sequence[doc.SoupSurface], report: Report) -> sc.Mesh:
     """Weld the corners of mr02's triangles at exactly equal positions, in each surface (section 9)."""
     joined = [weld_map([surface.vertices[:, :3]]) for surface in surfaces]
     starts = _starts(len(first) for _, first in joined)
@@ -224,15 +225,13 @@ def _soup_mesh(surfaces: Sequence[doc.SoupSurface], warn: Warn) -> sc.Mesh:
         surfaces=[sc.Surface(name, uvs=(True,), has_weights=False, shape_keys={}) for name in names],
     )
     normals = np.ascontiguousarray(vertices[:, 3:6])
-    with np.errstate(over="ignore", invalid="ignore"):
-        squared = np.einsum("ij,ij->i", normals, normals)
-    broken = ~((squared > 1e-12) & (squared < 1e30))
+    broken = without_direction(normals)
     if broken.any():
         normals[broken] = np.repeat(unit(face_normals(mesh.points, mesh.corner_point)), 3, axis=0)[broken]
         number = counted(int(broken.sum()), "normal has", "normals have")
-        warn(f"{number} no direction; computed from the triangles")
+        report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
     mesh.normal = sc.Layer("normal", normals, per_corner=True)
-    uv = _finite(np.ascontiguousarray(vertices[:, 6:8]), UV_NAMES[0], warn)
+    uv = _finite(np.ascontiguousarray(vertices[:, 6:8]), UV_NAMES[0], report)
     mesh.uvs = [sc.Layer(UV_NAMES[0], uv, per_corner=True)]
     _mark_empty(mesh)
     return mesh

@@ -11,6 +11,8 @@ from .document import MeshFile
 from .mesh_builder import MeshBuilder
 from .scene_builder import SceneBuilder
 
+files_of = file_parts.files_of
+
 
 def to_scene(document: MeshFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a mesh file to Blender's space with the options of ``options.IMPORT_OPTIONS``.
@@ -19,19 +21,6 @@ def to_scene(document: MeshFile, name: str, options: Mapping[str, Any] | None = 
     vertices share one index. Repairs are reported in ``scene.warnings``.
     """
     return SceneBuilder(document, name, options).scene
-
-
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the scenes that each become a file: one for each object, with its levels of detail.
-
-    With ``mesh_files`` JOINED, all objects become one.
-
-    Raises
-    ------
-    ExportError
-        Objects of one file have different armatures.
-    """
-    return file_parts.files_of(scene, options)
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> MeshFile:

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from ...core.recognition import Match, NearMiss
-from ..versions import unsupported_version
+from ..versions import sniff_version
 from .versions import READ_VERSIONS
 
-_KINDS = {b"mr": "mesh", b"ms": "mesh", b"sk": "skinned mesh"}
-_MAGICS = tuple(version.encode("ascii") for version in READ_VERSIONS)
 
-
-def sniff(head: bytes, size: int) -> Match:
-    """Return whether the file has the signature of a known version."""
-    return Match.SIGNATURE if head.startswith(_MAGICS) else Match.NONE
-
-
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Explain a file of an unsupported version."""
-    return unsupported_version(head, _KINDS)
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Return whether the file has the signature of a known version; explain another one."""
+    return sniff_version(head, READ_VERSIONS, {b"mr": "mesh", b"ms": "mesh", b"sk": "skinned mesh"})

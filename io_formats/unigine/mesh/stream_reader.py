@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from ...binary.byte_reader import ByteStream
+from ...core.messages import Text
 from .. import compact_integers, strings
 from ..bones import read_table, read_transforms
 from ..frames import read_embedded_frames
 from . import surface_arrays
 from .array_checks import Tally
 from .document import EmbeddedAnimation, MeshFile, Surface, Target
-from .versions import ANIMATED_VERSIONS
+from .versions import ANIMATED_VERSIONS, SHORT_TANGENT_VERSION
 
 MOST_SURFACES = 32768
 MOST_TARGETS = 32768
 _LEAST_SURFACE = 42
 """Size of the shortest header in bytes."""
-SHORT_TANGENT_VERSION = "ms10"
 _NO_POSITIONS, _NO_TANGENTS = np.empty((0, 3), np.float32), np.empty((0, 4), np.int16)
 
 
@@ -38,10 +38,10 @@ def read(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
     stream.expect(magic, "the version after the headers")
     document.transforms = read_transforms(stream, document.bones)
     for name in names:
-        stream.item = f"animation '{name}'"
+        stream.item = Text("animation '{}'", name)
         document.animations.append(EmbeddedAnimation(name, read_embedded_frames(stream, len(document.bones))))
     for surface in document.surfaces:
-        stream.item = f"surface '{surface.name}'"
+        stream.item = Text("surface '{}'", surface.name)
         _read_body(stream, surface, version, len(document.bones))
         surface_arrays.check_surface(stream, surface, tally, short_tangents=version == SHORT_TANGENT_VERSION)
     stream.item = ""
@@ -49,9 +49,9 @@ def read(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
 
 
 def _read_header(stream: ByteStream, version: str, number: int) -> Surface:
-    stream.item = f"surface {number}"
+    stream.item = Text("surface {}", number)
     name = strings.read(stream, "the name")
-    stream.item = f"surface '{name}'"
+    stream.item = Text("surface '{}'", name)
     channel, resolution = surface_arrays.read_lightmap(stream, version)
     bounds = stream.array(np.float32, 10, "the bounds")
     surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
@@ -71,8 +71,7 @@ def _read_body(stream: ByteStream, surface: Surface, version: str, bones: int) -
         target.tangents = surface_arrays.read_tangents(
             stream, compact_integers.read_count(stream, "tangents", size=7), short=short
         )
-    vertices = len(surface.targets[0].positions) if surface.targets else 0
-    triangle_vertices = len(surface.targets[0].tangents) if surface.targets else 0
+    vertices, triangle_vertices = surface_arrays.pools(surface)
     surface.weights = surface_arrays.read_weights(stream, vertices, bones)
     surface_arrays.read_attributes(stream, surface, triangle_vertices)
     start = stream.position

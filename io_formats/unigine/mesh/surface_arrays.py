@@ -8,6 +8,7 @@ import numpy.typing as npt
 from ...binary.byte_reader import ByteStream
 from ...binary.records import record_starts
 from ...core.errors import FormatError
+from ...core.messages import Text
 from ...core.scene import AnyArray, FloatArray
 from .. import compact_integers
 from . import array_checks
@@ -71,7 +72,9 @@ def read_weights(stream: ByteStream, vertices: int, bones: int) -> Weights | Non
         starts, end = record_starts(data, count, _WEIGHT_SIZES, what="vertices with weights")
     except FormatError as problem:
         offset = first + (problem.offset or 0)
-        raise stream.error(f"{problem.message}, and a vertex has at most {MOST_WEIGHTS} bones", offset=offset) from None
+        raise stream.error(
+            "{}, and a vertex has at most {} bones", problem.message, MOST_WEIGHTS, offset=offset
+        ) from None
     stream.position = first + end
     payload = np.ones(end, bool)
     payload[starts] = False
@@ -82,7 +85,9 @@ def read_weights(stream: ByteStream, vertices: int, bones: int) -> Weights | Non
     if len(weights.bones) and array_checks.highest(weights.bones) >= bones:
         wrong = int(np.flatnonzero(weights.bones.view(np.uint16) >= bones)[0])
         raise stream.error(
-            f"A vertex is weighted to bone {weights.bones[wrong]}, but the file has {bones:,} bones, counted from 0",
+            "A vertex is weighted to bone {}, but the file has {:,} bones, counted from 0",
+            weights.bones[wrong],
+            bones,
             offset=first,
         )
     return weights
@@ -122,50 +127,64 @@ def _read_attribute(stream: ByteStream, wanted: int, dtype: npt.DTypeLike, width
 
 def _all_or_none(stream: ByteStream, count: int, wanted: int, what: str, start: int) -> bool:
     if count not in (0, wanted):
-        raise stream.error(f"The file is damaged: it has {count:,} {what}, not 0 or {wanted:,}", offset=start)
+        raise stream.error("The file is damaged: it has {:,} {}, not 0 or {:,}", count, what, wanted, offset=start)
     return count > 0
 
 
 def check_corner_counts(stream: ByteStream, c_count: int, t_count: int, start: int) -> None:
     """Raise FormatError for index lists of different lengths, or lengths that are not multiples of 3."""
     if c_count != t_count:
-        message = f"The file is damaged: {c_count:,} corners have a position and {t_count:,} have attributes"
-        raise stream.error(message, offset=start)
+        template = "The file is damaged: {:,} corners have a position and {:,} have attributes"
+        raise stream.error(template, c_count, t_count, offset=start)
     if c_count % 3:
-        raise stream.error(f"The file is damaged: {c_count:,} corners are not triangles", offset=start)
+        raise stream.error("The file is damaged: {:,} corners are not triangles", c_count, offset=start)
 
 
-def check_indices(stream: ByteStream, indices: AnyArray, pool: int, what: str) -> None:
-    """Raise FormatError for indices (C,) outside a pool of vertices."""
-    if len(indices) and array_checks.highest(indices) >= pool:
-        corner = int(np.flatnonzero(indices.view(f"u{indices.itemsize}") >= pool)[0])
-        raise stream.error(f"Corner {corner:,} uses {what} {indices[corner]:,}, but there are {pool:,}, counted from 0")
+def pools(surface: Surface) -> tuple[int, int]:
+    """Return the numbers of coordinate and of triangle vertices."""
+    if not surface.targets:
+        return 0, 0
+    return len(surface.targets[0].positions), len(surface.targets[0].tangents)
+
+
+def broken_arrays(surface: Surface) -> Text | None:
+    """Return why the shapes and indices of a surface do not fit together, or None."""
+    vertices, triangle_vertices = pools(surface)
+    for indices, pool, what in (
+        (surface.c_indices, vertices, "vertex"),
+        (surface.t_indices, triangle_vertices, "triangle vertex"),
+    ):
+        if len(indices) and array_checks.highest(indices) >= pool:
+            corner = int(np.flatnonzero(indices.view(f"u{indices.itemsize}") >= pool)[0])
+            template = "Corner {:,} uses {} {:,}, but there are {:,}, counted from 0"
+            return Text(template, corner, what, indices[corner], pool)
+    for number, target in enumerate(surface.targets):
+        if target.positions.shape != (vertices, 3) or target.tangents.shape != (triangle_vertices, 4):
+            counts = (len(target.positions), len(target.tangents), vertices, triangle_vertices)
+            template = "Morph target {} '{}' has {:,} vertices and {:,} tangents, the base has {:,} and {:,}"
+            return Text(template, number, target.name, *counts)
+        if not np.isfinite(target.positions).all():
+            vertex = int(np.flatnonzero(~np.isfinite(target.positions).all(1))[0])
+            return Text("The position of vertex {:,} of target {} is NaN or infinite", vertex, number)
+    return None
 
 
 def check_surface(stream: ByteStream, surface: Surface, tally: array_checks.Tally, *, short_tangents: bool) -> None:
     """Check the arrays of a surface: raise FormatError for invalid ones and count harmless oddities."""
-    positions = surface.targets[0].positions if surface.targets else np.empty((0, 3), np.float32)
-    tangents = surface.targets[0].tangents if surface.targets else np.empty((0, 4), np.int16)
-    check_indices(stream, surface.c_indices, len(positions), "vertex")
-    check_indices(stream, surface.t_indices, len(tangents), "triangle vertex")
-    for number, target in enumerate(surface.targets):
-        if len(target.positions) != len(positions) or len(target.tangents) != len(tangents):
-            raise stream.error(
-                f"Morph target {number} '{target.name}' has {len(target.positions):,} vertices and "
-                f"{len(target.tangents):,} tangents, the base has {len(positions):,} and {len(tangents):,}"
-            )
-        if not len(target.positions):
-            continue
-        box = array_checks.box_of(target.positions)
-        if not np.isfinite(box).all():
-            vertex = int(np.flatnonzero(~np.isfinite(target.positions).all(1))[0])
-            raise stream.error(f"The position of vertex {vertex:,} of target {number} is NaN or infinite")
-        if not number and array_checks.boxes_disagree(surface.bounds[:6], box):
-            tally.add("bounds", surface.name)
+    problem = broken_arrays(surface)
+    if problem is not None:
+        raise stream.error(problem)
+    for target in surface.targets[:1]:
+        if len(target.positions) and array_checks.boxes_disagree(surface.bounds[:6], target.positions):
+            tally.add("wrong-bounds", surface.name)
     bent = array_checks.bent_short_tangents if short_tangents else array_checks.bent_tangents
-    tally.add("tangents", surface.name, sum(bent(target.tangents) for target in surface.targets))
+    tally.add("not-unit-tangents", surface.name, sum(bent(target.tangents) for target in surface.targets))
     for uvs in (surface.uv0, surface.uv1):
-        if uvs is not None and not array_checks.is_finite(uvs):
-            tally.add("uvs", surface.name)
+        if uvs is not None and not np.isfinite(uvs).all():
+            tally.add("nan-uv-coordinates", surface.name)
     if surface.weights is not None:
-        tally.add("weights", surface.name, array_checks.uneven_weights(surface.weights.counts, surface.weights.values))
+        tally.add(
+            "unnormalised-weights",
+            surface.name,
+            array_checks.uneven_weights(surface.weights.counts, surface.weights.values),
+        )

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...binary.quantization import linear_to_srgb, to_unorm
-from ...core.messages import counted
+from ...core.messages import Report, counted
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, ShapeKey
 from ...geometry import normals as normal_repair
 from ...geometry.submeshes import shared_index
@@ -28,9 +27,9 @@ class TriangleVertices:
     split by their points and layers.
     """
 
-    def __init__(self, mesh: Mesh, tolerance: float) -> None:
+    def __init__(self, mesh: Mesh, tolerance: float, report: Report) -> None:
         self.mesh = mesh
-        self.warnings: list[str] = []
+        self.report = report
         index = shared_index(_stored_layers(mesh))
         if not mesh.triangle_count:
             index = None  # without corners, no layer value is used
@@ -74,13 +73,8 @@ class TriangleVertices:
         if not finite.all():
             flipped[~finite] = 0
             number = counted(int((~finite).sum()), "coordinate", "coordinates")
-            self.warnings.append(f"{number} of '{layer.name}' NaN or infinite; written as 0")
+            self.report.change("nan-uv-coordinates", "{} of '{}' NaN or infinite; written as 0", number, layer.name)
         return flipped
-
-    def colors(self, layer: Layer) -> AnyArray:
-        """Return colours, (V, 4) uint8: bytes unchanged, linear floats encoded as sRGB."""
-        values = self.values(layer)
-        return values if values.dtype == np.uint8 else to_unorm(linear_to_srgb(values))
 
     @cached_property
     def normals(self) -> FloatArray:
@@ -90,17 +84,7 @@ class TriangleVertices:
         return self._repaired(self.values(self.mesh.normal).astype(np.float32, copy=False), self.mesh.points)
 
     def _repaired(self, normals: FloatArray, points: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            squared = np.einsum("ij,ij->i", normals, normals)
-            broken = ~((squared > 1e-12) & (squared < 1e30))
-        if broken.any():
-            normals = normals.copy()
-            triangle = self.corner[broken] // 3
-            corners = self.mesh.corner_point.reshape(-1, 3)[triangle].reshape(-1)
-            faces = normal_repair.unit(np.nan_to_num(normal_repair.face_normals(points, corners)))
-            faces[~np.any(faces, axis=1)] = (0, 0, 1)
-            normals[broken] = faces
-        return normal_repair.unit(normals)
+        return normal_repair.repair_vertices(normals, self.corner, points, self.mesh.corner_point)[0]
 
     def tangents(self, normals: FloatArray, tangent: Layer | None, uv: Layer | None, points: FloatArray) -> FloatArray:
         """Return tangents, (V, 4) float32: the given ones, or along u, or zero without UVs (any direction will do)."""

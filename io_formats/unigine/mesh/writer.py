@@ -14,10 +14,16 @@ from ..bones import encode_table, encode_transforms
 from ..frames import write_embedded_frames
 from . import consistency, surface_arrays
 from .document import MeshFile, Surface, Target
-from .versions import ANIMATED_VERSIONS, BLOCK_VERSIONS, LIGHTMAP_VERSIONS, SKINNED_VERSIONS, SOUP_VERSION
+from .versions import (
+    ANIMATED_VERSIONS,
+    BLOCK_VERSIONS,
+    LIGHTMAP_VERSIONS,
+    SHORT_TANGENT_VERSION,
+    SINGLE_TARGET_VERSION,
+    SKINNED_VERSIONS,
+    SOUP_VERSION,
+)
 
-SHORT_TANGENT_VERSION = "ms10"
-SINGLE_TARGET_VERSION = "ms15"
 _SOUP_NAME = 128
 
 Part = bytes | memoryview
@@ -46,9 +52,11 @@ def _soup_parts(document: MeshFile) -> list[Part]:
     parts: list[Part] = [SOUP_VERSION.encode(), len(document.soup).to_bytes(4, "little")]
     for soup in document.soup:
         if len(soup.name) > _SOUP_NAME or len(soup.vertices) % 3 or soup.vertices.shape[1:] != (8,):
-            raise ExportError(f"Surface {soup.name!r} is not triangle soup with a name of at most {_SOUP_NAME} bytes")
+            raise ExportError(
+                "Surface {!r} is not triangle soup with a name of at most {} bytes", soup.name, _SOUP_NAME
+            )
         if not np.isfinite(soup.vertices[:, :3]).all():
-            raise ExportError(f"Surface {soup.name!r}: the position of a vertex is NaN or infinite")
+            raise ExportError("Surface {!r}: the position of a vertex is NaN or infinite", soup.name)
         parts.append(soup.name.ljust(_SOUP_NAME, b"\0"))
         parts += (len(soup.vertices).to_bytes(4, "little"), _raw(soup.vertices, "<f4"))
     return parts
@@ -75,7 +83,7 @@ def _stream_parts(document: MeshFile) -> list[Part]:
             parts += _tangents(target, version)
         parts += _weights(surface)
         parts += _attributes(surface)
-        for indices, pool in zip((surface.c_indices, surface.t_indices), consistency.pools(surface), strict=True):
+        for indices, pool in zip((surface.c_indices, surface.t_indices), surface_arrays.pools(surface), strict=True):
             parts += [compact_integers.encode(len(indices)), _indices(indices, pool)]
     parts.append(magic)
     return parts
@@ -94,7 +102,7 @@ def _block_parts(document: MeshFile) -> list[Part]:
         parts.append(compact_integers.encode_many([len(surface.c_indices), len(surface.t_indices)]))
         parts.append(_bounds(surface.bounds))
         if version == SINGLE_TARGET_VERSION:
-            parts.append(compact_integers.encode(consistency.pools(surface)[0]))
+            parts.append(compact_integers.encode(surface_arrays.pools(surface)[0]))
         else:
             parts.append(compact_integers.encode(len(surface.targets)))
             for target in surface.targets:
@@ -113,7 +121,8 @@ def _block_parts(document: MeshFile) -> list[Part]:
     for surface in document.surfaces:
         block = surface.collision
         if block is None:
-            block = collision.build(_base_positions(surface), surface.c_indices, document.leaf_size)
+            positions = surface.targets[0].positions if surface.targets else np.empty((0, 3), np.float32)
+            block = collision.build(positions, surface.c_indices, document.leaf_size)
         parts += [_stored_size(len(block)), block]
     parts += [magic, np.array(offsets, "<i8").tobytes(), magic]
     return parts
@@ -128,13 +137,9 @@ def _geometry(surface: Surface, version: str) -> list[Part]:
     if version in SKINNED_VERSIONS:
         parts += _weights(surface)
     parts += _attributes(surface)
-    vertices, triangle_vertices = consistency.pools(surface)
+    vertices, triangle_vertices = surface_arrays.pools(surface)
     parts += [_indices(surface.c_indices, vertices), _indices(surface.t_indices, triangle_vertices)]
     return parts
-
-
-def _base_positions(surface: Surface) -> AnyArray:
-    return surface.targets[0].positions if surface.targets else np.empty((0, 3), np.float32)
 
 
 def _stored_size(size: int) -> bytes:
@@ -162,7 +167,7 @@ def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
         return [name]
     lightmap = (surface.lightmap_channel, surface.lightmap_resolution)
     if not all(0 <= value <= 255 for value in lightmap):
-        raise ExportError(f"Surface '{surface.name}': the lightmap settings {lightmap} are not bytes")
+        raise ExportError("Surface '{}': the lightmap settings {} are not bytes", surface.name, lightmap)
     return [name, bytes(lightmap)]
 
 

@@ -72,7 +72,7 @@ def texture_inputs(data: bytes) -> dict[str, tuple[str, ...]]:
     try:
         graph = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_with_lists)
     except (ValueError, RecursionError) as problem:
-        raise FormatError(f"The JSON is not well-formed: {problem}") from None
+        raise FormatError("The JSON is not well-formed: {}", problem) from None
     kinds: dict[str, str] = {}
     textures: dict[str, str] = {}
     for kind, node in _nodes(graph):

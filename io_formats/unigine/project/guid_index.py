@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from ...core.errors import FormatError
 from ...core.projects import Projects
 from ...disk.rooted_files import RootedFiles, path_key
 from .metas import (
@@ -43,10 +42,8 @@ class GuidIndex:
         self.runtimes: dict[str, str] = {}
         """Path of each runtime by its GUID."""
         self._runtime_metas: dict[str, str] = {}
-        self._read_runtime_metas: dict[str, RuntimeMeta | None] = {}
-        self._metas: dict[str, AssetMeta | None] = {}
-        self.unreadable: dict[str, str] = {}
-        """Why files could not be read, by path."""
+        self._read_runtime_meta = cache(lambda path: files.parsed(path, parse_runtime_meta, META_LIMIT))
+        self._read_meta = cache(lambda path: files.parsed(path, parse_asset_meta, META_LIMIT))
         for key, path in files.paths.items():
             if RUNTIMES in key:
                 guid, _, ending = key.rpartition("/")[2].partition(".")
@@ -58,51 +55,30 @@ class GuidIndex:
     def _table(self) -> dict[str, str]:
         """The content of ``guids.db``; empty if the project has none."""
         path = self._files.find(GUID_TABLE)
-        if path is None:
-            return {}
-        try:
-            return parse_guid_table(self._files.read(path, TABLE_LIMIT))
-        except FormatError as problem:
-            self.unreadable[path] = str(problem)
-            return {}
+        return (self._files.parsed(path, parse_guid_table, TABLE_LIMIT) if path else None) or {}
 
     @cached_property
     def _mentions(self) -> dict[str, list[str]]:
         """The ``.meta`` files of assets that mention each GUID, in the order of their paths."""
         found, unreadable = self._projects.shared(self._files.root, "metas", self._read_all_metas)
-        self.unreadable.update(unreadable)
+        self._files.unreadable |= unreadable
         return dict(found)
 
     def _read_all_metas(self) -> list[Any]:
-        unreadable: dict[str, str] = {}
         found: dict[str, list[str]] = defaultdict(list)
         metas = sorted(key for key in self._files.paths if key.endswith(META) and RUNTIMES not in key)
-        for number, key in enumerate(metas):
+        paths = [self._files.paths[key] for key in metas]
+        for number, path in enumerate(paths):
             if number % 100 == 0:
-                self._projects.check(number / len(metas))
-            path = self._files.paths[key]
-            try:
-                data = self._files.read(path, META_LIMIT)
-            except FormatError as problem:
-                unreadable[path] = str(problem)
-                continue
-            for guid in set(mentioned_guids(data)):
+                self._projects.check(number / len(paths))
+            for guid in set(self._files.parsed(path, mentioned_guids, META_LIMIT) or ()):
                 found[guid].append(path)
-        return [found, unreadable]
+        return [found, {path: cause for path, cause in self._files.unreadable.items() if path.lower().endswith(META)}]
 
     def meta_of(self, path: str) -> AssetMeta | None:
         """Return what the ``.meta`` file of an asset states, or None without a readable one and for runtimes."""
         meta = self._files.find(path + META) if RUNTIMES not in path.lower() else None
         return self._read_meta(meta) if meta else None
-
-    def _read_meta(self, path: str) -> AssetMeta | None:
-        if path not in self._metas:
-            try:
-                self._metas[path] = parse_asset_meta(self._files.read(path, META_LIMIT))
-            except FormatError as problem:
-                self._metas[path] = None
-                self.unreadable[path] = str(problem)
-        return self._metas[path]
 
     def guids_of(self, path: str) -> list[str]:
         """Return the GUIDs of an asset: those in its meta and in ``guids.db``."""
@@ -167,23 +143,13 @@ class GuidIndex:
 
     def _runtime_meta(self, guid: str) -> RuntimeMeta | None:
         path = self._runtime_metas.get(guid)
-        if path is None:
-            return None
-        if path not in self._read_runtime_metas:
-            try:
-                self._read_runtime_metas[path] = parse_runtime_meta(self._files.read(path, META_LIMIT))
-            except FormatError as problem:
-                self._read_runtime_metas[path] = None
-                self.unreadable[path] = str(problem)
-        return self._read_runtime_metas[path]
+        return self._read_runtime_meta(path) if path is not None else None
 
-    def container_meta(self, runtime: str) -> AssetMeta | None:
-        """Return the meta of the asset that a runtime was made from; the asset itself may be missing."""
-        found = self._container(runtime)
-        return found[1] if found else None
+    def container(self, runtime: str) -> tuple[str, AssetMeta] | None:
+        """Return path and content of the ``.meta`` file of the asset that a runtime was made from.
 
-    def _container(self, runtime: str) -> tuple[str, AssetMeta] | None:
-        """Return path and content of the ``.meta`` file of the asset that a runtime was made from."""
+        The asset itself may be missing.
+        """
         stated = self._runtime_meta(runtime)
         wanted = {runtime, stated.asset if stated else ""} - {""}
         for guid in sorted(wanted, key=lambda guid: guid == runtime):
@@ -195,7 +161,7 @@ class GuidIndex:
 
     def stated(self, guid: str) -> tuple[str, bool]:
         """Return what is known of a missing file: its name, or an empty string, and whether its green is inverted."""
-        found = self._container(guid)
+        found = self.container(guid)
         if found is None:
             return self.alias_of(guid) or PurePosixPath(self._table.get(guid, "")).name, False
         path, meta = found

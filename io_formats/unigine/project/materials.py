@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError
+from ...core.messages import Message, Report, Text
 from ...disk.rooted_files import RootedFiles
 from ...xml_files import parse_xml
 from .engine import base_name, name_hash
@@ -68,7 +69,7 @@ class ProjectMaterial:
     """Labels of the inputs of a graph's material that the texture of each slot feeds, if the graph is known."""
     graph_parent: str = ""
     """Base of a material graph, such as ``mesh_transparent``."""
-    problems: list[str] = field(default_factory=list)
+    problems: list[Message] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,13 @@ class MaterialLibrary:
         for number, key in enumerate(paths):
             if number % 100 == 0:
                 self._check(number / len(paths))
-            path = self._files.paths[key]
-            try:
-                self._list(path, by_guid, by_name)
-            except FormatError as problem:
-                self._guids.unreadable[path] = str(problem)
+            self._list(self._files.paths[key], by_guid, by_name)
         return by_guid, by_name
 
     def _list(self, path: str, by_guid: dict[str, _Entry], by_name: dict[str, _Entry]) -> None:
         """Add the materials of a file to the tables."""
-        for entry in self._materials_in(path, self._files.read(path, MATERIAL_LIMIT)):
+        entries = self._files.parsed(path, lambda data: list(self._materials_in(path, data)), MATERIAL_LIMIT)
+        for entry in entries or ():
             for guid in (entry.guid, name_hash(entry.name)):
                 if guid:
                     by_guid.setdefault(guid, entry)
@@ -120,31 +118,22 @@ class MaterialLibrary:
         """Yield the materials in a file. Only libraries and files with entities in names or comments are parsed."""
         root = _ROOT.search(data)
         if root is None:
-            raise FormatError("There is no material in the file", file=path)
+            raise FormatError("There is no material in the file")
         stem = PurePosixPath(path).stem
         if root[1] == b"material" and b"&" not in root[2] and b"<!--" not in data[: root.start()]:
             found = {name: value.decode("utf-8", "replace") for name, value in _ATTRIBUTE.findall(root[2])}
             yield _Entry(path, found.get(b"name") or stem, found.get(b"guid", ""))
             return
-        try:
-            library = parse_xml(data)
-        except FormatError as problem:
-            raise problem.in_file(path) from None
-        self._libraries[path] = library
+        self._libraries[path] = library = parse_xml(data)
         for element in library.iter("material"):  # which yields the root, too
             yield _Entry(path, element.get("name") or stem, element.get("guid", ""), in_library=True)
 
-    def add_library(self, path: str) -> None:
-        """Add a library of SDK 2.0 that is not below the project's folder.
-
-        Raises
-        ------
-        FormatError
-            The file cannot be read.
-        """
+    def add_library(self, path: str) -> str:
+        """Add a library of SDK 2.0 that is not below the project's folder; return a problem, or an empty string."""
         if path not in self._libraries:
             self._list(path, *self._entries)
             self._made.clear()
+        return self._files.unreadable.get(path, "")
 
     def find(self, reference: str) -> ProjectMaterial | None:
         """Return the material that a reference means, or None if it is missing. The caller must not change it."""
@@ -175,23 +164,15 @@ class MaterialLibrary:
         if entry is None and runtime.lower().endswith(".basemat"):
             return self._graph(reference, runtime)
         if entry is not None:
-            try:
-                element = self._element(entry)
-            except FormatError as problem:
-                self._guids.unreadable[entry.path] = str(problem)
-                return None
-            return self._user_material(entry, element, (*below, reference))
+            element = self._element(entry)
+            return self._user_material(entry, element, (*below, reference)) if element is not None else None
         name = base_name(reference)
         return ProjectMaterial(name, base=name, rule=MaterialRule.BUILT_IN) if name else None
 
-    def _element(self, entry: _Entry) -> Element:
-        """Return the XML element of a material."""
+    def _element(self, entry: _Entry) -> Element | None:
+        """Return the XML element of a material, or None if its file cannot be read."""
         if not entry.in_library:
-            try:
-                root = parse_xml(self._files.read(entry.path, MATERIAL_LIMIT))
-            except FormatError as problem:
-                raise problem.in_file(entry.path) from None
-            return root
+            return self._files.parsed(entry.path, parse_xml, MATERIAL_LIMIT)
         stem = PurePosixPath(entry.path).stem
         materials = self._libraries[entry.path].iter("material")
         return next(element for element in materials if (element.get("name") or stem) == entry.name)
@@ -211,16 +192,16 @@ class MaterialLibrary:
         material = copy.deepcopy(found) if found else ProjectMaterial("", base=base_name(base) or base or None)
         material.name, material.guid, material.file = entry.name, entry.guid, entry.path
         material.rule = MaterialRule.USER if found else MaterialRule.USER_WITHOUT_PARENT
-        material.problems += [f"material '{entry.name}': its parent {reference} is missing" for reference in missing]
+        report = Report(material.problems, Text("material '{}'", entry.name))
+        for reference in missing:
+            report.loss("missing-parent", "its parent {} is missing", reference)
         _apply(element, material)
         return material
 
     def _graph(self, reference: str, runtime: str) -> ProjectMaterial | None:
         """Return the material of a graph's runtime."""
-        try:
-            graph = parse_basemat(self._files.read(runtime, MATERIAL_LIMIT))
-        except FormatError as problem:
-            self._guids.unreadable[runtime] = str(problem)
+        graph = self._files.parsed(runtime, parse_basemat, MATERIAL_LIMIT)
+        if graph is None:
             return None
         source = self._guids.source_of(reference)
         named = source or self._guids.alias_of(reference) or runtime
@@ -237,11 +218,8 @@ class MaterialLibrary:
             graph_parent=graph.parent,
         )
         if source is not None and source.lower().endswith(".mgraph"):
-            try:
-                inputs = texture_inputs(self._files.read(source, MATERIAL_LIMIT))
-            except FormatError as problem:
-                self._guids.unreadable[source] = str(problem)
-            else:
+            inputs = self._files.parsed(source, texture_inputs, MATERIAL_LIMIT)
+            if inputs is not None:
                 material.inputs = {
                     slot: inputs.get(plain_reference(use.reference), ()) for slot, use in material.textures.items()
                 }
@@ -272,7 +250,8 @@ def _apply_expression(name: str, text: str, material: ProjectMaterial) -> None:
     """Set a parameter to the numbers of a constant expression; report any other expression."""
     constant = _VECTOR.match(text)
     if constant is None:
-        material.problems.append(f"material '{material.name}': parameter '{name}' is an expression; not used")
+        report = Report(material.problems, Text("material '{}'", material.name))
+        report.loss("expression-not-used", "parameter '{}' is an expression; not used", name)
         return
     numbers = (constant[1] or constant[2]).replace("f", "").replace(",", " ")
     material.parameters[name] = " ".join(numbers.split())

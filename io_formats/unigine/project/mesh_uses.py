@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
-from ...core.errors import FormatError
 from ...disk.rooted_files import RootedFiles, path_key, plain_path
 from ...xml_files import parse_xml
 from .references import is_guid, path_in_project, plain_reference
@@ -21,24 +20,17 @@ def mesh_key(reference: str | None) -> str:
     return plain if is_guid(plain) or not plain else path_key(plain_path(path_in_project(plain)))
 
 
-def uses_of_meshes(
-    files: RootedFiles, check: Callable[[float], object], unreadable: dict[str, str]
-) -> dict[str, SurfaceUses]:
+def uses_of_meshes(files: RootedFiles, check: Callable[[float], object]) -> dict[str, SurfaceUses]:
     """Return how often each material is on each surface of each mesh, from all scene files of the project.
 
-    Meshes are given by :func:`mesh_key`. Files that cannot be read are added to ``unreadable``.
+    Meshes are given by :func:`mesh_key`.
     """
     found: dict[str, SurfaceUses] = defaultdict(lambda: defaultdict(Counter))
     keys = sorted(key for key in files.paths if key.endswith(SCENE_EXTENSIONS))
     for number, key in enumerate(keys):
         check(number / len(keys))
-        path = files.paths[key]
-        try:
-            root = parse_xml(files.read(path))
-        except FormatError as problem:
-            unreadable[path] = str(problem)
-            continue
-        for node in root.iter("node"):
+        root = files.parsed(files.paths[key], parse_xml)
+        for node in root.iter("node") if root is not None else ():
             _add_uses(node, found)
     return {mesh: dict(surfaces) for mesh, surfaces in found.items()}
 

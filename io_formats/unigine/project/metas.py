@@ -78,7 +78,7 @@ def parse_asset_meta(data: bytes) -> AssetMeta:
     """
     root = parse_xml(data)
     if root.tag != "asset":
-        raise FormatError(f"The root element is '{root.tag}', not 'asset'")
+        raise FormatError("The root element is '{}', not 'asset'", root.tag)
     stated = (root.findtext("guid") or "").strip()
     listed = [runtime.attrib for runtime in root.iterfind("runtimes/runtime")]
     own = next((runtime.get("id", "") for runtime in listed if runtime.get("link") == _ITSELF), "")
@@ -142,7 +142,7 @@ def parse_json(data: bytes) -> dict[str, object]:
     try:
         found = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as problem:
-        raise FormatError(f"The JSON is not well-formed: {problem}") from None
+        raise FormatError("The JSON is not well-formed: {}", problem) from None
     if not isinstance(found, dict):
         raise FormatError("The JSON does not hold an object")
     return found

@@ -17,7 +17,7 @@ UMOUNT_LIMIT = 2**20
 """Largest size of a ``.umount`` file that is read."""
 
 
-def add_mounts(files: RootedFiles, unreadable: dict[str, str]) -> None:
+def add_mounts(files: RootedFiles) -> None:
     """Add the files of mounted folders.
 
     Network paths are not opened: a project from elsewhere could make Windows log in to any server. Mounted folders
@@ -28,7 +28,7 @@ def add_mounts(files: RootedFiles, unreadable: dict[str, str]) -> None:
         try:
             folder = _mounted_folder(files, path)
         except FormatError as problem:
-            unreadable[path] = str(problem)
+            files.unreadable[path] = str(problem)
             continue
         if folder is not None:
             files.mount(path[: -len(EXTENSION)], folder)
@@ -50,14 +50,14 @@ def _mounted_folder(files: RootedFiles, path: str) -> Path | None:
     try:
         folder = "" if is_network_path(text) or leads_to_network(named) else os.path.realpath(named)
     except (OSError, ValueError) as problem:
-        raise FormatError(f"The mounted folder cannot be used: {refusal(problem)}: {text}", file=path) from None
+        raise FormatError("The mounted folder cannot be used: {}: {}", refusal(problem), text, file=path) from None
     if not folder:
-        raise FormatError(f"The mounted folder is a network path, which is not opened: {text}", file=path)
+        raise FormatError("The mounted folder is a network path, which is not opened: {}", text, file=path)
     if any(is_inside(folder, system) for system in _SYSTEM_FOLDERS):
-        raise FormatError(f"The mounted folder belongs to the operating system: {text}", file=path)
+        raise FormatError("The mounted folder belongs to the operating system: {}", text, file=path)
     root = str(files.root)
     if is_inside(folder, root) or is_inside(root, folder):
-        raise FormatError(f"The mounted folder and the project contain each other: {text}", file=path)
+        raise FormatError("The mounted folder and the project contain each other: {}", text, file=path)
     if not os.path.isdir(folder):
-        raise FormatError(f"The mounted folder does not exist: {text}", file=path)
+        raise FormatError("The mounted folder does not exist: {}", text, file=path)
     return Path(folder)

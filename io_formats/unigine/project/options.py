@@ -11,7 +11,7 @@ from ...core.options import Option
 def _require_folder(path: str) -> None:
     """Raise MeshferryError for a path that is not a folder."""
     if not os.path.isdir(path):
-        raise MeshferryError(f"{path}: The folder of the project does not exist")
+        raise MeshferryError("{}: The folder of the project does not exist", path)
 
 
 PROJECT_MATERIALS = Option(

@@ -10,14 +10,14 @@ from pathlib import Path, PurePosixPath
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from ...core.errors import FormatError
+from ...core.messages import Message, Report
 from ...core.projects import Projects
-from ...disk.rooted_files import READ_LIMIT, RootedFiles, path_key
+from ...disk.rooted_files import RootedFiles, path_key
 from ...passes.lod import without_level
 from .engine import engine_path
 from .guid_index import RUNTIMES, GuidIndex
 from .materials import MaterialLibrary, ProjectMaterial
-from .mesh_uses import SurfaceUses, uses_of_meshes
+from .mesh_uses import SCENE_EXTENSIONS, SurfaceUses, uses_of_meshes
 from .mounts import add_mounts
 from .references import ASSET_PREFIX, Found, FoundTexture, Rule, is_guid, path_in_project, plain_reference
 
@@ -45,41 +45,25 @@ class Project:
         self.files = files
         self.root = files.root
         self._projects = projects or Projects()
-        check = self._projects.check
-        problems: dict[str, str] = {}
         if self._projects.has_mounts:
-            add_mounts(files, problems)
+            add_mounts(files)
         self._guids = GuidIndex(files, self._projects)
-        self._guids.unreadable.update(problems)
-        self._materials = MaterialLibrary(files, self._guids, check)
+        self._materials = MaterialLibrary(files, self._guids, self._projects.check)
 
     @property
     def unreadable(self) -> dict[str, str]:
         """Why files could not be read so far, by path."""
-        return self._guids.unreadable
+        return self.files.unreadable
 
-    def causes(self, paths: Iterable[str]) -> list[str]:
-        """Return why files could not be read, for those of these paths that could not."""
-        found = [(path, self.unreadable[path]) for path in paths if path in self.unreadable]
-        return [cause if path in cause else f"{path}: {cause}" for path, cause in found]
+    def report_causes(self, paths: Iterable[str], report: Report) -> None:
+        """Report why files could not be read, for those of these paths that could not."""
+        for path in paths:
+            if path in self.unreadable:
+                report.loss("unreadable-file", "{}", self.unreadable[path])
 
     def is_current(self) -> bool:
         """Return whether the same files are still there."""
         return self.files.is_current()
-
-    def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
-        """Return the content of a file; ``path`` is as in :class:`Found`.
-
-        Raises
-        ------
-        FormatError
-            The file does not exist, is too large, cannot be read, or is only a pointer of Git LFS.
-        """
-        return self.files.read(path, limit)
-
-    def location(self, path: str) -> Path:
-        """Return the full path of a file; ``path`` is as in :class:`Found`."""
-        return self.files.location(path)
 
     def relative(self, path: Path) -> str | None:
         """Return the path of a file below the project's folder as listed, or None if it is not listed."""
@@ -185,16 +169,15 @@ class Project:
         """
         return self._materials.find(reference)
 
-    def add_library(self, reference: str) -> str:
-        """Add a library of materials that a world of SDK 2.0 names; return a problem, or an empty string."""
+    def add_library(self, reference: str) -> Message | None:
+        """Add a library of materials that a world of SDK 2.0 names; return a problem, or None."""
         found = self.find(reference)
+        report = Report()
         if found.path is None:
-            return f"library of materials '{reference.strip()}' is missing"
-        try:
-            self._materials.add_library(found.path)
-        except FormatError as problem:
-            return str(problem)
-        return ""
+            report.loss("missing-library", "library of materials '{}' is missing", reference.strip())
+        elif problem := self._materials.add_library(found.path):
+            report.loss("unreadable-file", "{}", problem)
+        return next(iter(report.messages), None)
 
     def materials_of_mesh(self, path: Path, surfaces: Sequence[str]) -> dict[str, str]:
         """Return the reference of the material of each surface of a mesh file, by the surface's name (section 4.6).
@@ -208,8 +191,8 @@ class Project:
         keys = [*guids, *([path_key(relative)] if relative else [])]
         keys += [path_key(f"{source}/{alias}") for alias in aliases if alias and source]
         used = _joined([self._uses[key] for key in keys if key in self._uses])
-        metas = [meta for guid in guids if (meta := self._guids.container_meta(guid)) is not None]
-        stated = metas[0].materials if metas else {}
+        containers = [container for guid in guids if (container := self._guids.container(guid)) is not None]
+        stated = containers[0][1].materials if containers else {}
         found: dict[str, str] = {}
         for surface in surfaces:
             plain = without_level(surface)
@@ -240,18 +223,21 @@ class Project:
     def _uses(self) -> dict[str, SurfaceUses]:
         """How often each material is on each surface of each mesh, by :func:`.mesh_uses.mesh_key`."""
         found, unreadable = self._projects.shared(self.root, "uses", self._find_uses)
-        self.unreadable.update(unreadable)
+        self.files.unreadable |= unreadable
         return {
             mesh: {surface: Counter(counts) for surface, counts in surfaces.items()} for mesh, surfaces in found.items()
         }
 
     def _find_uses(self) -> list[Any]:
-        unreadable: dict[str, str] = {}
-        return [uses_of_meshes(self.files, self._projects.check, unreadable), unreadable]
+        uses = uses_of_meshes(self.files, self._projects.check)
+        return [
+            uses,
+            {path: cause for path, cause in self.unreadable.items() if path.lower().endswith(SCENE_EXTENSIONS)},
+        ]
 
 
 def _stated_names(surface: str, plain: str) -> list[str]:
-    """Return the names that a container may state for a surface."""
+    """Return the keys to try, in order, for a surface in a container's materials; ``plain`` is it without its level."""
     return [surface, surface.translate(_LOWER), plain, plain.translate(_LOWER)]
 
 

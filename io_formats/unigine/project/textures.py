@@ -30,7 +30,7 @@ def texture_of(project: Project, found: FoundTexture) -> Texture | None:
     if found.runtime and found.runtime != found.file and not found.is_green_up:
         files.append(found.runtime)
     is_wrapped = found.file.lower().endswith(_WRAPPED)
-    place = str(project.location(found.file))
+    place = str(project.files.location(found.file))
     return Texture(
         found.name, path="" if is_wrapped else place, source=place, read=partial(_read_first, project, tuple(files))
     )
@@ -92,7 +92,7 @@ def _read_first(project: Project, files: tuple[str, ...]) -> bytes:
     problems: list[FormatError] = []
     for file in files:
         try:
-            return _image_file(project.read(file))
+            return _image_file(project.files.read(file))
         except FormatError as problem:
             problems.append(problem.in_file(file))
     raise problems[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,5 +76,5 @@ class SceneFile:
     nodes: list[SceneNode] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     """Material libraries of SDK 2.0."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader; not part of the file."""

@@ -44,7 +44,9 @@ def _array(element: Element) -> tuple[int, Numbers]:
     if values is None:
         raise FormatError("its vertex data has a value that is not a finite number")
     if size != _SIZES.get(offset) or len(values) != count * size:
-        raise FormatError(f"its vertex array at offset {offset} has {len(values):,} numbers for {count:,} vertices")
+        raise FormatError(
+            "its vertex array at offset {} has {:,} numbers for {:,} vertices", offset, len(values), count
+        )
     return offset, values.reshape(count, size)
 
 
@@ -54,7 +56,7 @@ def _whole(element: Element, name: str) -> int:
     except ValueError:
         value = -1
     if not 0 <= value < 1 << 31:
-        raise FormatError(f"attribute '{name}' of '{element.tag}' is not a number")
+        raise FormatError("attribute '{}' of '{}' is not a number", name, element.tag)
     return value
 
 
@@ -63,14 +65,14 @@ def _indices(element: Element | None, points: int) -> np.ndarray[tuple[int], np.
     if element is None or values is None or len(values) != _whole(element, "num_indices"):
         raise FormatError("its indices are missing or of another number than stated")
     if len(values) and not 0 <= values.min() <= values.max() < points:
-        raise FormatError(f"an index is outside its {points:,} vertices")
+        raise FormatError("an index is outside its {:,} vertices", points)
     return values.astype(np.int64)
 
 
 def _range(element: Element, indices: int) -> tuple[str, int, int]:
     begin, end = _whole(element, "begin"), _whole(element, "end")
     if not begin <= end <= indices or (end - begin) % 3:
-        raise FormatError(f"surface '{element.get('name', '')}' has invalid triangles {begin:,} to {end:,}")
+        raise FormatError("surface '{}' has invalid triangles {:,} to {:,}", element.get("name", ""), begin, end)
     return element.get("name", ""), begin, end
 
 

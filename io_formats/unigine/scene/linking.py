@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...core.messages import Message, distinct
 from ...core.options import resolve
 from ...core.projects import Projects
 from ...core.scene import Scene
@@ -27,17 +28,17 @@ def link(
         return
     built, _ = _build(document, project, path, scene.name, options)
     scene.placement, scene.materials = built.placement, built.materials
-    scene.warnings, scene.notes = built.warnings, built.notes
+    scene.warnings = built.warnings
 
 
-def missing(document: SceneFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[str]:
+def missing(document: SceneFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
     """Return texts about missing meshes, materials and node files, and about references that form loops."""
     project = open_project(path, projects, str(options.get(PROJECT_FOLDER.name, "")), is_scene=True)
     if project is None:
         return []
     scene, links = _build(document, project, path, path.stem)
-    known = {*document.warnings, *scene.notes, *links.not_shown()}
-    return [text for text in scene.warnings if text not in known]
+    known = {*document.warnings, *links.not_shown()}
+    return [message for message in distinct(scene.warnings) if not message.is_note and message not in known]
 
 
 def _build(

@@ -13,7 +13,7 @@ from ..animation import scene_mapping as animation_mapping
 from ..mesh import reader as mesh_reader
 from ..mesh import scene_mapping as mesh_mapping
 from ..mesh.document import MeshFile
-from .links import LinkedFile
+from .project_links import LinkedFile
 
 _FORMAT = "unigine_mesh"
 _HEAD = 4096
@@ -55,4 +55,4 @@ def _add_animation(scene: Scene, file: LinkedFile) -> None:
         other = animation_mapping.to_scene(animation_reader.read(file.read()), name)
         scene.warnings += adopt_clips(scene, other)
     except (FormatError, ExportError) as problem:
-        scene.warnings.append(f"Its animation '{file.path}' cannot be used: {problem}")
+        scene.report.loss("unreadable-animation", "Its animation '{}' cannot be used: {}", file.path, problem)

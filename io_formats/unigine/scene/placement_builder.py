@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ...core.errors import FormatError
-from ...core.messages import counted
+from ...core.messages import Text, counted
 from ...core.options import resolve
 from ...core.placement import (
     Content,
@@ -23,8 +23,8 @@ from ...core.placement import (
 from ...core.scene import Scene
 from . import lights_and_cameras, models, reader
 from .document import MESH_KINDS, MOST_LEVELS, MOST_NODES, REFERENCE_FIELDS, SceneFile, SceneNode, SurfaceSetting
-from .links import LinkedFile, Links
 from .options import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS
+from .project_links import LinkedFile, ProjectLinks
 from .unresolved import Problem, Unresolved
 
 _PLAIN = {"", "NodeDummy", "NodePivot", "ObjectDummy", "NodeReference", "NodeLayer", *MESH_KINDS}
@@ -37,12 +37,12 @@ _NAMED = 8
 class PlacementBuilder:
     """Builds the placement of a scene file and of all node files that it refers to; each is read once."""
 
-    def __init__(self, name: str, links: Links | None, options: Mapping[str, Any] | None) -> None:
-        self.scene = Scene(name, placement=Placement([]))
+    def __init__(self, name: str, links: ProjectLinks | None, options: Mapping[str, Any] | None) -> None:
+        self._placement = Placement([])
+        self.scene = Scene(name, placement=self._placement)
         self.unresolved = Unresolved()
         self._links = links
         self._chosen = resolve(IMPORT_OPTIONS, options)
-        self._placement = Placement([])
         self._models: dict[tuple[str, ...], int] = {}
         self._found: dict[str, LinkedFile | None] = {}
         self._uses: dict[tuple[int, tuple[SurfaceSetting, ...]], ModelUse] = {}
@@ -62,33 +62,34 @@ class PlacementBuilder:
             References are nested too deeply or give too many nodes.
         """
         self._add_part(document, self.scene.name, path)
-        self.scene.placement = self._placement
         if self._links is not None:
             self.scene.materials = self._links.materials
-            self.scene.warnings += self.unresolved.texts() + self._links.warnings()
+            self.unresolved.report(self.scene.report)
+            self.scene.warnings += self._links.warnings()
         if self._others:
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in self._others.most_common(_NAMED))
+            kinds = [f"{count:,} {kind}" for kind, count in self._others.most_common(_NAMED)]
             rest = sum(self._others.values()) - sum(count for _, count in self._others.most_common(_NAMED))
-            more = f" and {rest:,} more" if rest else ""
-            note = f"{counted(sum(self._others.values()), 'node')} imported as empties: {kinds}{more}"
-            self.scene.warnings.append(note)
-            self.scene.notes.append(note)
+            more = Text(" and {:,} more", rest) if rest else ""
+            nodes = counted(sum(self._others.values()), "node")
+            self.scene.report.note("nodes-as-empties", "{} imported as empties: {}{}", nodes, ", ".join(kinds), more)
         return self.scene
 
     def _add_part(self, document: SceneFile, name: str, path: str) -> int:
         """Add the nodes of a file and of the files below it; return its index."""
         if len(self._stack) >= MOST_LEVELS:
-            raise FormatError(f"Node files refer to one another more than {MOST_LEVELS} levels deep: {path}")
+            raise FormatError("Node files refer to one another more than {} levels deep: {}", MOST_LEVELS, path)
         self._read_nodes += len(document.nodes)
         if self._read_nodes > MOST_NODES:
-            raise FormatError(f"The scene and the files that it refers to have more than {MOST_NODES:,} nodes")
+            raise FormatError("The scene and the files that it refers to have more than {:,} nodes", MOST_NODES)
         part = PlacementPart(name, path=path)
         index = len(self._placement.parts)
         self._placement.parts.append(part)
         self._totals.append(0)
         self._depths.append(1)
         self._stack.append(path)
-        self.scene.warnings += [f"{name}: {text}" if path and index else text for text in document.warnings]
+        report = self.scene.report.about(name if path and index else "")
+        for message in document.warnings:
+            report.add(message)
         if self._links is not None:
             self._links.use_libraries(document.libraries)
         self._add_nodes(document, part)
@@ -145,10 +146,10 @@ class PlacementBuilder:
                 depth = max(depth, 1 + self._depths[node.content.part])
         if total > MOST_NODES:
             raise FormatError(
-                f"With all references followed the scene has {total:,} nodes; at most {MOST_NODES:,} are read"
+                "With all references followed the scene has {:,} nodes; at most {:,} are read", total, MOST_NODES
             )
         if depth > MOST_LEVELS:
-            raise FormatError(f"Node files refer to one another more than {MOST_LEVELS} levels deep: {part.path}")
+            raise FormatError("Node files refer to one another more than {} levels deep: {}", MOST_LEVELS, part.path)
         self._totals[index], self._depths[index] = total, depth
 
     def _content(self, node: SceneNode, geometries: Mapping[str, SceneNode]) -> Content | None:

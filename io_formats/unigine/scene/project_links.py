@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
+from ...core.messages import Message
 from ...core.scene import Material
 from ..project.project import Project
 from ..project.references import Rule
 from ..project_materials import ProjectMaterials
-from .links import LinkedFile
 
 _SOURCES = (".fbx", ".gltf", ".glb", ".obj", ".dae")
 
 
+@dataclass(frozen=True)
+class LinkedFile:
+    """A file that a reference stands for."""
+
+    path: str
+    """Its path, which is also its key."""
+    read: Callable[[], bytes]
+    """Return its content. It raises ``FormatError``."""
+    is_source: bool = False
+    """Whether it is not the file itself, which is missing, but the source that it was made from."""
+
+
 class ProjectLinks:
-    """Resolves references by a project.
+    """Files and materials that a scene refers to, in a project.
 
     Parameters
     ----------
@@ -24,10 +38,10 @@ class ProjectLinks:
         Whether surfaces get the materials of the project. Otherwise they have those of the mesh files.
     """
 
-    def __init__(self, project: Project, *, with_materials: bool = True) -> None:
+    def __init__(self, project: Project, *, with_materials: bool) -> None:
         self._project = project
         self._materials = ProjectMaterials(project) if with_materials else None
-        self._problems: list[str] = []
+        self._problems: dict[Message, None] = {}
 
     def find(self, reference: str) -> LinkedFile | None:
         """Return the file of a reference, or None if it is missing."""
@@ -35,7 +49,7 @@ class ProjectLinks:
         if found.path is None:
             return None
         is_source = found.rule is Rule.SOURCE_OF_MISSING_RUNTIME or found.path.lower().endswith(_SOURCES)
-        return LinkedFile(found.path, partial(self._project.read, found.path), is_source)
+        return LinkedFile(found.path, partial(self._project.files.read, found.path), is_source)
 
     def material(self, reference: str, surface: str) -> str | None:
         """Return the name of the material of a reference; None for that of the mesh file."""
@@ -45,18 +59,18 @@ class ProjectLinks:
         """Search material libraries of SDK 2.0, too."""
         for reference in references:
             problem = self._project.add_library(reference)
-            if problem and problem not in self._problems:
-                self._problems.append(problem)
+            if problem is not None:
+                self._problems[problem] = None
 
     @property
     def materials(self) -> list[Material]:
-        """The materials that were named so far."""
+        """The materials whose names :meth:`material` has returned so far; none if ``with_materials`` is false."""
         return self._materials.materials if self._materials is not None else []
 
-    def warnings(self) -> list[str]:
-        """Return texts about missing materials and libraries."""
-        return self._problems + (self._materials.warnings() if self._materials is not None else [])
+    def warnings(self) -> list[Message]:
+        """Return messages about missing materials and libraries."""
+        return [*self._problems, *(self._materials.warnings() if self._materials is not None else [])]
 
-    def not_shown(self) -> list[str]:
-        """Return those of the texts that are about settings of materials without a counterpart in Blender."""
+    def not_shown(self) -> list[Message]:
+        """Return those of the messages that are about settings of materials without a counterpart in Blender."""
         return self._materials.not_shown() if self._materials is not None else []

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from ...core.errors import FormatError
-from ...core.messages import counted
+from ...core.messages import Report, Text, counted, joined
 from ...xml_files import parse_xml
 from . import inline_geometry, numbers
 from .document import MOST_NODES, SceneFile, SceneNode, SurfaceSetting
@@ -27,10 +27,10 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SceneFile:
         The file is not well-formed XML, has a document type, or exceeds a limit.
     """
     if data.count(b"<node") > MOST_NODES:
-        raise FormatError(f"The scene has more than {MOST_NODES:,} nodes")
+        raise FormatError("The scene has more than {:,} nodes", MOST_NODES)
     root = parse_xml(data)
     if root.tag not in {"nodes", "node", "world"}:
-        raise FormatError(f"The root element is '{root.tag}', not 'nodes' or 'world'")
+        raise FormatError("The root element is '{}', not 'nodes' or 'world'", root.tag)
     found = SceneFile(root.tag, root.get("version", ""))
     found.libraries = [library.text.strip() for library in root.findall("materials/library") if library.text]
     _Reader(found).read(root)
@@ -47,6 +47,7 @@ class _Reader:
 
     def __init__(self, document: SceneFile) -> None:
         self.document = document
+        self.report = Report(document.warnings)
         self.bad_transforms: list[str] = []
 
     def read(self, root: Element) -> None:
@@ -57,9 +58,10 @@ class _Reader:
             self.document.nodes.append(self._node(element, parent))
             waiting += [(child, number) for child in reversed(element.findall("node"))]
         if self.bad_transforms:
-            first = ", ".join(f"'{name}'" for name in self.bad_transforms[:5])
+            first = joined([Text("'{}'", name) for name in self.bad_transforms[:5]])
             count = counted(len(self.bad_transforms), "node")
-            self.document.warnings.append(f"{count} without a valid transform, kept at the parent's place: {first}")
+            template = "{} without a valid transform, kept at the parent's place: {}"
+            self.report.change("invalid-transform", template, count, first)
 
     def _node(self, element: Element, parent: int) -> SceneNode:
         node = SceneNode(
@@ -82,7 +84,9 @@ class _Reader:
         try:
             node.geometry = inline_geometry.read(element)
         except FormatError as problem:
-            self.document.warnings.append(f"The mesh inside node '{node.name}' is left out: {problem.message}")
+            self.report.loss(
+                "inner-mesh-left-out", "The mesh inside node '{}' is left out: {}", node.name, problem.message
+            )
         return node
 
     def _add_instances(self, node: SceneNode, element: Element) -> None:
@@ -93,7 +97,8 @@ class _Reader:
         good = [matrix for matrix in matrices if matrix is not None]
         if len(good) < len(matrices):
             count = counted(len(matrices) - len(good), "place")
-            self.document.warnings.append(f"Cluster '{node.name}': {count} without 16 finite numbers left out")
+            template = "Cluster '{}': {} without 16 finite numbers left out"
+            self.report.loss("invalid-transform", template, node.name, count)
         node.instances = np.stack(good) if good else np.empty((0, 4, 4))
 
 

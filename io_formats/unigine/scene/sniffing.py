@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...core.recognition import Match, NearMiss
+from ...core.recognition import Match
 
 _ROOT = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>)?+(?:\s|<!--.*?-->)*+"
@@ -18,8 +18,3 @@ _ROOT = re.compile(
 def sniff(head: bytes, size: int) -> Match:
     """Return whether the root element is that of a node or world, with a version or the type of a node."""
     return Match.SIGNATURE if _ROOT.match(head) else Match.NONE
-
-
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Return None: other XML files have nothing in common with scenes."""
-    return None

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from ...core.findings import Finding, error, warning
+from ...core.messages import Message, Report, Text
 from ..animation.checks import check_bones
 from .document import SkeletonFile
 
 
-def check(document: SkeletonFile) -> list[Finding]:
+def check(document: SkeletonFile) -> list[Message]:
     """Return errors for an unusable skeleton and warnings for suspicious data."""
-    findings = check_bones(document.bones)
+    report = Report()
+    check_bones(document.bones, report)
     count = len(document.bones)
     if not count:
-        findings.append(error("", "it has no bones"))
+        report.error("no-bones", "it has no bones")
     for mask in document.blend_masks:
         if len(mask.values) != count:
-            message = f"{len(mask.values):,} values for {count:,} bones"
-            findings.append(warning(f"Blend mask '{mask.name}'", message))
+            template, item = "{:,} values for {:,} bones", Text("Blend mask '{}'", mask.name)
+            report.warning("values-for-bones", template, len(mask.values), count, item=item)
     if document.retargeting and len(document.retargeting) != count:
-        findings.append(warning("", f"{len(document.retargeting):,} retargeting entries for {count:,} bones"))
-    return findings
+        report.warning("values-for-bones", "{:,} retargeting entries for {:,} bones", len(document.retargeting), count)
+    return report.messages

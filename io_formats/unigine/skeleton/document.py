@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from ...core.scene import FloatArray
+from ...core.scene import FloatArray, PassThrough
 from ..bones import Bone
 
 
@@ -19,8 +20,8 @@ class Profile:
 
 
 @dataclass
-class SkeletonFile:
-    """A skeleton file."""
+class SkeletonFile(PassThrough):
+    """A skeleton file. Its parts that only the engine uses pass through to a file written from its scene."""
 
     version: str = "sn10"
     bones: list[Bone] = field(default_factory=list)
@@ -31,5 +32,5 @@ class SkeletonFile:
     weight_profiles: list[Profile] = field(default_factory=list)
     retargeting: list[tuple[int, float]] = field(default_factory=list)
     """Mode (0 pose, 1 bind, 2 proportion) and length (negative: default)."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader (section 11); not part of the file."""

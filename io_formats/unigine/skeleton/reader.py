@@ -39,7 +39,8 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
     document.retargeting = _read_retargeting(stream)
     stream.expect(b"sn10", "the magic at the end")
     stream.expect_end()
-    document.warnings += bones.oddities(document.bones, document.transforms)
+    bones.report_oddities(document.bones, document.transforms, stream.report)
+    document.warnings = stream.report.messages
     return document
 
 
@@ -53,7 +54,7 @@ def _read_count(stream: ByteStream, size: int, what: str) -> int:
     start = stream.position
     count = stream.i32(f"the number of {what}s")
     if count < 0 or count * size > stream.remaining:
-        raise stream.error(f"The file is cut off or damaged: it claims {count:,} {what}s", offset=start)
+        raise stream.error("The file is cut off or damaged: it claims {:,} {}s", count, what, offset=start)
     return count
 
 
@@ -65,7 +66,7 @@ def _read_profiles(stream: ByteStream, what: str) -> list[Profile]:
         start = stream.position
         values = stream.array(np.float32, count, f"the values of {what} '{name}'").copy()
         if not np.isfinite(values).all():
-            raise stream.error(f"A value of {what} '{name}' is NaN or infinite", offset=start)
+            raise stream.error("A value of {} '{}' is NaN or infinite", what, name, offset=start)
         profiles.append(Profile(name, values))
     return profiles
 
@@ -78,6 +79,6 @@ def _read_retargeting(stream: ByteStream) -> list[tuple[int, float]]:
     wrong = np.flatnonzero((modes < 0) | (modes >= _MODES) | ~np.isfinite(lengths))
     if len(wrong):
         place = int(wrong[0])
-        message = f"Retargeting entry {place} has mode {modes[place]} and length {lengths[place]}"
-        raise stream.error(message, offset=start + 8 * place)
+        template = "Retargeting entry {} has mode {} and length {}"
+        raise stream.error(template, place, modes[place], lengths[place], offset=start + 8 * place)
     return list(zip(modes.tolist(), lengths.tolist(), strict=True))

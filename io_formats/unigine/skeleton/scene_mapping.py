@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...core.errors import ExportError
-from ...core.messages import counted
+from ...core.messages import counted, joined
 from ...core.options import resolve
-from ...core.scene import PassThrough, Scene
+from ...core.scene import Scene
 from ..mesh.options import TURN
 from ..skeletons import from_skeleton, to_skeleton
 from ..turning import turned
-from .document import Profile, SkeletonFile
+from .document import SkeletonFile
 from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
-
-
-@dataclass(frozen=True)
-class EngineData(PassThrough):
-    """Parts of a skeleton file that only the engine uses."""
-
-    blend_masks: Sequence[Profile]
-    time_profiles: Sequence[Profile]
-    weight_profiles: Sequence[Profile]
-    retargeting: Sequence[tuple[int, float]]
 
 
 def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
@@ -47,10 +37,9 @@ def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | Non
         if entries
     ]
     if numbers:
-        skeleton.pass_through = EngineData(
-            document.blend_masks, document.time_profiles, document.weight_profiles, document.retargeting
-        )
-        scene.warnings.append(f"Blender cannot store {', '.join(numbers)}; a skeleton written from it lacks them")
+        skeleton.pass_through = document
+        template = "Blender cannot store {}; a skeleton written from it lacks them"
+        scene.report.loss("engine-data-left-out", template, joined(numbers))
     scene.skeletons.append(skeleton)
     return turned(scene) if TURN.flag(chosen) else scene
 
@@ -70,18 +59,11 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Skelet
     """
     chosen = resolve(EXPORT_OPTIONS, options)
     if len(scene.skeletons) != 1:
-        raise ExportError(f"'{scene.name}' has {len(scene.skeletons)} armatures, but a skeleton file holds one")
+        raise ExportError("'{}' has {} armatures, but a skeleton file holds one", scene.name, len(scene.skeletons))
     if not scene.skeletons[0].has_bind:
-        scene.warnings.append(
-            f"'{scene.skeletons[0].name}' was imported without a bind pose; the first frame is written in its place"
-        )
+        template = "'{}' was imported without a bind pose; the first frame is written in its place"
+        scene.report.change("no-bind-pose", template, scene.skeletons[0].name)
     skeleton = (turned(scene, back=True) if TURN.flag(chosen) else scene).skeletons[0]
     bones, transforms = from_skeleton(skeleton)
-    document = SkeletonFile(bones=bones, transforms=transforms)
-    engine_data = skeleton.pass_through
-    if isinstance(engine_data, EngineData):
-        document.blend_masks = list(engine_data.blend_masks)
-        document.time_profiles = list(engine_data.time_profiles)
-        document.weight_profiles = list(engine_data.weight_profiles)
-        document.retargeting = list(engine_data.retargeting)
-    return document
+    passed = skeleton.pass_through if isinstance(skeleton.pass_through, SkeletonFile) else SkeletonFile()
+    return replace(passed, bones=bones, transforms=transforms, warnings=[])

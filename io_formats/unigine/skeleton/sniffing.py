@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from ...core.recognition import Match, NearMiss
-from ..versions import unsupported_version
-
-_KINDS = {b"sn": "skeleton"}
-_MAGIC = b"sn10"
+from ..versions import sniff_version
 
 
-def sniff(head: bytes, size: int) -> Match:
-    """Return whether the file has the signature of a known version."""
-    return Match.SIGNATURE if head.startswith(_MAGIC) else Match.NONE
-
-
-def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Explain a file of an unsupported version."""
-    return unsupported_version(head, _KINDS)
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Return whether the file has the signature of a known version; explain another one."""
+    return sniff_version(head, ["sn10"], {b"sn": "skeleton"})

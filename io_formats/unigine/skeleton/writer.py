@@ -38,8 +38,8 @@ def write(document: SkeletonFile) -> bytes:
     )
 
 
-def _count(things: Sized) -> bytes:
-    return len(things).to_bytes(4, "little")
+def _count(entries: Sized) -> bytes:
+    return len(entries).to_bytes(4, "little")
 
 
 def _profiles(profiles: list[Profile]) -> bytes:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntEnum
-
 from ...binary import lz4_block
 from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
 from ...images.picture import Layout, Picture, check_size
 
 MAGICS = (b"tx10", b"tx11")
+_VOLUME, _HIGHEST_KIND = 1, 4
+"""Types of textures: plane, volume, cube, array, array of cubes."""
 _LZ4 = (3, 4)
 _CODES = {
     0: Layout.R8, 1: Layout.RG8, 2: Layout.RGB8, 3: Layout.RGBA8,
@@ -20,52 +19,6 @@ _OTHER_NAMES = {
     4: "R16", 5: "RG16", 6: "RGB16", 7: "RGBA16", 8: "R16F", 9: "RG16F", 10: "RGB16F", 11: "RGBA16F", 12: "R32F",
     13: "RG32F", 14: "RGB32F", 15: "RGBA32F", 16: "RGB565", 17: "RGBA4", 18: "RGB5A1", 19: "RGB10A2", 20: "RG11B10F",
 }  # fmt: skip
-
-
-class Kind(IntEnum):
-    """The dimensions of a texture."""
-
-    PLANE = 0
-    VOLUME = 1
-    CUBE = 2
-    ARRAY = 3
-    CUBE_ARRAY = 4
-
-
-@dataclass(frozen=True)
-class Header:
-    """The start of a .texture file."""
-
-    version: str
-    kind: int
-    pixel_format: int
-    compression: int
-    width: int
-    height: int
-    depth: int
-    mipmaps: int
-    layers: int
-
-
-def read_header(stream: ByteStream) -> Header:
-    """Read the header of tx10 or tx11.
-
-    Raises
-    ------
-    FormatError
-        The data breaks the format.
-    """
-    magic = bytes(stream.take(4, "the magic"))
-    if magic == b"tx10":
-        kind, code, width, height, depth, mipmaps, layers = (stream.i32("the header") for _ in range(7))
-        stream.skip(12, "the header")  # faces, flags and 0: the faces follow from the kind
-        compression = stream.i32("the compression")
-    elif magic == b"tx11":
-        kind, code, compression, mipmaps = (stream.u8("the header") for _ in range(4))
-        layers, width, height, depth = stream.array("u2", 4, "the header").tolist()
-    else:
-        raise UnsupportedFormatError(f"Not a UNIGINE texture of tx10 or tx11: it starts with {magic!r}")
-    return Header(magic.decode("ascii"), kind, code, compression, width, height, depth, mipmaps, layers)
 
 
 def read_picture(data: bytes) -> Picture:
@@ -79,18 +32,25 @@ def read_picture(data: bytes) -> Picture:
         The data breaks the format.
     """
     stream = ByteStream(data, item="texture")
-    header = read_header(stream)
-    if header.kind not in list(Kind):
-        raise stream.error(f"The file is damaged: {header.kind} is not a type of texture")
-    if header.kind == Kind.VOLUME or header.depth > 1:
+    magic = bytes(stream.take(4, "the magic"))
+    if magic == b"tx10":
+        kind, code, width, height, depth, _mipmaps, _layers = (stream.i32("the header") for _ in range(7))
+        stream.skip(12, "the header")  # faces, flags and 0: the faces follow from the kind
+        compression = stream.i32("the compression")
+    elif magic == b"tx11":
+        kind, code, compression, _mipmaps = (stream.u8("the header") for _ in range(4))
+        _layers, width, height, depth = stream.array("u2", 4, "the header").tolist()
+    else:
+        raise UnsupportedFormatError("Not a UNIGINE texture of tx10 or tx11: it starts with {!r}", magic)
+    if not 0 <= kind <= _HIGHEST_KIND:
+        raise stream.error("The file is damaged: {} is not a type of texture", kind)
+    if kind == _VOLUME or depth > 1:
         raise UnsupportedFormatError("It is a volume texture, which has no counterpart in Blender")
-    layout = _CODES.get(header.pixel_format)
+    layout = _CODES.get(code)
     if layout is None:
-        name = _OTHER_NAMES.get(header.pixel_format, str(header.pixel_format))
-        raise UnsupportedFormatError(f"Its pixel format ({name}) is not supported")
-    check_size(header.width, header.height)
-    size = layout.size(header.width, header.height)
-    return Picture(layout, header.width, header.height, _read_pixels(stream, header.compression, size))
+        raise UnsupportedFormatError("Its pixel format ({}) is not supported", _OTHER_NAMES.get(code, str(code)))
+    check_size(width, height)
+    return Picture(layout, width, height, _read_pixels(stream, compression, layout.size(width, height)))
 
 
 def _read_pixels(stream: ByteStream, compression: int, size: int) -> memoryview | bytearray:
@@ -102,7 +62,7 @@ def _read_pixels(stream: ByteStream, compression: int, size: int) -> memoryview 
     if stored == size:
         return stream.take(size, "the pixels")
     if compression not in _LZ4:
-        raise UnsupportedFormatError(f"Its compression ({compression}) is not supported")
+        raise UnsupportedFormatError("Its compression ({}) is not supported", compression)
     if stored < 0 or size > lz4_block.HIGHEST_RATIO * stored:
-        raise stream.error(f"{stored:,} bytes cannot be decoded to the {size:,} bytes of the pixels", offset=start)
+        raise stream.error("{:,} bytes cannot be decoded to the {:,} bytes of the pixels", stored, size, offset=start)
     return lz4_block.decode(stream.take(stored, "the pixels"), size, item="texture")

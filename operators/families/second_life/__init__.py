@@ -7,26 +7,20 @@ import bpy
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN
 from ....blender_data.importing.import_options import BONE_DIRECTION
-from ....io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BUNDLE, SECOND_LIFE_BVH, SECOND_LIFE_MESH
+from ....io_formats.second_life.formats import (
+    SECOND_LIFE_ANIMATION,
+    SECOND_LIFE_BUNDLE,
+    SECOND_LIFE_BVH,
+    SECOND_LIFE_MESH,
+)
 from ...findings.checks import CheckScene
 from ...hooks import Hooks
 from ...importing.import_base import ImportAnyName
+from ...layouts import requires
 from ...option_properties import import_table
-from . import (
-    animation,
-    avatar,
-    avatar_joints,
-    binding,
-    levels,
-    loop_check,
-    object_menu,
-    retarget,
-    starting_file,
-    weights,
-)
 from .exporters import EXPORTERS
-from .objects import NeedsModel, chosen_models, subject_of
-from .panel import SECOND_LIFE_PT_sidebar
+from .objects import HAS_MODEL, chosen_models, subject_of
+from .panel import main_panel
 
 FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH)
 
@@ -50,7 +44,7 @@ class Importer(ImportAnyName):
     )
 
 
-class Check(NeedsModel, CheckScene):
+class Check(CheckScene):
     """Check for an upload."""
 
     bl_idname = "export_scene.second_life_check"
@@ -58,6 +52,7 @@ class Check(NeedsModel, CheckScene):
     bl_description = (
         "Check the selected models against the rules of the viewer's uploader and the grid, without writing a file"
     )
+    poll = requires(HAS_MODEL)
 
     def subject(self, context: bpy.types.Context) -> str:
         """Return the name of the model, and the number of further models."""
@@ -77,18 +72,6 @@ HOOKS = Hooks(
     importer=Importer,
     exporters=EXPORTERS,
     check=Check,
-    sidebar=SECOND_LIFE_PT_sidebar,
+    sidebar=main_panel,
     has_closed_copies=False,
-    modules=(
-        loop_check,
-        animation,
-        avatar,
-        avatar_joints,
-        binding,
-        levels,
-        retarget,
-        starting_file,
-        weights,
-        object_menu,
-    ),
 )

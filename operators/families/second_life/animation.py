@@ -10,12 +10,14 @@ from ....blender_data import compat
 from ....blender_data.animation import playback
 from ....blender_data.exporting.clips import pose_curves
 from ....blender_data.exporting.clips.clip_sources import scene_rate
-from ....io_formats.registry import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
+from ....io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 from ...exporting.clip_export import active_action, rig_of
 from ...findings.finding_list import draw_findings
+from ...layouts import button, draw_rest, property_column, requires
+from ...reporting import warn
 from ...sidebar import draw_wrapped
-from ...translations import CONTEXT, classes_factory, iface_
+from ...translations import CONTEXT, iface_
 from .loop_check import draw_loop_check
 
 PALETTES = ("THEME04", "THEME07", "THEME03", "THEME09", "THEME02", "THEME01", "THEME06")
@@ -30,17 +32,17 @@ MOST_BONES = 12
 """Largest number of bones with a priority of their own that are listed."""
 
 
+def has_editable_action(context: bpy.types.Context) -> bool:
+    """Return whether the armature has an active action of this file."""
+    action = active_action(context)
+    return action is not None and action.is_editable
+
+
 class NeedsAction:
     """Mixin of operators for the active action of an armature."""
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an action that can be edited."""
-        action = active_action(context)
-        if action is None or not action.is_editable:
-            cls.poll_message_set("Choose an armature with an action of this file")
-            return False
-        return True
+    bl_options = {"REGISTER", "UNDO"}
+    poll = requires((has_editable_action, "Choose an armature with an action of this file"))
 
 
 def settings_of(context: bpy.types.Context, action: Any) -> Any:
@@ -62,7 +64,6 @@ class ACTION_OT_second_life_playback_add(NeedsAction, bpy.types.Operator):
     bl_idname = "action.second_life_playback_add"
     bl_label = "Add Settings"
     bl_description = "Store loop, ease, priority, hand pose and expression with the action"
-    bl_options = {"REGISTER", "UNDO"}
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Fill the settings with what an export without them would use."""
@@ -75,7 +76,6 @@ class ACTION_OT_second_life_loop_point(NeedsAction, bpy.types.Operator):
 
     bl_idname = "action.second_life_loop_point"
     bl_label = "Set Loop Point"
-    bl_options = {"REGISTER", "UNDO"}
 
     point: EnumProperty(
         name="Point",
@@ -97,14 +97,13 @@ class ACTION_OT_second_life_loop_point(NeedsAction, bpy.types.Operator):
         """Set the point to the current frame, and the marker, if there is one."""
         action = active_action(context)
         start, end = action.frame_range
-        frames = {"IN": context.scene.frame_current_final, "OUT": context.scene.frame_current_final}
-        if self.point == "ALL":
-            frames = {"IN": start, "OUT": end}
+        current = min(max(context.scene.frame_current_final, start), end)
         kept = settings_of(context, action)
         kept.use_loop = True
-        for point, field, name in (("IN", "loop_in", playback.LOOP_IN), ("OUT", "loop_out", playback.LOOP_OUT)):
+        points = ("IN", "loop_in", playback.LOOP_IN, start), ("OUT", "loop_out", playback.LOOP_OUT, end)
+        for point, field, name, whole in points:
             if self.point in {point, "ALL"}:
-                frame = min(max(frames[point], start), end)
+                frame = whole if self.point == "ALL" else current
                 setattr(kept, field, (frame - start) / scene_rate(context.scene))
                 marker = action.pose_markers.get(name)
                 if marker is not None:
@@ -118,7 +117,6 @@ class ACTION_OT_second_life_hand_pose(NeedsAction, bpy.types.Operator):
     bl_idname = "action.second_life_hand_pose"
     bl_label = "Hand Pose"
     bl_description = "Shape of the hands of the classic avatar; mesh bodies ignore it"
-    bl_options = {"REGISTER", "UNDO"}
 
     hand_pose: EnumProperty(name="Hand Pose", description="Shape of the hands", items=HAND_ITEMS, default="1")
 
@@ -134,7 +132,6 @@ class ACTION_OT_second_life_emote(NeedsAction, bpy.types.Operator):
     bl_idname = "action.second_life_emote"
     bl_label = "Expression"
     bl_description = "Face expression of the classic avatar that starts with the animation"
-    bl_options = {"REGISTER", "UNDO"}
 
     emote: EnumProperty(name="Expression", description="Face expression", items=EMOTE_ITEMS, default="NONE")
 
@@ -150,7 +147,6 @@ class POSE_OT_second_life_priority(NeedsAction, bpy.types.Operator):
     bl_idname = "pose.second_life_priority"
     bl_label = "Priority of Selected Bones"
     bl_description = "Priority of the selected bones in the active action"
-    bl_options = {"REGISTER", "UNDO"}
 
     priority: EnumProperty(name="Priority", description="Priority of the bones", items=PRIORITY_ITEMS)
 
@@ -158,7 +154,7 @@ class POSE_OT_second_life_priority(NeedsAction, bpy.types.Operator):
         """Store an entry for each selected bone, or remove it."""
         bones = [bone.name for bone in context.selected_pose_bones or ()]
         if not bones:
-            self.report({"WARNING"}, "Select bones in pose mode")
+            warn(self, "Select bones in pose mode")
             return {"CANCELLED"}
         entries = settings_of(context, active_action(context)).joint_priorities
         for name in bones:
@@ -175,6 +171,12 @@ class POSE_OT_second_life_priority(NeedsAction, bpy.types.Operator):
         return {"FINISHED"}
 
 
+def has_colors(context: bpy.types.Context) -> bool:
+    """Return whether there are colours to restore, or an action whose priorities can be shown."""
+    rig = rig_of(context.object)
+    return rig is not None and rig.is_editable and bool(rig.meshferry.bone_palettes or active_action(context))
+
+
 class POSE_OT_second_life_priority_colors(bpy.types.Operator):
     """Show the priorities of bones as their colours, or give the former colours back."""
 
@@ -186,14 +188,7 @@ class POSE_OT_second_life_priority_colors(bpy.types.Operator):
     )
     bl_options = {"REGISTER", "UNDO"}
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require colours to restore, or an action whose priorities can be shown."""
-        rig = rig_of(context.object)
-        if rig is None or not rig.is_editable or not (rig.meshferry.bone_palettes or active_action(context)):
-            cls.poll_message_set("Choose an armature of this file with an action")
-            return False
-        return True
+    poll = requires((has_colors, "Choose an armature of this file with an action"))
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Colour the bones, or restore their colours."""
@@ -211,7 +206,7 @@ def show_priorities(rig: Any) -> None:
     data = rig.animation_data
     kept = data.action.meshferry.playback
     own = {entry.name: entry.priority for entry in kept.joint_priorities}
-    slot = data.action_slot if compat.HAS_SLOTS else None
+    slot = compat.slot_of(data)
     keyed = {bone for bone, _channel in pose_curves.keyed_channels(data.action, slot)}
     palettes = json.loads(rig.meshferry.bone_palettes)
     for bone in rig.pose.bones:
@@ -230,7 +225,7 @@ def hide_priorities(rig: Any) -> None:
     rig.meshferry.bone_palettes = ""
 
 
-def draw_animation(layout: Any, context: bpy.types.Context) -> None:
+def draw_animation(layout: Any, context: bpy.types.Context, _models: Any) -> None:
     """Draw the settings of the active action, the loop check, the checks and the export."""
     rig, action = rig_of(context.object), active_action(context)
     if action is None:
@@ -241,28 +236,24 @@ def draw_animation(layout: Any, context: bpy.types.Context) -> None:
         layout.label(text=action.name, icon="ACTION", translate=False)
         kept = action.meshferry.playback
         if not kept.is_known:
-            layout.operator(ACTION_OT_second_life_playback_add.bl_idname, text="Add Settings", text_ctxt=CONTEXT)
+            button(layout, ACTION_OT_second_life_playback_add, text="Add Settings")
         else:
             draw_playback(layout, context, action, kept)
             draw_priorities(layout, context, rig, kept)
         draw_loop_check(layout, context, rig)
-        layout.operator("export_scene.second_life_anim_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
+        button(layout, "export_scene.second_life_anim_check", text="Check", icon="CHECKMARK")
         draw_findings(layout, context, SECOND_LIFE_ANIMATION, rig.name)
     row = layout.row(align=True)
     row.scale_y = 1.5
     row.enabled = action is not None
     for text, operator in (("Export .anim", "second_life_anim"), ("Export .bvh", "second_life_bvh")):
-        button = row.operator(f"export_scene.{operator}", text=text, text_ctxt=CONTEXT, icon="EXPORT")
-        button.scope, button.clips = "ACTIVE", "ACTIVE"
-    pose = layout.operator("export_scene.second_life_anim", text="Export Static Pose", text_ctxt=CONTEXT)
-    pose.scope, pose.clips = "ACTIVE", "POSE"
+        button(row, f"export_scene.{operator}", text=text, icon="EXPORT", scope="ACTIVE", clips="ACTIVE")
+    button(layout, "export_scene.second_life_anim", text="Export Static Pose", scope="ACTIVE", clips="POSE")
 
 
 def draw_playback(layout: Any, context: bpy.types.Context, action: Any, kept: Any) -> None:
     """Draw how the viewer plays the action."""
-    column = layout.column()
-    column.use_property_split = True
-    column.use_property_decorate = False
+    column = property_column(layout)
     column.prop(kept, "use_loop", text_ctxt=CONTEXT)
     loop = column.column(align=True)
     loop.active = kept.use_loop
@@ -301,8 +292,7 @@ def draw_priorities(layout: Any, context: bpy.types.Context, rig: Any, kept: Any
     column = body.column(align=True)
     for entry in kept.joint_priorities[:MOST_BONES]:
         column.prop(entry, "priority", text=entry.name, translate=False)
-    if len(kept.joint_priorities) > MOST_BONES:
-        column.label(text=iface_("and {} more").format(len(kept.joint_priorities) - MOST_BONES), translate=False)
+    draw_rest(column, kept.joint_priorities, MOST_BONES)
 
 
 def draw_colors(layout: Any, rig: Any) -> None:
@@ -315,15 +305,3 @@ def draw_colors(layout: Any, rig: Any) -> None:
         icon="COLOR",
         depress=is_on,
     )
-
-
-CLASSES = (
-    ACTION_OT_second_life_playback_add,
-    ACTION_OT_second_life_loop_point,
-    ACTION_OT_second_life_hand_pose,
-    ACTION_OT_second_life_emote,
-    POSE_OT_second_life_priority,
-    POSE_OT_second_life_priority_colors,
-)
-
-register, unregister = classes_factory(CLASSES)

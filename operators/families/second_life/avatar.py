@@ -9,9 +9,9 @@ from ....blender_data.importing.rigs import armatures
 from ....io_formats.second_life.avatar import skeletons
 from ....io_formats.second_life.avatar.automatic_weights import BODY
 from ...importing.import_base import leave_edit_mode
-from ...menus import MenuEntry, registration
+from ...layouts import IN_EDITABLE_SCENE, button, requires
 from ...preferences import drawn_for
-from ...translations import CONTEXT
+from ...registration import MenuEntry
 from .avatar_joints import WEIGHTED_DESCRIPTION, WEIGHTED_ITEMS, WEIGHTED_LABEL
 
 NAME = "Avatar"
@@ -41,13 +41,7 @@ class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
         default=False,
     )
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an editable scene."""
-        if not context.scene.is_editable:
-            cls.poll_message_set("The scene is linked from another file")
-            return False
-        return True
+    poll = requires(IN_EDITABLE_SCENE)
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the armature in object mode, selected and active."""
@@ -64,15 +58,7 @@ class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
 @drawn_for("second_life")
 def draw_add_entry(self: Any, _context: bpy.types.Context) -> None:
     """Draw the entry in Add > Armature."""
-    self.layout.operator(
-        OBJECT_OT_second_life_avatar_add.bl_idname,
-        text="Second Life Avatar",
-        text_ctxt=CONTEXT,
-        icon="OUTLINER_OB_ARMATURE",
-    )
+    button(self.layout, OBJECT_OT_second_life_avatar_add, text="Second Life Avatar", icon="OUTLINER_OB_ARMATURE")
 
 
-CLASSES = (OBJECT_OT_second_life_avatar_add,)
 ENTRIES = (MenuEntry("VIEW3D_MT_armature_add", draw_add_entry),)
-
-register, unregister = registration(CLASSES, ENTRIES)

@@ -11,14 +11,16 @@ from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.names import name_in_file
 from ....blender_data.rigging import bone_heads, deform_bones
-from ....io_formats.core.messages import counted
+from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.scene import Joint, Skeleton
 from ....io_formats.second_life.avatar import joint_positions, skeleton_table
 from ....io_formats.second_life.avatar.automatic_weights import BODY, CHOICES, is_chosen
 from ....io_formats.second_life.avatar.avatar_space import TO_AVATAR
 from ....io_formats.second_life.avatar.rigging import facing
 from ...importing.import_base import leave_edit_mode
-from ...translations import CONTEXT, classes_factory, iface_, rpt_
+from ...layouts import Condition, requires
+from ...reporting import inform, refuse
+from ...translations import CONTEXT, iface_
 
 _STILL = 1e-6
 """Distance in metres below which a joint counts as snapped; single precision near the head of the avatar."""
@@ -60,29 +62,28 @@ def choice_label(armature: Any) -> str:
     wanted = {choice.label: chosen_joints(choice.key) & set(known.values()) for choice in CHOICES}
     full = [label for label, joints in wanted.items() if joints and joints <= on]
     if not full:
-        return str(iface_("Custom"))
+        return iface_("Custom")
     largest = max(full, key=lambda label: len(wanted[label]))
     more = len(on - wanted[largest])
-    label = str(iface_(largest))
     if not more:
-        return label
-    return str(iface_("{} and {} more bones") if more > 1 else iface_("{} and {} more bone")).format(label, more)
+        return iface_(largest)
+    return iface_(Text("{} and {} more bones" if more > 1 else "{} and {} more bone", Text(largest), more))
+
+
+HAS_AVATAR: Condition = (
+    lambda context: chosen_avatar(context) is not None,
+    "Select the avatar's armature, too; Add > Armature > Second Life Avatar adds one",
+)
 
 
 class NeedsAvatar:
     """Mixin of operators that change the joints of an avatar's armature."""
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an editable armature with joints of the avatar."""
-        armature = chosen_avatar(context)
-        if armature is None:
-            cls.poll_message_set("Select the avatar's armature, too; Add > Armature > Second Life Avatar adds one")
-            return False
-        if not armature.data.is_editable:
-            cls.poll_message_set("The armature is linked from another file")
-            return False
-        return True
+    bl_options = {"REGISTER", "UNDO"}
+    poll = requires(
+        HAS_AVATAR,
+        (lambda context: chosen_avatar(context).data.is_editable, "The armature is linked from another file"),
+    )
 
 
 class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
@@ -91,7 +92,6 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
     bl_idname = "object.second_life_automatic_weights"
     bl_label = "Set Bones for Automatic Weights"
     bl_description = "Choose which bones of the avatar take part in automatic weights, by their setting Deform"
-    bl_options = {"REGISTER", "UNDO"}
 
     weighted: EnumProperty(name=WEIGHTED_LABEL, description=WEIGHTED_DESCRIPTION, items=WEIGHTED_ITEMS, default=BODY)
     use_weighted: BoolProperty(
@@ -105,16 +105,14 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
         """Switch Deform on or off for each joint of the avatar; other bones stay as they are."""
         leave_edit_mode(context)
         armature = chosen_avatar(context)
-        if armature is None:
-            return {"CANCELLED"}
         known = known_bones(armature)
         wanted = {name for name, joint in known.items() if joint in chosen_joints(self.weighted)}
         if self.use_weighted:
             meshes = [obj for obj in bpy.data.objects if obj.type == "MESH" and armature_of(obj) == armature]
             wanted.update(name for obj in meshes for name in deform_bones.weighted_groups(obj) if name in known)
         deform_bones.set_deforming(armature, wanted, known)
-        bones = rpt_(counted(len(wanted), "bone takes", "bones take"))
-        self.report({"INFO"}, rpt_("{}: {} part in automatic weights").format(armature.name, bones))
+        bones = counted(len(wanted), "bone takes", "bones take")
+        inform(self, "{}: {} part in automatic weights", armature.name, bones)
         return {"FINISHED"}
 
 
@@ -127,20 +125,16 @@ class OBJECT_OT_second_life_snap_joints(NeedsAvatar, bpy.types.Operator):
         "Move the armature's bones, in its rest pose, to where the standard avatar has its joints. Meshes stay where "
         "they are, and so do joints that the file of a bound mesh moves"
     )
-    bl_options = {"REGISTER", "UNDO"}
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Move the joints; report how many, and the largest distance."""
         leave_edit_mode(context)
-        armature = chosen_avatar(context)
-        if armature is None:
-            return {"CANCELLED"}
+        armature: Any = chosen_avatar(context)
         update_worlds(context, [armature])
         space = np.array(armature.matrix_world, np.float64)
         space[:3, 3] = 0.0
         if abs(np.linalg.det(space)) < _LEAST_VOLUME:
-            self.report({"ERROR"}, rpt_("{}: its scale is 0").format(armature.name))
-            return {"CANCELLED"}
+            return refuse(self, "{}: its scale is 0", armature.name)
         bones = {joint: name for name, joint in reversed(known_bones(armature).items())}
         before = {joint: _head(armature, name, space) for joint, name in bones.items()}
         turn = facing(Skeleton("", [Joint(name, translation=_three(head)) for name, head in before.items()]))
@@ -149,13 +143,12 @@ class OBJECT_OT_second_life_snap_joints(NeedsAvatar, bpy.types.Operator):
         away = {joint: float(np.linalg.norm(wanted[joint] - heads[joint])) for joint in heads}
         moved = {joint: distance for joint, distance in away.items() if distance > _STILL}
         if not moved:
-            self.report({"INFO"}, rpt_("All joints are where the avatar has them"))
+            inform(self, "All joints are where the avatar has them")
             return {"CANCELLED"}
         back = np.linalg.inv(turn @ space)[:3, :3]
         bone_heads.move_heads(context, armature, {bones[joint]: back @ wanted[joint] for joint in wanted})
-        joints = rpt_(counted(len(moved), "joint"))
         most = joint_positions.millimetres(max(moved.values()))
-        self.report({"INFO"}, rpt_("{}: {} moved by up to {}").format(armature.name, joints, most))
+        inform(self, "{}: {} moved by up to {}", armature.name, counted(len(moved), "joint"), most)
         return {"FINISHED"}
 
 
@@ -184,23 +177,10 @@ def _moved_by_files(armature: Any) -> set[str]:
     return found
 
 
-def draw_armature(layout: Any, context: bpy.types.Context) -> None:
+def draw_weighted_bones(layout: Any, armature: Any) -> None:
     """Draw the choice of bones for automatic weights."""
-    armature = chosen_avatar(context)
-    if armature is None:
-        return
     column = layout.column(align=True)
     column.label(text=WEIGHTED_LABEL, text_ctxt=CONTEXT)
     column.operator_menu_enum(
         OBJECT_OT_second_life_automatic_weights.bl_idname, "weighted", text=choice_label(armature), translate=False
     )
-
-
-def draw_snap(layout: Any) -> None:
-    """Draw the button that moves joints to the avatar's positions."""
-    layout.operator(OBJECT_OT_second_life_snap_joints.bl_idname, text_ctxt=CONTEXT, icon="SNAP_ON")
-
-
-CLASSES = (OBJECT_OT_second_life_automatic_weights, OBJECT_OT_second_life_snap_joints)
-
-register, unregister = classes_factory(CLASSES)

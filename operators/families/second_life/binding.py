@@ -14,13 +14,14 @@ from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.rigging import binding, deform_bones, joint_weights, volume_weights
 from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirrored, surface_of
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.messages import Text, counted, joined, listed
 from ....io_formats.second_life.avatar import skeleton_table
 from ....io_formats.second_life.models.faces import MOST_INFLUENCES
 from ...importing.import_base import leave_edit_mode
+from ...layouts import button, property_column, requires
 from ...object_tools.object_scale import apply_scale, is_even, scale_refusal
-from ...translations import CONTEXT, classes_factory, rpt_
-from .avatar_joints import chosen_avatar, known_bones
+from ...reporting import inform, refuse
+from .avatar_joints import HAS_AVATAR, chosen_avatar, known_bones
 
 Models = list[list[Any]]
 
@@ -37,21 +38,23 @@ def chosen_meshes(context: bpy.types.Context) -> Models:
     ]
 
 
+def names_of(models: Models) -> Text:
+    """Return the first names of models for a report."""
+    return listed([model[0].name for model in models], 3)
+
+
 class NeedsMeshes:
     """Mixin of operators that change the weights of the selected meshes for an avatar."""
 
     bl_options = {"REGISTER", "UNDO"}
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require a mesh and an avatar."""
-        if not any(obj.type == "MESH" for obj in context.view_layer.objects.selected):
-            cls.poll_message_set("Select a mesh object")
-            return False
-        if chosen_avatar(context) is None:
-            cls.poll_message_set("Select the avatar's armature, too; Add > Armature > Second Life Avatar adds one")
-            return False
-        return True
+    poll = requires(
+        (
+            lambda context: any(obj.type == "MESH" for obj in context.view_layer.objects.selected),
+            "Select a mesh object",
+        ),
+        HAS_AVATAR,
+    )
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Change the weights of the selected meshes; report an error before anything is changed."""
@@ -63,16 +66,15 @@ class NeedsMeshes:
             update_worlds(context, [avatar, *(obj for model in models for obj in model)])
             text = self.change(context, models, avatar)
         except MeshferryError as problem:
-            self.report({"ERROR"}, rpt_(str(problem)))
-            return {"CANCELLED"}
-        self.report({"INFO"}, rpt_(text))
+            return refuse(self, problem.sentence())
+        inform(self, text)
         return {"FINISHED"}
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
         """Change the weights; return the report."""
         raise NotImplementedError
 
-    def bind(self, models: Models, avatar: Any, find: Callable[[], binding.Bindings]) -> str:
+    def bind(self, models: Models, avatar: Any, find: Callable[[], binding.Bindings]) -> Text:
         """Bind the meshes of models with the weights that are found for them; return the report."""
         items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
@@ -82,18 +84,19 @@ class NeedsMeshes:
         released = binding.apply(bindings, avatar, set(known_bones(avatar)))
         used = sorted({name for weights in bindings.values() for name in weights.used})
         deform_bones.switch_on(avatar, used)
-        names = listed([model[0].name for model in models], 3)
-        parts = [f"{names}: bound to {counted(len(used), 'bone')} of '{avatar.name}'"]
+        parts = [Text("{}: bound to {} of '{}'", names_of(models), counted(len(used), "bone"), avatar.name)]
         without = sum(weights.unweighted for weights in bindings.values())
         if without:
-            parts.append(f"{counted(without, 'vertex has', 'vertices have')} no weights")
+            parts.append(Text("{} no weights", counted(without, "vertex has", "vertices have")))
         if released:
-            parts.append(f"{counted(released, 'object was', 'objects were')} bound to another armature before")
+            objects = counted(released, "object was", "objects were")
+            parts.append(Text("{} bound to another armature before", objects))
         if scaled:
-            parts.append(f"uneven scale applied: {listed(scaled, 3)}")
+            parts.append(Text("uneven scale applied: {}", listed(scaled, 3)))
         if unscaled:
-            parts.append(f"uneven scale, to be applied by hand (Object > Apply > Scale): {listed(unscaled, 3)}")
-        return "; ".join(parts)
+            names = listed(unscaled, 3)
+            parts.append(Text("uneven scale, to be applied by hand (Object > Apply > Scale): {}", names))
+        return joined(parts, "; ")
 
 
 class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
@@ -107,11 +110,13 @@ class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
         "surface below them"
     )
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
         """Replace all weights for the avatar's joints."""
         bones = weighted_bones(avatar)
         if not bones:
-            raise MeshferryError(f"{avatar.name}: Deform is off for all bones; set Bones for Automatic Weights to Body")
+            raise MeshferryError(
+                "{}: Deform is off for all bones; set Bones for Automatic Weights to Body", avatar.name
+            )
         return self.bind(models, avatar, lambda: binding.automatic(context, models, avatar, bones, MOST_INFLUENCES))
 
 
@@ -145,9 +150,7 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the fields."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = property_column(self.layout)
         layout.prop_search(self, "source", context.scene, "objects", icon="MESH_DATA")
         layout.prop(self, "use_mirror")
         obj = context.object
@@ -156,7 +159,7 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         else:
             layout.prop(self, "vertex_group")
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
         """Replace the weights for the avatar's joints, inside the vertex group if there is one."""
         source = context.scene.objects.get(self.source)
         if source is None or source.type != "MESH":
@@ -165,7 +168,7 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         if not models:
             raise MeshferryError("Select the meshes that get the weights, besides the source")
         if self.vertex_group and self.vertex_group in known_bones(avatar):
-            raise MeshferryError(f"'{self.vertex_group}' has the weights of a bone; choose another vertex group")
+            raise MeshferryError("'{}' has the weights of a bone; choose another vertex group", self.vertex_group)
         update_worlds(context, [source])
         surface = self.surface(source, avatar)
         items = [obj for model in models for obj in model]
@@ -180,7 +183,7 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         surface = replace(surface_of([source]), joints=tuple(joints), weights=weights.for_joints(joints))
         surface = surface.without(~(surface.weights > 0).any(axis=1))
         if not len(surface.triangles):
-            raise MeshferryError(f"{source.name}: it has no weights for the bones of '{avatar.name}'")
+            raise MeshferryError("{}: it has no weights for the bones of '{}'", source.name, avatar.name)
         if not self.use_mirror:
             return surface
         matrix = np.array(avatar.matrix_world, np.float64)
@@ -219,12 +222,12 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
         subtype="FACTOR",
     )
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
         """Split the weights of each bone with volumes; the sum of a bone and its volumes stays the same."""
         families = volume_families(avatar)
         if not families:
             raise MeshferryError(
-                f"{avatar.name}: it has no collision volumes; add an avatar with them, and bind the meshes to that one"
+                "{}: it has no collision volumes; add an avatar with them, and bind the meshes to that one", avatar.name
             )
         items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
@@ -234,13 +237,13 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
         }
         used = sorted({name for weights in bindings.values() for name in weights.used})
         if not used:
-            raise MeshferryError(f"{items[0].name}: it has no weights for '{avatar.name}'; use Bind to Avatar first")
+            raise MeshferryError("{}: it has no weights for '{}'; use Bind to Avatar first", items[0].name, avatar.name)
         for obj, weights in bindings.items():
             joint_weights.write(obj, weights, joints)
         deform_bones.switch_on(avatar, used)
         volumes = {name for family in families for name in family.volumes}
         number = counted(len(volumes.intersection(used)), "collision volume")
-        return f"{listed([model[0].name for model in models], 3)}: weights for {number}"
+        return Text("{}: weights for {}", names_of(models), number)
 
 
 class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
@@ -262,7 +265,7 @@ class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
         precision=3,
     )
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> str:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
         """Clean the weights for the avatar's joints."""
         joints = set(known_bones(avatar))
         items = [obj for model in models for obj in model]
@@ -275,8 +278,10 @@ class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
             after = replace(before, values=values)
             groups += len(before.joints) - len(after.used)
             joint_weights.write(obj, after, joints)
-        changed = f"{counted(vertices, 'vertex', 'vertices')} changed, {counted(groups, 'vertex group')} removed"
-        return f"{listed([model[0].name for model in models], 3)}: {changed}"
+        changed = Text(
+            "{} changed, {} removed", counted(vertices, "vertex", "vertices"), counted(groups, "vertex group")
+        )
+        return Text("{}: {}", names_of(models), changed)
 
 
 def apply_scales(models: Models) -> tuple[list[str], list[str]]:
@@ -341,7 +346,7 @@ def symmetry(avatar: Any, matrix: Any) -> tuple[Any, Any]:
     heads = {joint: np.array(avatar.data.bones[name].head_local) for name, joint in known_bones(avatar).items()}
     left = skeleton_table.left_of(heads)
     if left is None:
-        raise MeshferryError(f"{avatar.name}: it has no left and right bones to mirror")
+        raise MeshferryError("{}: it has no left and right bones to mirror", avatar.name)
     across = np.linalg.inv(matrix[:3, :3]).T @ left
     middle = [head for joint, head in heads.items() if skeleton_table.other_side(joint) is None]
     centre = np.mean(middle or list(heads.values()), axis=0)
@@ -364,7 +369,7 @@ def group_weights(obj: Any, name: str) -> Any:
     """
     found = joint_weights.read(obj, {name})
     if not found.joints:
-        raise MeshferryError(f"{obj.name}: it has no vertex group '{name}'")
+        raise MeshferryError("{}: it has no vertex group '{}'", obj.name, name)
     return found.values[:, 0]
 
 
@@ -383,23 +388,7 @@ def volume_families(avatar: Any) -> list[volume_weights.Family]:
 def draw_binding(layout: Any) -> None:
     """Draw the buttons."""
     column = layout.column(align=True)
-    for operator, icon in (
-        (OBJECT_OT_second_life_bind, "OUTLINER_DATA_ARMATURE"),
-        (OBJECT_OT_second_life_transfer_weights, "MOD_DATA_TRANSFER"),
-        (OBJECT_OT_second_life_fitted_mesh, "MOD_CLOTH"),
-        (OBJECT_OT_second_life_clean_weights, "BRUSH_DATA"),
-    ):
-        text = operator.bl_label
-        if operator is OBJECT_OT_second_life_transfer_weights:
-            text += "…"
-        column.operator(operator.bl_idname, text=text, text_ctxt=CONTEXT, icon=icon)
-
-
-CLASSES = (
-    OBJECT_OT_second_life_bind,
-    OBJECT_OT_second_life_transfer_weights,
-    OBJECT_OT_second_life_fitted_mesh,
-    OBJECT_OT_second_life_clean_weights,
-)
-
-register, unregister = classes_factory(CLASSES)
+    button(column, OBJECT_OT_second_life_bind, text="Bind to Avatar", icon="OUTLINER_DATA_ARMATURE")
+    button(column, OBJECT_OT_second_life_transfer_weights, text="Transfer Weights…", icon="MOD_DATA_TRANSFER")
+    button(column, OBJECT_OT_second_life_fitted_mesh, text="Fitted Mesh", icon="MOD_CLOTH")
+    button(column, OBJECT_OT_second_life_clean_weights, text="Clean Weights", icon="BRUSH_DATA")

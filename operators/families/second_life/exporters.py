@@ -16,19 +16,19 @@ from ....blender_data.exporting.triangle_counts import triangle_count
 from ....blender_data.names import name_in_file
 from ....io_formats.api import scene_name
 from ....io_formats.core.errors import ExportError, MeshferryError
-from ....io_formats.core.messages import counted
+from ....io_formats.core.format import Format
+from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.options import Option
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.file_sets import obsolete_files
 from ....io_formats.passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from ....io_formats.registry import (
+from ....io_formats.second_life.formats import (
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_BVH,
     SECOND_LIFE_MESH,
     SECOND_LIFE_REQUEST,
     SECOND_LIFE_UPLOAD,
-    Format,
 )
 from ....io_formats.second_life.models.equal_models import mesh_count
 from ....io_formats.second_life.models.models import models_of
@@ -37,9 +37,9 @@ from ....io_formats.second_life.upload_set.pbr_files import pbr_names
 from ....io_formats.second_life.upload_set.writer import chosen_file
 from ...exporting.clip_export import ExportClips
 from ...exporting.export_dialog import OBJECT_SCOPES
-from ...exporting.export_files import ExportFiles, browsed_folder, draw_file_names
+from ...exporting.export_files import ExportFiles, browsed_folder
 from ...exporting.file_names import suggested_file_name
-from ...option_properties import export_table, last_values, section_body, to_export_options
+from ...option_properties import export_table, in_sections, last_values, to_export_options
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
 from .objects import chosen_models
@@ -52,7 +52,7 @@ ANIMATION_SECTIONS = ("Animation", "Armature", "Objects", "File")
 
 def options_of(target: Format) -> tuple[Option, ...]:
     """Return the options of an export. Keep as Imported, which disables many others, is the last of its section."""
-    return tuple(sorted(export_table(target), key=lambda option: option is KEEP_IMPORTED))
+    return in_sections(sorted(export_table(target), key=lambda option: option is KEEP_IMPORTED), SECTION_ORDER)
 
 
 UPLOAD_OPTIONS = options_of(SECOND_LIFE_UPLOAD)
@@ -85,8 +85,6 @@ class ExportSecondLife(ExportFiles):
     A selected LOD or physics object selects its model; a selected armature selects all meshes that it deforms.
     """
 
-    section_order = SECTION_ORDER
-
     def source(self, context: bpy.types.Context, path: str) -> tuple[Any, str]:
         """Return the source of the export and its name."""
         source, name = super().source(context, path)
@@ -95,7 +93,7 @@ class ExportSecondLife(ExportFiles):
             models = [model.finest for model in chosen_models(context)]
             source = exporter.Source("OBJECTS", objects=(*models, *shown))
             if not source.objects:
-                raise ExportError(rpt_("No mesh is selected; select what is to be exported"))
+                raise ExportError("No mesh is selected; select what is to be exported")
         return source, name
 
     def values(self) -> dict[str, Any]:
@@ -116,14 +114,14 @@ class ExportSecondLife(ExportFiles):
         ExportError
             There is nothing to export.
         """
-        return find_models(context, source, to_export_options(self.values())).models
+        return find_models(context, source, to_export_options(self.values()))
 
     def question(self, context: bpy.types.Context) -> str:
         """Return a question if models are far too large for the target, since such an export may take minutes."""
         options = to_export_options(self.values())
         try:
             source, _name = self.source(context, self.filepath)
-            models = find_models(context, source, options).models
+            models = find_models(context, source, options)
         except MeshferryError:
             return ""  # no question; the export will report the error
         counts = {
@@ -134,12 +132,13 @@ class ExportSecondLife(ExportFiles):
         if not large:
             return ""
         name = max(large, key=large.__getitem__)
-        more = rpt_(" (and {} more objects)").format(len(large) - 1) if len(large) > 1 else ""
-        text = rpt_("'{}'{} has {} triangles, more than the {} that fit into one object of Second Life. {}")
-        advice = rpt_(
-            "The export may take minutes, and the upload will hardly work; a Decimate modifier makes it smaller"
+        more = Text(" (and {} more objects)", len(large) - 1) if len(large) > 1 else ""
+        text = Text(
+            "'{}'{} has {:,} triangles, more than the {:,} that fit into one object of Second Life. The export may "
+            "take minutes, and the upload will hardly work; a Decimate modifier makes it smaller",
+            *(name, more, large[name], MOST_TRIANGLES),
         )
-        return text.format(name, more, f"{large[name]:,}", f"{MOST_TRIANGLES:,}", advice)
+        return rpt_(text)
 
     def names(self, context: bpy.types.Context, source: Any) -> list[str]:
         """Return the names of the models."""
@@ -169,25 +168,15 @@ class ExportSet(ExportSecondLife):
         """Return the names of the files to write except textures, the chosen one first."""
         raise NotImplementedError
 
-    def draw_files(self, context: bpy.types.Context) -> None:
-        """Draw the names of the files, existing ones in red, or the error that prevents the export."""
-        in_exporters = context.space_data is not None and context.space_data.type == "PROPERTIES"
-        try:
-            models = self.models(context, self.shown_source(context))
-        except MeshferryError as problem:
-            draw_wrapped(self.layout.column(align=True), context, iface_(str(problem)), "ERROR")
-            return
+    def shown_files(self, context: bpy.types.Context) -> list[str]:
+        """Return the names of all files of the set."""
+        models = self.models(context, self.shown_source(context))
         chosen = Path(self.filepath or suggested_file_name(context.collection.name, self.format))
-        names = self.set_names(scene_name(chosen), models)
-        body = section_body(self.layout, f"{self.panel_prefix}_export_files", iface_(counted(len(names), "File")))
-        if body is not None:
-            draw_file_names(body, context, names)
-            self.draw_notes(body, context, names)
-            if not in_exporters:
-                body.prop(self, "use_replace")
+        return self.set_names(scene_name(chosen), models)
 
-    def draw_notes(self, layout: Any, context: bpy.types.Context, names: Sequence[str]) -> None:
-        """Draw notes below the list of the files with these names. The default draws nothing."""
+    def files_title(self, count: int) -> str:
+        """Return the title of the section that lists the files."""
+        return counted(count, "File")
 
     def may_replace(self) -> bool:
         """Return whether existing companion files of a new file may be replaced."""
@@ -328,7 +317,7 @@ class ExportAnimation(ExportClips):
         "Export actions, NLA strips or the pose shown of armatures, which may have Rigify or Mixamo bones, to "
         "animations of Second Life, which the viewer uploads as they are"
     )
-    section_order = ANIMATION_SECTIONS
+    option_table = in_sections(export_table(SECOND_LIFE_ANIMATION), ANIMATION_SECTIONS)
 
 
 class ExportBvh(ExportClips):
@@ -340,7 +329,7 @@ class ExportBvh(ExportClips):
         "Export actions, NLA strips or the pose shown of armatures, which may have Rigify or Mixamo bones, to the text "
         "format that the viewer's upload window shows before the upload. It holds no priority, loop and ease"
     )
-    section_order = ANIMATION_SECTIONS
+    option_table = in_sections(export_table(SECOND_LIFE_BVH), ANIMATION_SECTIONS)
 
 
 EXPORTERS = {

@@ -10,17 +10,18 @@ from ....blender_data import level_objects
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.models.model_objects import is_deleted
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import counted
+from ....io_formats.core.messages import Text, counted
 from ....io_formats.passes import lod_names
-from ....io_formats.registry import SECOND_LIFE_UPLOAD
+from ....io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.models.levels import LEVEL_LABELS
 from ....io_formats.second_life.models.models import models_of
 from ...importing.import_base import leave_edit_mode, select_only
+from ...layouts import IN_EDITABLE_SCENE, requires
 from ...option_properties import to_export_options
-from ...reporting import Messages, report_lines
-from ...translations import classes_factory, rpt_
+from ...reporting import Messages, inform, report_lines, warn
+from ...translations import rpt_
 from .exporters import last_upload_values
-from .objects import LEVELS, PHYSICS, PICKERS, NeedsModel, chosen_models, objects_by_part
+from .objects import HAS_MODEL, LEVELS, PHYSICS, PICKERS, chosen_models, objects_by_part
 
 LEVEL_ITEMS = tuple(
     (key, label, f"The {label.lower()} level of detail") for key, label in zip(LEVELS, LEVEL_LABELS, strict=True)
@@ -28,12 +29,14 @@ LEVEL_ITEMS = tuple(
 PART_ITEMS = (*LEVEL_ITEMS, (PHYSICS, "Physics", "What others collide with"))
 
 
-class OBJECT_OT_second_life_level_show(NeedsModel, bpy.types.Operator):
+class OBJECT_OT_second_life_level_show(bpy.types.Operator):
     """Show one level of detail, or the physics, of the chosen models."""
 
     bl_idname = "object.second_life_level_show"
     bl_label = "Show Level of Detail"
     bl_options = {"REGISTER", "UNDO"}
+
+    poll = requires(HAS_MODEL)
 
     part: EnumProperty(name="Show", description="Level or shape to show", items=PART_ITEMS)
 
@@ -62,17 +65,16 @@ class OBJECT_OT_second_life_level_show(NeedsModel, bpy.types.Operator):
                 hidden += [obj for obj in levels if obj not in parts[self.part]]
         unseen = level_objects.show_only(context, shown, hidden)
         if unseen:
-            text = rpt_("'{}' cannot be shown: disabled in viewports, or in an excluded collection")
-            self.report({"WARNING"}, text.format(unseen[0]))
+            warn(self, "'{}' cannot be shown: disabled in viewports, or in an excluded collection", unseen[0])
         elif not shown and not hidden:
-            self.report({"INFO"}, rpt_("There is no object for this level; the export generates it"))
+            inform(self, "There is no object for this level; the export generates it")
             return {"CANCELLED"}
         if self.part != PHYSICS:
             select_only(context, shown)
         return {"FINISHED"}
 
 
-class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
+class OBJECT_OT_second_life_level_make(bpy.types.Operator):
     """Make objects of levels of detail that are missing, as the export would make them."""
 
     bl_idname = "object.second_life_level_make"
@@ -85,13 +87,7 @@ class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
 
     part: EnumProperty(name="Level", description="Level to generate", items=LEVEL_ITEMS[1:])
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require a model and an editable scene for the new object."""
-        if not context.scene.is_editable:
-            cls.poll_message_set("The scene is linked from another file")
-            return False
-        return super().poll(context)
+    poll = requires(IN_EDITABLE_SCENE, HAS_MODEL)
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Generate the level for each chosen model without it, and show it."""
@@ -103,14 +99,14 @@ class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
                 continue
             with messages.outcome("", model.finest.name):
                 made.append(make_level(context, model.finest, LEVELS.index(self.part)))
-        report_lines(self, [f"{name}: {cause}" for name, cause in messages.failures])
+        report_lines(self, [rpt_(Text("{}: {}", *failure)) for failure in messages.failures])
         if not made:
             if not messages.failures:
-                self.report({"INFO"}, rpt_("There is already an object for this level"))
+                inform(self, "There is already an object for this level")
             return {"CANCELLED"}
         bpy.ops.object.second_life_level_show(part=self.part)
         triangles = sum(len(obj.data.polygons) for obj in made)
-        self.report({"INFO"}, f"{made[0].name}: {rpt_(counted(triangles, 'triangle'))}")
+        inform(self, "{}: {}", made[0].name, counted(triangles, "triangle"))
         return {"FINISHED"}
 
 
@@ -134,7 +130,7 @@ def make_level(context: bpy.types.Context, finest: Any, level: int) -> Any:
     found = models_of(scene)
     node = found[0].levels[level] if found else None
     if node is None or node.mesh is None or not node.mesh.triangle_count:
-        raise ExportError(rpt_("there is no finer level to generate the level from"))
+        raise ExportError("there is no finer level to generate the level from")
     before = getattr(finest.meshferry, PICKERS[LEVELS[level]])
     if before is not None and is_deleted(before) and before.library is None:
         context.blend_data.objects.remove(before)  # the deleted object still uses the name
@@ -142,8 +138,3 @@ def make_level(context: bpy.types.Context, finest: Any, level: int) -> Any:
     if finest.is_editable:  # on linked objects the reference would be lost; the level refers to ``finest`` anyway
         setattr(finest.meshferry, PICKERS[LEVELS[level]], made)
     return made
-
-
-CLASSES = (OBJECT_OT_second_life_level_show, OBJECT_OT_second_life_level_make)
-
-register, unregister = classes_factory(CLASSES)

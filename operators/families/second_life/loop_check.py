@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, StringProperty
 
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.clips.clip_sources import scene_rate
@@ -14,17 +14,18 @@ from ....blender_data.exporting.export_options import CLIPS, DEFORM_BONES
 from ....blender_data.exporting.reading.armature_reading import read_skeleton
 from ....blender_data.mesh_data import element_selection
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.findings import Elements, Finding
-from ....io_formats.registry import SECOND_LIFE_ANIMATION
-from ....io_formats.second_life.animation import looping
-from ....io_formats.second_life.animation.rig_joints import rig_joints
+from ....io_formats.core.messages import Elements, Message, Text
+from ....io_formats.second_life.animation.keys import looping
+from ....io_formats.second_life.avatar.rig_joints import rig_joints
+from ....io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 from ...exporting.clip_export import active_action, rig_of
 from ...exporting.export_base import read_files
 from ...findings.checks import CheckScene
 from ...importing.import_base import enter_pose_mode, leave_edit_mode
+from ...layouts import Condition, button, draw_rest, requires
 from ...option_properties import export_table, last_values, to_export_options, values_for
 from ...reporting import Messages, conclude
-from ...translations import CONTEXT, classes_factory, iface_, rpt_
+from ...translations import CONTEXT
 
 EXPORT_OPERATOR = "export_scene.second_life_anim"
 MOST_JOINTS = 10
@@ -50,7 +51,7 @@ class MeshferryLoopCheck(bpy.types.PropertyGroup):
 
 
 def last_export_values(context: bpy.types.Context) -> dict[str, Any]:
-    """Return the options of the last export, for the active action."""
+    """Return the last export options or the dialog's defaults, with the active action as the only clip."""
     values = last_values(context, EXPORT_OPERATOR, export_table(SECOND_LIFE_ANIMATION))
     return {**values, CLIPS.name: "ACTIVE"}
 
@@ -61,24 +62,16 @@ def bones_of_joints(context: bpy.types.Context, rig: Any) -> dict[str, str]:
     return {joint: read.bones[number] for joint, number in rig_joints(read.skeleton, fit=False).bones.items()}
 
 
-class NeedsAnimatedRig:
-    """Mixin of operators for an armature with an action."""
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require one."""
-        if active_action(context) is None:
-            cls.poll_message_set("Choose an armature with an action")
-            return False
-        return True
+HAS_ACTION: Condition = (lambda context: active_action(context) is not None, "Choose an armature with an action")
 
 
-class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
+class ACTION_OT_second_life_loop_check(bpy.types.Operator):
     """Measure the jump of a loop."""
 
     bl_idname = "action.second_life_loop_check"
     bl_label = "Loop Check"
     bl_description = "Measure how far each joint jumps from loop out to loop in, as the viewer will play the file"
+    poll = requires(HAS_ACTION)
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Store the jumps for the sidebar and report the largest."""
@@ -101,11 +94,10 @@ class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
                 entry.name, entry.is_closed = bones.get(jump.joint, jump.joint), jump.is_closed
                 entry.degrees, entry.millimetres = jump.degrees, jump.millimetres
             opened = [jump for jump in found if not jump.is_closed]
-            text = rpt_("the loop is closed: no bone jumps from its end to its start")
+            text = Text("the loop is closed: no bone jumps from its end to its start")
             if opened:
-                text = rpt_("{} jumps by {:.1f}° and {:.1f} mm").format(
-                    bones.get(opened[0].joint, opened[0].joint), opened[0].degrees, opened[0].millimetres
-                )
+                bone = bones.get(opened[0].joint, opened[0].joint)
+                text = Text("{} jumps by {:.1f}° and {:.1f} mm", bone, opened[0].degrees, opened[0].millimetres)
             parts = (text,)
         return conclude(self, messages, parts, "Checked")
 
@@ -121,12 +113,12 @@ class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
         source = exporter.Source("OBJECTS", objects=(rig,))
         parts = read_files(context, source, rig.name, SECOND_LIFE_ANIMATION, values).parts
         if len(parts) != 1:
-            raise ExportError(rpt_("There is no animation to export; give the armature an action"))
+            raise ExportError("There is no animation to export; give the armature an action")
         options = values_for(SECOND_LIFE_ANIMATION.export_options, values)
         return replace(SECOND_LIFE_ANIMATION.from_scene(parts[0], options), loop=1)
 
 
-class ACTION_OT_second_life_loop_preview(NeedsAnimatedRig, bpy.types.Operator):
+class ACTION_OT_second_life_loop_preview(bpy.types.Operator):
     """Play only the loop, or everything again."""
 
     bl_idname = "action.second_life_loop_preview"
@@ -135,13 +127,13 @@ class ACTION_OT_second_life_loop_preview(NeedsAnimatedRig, bpy.types.Operator):
         "Set the preview range of the timeline to the checked loop, which Blender then plays again and again"
     )
     bl_options = {"REGISTER", "UNDO"}
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require a loop check of the active action."""
-        rig = rig_of(context.object)
-        checked = context.window_manager.meshferry_loop_check.action
-        return rig is not None and rig.animation_data is not None and is_checked(rig, checked)
+    poll = requires(
+        HAS_ACTION,
+        (
+            lambda context: active_action(context).name == context.window_manager.meshferry_loop_check.action,
+            "Check the loop of the action first",
+        ),
+    )
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Switch the preview range on or off."""
@@ -155,13 +147,14 @@ class ACTION_OT_second_life_loop_preview(NeedsAnimatedRig, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class POSE_OT_second_life_jump_select(NeedsAnimatedRig, bpy.types.Operator):
+class POSE_OT_second_life_jump_select(bpy.types.Operator):
     """Select the bone of a jump."""
 
     bl_idname = "pose.second_life_jump_select"
     bl_label = "Select Bone"
     bl_description = "Select the bone of this joint, and go to the end of the loop"
     bl_options = {"INTERNAL", "UNDO"}
+    poll = requires(HAS_ACTION)
 
     index: IntProperty(name="Joint", description="Number of the joint in the list", min=0)
 
@@ -178,12 +171,13 @@ class POSE_OT_second_life_jump_select(NeedsAnimatedRig, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class Check(NeedsAnimatedRig, CheckScene, bpy.types.Operator):
+class Check(CheckScene, bpy.types.Operator):
     """Check for an upload of the active action."""
 
     bl_idname = "export_scene.second_life_anim_check"
     bl_label = "Check Second Life Animation"
     bl_description = "Check the active action against the rules of the viewer's uploader, without writing a file"
+    poll = requires(HAS_ACTION)
     format = SECOND_LIFE_ANIMATION
     export_operator = EXPORT_OPERATOR
     option_table = export_table(SECOND_LIFE_ANIMATION)
@@ -198,10 +192,10 @@ class Check(NeedsAnimatedRig, CheckScene, bpy.types.Operator):
         return exporter.Source("OBJECTS", objects=(rig,)), str(rig.name)
 
     def last_values(self, context: bpy.types.Context) -> dict[str, Any]:
-        """Return the options of the last export, for the active action."""
+        """Return the last export options or the dialog's defaults, with the active action as the only clip."""
         return last_export_values(context)
 
-    def find(self, context: bpy.types.Context, findings: list[Finding]) -> None:
+    def find(self, context: bpy.types.Context, findings: list[Message]) -> None:
         """Apply the rules; findings about joints select the bones of the armature."""
         try:
             super().find(context, findings)
@@ -210,7 +204,7 @@ class Check(NeedsAnimatedRig, CheckScene, bpy.types.Operator):
             raise
         findings[:] = self.located(context, findings)
 
-    def located(self, context: bpy.types.Context, findings: Iterable[Finding]) -> list[Finding]:
+    def located(self, context: bpy.types.Context, findings: Iterable[Message]) -> list[Message]:
         """Return findings about the armature: with its name, and with bones in place of joints."""
         rig = rig_of(context.object)
         bones = bones_of_joints(context, rig)
@@ -248,7 +242,7 @@ def draw_loop_check(layout: Any, context: bpy.types.Context, rig: Any) -> None:
     """Draw the button of the check and the joints with the largest jumps."""
     shown = context.window_manager.meshferry_loop_check
     row = layout.row(align=True)
-    row.operator(ACTION_OT_second_life_loop_check.bl_idname, text="Loop Check", text_ctxt=CONTEXT, icon="FILE_REFRESH")
+    button(row, ACTION_OT_second_life_loop_check, text="Loop Check", icon="FILE_REFRESH")
     if not is_checked(rig, shown.action):
         return
     is_on = is_previewed(context.scene, shown)
@@ -261,33 +255,10 @@ def draw_loop_check(layout: Any, context: bpy.types.Context, rig: Any) -> None:
     for number in opened[:MOST_JOINTS]:
         joint = shown.joints[number]
         split = column.split(factor=0.55)
-        split.operator(
-            POSE_OT_second_life_jump_select.bl_idname, text=joint.name, icon="BONE_DATA", translate=False
-        ).index = number
+        select = POSE_OT_second_life_jump_select.bl_idname
+        split.operator(select, text=joint.name, icon="BONE_DATA", translate=False).index = number
         split.label(text=f"{joint.degrees:.1f}°  {joint.millimetres:.1f} mm", translate=False)
-    if len(opened) > MOST_JOINTS:
-        column.label(text=iface_("and {} more").format(len(opened) - MOST_JOINTS), translate=False)
+    draw_rest(column, opened, MOST_JOINTS)
 
 
-CLASSES = (
-    MeshferryLoopJoint,
-    MeshferryLoopCheck,
-    ACTION_OT_second_life_loop_check,
-    ACTION_OT_second_life_loop_preview,
-    POSE_OT_second_life_jump_select,
-    Check,
-)
-
-register_classes, unregister_classes = classes_factory(CLASSES)
-
-
-def register() -> None:
-    """Register the operators and the last check."""
-    register_classes()
-    bpy.types.WindowManager.meshferry_loop_check = PointerProperty(type=MeshferryLoopCheck, options={"SKIP_SAVE"})
-
-
-def unregister() -> None:
-    """Unregister them in reverse order."""
-    del bpy.types.WindowManager.meshferry_loop_check
-    unregister_classes()
+WINDOW_STATE = {"meshferry_loop_check": MeshferryLoopCheck}

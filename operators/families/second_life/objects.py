@@ -11,8 +11,10 @@ import bpy
 
 from ....blender_data.exporting.models.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
-from ....io_formats.registry import SECOND_LIFE_MESH
+from ....io_formats.core.messages import Text
+from ....io_formats.second_life.formats import SECOND_LIFE_MESH
 from ....io_formats.second_life.models.levels import LEVEL_LABELS
+from ...layouts import Condition
 from ...sidebar import concerns, homes_of
 from ...translations import rpt_
 
@@ -54,16 +56,7 @@ def chosen_models(context: bpy.types.Context) -> list[ModelObjects]:
     return [index.model(finest) for finest in found]
 
 
-class NeedsModel:
-    """Mixin of operators that work on the chosen models."""
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require a chosen model."""
-        if not chosen_models(context):
-            cls.poll_message_set("Choose a mesh object")
-            return False
-        return True
+HAS_MODEL: Condition = (lambda context: bool(chosen_models(context)), "Choose a mesh object")
 
 
 def objects_by_part(model: ModelObjects) -> dict[str, list[Any]]:
@@ -77,7 +70,7 @@ def subject_of(models: Sequence[ModelObjects]) -> str:
     """Return a common name of several models for the sidebar."""
     if len(models) < 2:
         return str(models[0].finest.name) if models else ""
-    return rpt_("{} and {} more").format(models[0].finest.name, len(models) - 1)
+    return rpt_(Text("{} and {} more", models[0].finest.name, len(models) - 1))
 
 
 def imported_from(obj: Any) -> Path | None:

@@ -16,24 +16,19 @@ from ....blender_data.exporting.export_options import (
 from ....blender_data.exporting.models.missing_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.exporting.reading.material_slots import used_materials
-from ....io_formats.registry import SECOND_LIFE_UPLOAD
+from ....io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.models.levels import LEVEL_LABELS
-from ....io_formats.second_life.upload_set.face_numbers import faces_of_slots
+from ....io_formats.second_life.upload_set.level_faces import faces_of_slots
 from ...exporting.clip_export import rig_of
 from ...findings.finding_list import draw_findings
+from ...layouts import button, sidebar_panel
 from ...option_properties import draw_options, to_export_options
-from ...sidebar import Sidebar, draw_wrapped
+from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_
 from .animation import draw_animation
-from .avatar_joints import chosen_avatar, draw_armature, draw_snap
+from .avatar_joints import chosen_avatar, draw_weighted_bones
 from .binding import draw_binding
-from .exporters import (
-    SECTION_ORDER,
-    UPLOAD_OPERATOR,
-    UPLOAD_OPTIONS,
-    known_folder,
-    last_upload_values,
-)
+from .exporters import UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder, last_upload_values
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, objects_by_part, subject_of
 from .retarget import chosen_rig, draw_retarget
 from .weight_section import draw_right, draw_weight
@@ -44,56 +39,38 @@ ANIMATION = "Animation"
 """Title of the section that needs any armature."""
 
 SHAPE_LABELS = {choice.key: choice.label for choice in PHYSICS_SHAPE.choices}
-RATIOS = {
-    LEVELS[1]: MEDIUM_RATIO.name,
-    LEVELS[2]: LOW_RATIO.name,
-    LEVELS[3]: LOWEST_RATIO.name,
-}
+RATIOS = {LEVELS[1]: MEDIUM_RATIO.name, LEVELS[2]: LOW_RATIO.name, LEVELS[3]: LOWEST_RATIO.name}
 
 
-class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
-    """Panel for the chosen models: levels of detail, weights, upload, checks.
+@sidebar_panel("SECOND_LIFE_PT_sidebar", "Second Life", is_wanted, parent="", category="Second Life")
+def main_panel(layout: Any, context: bpy.types.Context) -> None:
+    """Draw the sections for the chosen models: levels of detail, weights, upload, checks.
 
     It is one panel with sections, so that the models are looked up only once for each redraw.
     """
-
-    bl_label = "Second Life"
-    bl_category = "Second Life"
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an object that can be exported to Second Life."""
-        return is_wanted(context)
-
-    def draw(self, context: bpy.types.Context) -> None:
-        """Draw the sections."""
-        models = chosen_models(context)
-        if not models:
-            self.layout.label(text="No mesh is bound; select one", text_ctxt=CONTEXT, icon="INFO")
-        has_rig = chosen_avatar(context) is not None or chosen_rig(context) is not None
-        for title, draw_section in SECTIONS.items():
-            needed = {RIGGING: has_rig, ANIMATION: rig_of(context.object) is not None}.get(title, bool(models))
-            if not needed:
-                continue
-            header, body = self.layout.panel(f"SECOND_LIFE_{title.split()[0].lower()}", default_closed=False)
-            header.label(text=title, text_ctxt=CONTEXT)
-            if body is not None:
-                draw_section(body, context, models)
+    models = chosen_models(context)
+    if not models:
+        layout.label(text="No mesh is bound; select one", text_ctxt=CONTEXT, icon="INFO")
+    has_rig = chosen_avatar(context) is not None or chosen_rig(context) is not None
+    for title, draw_section in SECTIONS.items():
+        needed = {RIGGING: has_rig, ANIMATION: rig_of(context.object) is not None}.get(title, bool(models))
+        if not needed:
+            continue
+        header, body = layout.panel(f"SECOND_LIFE_{title.split()[0].lower()}", default_closed=False)
+        header.label(text=title, text_ctxt=CONTEXT)
+        if body is not None:
+            draw_section(body, context, models)
 
 
 def draw_rigging(layout: Any, context: bpy.types.Context, _models: Sequence[ModelObjects]) -> None:
     """Draw the tools for the avatar's joints, for binding meshes to them, and for the bones of other rigs."""
-    if chosen_avatar(context) is not None:
-        draw_armature(layout, context)
+    avatar, rig = chosen_avatar(context), chosen_rig(context)
+    if avatar is not None:
+        draw_weighted_bones(layout, avatar)
         draw_binding(layout)
-        draw_snap(layout)
-    if chosen_rig(context) is not None:
-        draw_retarget(layout, context)
-
-
-def draw_motion(layout: Any, context: bpy.types.Context, _models: Sequence[ModelObjects]) -> None:
-    """Draw the settings and the export of the active action."""
-    draw_animation(layout, context)
+        layout.operator("object.second_life_snap_joints", text_ctxt=CONTEXT, icon="SNAP_ON")
+    if rig is not None:
+        draw_retarget(layout, rig)
 
 
 def draw_model(layout: Any, context: bpy.types.Context, models: Sequence[ModelObjects]) -> None:
@@ -128,7 +105,7 @@ def draw_faces(layout: Any, context: bpy.types.Context, finest: Any, options: An
 
 def draw_checks(layout: Any, context: bpy.types.Context, models: Sequence[ModelObjects]) -> None:
     """Draw the Check button and the findings of the last check."""
-    layout.operator("export_scene.second_life_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
+    button(layout, "export_scene.second_life_check", text="Check", icon="CHECKMARK")
     draw_findings(layout, context, SECOND_LIFE_UPLOAD, subject_of(models))
 
 
@@ -137,29 +114,23 @@ def draw_upload(layout: Any, context: bpy.types.Context, _models: Sequence[Model
     folder = known_folder(context)
     row = layout.row(align=True)
     row.scale_y = 1.5
-    button = row.operator(
-        UPLOAD_OPERATOR,
-        text="Export Upload Set" if folder is not None else "Export Upload Set…",
-        text_ctxt=CONTEXT,
-        icon="EXPORT",
-    )
-    button.scope, button.use_last_folder = "SELECTION", True
+    text = "Export Upload Set" if folder is not None else "Export Upload Set…"
+    button(row, UPLOAD_OPERATOR, text=text, icon="EXPORT", scope="SELECTION", use_last_folder=True)
     if folder is not None:
-        asking = row.operator(UPLOAD_OPERATOR, text="", icon="FILE_FOLDER")
-        asking.scope = "SELECTION"
+        button(row, UPLOAD_OPERATOR, text="", icon="FILE_FOLDER", scope="SELECTION")
         draw_wrapped(layout.column(align=True), context, iface_("Into {}").format(folder))
     header, body = layout.panel("SECOND_LIFE_upload_options", default_closed=True)
     header.label(text="Options", text_ctxt=CONTEXT)
     options = last_options(context)
     if body is not None and options is not None:
-        draw_options(body, options, UPLOAD_OPTIONS, "SECOND_LIFE_sidebar", SECTION_ORDER)
+        draw_options(body, options, UPLOAD_OPTIONS, "SECOND_LIFE_sidebar")
 
 
 # Checks are last, since the list of findings may be long.
 SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
     "Object": draw_model,
     RIGGING: draw_rigging,
-    ANIMATION: draw_motion,
+    ANIMATION: draw_animation,
     "Land Impact and Complexity": draw_weight,
     "Upload": draw_upload,
     "Checks": draw_checks,

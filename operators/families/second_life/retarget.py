@@ -1,5 +1,6 @@
 """Retarget Names: copies of a Rigify, Mixamo or other rig and its meshes with the joints of the avatar."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,19 @@ from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.importing.rigs import armatures
 from ....blender_data.rigging import deform_bones, rig_copies
-from ....io_formats.api import read_bytes
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import counted
+from ....io_formats.core.messages import Text, counted
+from ....io_formats.core.scene import Skeleton
 from ....io_formats.disk.atomic_write import replace_file
+from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.second_life.avatar import avatar_fit, bone_tables, skeleton_table, skeletons
 from ....io_formats.second_life.avatar.automatic_weights import BODY
 from ....io_formats.second_life.avatar.avatar_space import TO_AVATAR
 from ....io_formats.second_life.avatar.bone_tables import BoneTable
 from ...importing.import_base import leave_edit_mode, select_only
-from ...reporting import Messages, conclude
-from ...translations import CONTEXT, classes_factory, rpt_
+from ...layouts import Condition, Rows, button, requires
+from ...reporting import Messages, conclude, inform, warn
+from ...translations import CONTEXT
 
 PREFIX = "SL "
 PROPORTIONS = (
@@ -32,26 +35,17 @@ PROPORTIONS = (
 )
 
 
-class SECOND_LIFE_UL_bones(bpy.types.UIList):
+class SECOND_LIFE_UL_bones(Rows, bpy.types.UIList):
     """List of the deforming bones of an armature, each with its joint."""
 
-    def draw_item(
-        self,
-        context: bpy.types.Context,
-        layout: Any,
-        data: Any,
-        item: Any,
-        icon: int,
-        active_data: Any,
-        active_property: str,
-    ) -> None:
+    @staticmethod
+    def draw_row(layout: Any, item: Any) -> None:
         """Draw one bone."""
         split = layout.split(factor=0.45)
         split.label(text=item.name, translate=False)
         row = split.row(align=True)
         row.prop(item.meshferry, "target_joint", text="")
-        button = row.operator(OBJECT_OT_second_life_bone_joint.bl_idname, text="", icon="VIEWZOOM")
-        button.bone = item.name
+        button(row, OBJECT_OT_second_life_bone_joint, text="", icon="VIEWZOOM", bone=item.name)
 
     def filter_items(self, context: bpy.types.Context, data: Any, property_name: str) -> tuple[list[int], list[int]]:
         """Show the deforming bones whose names contain the text of the search field."""
@@ -94,40 +88,24 @@ def fill(rig: Any, table: BoneTable | None) -> int:
     return sum(bool(bone.meshferry.target_joint) for bone in rig.data.bones)
 
 
-class NeedsRig:
-    """Mixin of operators for an armature with bones that the avatar does not have."""
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require such an armature."""
-        if chosen_rig(context) is None:
-            cls.poll_message_set("Choose an armature with other bones than the avatar's, or a mesh that it deforms")
-            return False
-        return True
+HAS_RIG: Condition = (
+    lambda context: chosen_rig(context) is not None,
+    "Choose an armature with other bones than the avatar's, or a mesh that it deforms",
+)
+HAS_EDITABLE_RIG: Condition = (
+    lambda context: chosen_rig(context).is_editable and chosen_rig(context).data.is_editable,
+    "The armature is linked from another file; make it local to store a bone table",
+)
 
 
-class NeedsEditableRig(NeedsRig):
-    """Mixin of operators that store a bone table."""
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an armature of this file."""
-        if not super().poll(context):
-            return False
-        rig = chosen_rig(context)
-        if not (rig.is_editable and rig.data.is_editable):
-            cls.poll_message_set("The armature is linked from another file; make it local to store a bone table")
-            return False
-        return True
-
-
-class OBJECT_OT_second_life_bone_table_fill(NeedsEditableRig, bpy.types.Operator):
+class OBJECT_OT_second_life_bone_table_fill(bpy.types.Operator):
     """List the bones of the armature."""
 
     bl_idname = "object.second_life_bone_table_fill"
     bl_label = "List Bones"
     bl_description = "List the deforming bones of the armature, with the joints that the best bundled table gives them"
     bl_options = {"REGISTER", "UNDO"}
+    poll = requires(HAS_RIG, HAS_EDITABLE_RIG)
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Fill the list."""
@@ -135,14 +113,13 @@ class OBJECT_OT_second_life_bone_table_fill(NeedsEditableRig, bpy.types.Operator
         found = bone_tables.best_table(deforming(rig))
         number = fill(rig, found)
         if found is None:
-            text = rpt_("'{}' is neither a Rigify nor a Mixamo rig; choose the joints in the list")
-            self.report({"WARNING"}, text.format(rig.name))
+            warn(self, "'{}' is neither a Rigify nor a Mixamo rig; choose the joints in the list", rig.name)
         else:
-            self.report({"INFO"}, rpt_("{}: {} of {} bones found").format(found.name, number, len(deforming(rig))))
+            inform(self, "{}: {} of {} bones found", found.name, number, len(deforming(rig)))
         return {"FINISHED"}
 
 
-class OBJECT_OT_second_life_bone_joint(NeedsEditableRig, bpy.types.Operator):
+class OBJECT_OT_second_life_bone_joint(bpy.types.Operator):
     """Choose the joint of a bone from the names of all joints."""
 
     bl_idname = "object.second_life_bone_joint"
@@ -150,6 +127,7 @@ class OBJECT_OT_second_life_bone_joint(NeedsEditableRig, bpy.types.Operator):
     bl_description = "Search the joints of the avatar for the one of this bone"
     bl_options = {"INTERNAL", "UNDO"}
     bl_property = "joint"
+    poll = requires(HAS_RIG, HAS_EDITABLE_RIG)
 
     bone: StringProperty(name="Bone", description="Bone of the armature", options={"SKIP_SAVE"})
     joint: EnumProperty(
@@ -173,13 +151,14 @@ class OBJECT_OT_second_life_bone_joint(NeedsEditableRig, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class OBJECT_OT_second_life_bone_table_load(NeedsEditableRig, bpy.types.Operator, ImportHelper):
+class OBJECT_OT_second_life_bone_table_load(bpy.types.Operator, ImportHelper):
     """Fill the list from a bone table."""
 
     bl_idname = "object.second_life_bone_table_load"
     bl_label = "Load Bone Table"
     bl_description = "Give the bones of the armature the joints of a bone table (.csv with the columns bone and joint)"
     bl_options = {"REGISTER", "UNDO"}
+    poll = requires(HAS_RIG, HAS_EDITABLE_RIG)
 
     filename_ext = ".csv"
     filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
@@ -190,16 +169,17 @@ class OBJECT_OT_second_life_bone_table_load(NeedsEditableRig, bpy.types.Operator
         rig = chosen_rig(context)
         with messages.outcome(self.filepath):
             number = fill(rig, bone_tables.parse(read_bytes(path), path.name))
-        parts = (rpt_("{} of {} bones found").format(number, len(deforming(rig))),)
+        parts = (Text("{} of {} bones found", number, len(deforming(rig))),)
         return conclude(self, messages, parts, "Imported")
 
 
-class OBJECT_OT_second_life_bone_table_save(NeedsRig, bpy.types.Operator, ExportHelper):
+class OBJECT_OT_second_life_bone_table_save(bpy.types.Operator, ExportHelper):
     """Save the list as a bone table."""
 
     bl_idname = "object.second_life_bone_table_save"
     bl_label = "Save Bone Table"
     bl_description = "Save the listed bones with a joint as a bone table (.csv) for other armatures and users"
+    poll = requires(HAS_RIG)
 
     filename_ext = ".csv"
     filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
@@ -210,12 +190,12 @@ class OBJECT_OT_second_life_bone_table_save(NeedsRig, bpy.types.Operator, Export
         with messages.outcome(self.filepath):
             table = table_of(chosen_rig(context))
             if table is None or not table.joints:
-                raise MeshferryError(rpt_("No bone has a joint"))
+                raise MeshferryError("No bone has a joint")
             replace_file(Path(self.filepath), bone_tables.text_of(table.joints).encode("utf-8"))
         return conclude(self, messages, (counted(len(table.joints), "bone") if table else "",), "Exported")
 
 
-class OBJECT_OT_second_life_retarget(NeedsRig, bpy.types.Operator):
+class OBJECT_OT_second_life_retarget(bpy.types.Operator):
     """Copy a rig and its meshes for the avatar."""
 
     bl_idname = "object.second_life_retarget"
@@ -225,6 +205,7 @@ class OBJECT_OT_second_life_retarget(NeedsRig, bpy.types.Operator):
         "with the same joint are added. The originals are hidden"
     )
     bl_options = {"REGISTER", "UNDO"}
+    poll = requires(HAS_RIG)
 
     proportions: EnumProperty(name="Proportions", description="Shape of the copies", items=PROPORTIONS, default="FIT")
 
@@ -237,106 +218,95 @@ class OBJECT_OT_second_life_retarget(NeedsRig, bpy.types.Operator):
         with messages.outcome("", rig.name):
             table = table_of(rig)
             if table is None:
-                text = rpt_("It is neither a Rigify nor a Mixamo rig: list its bones and choose their joints")
-                raise MeshferryError(text)
+                raise MeshferryError("It is neither a Rigify nor a Mixamo rig: list its bones and choose their joints")
             meshes = rig_copies.bound_meshes(context, rig)
             if not meshes:
-                raise MeshferryError(rpt_("It deforms no mesh"))
-            job = Retargeting(context, rig, table, meshes, keeps=self.proportions == "KEEP")
+                raise MeshferryError("It deforms no mesh")
             update_worlds(context, meshes)
-            messages.warn(rig.name, job.run())
-            parts = (counted(len(meshes), "mesh", "meshes"), counted(len(job.heads), "joint"))
+            joints, warnings = retarget(context, rig, table, meshes, keeps=self.proportions == "KEEP")
+            messages.warn(rig.name, warnings)
+            parts = (counted(len(meshes), "mesh", "meshes"), counted(joints, "joint"))
         return conclude(self, messages, parts, "Retargeted")
 
 
-class Retargeting:
-    """One run: positions of the joints, the avatar, the copies."""
+def joint_heads(rig: Any, first: Mapping[str, int]) -> tuple[Any, dict[str, Any]]:
+    """Return the matrix of the avatar, and in its space the positions of joints, given the bone of each of them."""
+    bones = list(rig.data.bones)
+    world = np.array(rig.matrix_world, np.float64)
+    places = {
+        joint: world[:3, :3] @ np.array(bones[number].head_local, np.float64) + world[:3, 3]
+        for joint, number in first.items()
+    }
+    matrix = avatar_fit.avatar_matrix(places, world[:3, 3])
+    inverse = np.linalg.inv(matrix)
+    return matrix, {joint: inverse[:3, :3] @ head + inverse[:3, 3] for joint, head in places.items()}
 
-    def __init__(
-        self, context: bpy.types.Context, rig: Any, table: BoneTable, meshes: list[Any], *, keeps: bool
-    ) -> None:
-        self.context = context
-        self.rig = rig
-        self.meshes = meshes
-        self.keeps = keeps
-        bones = list(rig.data.bones)
-        names = [bone.name for bone in bones]
-        number_of = {name: number for number, name in enumerate(names)}
-        parents = [number_of[bone.parent.name] if bone.parent else -1 for bone in bones]
-        self.joints, self.unmapped = bone_tables.joints_of(names, parents, table)
-        first = bone_tables.first_bones(names, parents, [bone.use_deform for bone in bones], table)
-        world = np.array(rig.matrix_world, np.float64)
-        places = {
-            joint: world[:3, :3] @ np.array(bones[number].head_local, np.float64) + world[:3, 3]
-            for joint, number in first.items()
-        }
-        self.matrix = avatar_fit.avatar_matrix(places, world[:3, 3])
-        inverse = np.linalg.inv(self.matrix)
-        self.heads = {joint: inverse[:3, :3] @ head + inverse[:3, 3] for joint, head in places.items()}
 
-    def run(self) -> list[str]:
-        """Make the copies, link them and hide the originals; return the warnings."""
-        made: list[Any] = []
+def retarget(
+    context: bpy.types.Context, rig: Any, table: BoneTable, meshes: list[Any], *, keeps: bool
+) -> tuple[int, list[str]]:
+    """Make the copies, link them and hide the originals; return the number of joints, and the warnings.
 
-        def keep(block: Any) -> Any:
-            made.append(block)
-            return block
+    With ``keeps``, the joints of the avatar are placed at the bones; otherwise the copies get the shape of the avatar.
+    """
+    bones = list(rig.data.bones)
+    names = [bone.name for bone in bones]
+    number_of = {name: number for number, name in enumerate(names)}
+    parents = [number_of[bone.parent.name] if bone.parent else -1 for bone in bones]
+    joints, unmapped = bone_tables.joints_of(names, parents, table)
+    first = bone_tables.first_bones(names, parents, [bone.use_deform for bone in bones], table)
+    matrix, heads = joint_heads(rig, first)
+    made: list[Any] = []
 
-        layer = self.context.view_layer
-        before = [obj for obj in (layer.objects.active, *layer.objects.selected) if obj is not None]
-        matrices = {} if self.keeps else avatar_fit.fit_matrices(self.heads)
-        try:
-            avatar = self._avatar(keep)
-            copies = {
-                obj: rig_copies.copy_bound(obj, self.rig, avatar, self.joints, PREFIX, keep) for obj in self.meshes
-            }
-            for copy in copies.values():
-                if matrices:
-                    rig_copies.deform(copy, matrices, matrices[skeleton_table.ROOT])
-                deform_bones.switch_on_weighted(copy, avatar)
-            if matrices:  # Meshes in the shape of the avatar turn with it to face -Y.
-                avatar.rotation_quaternion.identity()
-            rig_copies.relate_copies(copies)
-            rig_copies.link_beside(self.context, copies)
-        except BaseException:
-            bpy.data.batch_remove(made)
-            select_only(self.context, before)
-            raise
-        warnings = self._warnings()
-        rig_copies.hide(self.context, [*self.meshes, self.rig])
-        select_only(self.context, [avatar])
-        return warnings
+    def keep(block: Any) -> Any:
+        made.append(block)
+        return block
 
-    def _avatar(self, keep: Any) -> Any:
-        """Add the armature: the standard avatar, or with the joints at the heads of the bones."""
-        table = skeleton_table.table()
-        rests = {}
-        for joint, head in self.heads.items():
-            if self.keeps and table[joint].is_bone:
-                rests[joint] = np.identity(4)
-                rests[joint][:3, 3] = TO_AVATAR[:3, :3] @ head
-        names = [name for name, joint in table.items() if joint.is_bone or name in self.heads]
-        skeleton = skeletons.skeleton_of(skeletons.NAME, names, rests, weighted=BODY)
-        avatar = armatures.add_skeleton(self.context, skeleton, name=PREFIX + self.rig.name)
-        keep(avatar)
+    layer = context.view_layer
+    before = [obj for obj in (layer.objects.active, *layer.objects.selected) if obj is not None]
+    matrices = {} if keeps else avatar_fit.fit_matrices(heads)
+    try:
+        avatar = keep(armatures.add_skeleton(context, avatar_skeleton(heads, keeps=keeps), name=PREFIX + rig.name))
         keep(avatar.data)
-        avatar.matrix_world = Matrix(self.matrix.tolist())
-        self.context.view_layer.update()
-        return avatar
+        avatar.matrix_world = Matrix(matrix.tolist())
+        layer.update()
+        copies = {obj: rig_copies.copy_bound(obj, rig, avatar, joints, PREFIX, keep) for obj in meshes}
+        for copy in copies.values():
+            if matrices:
+                rig_copies.deform(copy, matrices, matrices[skeleton_table.ROOT])
+            deform_bones.switch_on_weighted(copy, avatar)
+        if matrices:  # Meshes in the shape of the avatar turn with it to face -Y.
+            avatar.rotation_quaternion.identity()
+        rig_copies.relate_copies(copies)
+        rig_copies.link_beside(context, copies)
+    except BaseException:
+        bpy.data.batch_remove(made)
+        select_only(context, before)
+        raise
+    weighted = {name for obj in meshes for name in deform_bones.weighted_groups(obj)}
+    lost = bone_tables.unmapped_text([bone for bone in unmapped if bone in weighted])
+    turned = avatar_fit.pose_text(heads) if keeps else ""
+    rig_copies.hide(context, [*meshes, rig])
+    select_only(context, [avatar])
+    return len(heads), [text for text in (lost, turned) if text]
 
-    def _warnings(self) -> list[str]:
-        """Return texts about bones without a joint and limbs in another pose than the avatar's."""
-        weighted = {name for obj in self.meshes for name in deform_bones.weighted_groups(obj)}
-        lost = bone_tables.unmapped_text([bone for bone in self.unmapped if bone in weighted])
-        turned = avatar_fit.pose_text(self.heads) if self.keeps else ""
-        return [text for text in (lost, turned) if text]
+
+def avatar_skeleton(heads: Mapping[str, Any], *, keeps: bool) -> Skeleton:
+    """Return the skeleton of the standard avatar, or with the joints at these positions."""
+    table = skeleton_table.table()
+    rests = {}
+    for joint, head in heads.items():
+        if keeps and table[joint].is_bone:
+            rests[joint] = np.identity(4)
+            rests[joint][:3, 3] = TO_AVATAR[:3, :3] @ head
+    names = [name for name, joint in table.items() if joint.is_bone or name in heads]
+    return skeletons.skeleton_of(skeletons.NAME, names, rests, weighted=BODY)
 
 
-def draw_retarget(layout: Any, context: bpy.types.Context) -> None:
+def draw_retarget(layout: Any, rig: Any) -> None:
     """Draw the bone table and the buttons."""
-    rig = chosen_rig(context)
     row = layout.row(align=True)
-    row.operator(OBJECT_OT_second_life_bone_table_fill.bl_idname, text="List Bones", text_ctxt=CONTEXT)
+    button(row, OBJECT_OT_second_life_bone_table_fill, text="List Bones")
     row.operator(OBJECT_OT_second_life_bone_table_load.bl_idname, text="", icon="IMPORT")
     row.operator(OBJECT_OT_second_life_bone_table_save.bl_idname, text="", icon="EXPORT")
     layout.prop(rig.meshferry, "use_bone_table", text_ctxt=CONTEXT)
@@ -345,15 +315,3 @@ def draw_retarget(layout: Any, context: bpy.types.Context) -> None:
     layout.operator_menu_enum(
         OBJECT_OT_second_life_retarget.bl_idname, "proportions", text="Retarget Names", text_ctxt=CONTEXT
     )
-
-
-CLASSES = (
-    SECOND_LIFE_UL_bones,
-    OBJECT_OT_second_life_bone_table_fill,
-    OBJECT_OT_second_life_bone_joint,
-    OBJECT_OT_second_life_bone_table_load,
-    OBJECT_OT_second_life_bone_table_save,
-    OBJECT_OT_second_life_retarget,
-)
-
-register, unregister = classes_factory(CLASSES)

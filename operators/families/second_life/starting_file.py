@@ -6,10 +6,10 @@ from typing import Any
 import bpy
 
 from ...importing import view_framing
-from ...menus import MenuEntry, registration
+from ...layouts import button
 from ...preferences import drawn_for
-from ...translations import CONTEXT
-from .panel import SECOND_LIFE_PT_sidebar
+from ...registration import MenuEntry
+from .panel import main_panel
 
 FILE = Path(__file__).with_name("starting_file.blend")
 """Only packages have it; ``examples/make_starting_file.py`` makes it."""
@@ -57,7 +57,7 @@ def show_avatar(*_: Any) -> None:
 
 
 def show_when_drawn() -> None:
-    """Call :func:`is_shown` after each redraw until it succeeds."""
+    """Call :func:`is_shown` every :data:`TURN` seconds until it succeeds, at most :data:`MOST_TURNS` times."""
     turns = iter(range(MOST_TURNS))
     bpy.app.timers.register(lambda: TURN if next(turns, None) is not None and not is_shown() else None)
 
@@ -74,7 +74,7 @@ def is_shown() -> bool:
         view.space.show_region_ui = True
     sidebar = view.region("UI")
     try:
-        sidebar.active_panel_category = SECOND_LIFE_PT_sidebar.bl_category
+        sidebar.active_panel_category = main_panel.bl_category
     except (AttributeError, TypeError):  # no tabs at all, or not this one
         return False
     if view.space.region_3d.view_perspective == "CAMERA":
@@ -89,11 +89,7 @@ def draw_new_entry(self: Any, _context: bpy.types.Context) -> None:
     """Draw the entry."""
     if FILE.is_file():
         self.layout.operator_context = "INVOKE_DEFAULT"  # otherwise it does not ask
-        self.layout.operator(
-            WM_OT_second_life_avatar_new.bl_idname, text=SCENE, text_ctxt=CONTEXT, icon="OUTLINER_OB_ARMATURE"
-        )
+        button(self.layout, WM_OT_second_life_avatar_new, text=SCENE, icon="OUTLINER_OB_ARMATURE")
 
 
 ENTRIES = (MenuEntry("TOPBAR_MT_file_new", draw_new_entry),)
-
-register, unregister = registration((WM_OT_second_life_avatar_new,), ENTRIES)

@@ -15,16 +15,17 @@ from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.names import name_in_file
 from ....io_formats.api import load
 from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import Text
 from ....io_formats.passes import lod_names
-from ....io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from ....io_formats.second_life import costs, figures
+from ....io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from ....io_formats.second_life.models.levels import LEVELS
 from ...exporting.export_base import read_files
+from ...layouts import requires
 from ...option_properties import to_export_options, values_for
 from ...reporting import Messages, conclude
-from ...translations import classes_factory
 from .exporters import last_upload_values, object_counts
-from .objects import NeedsModel, chosen_models, imported_from, objects_by_part, subject_of
+from .objects import HAS_MODEL, chosen_models, imported_from, objects_by_part, subject_of
 
 WORN, REZZED, ANIMESH = USAGES = ("WORN", "REZZED", "ANIMESH")
 """Uses of objects in world."""
@@ -59,6 +60,12 @@ class MeshferryModelWeight(bpy.types.PropertyGroup):
     is_exact: BoolProperty(name="Exact", description="The figures are those of the imported file")
 
 
+COPIED = ["name", "download", "physics", "physics_shape", "animesh", "complexity", "joints", "same_mesh_as", "is_exact"]
+"""Properties of an object that have the values of its :class:`.figures.Figures`."""
+COPIED_OF_ALL = ("download", "server", "physics", "animesh", "land_impact", "is_least")
+"""Properties of all objects together that have the values of their :class:`.figures.Total`."""
+
+
 class MeshferryWeights(bpy.types.PropertyGroup):
     """The last computed weights of all models."""
 
@@ -75,7 +82,7 @@ class MeshferryWeights(bpy.types.PropertyGroup):
     is_exact: BoolProperty(name="Exact", description="All figures are those of the imported files")
 
 
-class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
+class OBJECT_OT_second_life_weigh(bpy.types.Operator):
     """Compute the weights of an upload of the chosen models."""
 
     bl_idname = "object.second_life_weigh"
@@ -84,6 +91,7 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
         "Compute land impact or complexity, triangles and bytes of the selected models, with the options of the last "
         "export. The viewer encodes meshes again, so its figures differ slightly"
     )
+    poll = requires(HAS_MODEL)
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Encode the assets without writing them, and store their weights for the sidebar."""
@@ -165,19 +173,17 @@ def keep_figures(context: bpy.types.Context, subject: str, stamp: str, found: li
     kept.models.clear()
     for one in found:
         entry = kept.models.add()
-        entry.name, entry.joints, entry.is_exact = one.name, one.joints, one.is_exact
-        entry.same_mesh_as = one.same_mesh_as
-        entry.download, entry.physics, entry.animesh = one.download, one.physics, one.animesh
-        entry.physics_shape = one.physics_shape
-        entry.complexity, entry.weighted, entry.traits = one.complexity, sum(one.weighted), ",".join(one.traits)
+        for name in COPIED:
+            setattr(entry, name, getattr(one, name))
+        entry.weighted, entry.traits = sum(one.weighted), ",".join(one.traits)
         before = sizes_before.get(one.name, one.sizes)
         for triangles, size, old, weighted in zip(one.triangles, one.sizes, before, one.weighted, strict=True):
             level = entry.levels.add()
             level.triangles, level.size, level.change = triangles, size, size - old
             level.share = weighted / sum(one.weighted)
     total = figures.total_of(found)
-    kept.download, kept.server, kept.physics = total.download, total.server, total.physics
-    kept.animesh, kept.land_impact, kept.is_least = total.animesh, total.land_impact, total.is_least
+    for name in COPIED_OF_ALL:
+        setattr(kept, name, getattr(total, name))
     kept.mesh_count = sum(not one.same_mesh_as for one in found)
     kept.is_exact = bool(found) and all(one.is_exact for one in found)
 
@@ -242,31 +248,16 @@ def download_of(usage: str, total: figures.Total) -> float:
     return total.animesh or total.download if usage == ANIMESH else total.download
 
 
-def cost_texts(kept: Any, usages: Mapping[str, str]) -> list[str]:
+def cost_texts(kept: Any, usages: Mapping[str, str]) -> list[Text]:
     """Return the phrases about complexity and land impact for the summary."""
     found = []
     for usage, entries in entries_by_usage(kept, usages).items():
         total = figures.total_of(entries)
-        about = "" if all(entry.is_exact for entry in entries) else "about "
+        about = Text("" if all(entry.is_exact for entry in entries) else "about ")
         if total.is_least and usage != WORN:
-            about = "at least "
-        cost = f"{about}{cost_of(usage, total):,}"
-        found.append(f"complexity {cost}" if usage == WORN else f"land impact {cost}")
+            about = Text("at least ")
+        found.append(Text("complexity {}{:,}" if usage == WORN else "land impact {}{:,}", about, cost_of(usage, total)))
     return found
 
 
-CLASSES = (MeshferryLevelWeight, MeshferryModelWeight, MeshferryWeights, OBJECT_OT_second_life_weigh)
-
-register_classes, unregister_classes = classes_factory(CLASSES)
-
-
-def register() -> None:
-    """Register the operator and the property that stores the figures."""
-    register_classes()
-    bpy.types.WindowManager.meshferry_weights = bpy.props.PointerProperty(type=MeshferryWeights)
-
-
-def unregister() -> None:
-    """Unregister them in reverse order."""
-    del bpy.types.WindowManager.meshferry_weights
-    unregister_classes()
+WINDOW_STATE = {"meshferry_weights": MeshferryWeights}

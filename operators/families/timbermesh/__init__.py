@@ -6,13 +6,13 @@ import bpy
 from bpy.props import StringProperty
 
 from ....blender_data.exporting import exporter
-from ....io_formats.registry import TIMBERMESH
+from ....io_formats.timbermesh.formats import TIMBERMESH
 from ...exporting.export_dialog import named_collection
 from ...findings.checks import CheckScene
 from ...hooks import Hooks
 from ...importing.import_base import ImportFiles
-from . import exporters, materials, objects
-from .panel import PANELS, TIMBERMESH_PT_sidebar
+from . import exporters
+from .panel import PANELS, main_panel
 
 
 class Importer(ImportFiles):
@@ -21,10 +21,7 @@ class Importer(ImportFiles):
     bl_description = "Import models of the game Timberborn, each into a collection of its own"
 
     # .prefab files are text files with the same content, extracted from the game.
-    filter_glob: StringProperty(
-        default=";".join(f"*{extension}" for extension in (*TIMBERMESH.extensions, ".prefab")),
-        options={"HIDDEN", "SKIP_SAVE"},
-    )
+    usual_names = ";".join(f"*{extension}" for extension in (*TIMBERMESH.extensions, ".prefab"))
 
 
 class Check(CheckScene):
@@ -56,7 +53,6 @@ HOOKS = Hooks(
     exporters={TIMBERMESH.name: exporters.ExportModel},
     check=Check,
     draw_collection_entries=exporters.draw_collection_entries,
-    sidebar=TIMBERMESH_PT_sidebar,
+    sidebar=main_panel,
     panels=PANELS,
-    modules=(exporters, objects, materials),
 )

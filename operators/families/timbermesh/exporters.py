@@ -8,24 +8,24 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ....blender_data.compat import BLEND_RELATIVE_PATHS
 from ....blender_data.exporting import exporter
 from ....blender_data.steps import Steps, scaled
-from ....io_formats.api import EncodedFile, write_outputs
+from ....io_formats.api import EncodedFile
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import counted
-from ....io_formats.core.scene import Scene
+from ....io_formats.core.messages import Text, counted
 from ....io_formats.disk.file_names import cautious_key
-from ....io_formats.registry import TIMBERMESH
+from ....io_formats.disk.file_sets import write_outputs
+from ....io_formats.timbermesh.formats import TIMBERMESH
 from ...exporting.export_base import ExportScene, encode_steps, file_steps, refuse_existing
 from ...exporting.export_dialog import named_collection
 from ...exporting.export_files import draw_file_names
 from ...exporting.file_names import suggested_file_name
+from ...layouts import button, path_property
 from ...menus import collection_under_pointer, selected_collections
 from ...option_properties import draw_options, export_table, option_values, section_body, with_options
 from ...progress import LongWork
-from ...reporting import Messages, conclude
-from ...translations import CONTEXT, classes_factory, iface_, rpt_
+from ...reporting import Messages, conclude, refuse
+from ...translations import iface_
 
 OPTIONS = export_table(TIMBERMESH)
 
@@ -55,12 +55,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
 
     option_table = OPTIONS
 
-    directory: StringProperty(
-        name="Folder",
-        description="Folder to write the files to",
-        subtype="DIR_PATH",
-        options={"SKIP_PRESET"} | BLEND_RELATIVE_PATHS,
-    )
+    directory: path_property("Folder", "Folder to write the files to", "DIR_PATH", {"SKIP_PRESET"})
     collections: StringProperty(
         name="Collections",
         description="Names of the collections to export, one a line; none: those selected in the Outliner, "
@@ -106,23 +101,23 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         names = self.names(context)
         folder = Path(bpy.path.abspath(self.directory)) if self.directory else None
         if folder is None or not folder.is_dir():
-            missing = rpt_("The folder does not exist: {}").format(self.directory)
-            self.report({"ERROR"}, missing if self.directory else rpt_("No folder given"))
-            return {"CANCELLED"}
+            text = Text("The folder does not exist: {}", self.directory) if self.directory else Text("No folder given")
+            return refuse(self, text)
         messages = Messages()
-        ready: dict[Path, tuple[str, Scene, EncodedFile]] = {}
+        ready: dict[Path, tuple[str, EncodedFile]] = {}
         for number, name in enumerate(names):
             path = folder / self.target_name(name)
             with messages.attempt(str(path), name):
                 self.claim(path, ready)
                 start, end = number / len(names), (number + 1) / len(names)
-                ready[path] = yield from scaled(self.encode(context, name, path, messages), start, end, name)
+                encoding = scaled(self.encode(context, name, path, messages), start, end, name)
+                ready[path] = name, (yield from encoding)
         triangles = replaced = 0
-        for path, (name, scene, encoded) in ready.items():
+        for path, (name, encoded) in ready.items():
             with messages.outcome(str(path), name):
                 existed = os.path.exists(path)
-                messages.warn(name, dict.fromkeys([*encoded.warnings, *write_outputs(path, encoded.outputs)]))
-                triangles += scene.triangle_count
+                messages.warn(name, [*encoded.messages, *write_outputs(path, encoded.outputs)])
+                triangles += encoded.scene.triangle_count
                 replaced += existed
         parts = (
             counted(triangles, "triangle"),
@@ -130,17 +125,14 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         )
         return conclude(self, messages, parts, "Exported")
 
-    def encode(
-        self, context: bpy.types.Context, name: str, path: Path, messages: Messages
-    ) -> Steps[tuple[str, Scene, EncodedFile]]:
-        """Encode one collection; return its name, its scene and the file."""
+    def encode(self, context: bpy.types.Context, name: str, path: Path, messages: Messages) -> Steps[EncodedFile]:
+        """Encode one collection; return the file."""
         values = option_values(self, OPTIONS)
         source = exporter.Source("COLLECTION", named_collection(context, name))
         files = yield from scaled(file_steps(context, source, name, TIMBERMESH, values), 0.0, 0.8)
-        (scene,) = files.parts
-        encoded = yield from scaled(encode_steps(scene, path, TIMBERMESH, values), 0.8, 1.0)
-        messages.warn(name, files.losses)
-        return name, scene, encoded
+        encoded = yield from scaled(encode_steps(files.parts[0], path, TIMBERMESH, values), 0.8, 1.0)
+        messages.warn(name, files.messages)
+        return encoded
 
     def names(self, context: bpy.types.Context) -> list[str]:
         """Return the names of the collections to export, each once."""
@@ -161,7 +153,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
             Another collection was written to the path, or it exists and *Replace Files* is off.
         """
         if any(cautious_key(path.name) == cautious_key(other.name) for other in ready):
-            raise ExportError(rpt_("another collection was just written to '{}'; rename one").format(path.name))
+            raise ExportError("another collection was just written to '{}'; rename one", path.name)
         refuse_existing(path, use_replace=self.use_replace)
 
 
@@ -172,10 +164,6 @@ def draw_collection_entries(self: Any, context: bpy.types.Context) -> None:
     layout.operator_context = "INVOKE_DEFAULT"  # by default this menu calls ``execute``
     collection = collection_under_pointer(context)
     if collection is not None:
-        entry = layout.operator("export_scene.timbermesh", text="Export Timbermesh…", text_ctxt=CONTEXT)
-        entry.collection = collection.name
+        button(layout, "export_scene.timbermesh", text="Export Timbermesh…", collection=collection.name)
     if len(selected_collections(context)) > 1:
-        layout.operator(EXPORT_SCENE_OT_timbermesh_batch.bl_idname, text="Batch Export Timbermesh…", text_ctxt=CONTEXT)
-
-
-register, unregister = classes_factory((EXPORT_SCENE_OT_timbermesh_batch,))
+        button(layout, EXPORT_SCENE_OT_timbermesh_batch, text="Batch Export Timbermesh…")

@@ -8,17 +8,19 @@ from bpy.props import EnumProperty, StringProperty
 
 from ....blender_data import file_records
 from ....blender_data.appended_materials import append_materials
+from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.importing.shading.materials import MaterialFinder
 from ....blender_data.names import name_in_file
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import counted
+from ....io_formats.core.messages import Text, counted, joined
 from ....io_formats.timbermesh.materials.game_folder import EXAMPLE_MODELS, find_example_models
 from ....io_formats.timbermesh.materials.material_names import MaterialNames, material_names
 from ....io_formats.timbermesh.options import GAME
 from ...findings.finding_fixes import rename_material
+from ...layouts import IS_EDITABLE, requires
 from ...preferences import preferred_path
+from ...reporting import inform, refuse
 from ...sidebar import homes_of
-from ...translations import classes_factory, rpt_
 
 _COLLECTION = "timbermesh_collection"
 """Name in the context by which a menu passes the collection to its submenu."""
@@ -64,17 +66,13 @@ class OBJECT_OT_timbermesh_material_choose(bpy.types.Operator):
         name="Found", description="Name chosen in the search", items=_choices, options={"HIDDEN", "SKIP_SAVE"}
     )
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an editable object with material slots."""
-        obj = context.object
-        if obj is None or not hasattr(obj.data, "materials"):
-            cls.poll_message_set("Choose an object with materials")
-            return False
-        if not obj.is_editable or not obj.data.is_editable:
-            cls.poll_message_set("The object is linked from another file")
-            return False
-        return True
+    poll = requires(
+        (
+            lambda context: context.object is not None and hasattr(context.object.data, "materials"),
+            "Choose an object with materials",
+        ),
+        IS_EDITABLE,
+    )
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open a search of the names, unless a menu or script gave one."""
@@ -89,11 +87,10 @@ class OBJECT_OT_timbermesh_material_choose(bpy.types.Operator):
             self.material_name = self.found
         name = self.material_name.strip()
         if not name:
-            self.report({"ERROR"}, rpt_("No name given"))
-            return {"CANCELLED"}
+            return refuse(self, "No name given")
         slot, material = assign_name(context.object, name, names_for(context))
-        text = rpt_("Renamed '{}' to '{}'").format(material, name) if material else rpt_("Assigned '{}'").format(name)
-        self.report({"INFO"}, text)
+        text = Text("Renamed '{}' to '{}'", material, name) if material else Text("Assigned '{}'", name)
+        inform(self, text)
         context.object.active_material_index = slot
         return {"FINISHED"}
 
@@ -118,7 +115,7 @@ def assign_name(obj: Any, name: str, known: MaterialNames) -> tuple[int, str]:
         old_name = str(old.name)
         rename_material(old, name)
         return slot.slot_index, old_name
-    slot.material = MaterialFinder(use_existing=True, library="").find(name)
+    slot.material = MaterialFinder(ImportOptions.of()).find(name)
     return slot.slot_index, ""
 
 
@@ -138,19 +135,17 @@ class OBJECT_OT_timbermesh_materials_append(bpy.types.Operator):
         folder = preferred_path(GAME)
         path = find_example_models(folder) if folder else None
         if path is None:
-            self.report({"ERROR"}, rpt_("There is no {} in the game's folder").format(EXAMPLE_MODELS))
-            return {"CANCELLED"}
+            return refuse(self, "There is no {} in the game's folder", EXAMPLE_MODELS)
         try:
             done = append_materials(path, names_for(context).is_known)
         except MeshferryError as problem:
-            self.report({"ERROR"}, rpt_(str(problem)))
-            return {"CANCELLED"}
+            return refuse(self, problem.sentence())
         parts = (
             counted(len(done.added), "material added", "materials added") if done.added else "",
             counted(len(done.replaced), "material replaced", "materials replaced") if done.replaced else "",
             counted(len(done.kept), "material kept", "materials kept") if done.kept else "",
         )
-        self.report({"INFO"}, ", ".join(rpt_(part) for part in parts if part))
+        inform(self, joined(filter(None, parts)))
         return {"FINISHED"} if done.added or done.replaced else {"CANCELLED"}
 
 
@@ -177,17 +172,5 @@ class TIMBERMESH_MT_collection(bpy.types.Menu):
     def draw(self, context: bpy.types.Context) -> None:
         """Draw an entry for each name of the collection that the parent menu set."""
         for name in names_for(context).collections.get(getattr(context, _COLLECTION, ""), ()):
-            entry = self.layout.operator(
-                OBJECT_OT_timbermesh_material_choose.bl_idname, text=name, translate=False, icon="MATERIAL"
-            )
-            entry.material_name = name
-
-
-register, unregister = classes_factory(
-    (
-        OBJECT_OT_timbermesh_material_choose,
-        OBJECT_OT_timbermesh_materials_append,
-        TIMBERMESH_MT_collection,
-        TIMBERMESH_MT_materials,
-    )
-)
+            choose = OBJECT_OT_timbermesh_material_choose.bl_idname
+            self.layout.operator(choose, text=name, translate=False, icon="MATERIAL").material_name = name

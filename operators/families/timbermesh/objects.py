@@ -6,10 +6,11 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 from mathutils import Matrix
 
-from ....blender_data.node_marks import MARK, set_own_node
+from ....blender_data.names import MARK, set_own_node
 from ....io_formats.timbermesh.known_names import SLOT_KEYWORDS
 from ...importing.import_base import select_only
-from ...translations import classes_factory, rpt_
+from ...layouts import IN_OBJECT_MODE, property_column, requires
+from ...reporting import inform, refuse, warn
 
 EMPTY_SIZE = 0.25
 """Display size of empties in metres; a tile of the game is 1 m wide."""
@@ -39,37 +40,28 @@ class _AddEmpty:
         default=False,
     )
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require object mode and an editable collection."""
-        if context.mode != "OBJECT":
-            cls.poll_message_set("Leave edit mode first")
-            return False
-        if not home_collection(context).is_editable:
-            cls.poll_message_set("The active collection is linked from another file")
-            return False
-        return True
+    poll = requires(
+        IN_OBJECT_MODE,
+        (lambda context: home_collection(context).is_editable, "The active collection is linked from another file"),
+    )
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the options: name, location and parent."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
-        layout.prop(self, self.named_by)
-        layout.prop(self, "place")
-        layout.prop(self, "use_parent")
+        column = property_column(self.layout)
+        for name in (self.named_by, "place", "use_parent"):
+            column.prop(self, name)
 
     def add(self, context: bpy.types.Context, name: str) -> set[str]:
         """Add the empty, select only it, and report its name."""
         active = context.object
         if active is None and (self.place == "OBJECT" or self.use_parent):
-            self.report({"WARNING"}, rpt_("There is no active object; the 3D cursor was used"))
+            warn(self, "There is no active object; the 3D cursor was used")
         at_object = self.place == "OBJECT" and active is not None
         location, rotation, _scale = (active.matrix_world if at_object else context.scene.cursor.matrix).decompose()
         empty = add_empty(
             context, name, Matrix.LocRotScale(location, rotation, None), active if self.use_parent else None
         )
-        self.report({"INFO"}, rpt_("Added '{}' to '{}'").format(empty.name, empty.users_collection[0].name))
+        inform(self, "Added '{}' to '{}'", empty.name, empty.users_collection[0].name)
         return {"FINISHED"}
 
 
@@ -97,8 +89,7 @@ class OBJECT_OT_timbermesh_attachment_add(_AddEmpty, bpy.types.Operator):
         """Add the empty."""
         name = self.point_name.strip().lstrip(MARK)
         if not name:
-            self.report({"ERROR"}, rpt_("An attachment point needs a name"))
-            return {"CANCELLED"}
+            return refuse(self, "An attachment point needs a name")
         return self.add(context, MARK + name)
 
 
@@ -129,13 +120,9 @@ class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
     )
     bl_options = {"REGISTER", "UNDO"}
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an active object that can be renamed."""
-        if context.object is None or not context.object.is_editable:
-            cls.poll_message_set("Select an object of this file")
-            return False
-        return True
+    poll = requires(
+        (lambda context: context.object is not None and context.object.is_editable, "Select an object of this file")
+    )
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Switch the selected objects to the opposite of the active object's current state."""
@@ -144,10 +131,8 @@ class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
         changed = [obj for obj in chosen if obj.name.startswith(MARK) != is_own]
         for obj in changed:
             set_own_node(obj, is_own)
-        text = rpt_("Own nodes: {}") if is_own else rpt_("Merged into their parents: {}")
-        self.report(
-            {"INFO"}, text.format(", ".join(obj.name for obj in changed[:5]) + (" …" if len(changed) > 5 else ""))
-        )
+        names = ", ".join(obj.name for obj in changed[:5]) + (" …" if len(changed) > 5 else "")
+        inform(self, "Own nodes: {}" if is_own else "Merged into their parents: {}", names)
         return {"FINISHED"}
 
 
@@ -182,12 +167,3 @@ def add_empty(context: bpy.types.Context, name: str, matrix: Matrix, parent: Any
     home_collection(context).objects.link(empty)
     select_only(context, [empty])
     return empty
-
-
-CLASSES = (
-    OBJECT_OT_timbermesh_attachment_add,
-    OBJECT_OT_timbermesh_slot_add,
-    OBJECT_OT_timbermesh_own_node,
-)
-
-register, unregister = classes_factory(CLASSES)

@@ -1,13 +1,11 @@
 """UNIGINE in the user interface: animations of armatures, surfaces of meshes."""
 
-from ....io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH
+from ....io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 from ...findings.checks import CheckObject
 from ...hooks import Hooks
 from ...importing.import_base import ImportFiles
+from . import panel, textures
 from .exporters import ExportAnimation, ExportMesh
-from .panel import PANELS, MATERIAL_PT_meshferry, UNIGINE_UL_surfaces
-from .project_materials import OBJECT_OT_meshferry_project_materials
-from .textures import MATERIAL_OT_meshferry_find_textures, UNIGINE_PT_textures
 
 
 class Importer(ImportFiles):
@@ -18,7 +16,6 @@ class Importer(ImportFiles):
         "Import meshes, skeletons, animations and scenes of the UNIGINE engine; a mesh and its animations chosen "
         "together go together"
     )
-    closed_sections = ("Geometry", "Materials")
     entry_text = "UNIGINE (.mesh, .anim, .node, .world)"
 
 
@@ -32,11 +29,5 @@ HOOKS = Hooks(
     importer=Importer,
     exporters={UNIGINE_MESH.name: ExportMesh, UNIGINE_ANIMATION.name: ExportAnimation},
     check=Check,
-    panels=(*PANELS, UNIGINE_PT_textures),
-    classes=(
-        UNIGINE_UL_surfaces,
-        OBJECT_OT_meshferry_project_materials,
-        MATERIAL_OT_meshferry_find_textures,
-        MATERIAL_PT_meshferry,
-    ),
+    panels=(*panel.PANELS, textures.textures_panel),
 )

@@ -1,13 +1,10 @@
 """Export of UNIGINE meshes and animations."""
 
-from ....io_formats.registry import UNIGINE_MESH
+from ....io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 from ....io_formats.unigine.mesh.options import EMBED_ANIMATION
 from ...exporting.clip_export import ExportClips
 from ...exporting.export_files import ExportObjects
-from ...option_properties import export_table
-
-MESH_OPTIONS = tuple(sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION))
-"""*Embed Animation* comes first in its section, since it controls whether the others are shown."""
+from ...option_properties import export_table, in_sections
 
 SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")
 """The file section comes first, since the version in it limits the other options."""
@@ -18,8 +15,10 @@ class ExportMesh(ExportObjects):
 
     bl_label = "Export UNIGINE"
     bl_description = "Export objects, with armature and shape keys, to meshes of the UNIGINE engine"
-    option_table = MESH_OPTIONS
-    section_order = SECTION_ORDER
+    # *Embed Animation* comes first in its section, since it controls whether the others are shown.
+    option_table = in_sections(
+        sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION), SECTION_ORDER
+    )
 
 
 class ExportAnimation(ExportClips):
@@ -28,4 +27,4 @@ class ExportAnimation(ExportClips):
     bl_idname = "export_scene.unigine_anim"
     bl_label = "Export .anim"
     bl_description = "Export the actions or NLA strips of armatures to animations of the UNIGINE engine"
-    section_order = SECTION_ORDER
+    option_table = in_sections(export_table(UNIGINE_ANIMATION), SECTION_ORDER)

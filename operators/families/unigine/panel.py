@@ -6,119 +6,80 @@ import bpy
 
 from ....blender_data.mesh_data import surfaces
 from ....blender_data.names import name_in_file
+from ....io_formats.core.messages import Text, listed
 from ....io_formats.unigine.shading import PARAMETER
 from ...exporting.clip_export import rig_of
-from ...sidebar import Sidebar, actions_of, draw_actions, draw_wrapped
+from ...layouts import Rows, button, property_column, sidebar_panel
+from ...sidebar import actions_of, draw_actions, draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
 from .project_materials import OBJECT_OT_meshferry_project_materials
 from .textures import draw_search, missing_textures
 
 
-class UNIGINE_UL_surfaces(bpy.types.UIList):
+class UNIGINE_UL_surfaces(Rows, bpy.types.UIList):
     """List of material slots as surfaces of the file: name and lightmap size."""
 
-    def draw_item(
-        self,
-        context: bpy.types.Context,
-        layout: Any,
-        data: Any,
-        item: Any,
-        icon: int,
-        active_data: Any,
-        active_property: str,
-        index: int,
-    ) -> None:
+    @staticmethod
+    def draw_row(layout: Any, item: Any) -> None:
         """Draw the surface of one slot."""
-        draw_written(layout, surfaces.written(data)[index], data, item.material)
+        draw_written(layout, surfaces.written(item.id_data)[item.slot_index], item.id_data, item.material)
 
 
-class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
-    """Panel with the surfaces of the active object, one for each material slot."""
-
-    bl_parent_id = "UNIGINE_PT_sidebar"
-    bl_label = "Surfaces"
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require a mesh object."""
-        return context.object is not None and context.object.type == "MESH"
-
-    def draw(self, context: bpy.types.Context) -> None:
-        """Draw the list and the settings of the surface chosen in it."""
-        layout = self.layout
-        obj: Any = context.object
-        listed = surfaces.written(obj)
-        slot_count = len(obj.material_slots)
-        row = layout.row()
-        if slot_count:
-            rows = 4 if slot_count > 1 else 3
-            row.template_list("UNIGINE_UL_surfaces", "", obj, "material_slots", obj, "active_material_index", rows=rows)
-        else:
-            box = row.box()
-            for surface in listed:
-                draw_written(box, surface, obj, None)
-            if not listed:
-                box.label(text="No faces", text_ctxt=CONTEXT)
-        buttons = row.column(align=True)
-        buttons.operator("object.meshferry_surface_add", text="", icon="ADD")
-        buttons.operator("object.meshferry_surface_remove", text="", icon="REMOVE")
-        buttons.separator()
-        buttons.operator("object.meshferry_surfaces_match", text="", icon="FILE_REFRESH")
-        layout.operator(OBJECT_OT_meshferry_project_materials.bl_idname, icon="MATERIAL")
-        draw_unused(layout, context, surfaces.unused(obj))
-        active = obj.active_material_index if slot_count else 0
-        if active < len(listed):
-            draw_surface(layout, listed[active], obj)
+def is_mesh(context: bpy.types.Context) -> bool:
+    """Return whether the active object is a mesh."""
+    return context.object is not None and context.object.type == "MESH"
 
 
-class UNIGINE_PT_level_of_detail(Sidebar, bpy.types.Panel):
-    """Panel for marking the active object as a coarser level of detail of another object."""
+@sidebar_panel("UNIGINE_PT_surfaces", "Surfaces", is_mesh)
+def surfaces_panel(layout: Any, context: bpy.types.Context) -> None:
+    """Draw the list of the surfaces, one for each material slot, and the settings of the one chosen in it."""
+    obj: Any = context.object
+    listed = surfaces.written(obj)
+    slot_count = len(obj.material_slots)
+    row = layout.row()
+    if slot_count:
+        rows = 4 if slot_count > 1 else 3
+        row.template_list("UNIGINE_UL_surfaces", "", obj, "material_slots", obj, "active_material_index", rows=rows)
+    else:
+        box = row.box()
+        for surface in listed:
+            draw_written(box, surface, obj, None)
+        if not listed:
+            box.label(text="No faces", text_ctxt=CONTEXT)
+    buttons = row.column(align=True)
+    buttons.operator("object.meshferry_surface_add", text="", icon="ADD")
+    buttons.operator("object.meshferry_surface_remove", text="", icon="REMOVE")
+    buttons.separator()
+    buttons.operator("object.meshferry_surfaces_match", text="", icon="FILE_REFRESH")
+    layout.operator(OBJECT_OT_meshferry_project_materials.bl_idname, icon="MATERIAL")
+    draw_unused(layout, context, surfaces.unused(obj))
+    active = obj.active_material_index if slot_count else 0
+    if active < len(listed):
+        draw_surface(layout, listed[active], obj)
 
-    bl_parent_id = "UNIGINE_PT_sidebar"
-    bl_label = "Level of Detail"
-    bl_options = {"DEFAULT_CLOSED"}
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require a mesh object."""
-        return context.object is not None and context.object.type == "MESH"
-
-    def draw(self, context: bpy.types.Context) -> None:
-        """Draw the finest object and the number of the level."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
-        kept = context.object.meshferry
-        layout.prop(kept, "lod_of", text="LOD of", text_ctxt=CONTEXT)
-        row = layout.row()
-        row.active = kept.lod_of is not None
-        row.prop(kept, "lod", text="Level", text_ctxt=CONTEXT)
+@sidebar_panel("UNIGINE_PT_level_of_detail", "Level of Detail", is_mesh, is_closed=True)
+def level_panel(layout: Any, context: bpy.types.Context) -> None:
+    """Draw the finest object, of which the active one is a coarser level of detail, and the number of the level."""
+    column = property_column(layout)
+    kept = context.object.meshferry
+    column.prop(kept, "lod_of", text="LOD of", text_ctxt=CONTEXT)
+    row = column.row()
+    row.active = kept.lod_of is not None
+    row.prop(kept, "lod", text="Level", text_ctxt=CONTEXT)
 
 
-class UNIGINE_PT_armature(Sidebar, bpy.types.Panel):
-    """Panel with the data of animation files for the active armature or the one that deforms the active object."""
-
-    bl_parent_id = "UNIGINE_PT_sidebar"
-    bl_label = "Animation"
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an armature."""
-        return rig_of(context.object) is not None
-
-    def draw(self, context: bpy.types.Context) -> None:
-        """Draw the action's name, rate, root motion and whether it is exported, and the skeleton file."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
-        rig = rig_of(context.object)
-        if rig != context.object:
-            layout.label(text=rig.name, icon="OUTLINER_OB_ARMATURE", translate=False)
-        layout.operator("export_scene.unigine_anim", text="Export…", text_ctxt=CONTEXT, icon="EXPORT")
-        draw_actions(layout, actions_of(rig), root_motion=True)
-        column = layout.column()
-        column.prop(rig.meshferry, "skeleton_guid")
-        column.prop(rig.meshferry, "skeleton_path")
+@sidebar_panel("UNIGINE_PT_armature", "Animation", lambda context: rig_of(context.object) is not None)
+def armature_panel(layout: Any, context: bpy.types.Context) -> None:
+    """Draw the actions and the skeleton file of the active armature or the one that deforms the active object."""
+    column = property_column(layout)
+    rig = rig_of(context.object)
+    if rig != context.object:
+        column.label(text=rig.name, icon="OUTLINER_OB_ARMATURE", translate=False)
+    button(column, "export_scene.unigine_anim", text="Export…", icon="EXPORT")
+    draw_actions(column, actions_of(rig), root_motion=True)
+    column.prop(rig.meshferry, "skeleton_guid")
+    column.prop(rig.meshferry, "skeleton_path")
 
 
 def draw_written(layout: Any, surface: surfaces.WrittenSurface, obj: Any, material: Any) -> None:
@@ -147,17 +108,15 @@ def draw_unused(layout: Any, context: bpy.types.Context, entries: list[Any]) -> 
     """Draw the names of settings without a material slot, and the operator that removes them."""
     if not entries:
         return
-    names = ", ".join(f"'{entry.name}'" for entry in entries)
+    names = listed([entry.name for entry in entries], len(entries))
     column = layout.box().column(align=True)
-    draw_wrapped(column, context, rpt_("Not exported, no material slot: {}").format(names), "ERROR")
+    draw_wrapped(column, context, rpt_(Text("Not exported, no material slot: {}", names)), "ERROR")
     column.operator("object.meshferry_surfaces_match", icon="FILE_REFRESH")
 
 
 def draw_surface(layout: Any, surface: surfaces.WrittenSurface, obj: Any) -> None:
     """Draw the settings of one surface. Settings for data that the object lacks are greyed out."""
-    column = layout.column()
-    column.use_property_split = True
-    column.use_property_decorate = False
+    column = property_column(layout)
     if len(obj.material_slots):
         column.prop(obj.material_slots[obj.active_material_index], "material", text="Material", text_ctxt=CONTEXT)
     entry = surface.entry
@@ -204,9 +163,7 @@ class MATERIAL_PT_meshferry(bpy.types.Panel):
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the values as texts that can be copied."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = property_column(self.layout)
         kept = context.material.meshferry
         start = f"{PARAMETER} ("
         column = layout.column()
@@ -226,4 +183,4 @@ class MATERIAL_PT_meshferry(bpy.types.Panel):
             draw_search(layout)
 
 
-PANELS = (UNIGINE_PT_surfaces, UNIGINE_PT_level_of_detail, UNIGINE_PT_armature)
+PANELS = (surfaces_panel, level_panel, armature_panel)

@@ -1,26 +1,28 @@
 """Assign Project Materials: materials and textures of a UNIGINE project for meshes that were imported without them."""
 
+import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
+from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.importing.shading.materials import MaterialFinder
 from ....blender_data.importing.shading.shaders import layers_of
 from ....blender_data.mesh_data import surfaces
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import counted
+from ....io_formats.core.messages import Report, counted
 from ....io_formats.core.projects import Projects
-from ....io_formats.registry import UNIGINE_MESH
+from ....io_formats.unigine.formats import UNIGINE_MESH
 from ....io_formats.unigine.project.folders import open_project, project_folder
 from ....io_formats.unigine.project.options import PROJECT_FOLDER
 from ....io_formats.unigine.project_materials import ProjectMaterials
 from ...importing.import_base import leave_edit_mode
 from ...importing.session_projects import project_steps
+from ...layouts import requires
 from ...object_tools.surfaces import assign
 from ...preferences import preferred_path
 from ...progress import LongWork
@@ -49,13 +51,7 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
         name="Show Folders", description="List folders only", default=True, options={"HIDDEN", "SKIP_SAVE"}
     )
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require a selected mesh that was imported from a UNIGINE file."""
-        if not _targets(context):
-            cls.poll_message_set("No selected mesh was imported from a UNIGINE file")
-            return False
-        return True
+    poll = requires((lambda context: bool(_targets(context)), "No selected mesh was imported from a UNIGINE file"))
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser, unless a file is outside of any project."""
@@ -71,33 +67,23 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
         chosen = bpy.path.abspath(self.directory) if self.directory else preferred_path(PROJECT_FOLDER)
         targets = _targets(context)
         messages = Messages()
-        all_found: list[tuple[str, list[Any], _Found]] = []
+        found: dict[str, tuple[ProjectMaterials, dict[str, str]]] = {}
         for number, (path, items) in enumerate(targets.items()):
             with messages.attempt(path) as name:
-                names = [surface.name for obj in items for surface in surfaces.written(obj)]
-                finding = project_steps("Reading the project", _find, path, list(dict.fromkeys(names)), chosen)
-                found = yield from scaled(finding, number / len(targets), (number + 1) / len(targets), name)
-                all_found.append((path, items, found))
+                names = list(dict.fromkeys(surface.name for obj in items for surface in surfaces.written(obj)))
+                finding = project_steps("Reading the project", functools.partial(_find, path, names, chosen))
+                found[path] = yield from scaled(finding, number / len(targets), (number + 1) / len(targets), name)
         slots = 0
-        for path, items, found in all_found:
+        for path, (materials, of_surface) in found.items():
             with messages.outcome(path) as name:
-                warnings = found.materials.warnings()
-                slots += _assign(items, found, warnings)
-                messages.warn(name, dict.fromkeys(warnings))
+                warnings = materials.warnings()
+                slots += _assign(targets[path], materials, of_surface, warnings)
+                messages.warn(name, warnings)
         return conclude(self, messages, (counted(slots, "material slot"),), "Assigned")
 
 
-@dataclass
-class _Found:
-    """The materials of a project for the surfaces of a file."""
-
-    materials: ProjectMaterials
-    of_surface: dict[str, str]
-    """Name of the material of each surface; surfaces without a material are left out."""
-
-
-def _find(projects: Projects, path: str, names: list[str], chosen: str) -> _Found:
-    """Find the materials of a file's surfaces."""
+def _find(path: str, names: list[str], chosen: str, projects: Projects) -> tuple[ProjectMaterials, dict[str, str]]:
+    """Find the materials of a file's surfaces; return them, and the name of the material of each surface with one."""
     project = open_project(Path(path), projects, chosen)
     if project is None:
         raise MeshferryError("The file is not in a UNIGINE project; choose the folder of its project")
@@ -108,19 +94,18 @@ def _find(projects: Projects, path: str, names: list[str], chosen: str) -> _Foun
         name = materials.name_of(reference, surface)  # which notes missing materials for the warnings
         if project.material(reference) is not None:
             of_surface[surface] = name
-    return _Found(materials, of_surface)
+    return materials, of_surface
 
 
-def _assign(items: Iterable[Any], found: _Found, warnings: list[str]) -> int:
+def _assign(items: Iterable[Any], materials: ProjectMaterials, of_surface: dict[str, str], warnings: list[Any]) -> int:
     """Set the materials of the objects' slots; return the number of slots."""
-    given = found.materials.materials
-    finder = MaterialFinder(use_existing=True, library="", given=given, warn=warnings.append)
+    finder = MaterialFinder(ImportOptions.of(), given=materials.materials, report=Report(warnings))
     count = 0
     try:
         for obj in items:
             layers = layers_of(obj.data)
             for slot, surface in zip(obj.material_slots, surfaces.written(obj), strict=False):
-                name = found.of_surface.get(surface.name)
+                name = of_surface.get(surface.name)
                 if name is None:
                     continue
                 slot.material = finder.find(name, layers)

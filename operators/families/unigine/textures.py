@@ -5,21 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, StringProperty
+from bpy.props import BoolProperty
 
-from ....blender_data.compat import BLEND_RELATIVE_PATHS
+from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.importing.shading.materials import MaterialFinder
 from ....blender_data.importing.shading.shaders import MeshLayers, layers_of
 from ....blender_data.names import name_in_file
 from ....blender_data.steps import Steps
-from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.unigine.project_materials import PROJECT, Incomplete, complete_materials
 from ....io_formats.unigine.shading import MISSING_TEXTURE, NAME_IN_PROJECT
 from ...importing.session_projects import project_steps
+from ...layouts import button, path_property, requires, sidebar_panel
 from ...progress import LongWork
 from ...reporting import Messages, conclude
-from ...sidebar import Sidebar
-from ...translations import CONTEXT, rpt_
+from ...translations import iface_
 
 
 class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
@@ -33,23 +33,15 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
     )
     bl_options = {"UNDO"}
 
-    directory: StringProperty(
-        name="Folder",
-        description="Another project, or any folder with image files or textures of the engine",
-        maxlen=1024,
-        subtype="DIR_PATH",
-        options={"HIDDEN", "SKIP_SAVE"} | BLEND_RELATIVE_PATHS,
+    directory: path_property(
+        "Folder",
+        "Another project, or any folder with image files or textures of the engine",
+        "DIR_PATH",
+        {"HIDDEN", "SKIP_SAVE"},
     )
     filter_folder: BoolProperty(default=True, options={"HIDDEN", "SKIP_SAVE"})
 
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require a material with a missing texture."""
-        del context
-        if not incomplete_materials():
-            cls.poll_message_set("No imported material lacks a texture")
-            return False
-        return True
+    poll = requires((lambda _context: bool(incomplete_materials()), "No imported material lacks a texture"))
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Let the user choose the folder."""
@@ -59,7 +51,7 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Search the folder, then build the nodes of the materials that are more complete with it."""
         messages = Messages()
-        parts: list[str] = []
+        parts: list[Text] = []
         folder = bpy.path.abspath(self.directory)
         materials = incomplete_materials()
         with messages.outcome(folder, Path(folder).name or folder) as name:
@@ -68,7 +60,7 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
                 "Searching for textures", lambda projects: complete_materials(wanted, Path(folder), projects)
             )
             before = sum(len(missing_textures(material)) for material in materials)
-            finder = MaterialFinder(use_existing=False, library="", warn=warnings.append)
+            finder = MaterialFinder(ImportOptions.of({"use_existing_materials": False}), report=Report(warnings))
             completed = 0
             for material, made in zip(materials, shown, strict=True):
                 if made is not None and len(made.missing) < len(missing_textures(material)):
@@ -76,39 +68,26 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
                     completed += 1
             finder.report_textures()
             left = [reference for material in materials for reference in missing_textures(material)]
-            parts = [counted(before - len(left), "texture"), f"{counted(completed, 'material')} completed"]
+            parts = [counted(before - len(left), "texture"), Text("{} completed", counted(completed, "material"))]
             if left:
-                warnings.append(f"{counted(len(left), 'texture')} still missing: {listed(left, 5)}")
-            messages.warn(name, dict.fromkeys(warnings))
+                count = counted(len(left), "texture")
+                Report(warnings).loss("textures-still-missing", "{} still missing: {}", count, listed(left, 5))
+            messages.warn(name, warnings)
         return conclude(self, messages, parts, "Found")
 
 
-class UNIGINE_PT_textures(Sidebar, bpy.types.Panel):
-    """Panel that says how many textures are missing, shown only then."""
-
-    bl_parent_id = "UNIGINE_PT_sidebar"
-    bl_label = "Missing Textures"
-
-    @classmethod
-    def poll(cls, context: bpy.types.Context) -> bool:
-        """Require a material with a missing texture."""
-        del context
-        return bool(incomplete_materials())
-
-    def draw(self, context: bpy.types.Context) -> None:
-        """Draw the number of textures and the search."""
-        count = sum(len(missing_textures(material)) for material in incomplete_materials())
-        self.layout.label(
-            text=rpt_(counted(count, "texture is missing", "textures are missing")), icon="ERROR", translate=False
-        )
-        draw_search(self.layout)
+@sidebar_panel("UNIGINE_PT_textures", "Missing Textures", lambda _context: bool(incomplete_materials()))
+def textures_panel(layout: Any, _context: bpy.types.Context) -> None:
+    """Draw the number of missing textures and the search."""
+    count = sum(len(missing_textures(material)) for material in incomplete_materials())
+    text = iface_(counted(count, "texture is missing", "textures are missing"))
+    layout.label(text=text, icon="ERROR", translate=False)
+    draw_search(layout)
 
 
 def draw_search(layout: Any) -> None:
     """Draw the button that searches another folder."""
-    layout.operator(
-        MATERIAL_OT_meshferry_find_textures.bl_idname, text="Find Missing Textures…", text_ctxt=CONTEXT, icon="VIEWZOOM"
-    )
+    button(layout, MATERIAL_OT_meshferry_find_textures, text="Find Missing Textures…", icon="VIEWZOOM")
 
 
 def incomplete_materials() -> list[bpy.types.Material]:

@@ -17,10 +17,10 @@ EXTENSION = ".mesh"
 def main(source: Path, output: Path) -> None:
     """Convert the files below ``source`` into the same folder tree below ``output``."""
     from meshferry.io_formats import api, registry
-    from meshferry.io_formats.disk.atomic_write import make_folder
+    from meshferry.io_formats.disk.atomic_write import make_folder, replace_file
     from meshferry.io_formats.passes.flatten import fit
 
-    for path in sorted(item for item in source.rglob("*") if item.is_file()):
+    for path in sorted(file for file in source.rglob("*") if file.is_file()):
         scene = api.read_scene(path)
         target = registry.of_same_family(registry.by_name("unigine_mesh"), EXTENSION, scene.format)
         fit(scene, target.capabilities, registry.by_name(scene.format).capabilities)
@@ -29,7 +29,7 @@ def main(source: Path, output: Path) -> None:
         for part in api.files_of(scene, target):
             part.warnings = []
             encoded = api.encode_part(part, target, path=made)
-            api.replace_file(made, encoded.outputs[-1].data, is_flushed=False)
+            replace_file(made, encoded.outputs[-1].data, is_flushed=False)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def make(folder: Path) -> tuple[Path, Path]:
 
 def count_places() -> None:
     """Check that everything was imported."""
-    assert sum(item.type == "MESH" for item in bpy.data.objects) >= PLACES
+    assert sum(obj.type == "MESH" for obj in bpy.data.objects) >= PLACES
     assert len(bpy.data.images) >= 2 * MESHES
 
 
@@ -89,7 +89,7 @@ def _repeated(content: dict[str, Any], buffer: bytes) -> bytes:
         start, first_view, first = sum(map(len, chunks)), len(made["bufferViews"]), len(made["accessors"])
         chunks.append(buffer + b"\0" * (-len(buffer) % 4))
         made["bufferViews"] += [{**view, "byteOffset": view.get("byteOffset", 0) + start} for view in views]
-        made["accessors"] += [{**item, "bufferView": item["bufferView"] + first_view} for item in accessors]
+        made["accessors"] += [{**accessor, "bufferView": accessor["bufferView"] + first_view} for accessor in accessors]
         parts = [
             {
                 "attributes": {key: first + index for key, index in part["attributes"].items()},

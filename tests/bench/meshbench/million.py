@@ -39,9 +39,10 @@ def main(folder: Path, count: int) -> dict[str, float]:
         name.rpartition(".")[2]: importlib.import_module(f"{package}.cli.batch.{name}")
         for name in (
             *("runner", "progress", "summary", "tasks", "workers.resources"),
-            *("sources.search", "state", "plan", "planning"),
+            *("settings", "sources.search", "state", "plan", "planning"),
         )
     }
+    conversion_settings = importlib.import_module(f"{package}.cli.conversions.settings")
     reporting = importlib.import_module(f"{package}.cli.reporting")
     listed = folder / "list.txt"
     with listed.open("w", encoding="utf-8") as stream:
@@ -50,9 +51,10 @@ def main(folder: Path, count: int) -> dict[str, float]:
     output = folder / "out"
     output.mkdir()
     begun = time.perf_counter()
-    head = batch["plan"].PlanHead((), "blend", ".blend", "0")
+    head = batch["plan"].PlanHead(conversion_settings.Settings("blend"), "0")
     with batch["state"].locked(output), batch["progress"].Progress(reporting.Reporter(quiet=True), output) as bar:
-        found = batch["search"].find([], (".mesh",), lists=[str(listed)], base=str(folder), leave_out=output)
+        choice = batch["settings"].SourceChoice(lists=[str(listed)], base=str(folder))
+        found = batch["search"].find(choice, (".mesh",), leave_out=output)
         plan = batch["planning"].make_plan(found, output, head)
         pool = EmptyPool(batch["tasks"].Result, batch["tasks"].Status)
         with batch["state"].State(output, plan) as state:

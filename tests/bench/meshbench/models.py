@@ -78,12 +78,12 @@ def build(triangles: int, *, uv_maps: int = 1, use_colors: bool = True) -> bpy.t
         colors.data.foreach_set("color_srgb", _colors(points)[corners].ravel())
     mesh.shade_smooth()
     mesh.normals_split_custom_set_from_vertices(normals)
-    thing = bpy.data.objects.new(OBJECT_NAME, mesh)
+    obj = bpy.data.objects.new(OBJECT_NAME, mesh)
     collection = bpy.data.collections.new(COLLECTION_NAME)
-    collection.objects.link(thing)
+    collection.objects.link(obj)
     bpy.context.scene.collection.children.link(collection)
     bpy.context.view_layer.update()
-    return thing
+    return obj
 
 
 def _corners(grid: Grid) -> Ints:

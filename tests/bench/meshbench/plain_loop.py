@@ -25,7 +25,7 @@ IMPORTERS = {
 def main(source: Path, output: Path) -> None:
     """Convert the files below ``source`` into ``output``."""
     bpy.ops.preferences.addon_enable(module="io_scene_gltf2")
-    for path in sorted(item for item in source.rglob("*") if item.is_file()):
+    for path in sorted(file for file in source.rglob("*") if file.is_file()):
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         getattr(bpy.ops.import_scene, IMPORTERS[path.suffix])(filepath=str(path))
         bpy.ops.export_scene.gltf(filepath=str(output / f"{path.name}.glb"))

@@ -14,10 +14,10 @@ WEIGHTS = 4
 def build_armature(bones: int, length: float = 20.0, branches: int = 6) -> bpy.types.Object:
     """Build an armature of several chains along X, linked to the bench's collection; return its object."""
     data = bpy.data.armatures.new("Rig")
-    thing = bpy.data.objects.new("Rig", data)
-    _collection().objects.link(thing)
+    obj = bpy.data.objects.new("Rig", data)
+    _collection().objects.link(obj)
     bpy.context.view_layer.update()
-    bpy.context.view_layer.objects.active = thing
+    bpy.context.view_layer.objects.active = obj
     bpy.ops.object.mode_set(mode="EDIT")
     per_branch = -(-bones // branches)
     for number in range(bones):
@@ -29,30 +29,30 @@ def build_armature(bones: int, length: float = 20.0, branches: int = 6) -> bpy.t
         if place:
             bone.parent = data.edit_bones[number - 1]
     bpy.ops.object.mode_set(mode="OBJECT")
-    return thing
+    return obj
 
 
-def bind(thing: bpy.types.Object, armature: bpy.types.Object, bones: list[str] | None = None) -> None:
+def bind(obj: bpy.types.Object, armature: bpy.types.Object, bones: list[str] | None = None) -> None:
     """Weigh every vertex to four of these bones (default: all) and put the mesh under the armature."""
     names = bones or [bone.name for bone in armature.data.bones]
     for name in names:
-        thing.vertex_groups.new(name=name)
-    count = len(thing.data.vertices)
+        obj.vertex_groups.new(name=name)
+    count = len(obj.data.vertices)
     numbers = np.arange(count)
     first = (numbers * 7919) % len(names)
     shares = np.array([0.4, 0.3, 0.2, 0.1])
     groups = ((first[:, None] + np.arange(WEIGHTS)) % len(names)).tolist()
     edited = bmesh.new()
-    edited.from_mesh(thing.data)
+    edited.from_mesh(obj.data)
     layer = edited.verts.layers.deform.verify()
     for vertex, own in zip(edited.verts, groups, strict=True):
         weights = vertex[layer]
         for group, share in zip(own, shares, strict=True):
             weights[group] = share
-    edited.to_mesh(thing.data)
+    edited.to_mesh(obj.data)
     edited.free()
-    thing.parent = armature
-    thing.modifiers.new("Armature", "ARMATURE").object = armature
+    obj.parent = armature
+    obj.modifiers.new("Armature", "ARMATURE").object = armature
 
 
 def animate(armature: bpy.types.Object, frames: int) -> bpy.types.Action:

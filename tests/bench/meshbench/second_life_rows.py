@@ -53,8 +53,8 @@ def build(triangles: int) -> None:
         for home in level.users_collection:
             home.objects.unlink(level)
         collection.objects.link(level)
-    for thing in [body, *(bpy.data.objects[f"Body{suffix}"] for suffix, _share in LEVELS)]:
-        rigs.bind(thing, armature, names)
+    for obj in [body, *(bpy.data.objects[f"Body{suffix}"] for suffix, _share in LEVELS)]:
+        rigs.bind(obj, armature, names)
     bpy.context.view_layer.update()
 
 
@@ -127,11 +127,11 @@ def importing(_triangles: int, rounds: int, folder: Path) -> list[Row]:
 
     def expect(levels: int) -> Callable[[], None]:
         def check() -> None:
-            meshes = [thing for thing in bpy.data.objects if thing.type == "MESH" and thing.vertex_groups]
-            largest = max(len(thing.data.polygons) for thing in meshes)
+            meshes = [obj for obj in bpy.data.objects if obj.type == "MESH" and obj.vertex_groups]
+            largest = max(len(obj.data.polygons) for obj in meshes)
             assert largest == models.grid_for(TRIANGLES).triangles, f"{largest} triangles"
             assert len(meshes) == levels, f"{len(meshes)} levels"
-            assert all(thing.data.has_custom_normals for thing in meshes), "custom normals are missing"
+            assert all(obj.data.has_custom_normals for obj in meshes), "custom normals are missing"
 
         return check
 
@@ -179,8 +179,9 @@ def animate(armature: bpy.types.Object) -> None:
 
 def write_dense(path: Path) -> None:
     """Write such an animation with a key on each frame; it is too large for an upload."""
-    from meshferry.io_formats.second_life.animation import codes, writer
+    from meshferry.io_formats.second_life.animation import writer
     from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
+    from meshferry.io_formats.second_life.animation.keys import codes
 
     times = codes.time_codes_of(np.arange(SECONDS * RATE + 1) / RATE, SECONDS)
     animation = SecondLifeAnimation(base_priority=3, duration=SECONDS)
@@ -207,7 +208,7 @@ def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     def expect_action() -> None:
         start, end = bpy.data.actions[0].frame_range
         assert round(end - start) == SECONDS * RATE, f"{end - start} frames"
-        assert len([thing for thing in bpy.data.objects if thing.type == "ARMATURE"]) == 1, "two armatures"
+        assert len([obj for obj in bpy.data.objects if obj.type == "ARMATURE"]) == 1, "two armatures"
 
     into = [
         Task("ours", lambda: import_ours(dense), add_avatar, expect_action),

@@ -44,7 +44,7 @@ def expect_model(triangles: int) -> Callable[[], None]:
     """Return a check that the whole model is there, with UVs, colours and custom normals."""
 
     def check() -> None:
-        meshes = [thing.data for thing in bpy.data.objects if thing.type == "MESH"]
+        meshes = [obj.data for obj in bpy.data.objects if obj.type == "MESH"]
         assert sum(len(mesh.polygons) for mesh in meshes) == models.grid_for(triangles).triangles
         for mesh in meshes:
             assert mesh.uv_layers, "UVs are missing"

@@ -49,22 +49,22 @@ def build_static(triangles: int) -> None:
 
 def build_rigged(triangles: int) -> None:
     build_static(triangles)
-    thing = bpy.data.objects[models.OBJECT_NAME]
-    rigs.bind(thing, rigs.build_armature(BONES))
+    obj = bpy.data.objects[models.OBJECT_NAME]
+    rigs.bind(obj, rigs.build_armature(BONES))
 
 
 def expect_model(triangles: int, *, weights: bool) -> Callable[[], None]:
     """Return a check that the whole model is there, with both UV maps, custom normals and weights where it has some."""
 
     def check() -> None:
-        meshes = [thing for thing in bpy.data.objects if thing.type == "MESH" and thing.name != "Icosphere"]
-        assert sum(len(thing.data.polygons) for thing in meshes) == models.grid_for(triangles).triangles
-        for thing in meshes:
-            assert len(thing.data.uv_layers) == 2, "UV maps are missing"
-            assert thing.data.has_custom_normals, "custom normals are missing"
+        meshes = [obj for obj in bpy.data.objects if obj.type == "MESH" and obj.name != "Icosphere"]
+        assert sum(len(obj.data.polygons) for obj in meshes) == models.grid_for(triangles).triangles
+        for obj in meshes:
+            assert len(obj.data.uv_layers) == 2, "UV maps are missing"
+            assert obj.data.has_custom_normals, "custom normals are missing"
             if weights:
-                assert len(thing.vertex_groups) == BONES, "vertex groups are missing"
-                assert len(thing.data.vertices[7].groups) == rigs.WEIGHTS, "weights are missing"
+                assert len(obj.vertex_groups) == BONES, "vertex groups are missing"
+                assert len(obj.data.vertices[7].groups) == rigs.WEIGHTS, "weights are missing"
 
     return check
 
@@ -142,9 +142,9 @@ def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     """Compare import and export of an animation of 300 bones and 1,000 frames."""
     ours, gltf = folder / "dance.anim", folder / "dance.glb"
     models.empty_file()
-    thing = models.build(2, use_colors=False)
+    obj = models.build(2, use_colors=False)
     armature = rigs.build_armature(DANCERS)
-    rigs.bind(thing, armature)
+    rigs.bind(obj, armature)
     rigs.animate(armature, FRAMES)
     rounds = min(rounds, 3)  # the peer takes long
     out = [
@@ -157,7 +157,7 @@ def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:
         action = bpy.data.actions[0]
         start, end = action.frame_range
         assert end - start + 1 == FRAMES, "frames are missing"
-        assert max(len(thing.pose.bones) for thing in bpy.data.objects if thing.pose) == DANCERS, "bones are missing"
+        assert max(len(obj.pose.bones) for obj in bpy.data.objects if obj.pose) == DANCERS, "bones are missing"
 
     into = [
         Task("ours", lambda: import_ours(ours), models.empty_file, expect_action),

@@ -14,10 +14,10 @@ from pathlib import Path
 import oracle
 import pytest
 from meshferry.cli.batch import leftovers
-from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.output_file import OutputFile
 from meshferry.io_formats.disk import file_sets
+from meshferry.io_formats.disk.file_sets import write_outputs
 
 ROOT = Path(__file__).resolve().parents[3]
 POSIX = os.name == "posix"
@@ -44,7 +44,7 @@ def test_new_and_replaced_sets(tmp_path: Path) -> None:
 
 
 def test_a_set_of_one_is_a_file(tmp_path: Path) -> None:
-    assert api.write_outputs(str(tmp_path / "hut.dae"), outputs(b"one", ["other.dae"])) == []
+    assert write_outputs(str(tmp_path / "hut.dae"), outputs(b"one", ["other.dae"])) == []
     assert contents(tmp_path) == {"hut.dae": b"one other.dae"}
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from meshfuzz import wire
+from meshfuzz.wire import varint
 from timbermesh_oracle import message_class
 
 
@@ -37,42 +39,30 @@ def deflate(content: bytes, level: int = 6) -> bytes:
 # -- wire format by hand ------------------------------------------------------------------------
 
 
-def varint(value: int, width: int = 0) -> bytes:
-    """Encode an integer; negative ones as 64-bit two's complement. ``width`` pads to that many bytes."""
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127 or len(out) + 1 < width:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def tag(number: int, wire: int) -> bytes:
-    return varint(number << 3 | wire)
+def tag(number: int, kind: int) -> bytes:
+    return varint(number << 3 | kind)
 
 
 def scalar(number: int, value: int) -> bytes:
-    return tag(number, 0) + varint(value)
+    return wire.number(number, value).encode()
 
 
 def chunk(number: int, content: bytes | str) -> bytes:
     """Encode a string, bytes, packed or message field."""
-    content = content.encode() if isinstance(content, str) else content
-    return tag(number, 2) + varint(len(content)) + content
+    return wire.Field(number, wire.BYTES, content.encode() if isinstance(content, str) else content).encode()
 
 
 def real(number: int, value: float) -> bytes:
-    return tag(number, 5) + struct.pack("<f", value)
+    return wire.Field(number, wire.FIXED32, struct.pack("<f", value)).encode()
 
 
 def packed(values: Sequence[int]) -> bytes:
     return b"".join(varint(value) for value in values)
 
 
-def floats(number_of_first: int, values: Sequence[float]) -> bytes:
+def floats(values: Sequence[float]) -> bytes:
     """Encode a Vector3Float or QuaternionFloat, zero components left out."""
-    return b"".join(real(number_of_first + i, value) for i, value in enumerate(values) if value != 0)
+    return wire.encode(wire.floats(*values))
 
 
 # -- interpreters of their own ------------------------------------------------------------------
@@ -82,7 +72,7 @@ def environment(**more: str) -> dict[str, str]:
     """Return the environment in which an interpreter finds the tests' modules and what MESHFERRY_SITE brings."""
     kept = {name: value for name, value in os.environ.items() if name != "MESHFERRY_SITE"}
     tests = Path(__file__).resolve().parents[2]
-    folders = [str(tests), str(tests / "oracles"), os.environ.get("MESHFERRY_SITE", "")]
+    folders = [str(tests), str(tests / "oracles"), str(tests / "fuzz"), os.environ.get("MESHFERRY_SITE", "")]
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
     kept["PYTHONDONTWRITEBYTECODE"] = "1"
     return kept | more

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import second_life_oracle as oracle
+from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.second_life.llsd_binary import RawString
 from meshferry.io_formats.second_life.mesh import lod_block, physics_block, skin_block
 from meshferry.io_formats.second_life.mesh.document import Asset
@@ -32,12 +33,12 @@ def same_asset(asset: Asset, found: oracle.Asset) -> None:
         assert plain(asset.blocks[name]) == value, key
         assert asset.stored_sizes[name] == found.sizes[key], key
     for level, faces in found.levels.items():
-        same_faces(lod_block.faces_of(asset.blocks[level], where=level, warnings=said), faces, level)
+        same_faces(lod_block.faces_of(asset.blocks[level], Report(said, level)), faces, level)
     if found.physics_mesh is not None:
-        faces = lod_block.faces_of(asset.blocks["physics_mesh"], where="physics mesh", warnings=said)
+        faces = lod_block.faces_of(asset.blocks["physics_mesh"], Report(said, "physics mesh"))
         same_faces(faces, found.physics_mesh, "physics mesh")
     if found.skin is not None:
-        skin = skin_block.skin_of(asset.blocks["skin"], said)
+        skin = skin_block.skin_of(asset.blocks["skin"], Report(said))
         assert skin is not None
         same_skin(skin, found.skin)
     if found.hulls is not None:

@@ -1,30 +1,19 @@
-"""UNIGINE mesh files by hand, field by field after docs/formats/unigine.md.
+"""UNIGINE files of small values, field by field after docs/formats/unigine.md.
 
-No real file with a second morph target is known, none of ms10 with bones, and none of sk10: what is here stands for
-them. Counts and indices are written out as the bytes they have in the file, so that our own encoder has no part in it.
+No real file with a second morph target is known, none of ms10 with bones, none of sk10, an12 and sn10, and none whose
+frames leave out single channels of a vector: those here stand for them. Our own encoder has no part in them.
 """
 
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
+from meshfuzz import unigine_seeds as seeds
+from meshfuzz.tokens import Token, cint, encode, floats, plain, shorts
+from meshfuzz.unigine_seeds import Rig, Surface
 
-def f32(*values: float) -> bytes:
-    return struct.pack(f"<{len(values)}f", *values)
-
-
-def i16(*values: int) -> bytes:
-    return struct.pack(f"<{len(values)}h", *values)
-
-
-def i32(*values: int) -> bytes:
-    return struct.pack(f"<{len(values)}i", *values)
-
-
-def i64(*values: int) -> bytes:
-    return struct.pack(f"<{len(values)}q", *values)
-
-
+GUID = seeds.GUID
 # A square of 1 by 1 in the plane z = 0, seen from above, in two triangles; its second shape lifts vertex 2 by a half.
 BASE_POSITIONS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0), (0.0, 1.0, 0.0))
 SMILE_POSITIONS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 0.5), (0.0, 1.0, 0.0))
@@ -37,208 +26,73 @@ SMILE_TANGENTS = (UP, UP, LEANING, UP, UP_MIRRORED)
 UV0 = ((0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0), (0.5, 0.25))
 C_INDICES = (0, 1, 2, 0, 2, 3)
 T_INDICES = (0, 1, 2, 0, 4, 3)
-BOUNDS = f32(
+_BOUNDS = floats(
     *(0, 0, 0),  # box minimum
     *(1, 1, 0),  # box maximum
     *(0.5, 0.5, 0),  # sphere centre
     0.70710677,  # sphere radius: from the centre to a corner
 )
-ROOT_TRANSFORM = f32(0, 0, 0, 0, 0, 0, 1, 1, 1, 1)  # translation; rotation x, y, z, w; scale
-TIP_TRANSFORM = f32(0, 0, 2, 0.6, 0, 0, 0.8, 0.5, 0.5, 0.5)
+_ROOT = floats(0, 0, 0, 0, 0, 0, 1, 1, 1, 1)  # translation; rotation x, y, z, w; scale
+_TIP = floats(0, 0, 2, 0.6, 0, 0, 0.8, 0.5, 0.5, 0.5)
+BOUNDS, ROOT_TRANSFORM, TIP_TRANSFORM = _BOUNDS.data, _ROOT.data, _TIP.data
 
 
-def _positions(target: tuple[tuple[float, float, float], ...]) -> bytes:
-    return b"".join(f32(*point) for point in target)
+def _joined(rows: tuple[tuple[float, ...], ...]) -> list[float]:
+    return [value for row in rows for value in row]
 
 
-def _tangents(target: tuple[tuple[int, ...], ...]) -> bytes:
-    return b"".join(i16(*tangent) for tangent in target)
-
-
-BONE_TABLE = (
-    b"\x02"  # bone count 2
-    b"\x05Root\0"  # name: length with the zero
-    b"\xff\xff"  # parent -1
-    b"\x04Tip\0"  # name
-    b"\x00\x00"  # parent 0
+_RIG = Rig((("Root", -1), ("Tip", 0)), (_ROOT, _TIP), (_TIP, _ROOT), path="guid://abc")
+_FACE = Surface(
+    "Face",
+    [
+        (name, floats(*_joined(positions)), shorts(*_joined(tangents)))
+        for name, positions, tangents in (
+            ("", BASE_POSITIONS, BASE_TANGENTS),
+            ("Smile", SMILE_POSITIONS, SMILE_TANGENTS),
+        )
+    ],
+    vertices=4,
+    tangents=5,
+    weights=[
+        [(0, 65535)],  # vertex 0: Root alone
+        [(0, 32767), (1, 32768)],
+        [(1, 65535)],
+        [],
+    ],
+    attributes=(
+        floats(*_joined(UV0)),
+        None,
+        plain(255, 0, 0, 255, 0, 255, 0, 255, 0, 0, 255, 128, 1, 2, 3, 4, 255, 255, 255, 255),
+    ),
+    c_indices=plain(*C_INDICES),
+    t_indices=plain(*T_INDICES),
+    triangles=2,
+    # Triangle 0 (0, 1, 2): border opposite corner 0 (1-2) and corner 2 (0-1); corner 1 (2-0) is the flat diagonal.
+    # Triangle 1 (0, 2, 3): border opposite corner 0 (2-3) and corner 1 (3-0); corner 2 (0-2) is the diagonal.
+    collision=seeds.collision((5, 3), box=(0, 0, 0, 1, 1, 0)),
+    bounds=_BOUNDS,
 )
-WEIGHTS = (
-    b"\x04"  # weights of 4 vertices
-    b"\x01" + b"\x00\x00\xff\xff"  # vertex 0: one bone: Root, 65535
-    b"\x02" + b"\x00\x00\xff\x7f" + b"\x01\x00\x00\x80"  # vertex 1: Root 32767, Tip 32768
-    b"\x01" + b"\x01\x00\xff\xff"  # vertex 2: Tip, 65535
-    b"\x00"  # vertex 3: none
-)
-ATTRIBUTES = (
-    b"\x05"
-    + b"".join(f32(*uv) for uv in UV0)  # UV0 count 5
-    + b"\x00"  # UV1 count 0
-    + b"\x05"  # colour count 5
-    + bytes((255, 0, 0, 255, 0, 255, 0, 255, 0, 0, 255, 128, 1, 2, 3, 4, 255, 255, 255, 255))
-)
-
-MS12_TWO_TARGETS = b"".join(
-    (
-        b"ms12",
-        BOUNDS,  # of the mesh
-        BONE_TABLE,
-        b"\x00",  # animation count 0
-        b"\x01",  # surface count 1
-        b"\x05Face\0",  # name of the surface
-        b"\x01\x03",  # lightmap: channel 1, code 3 (256)
-        BOUNDS,  # of the surface
-        b"\x02",  # target count 2
-        b"\x01\0",  # name of target 0: empty
-        b"\x06Smile\0",  # name of target 1
-        b"ms12",
-        ROOT_TRANSFORM,
-        TIP_TRANSFORM,
-        b"\x04" + _positions(BASE_POSITIONS),  # target 0: nv 4
-        b"\x05" + _tangents(BASE_TANGENTS),  # nt 5
-        b"\x04" + _positions(SMILE_POSITIONS),  # target 1: as many, absolute
-        b"\x05" + _tangents(SMILE_TANGENTS),
-        WEIGHTS,
-        ATTRIBUTES,
-        b"\x06" + bytes(C_INDICES),  # CIndex count 6, of one byte each
-        b"\x06" + bytes(T_INDICES),  # TIndex count 6
-        b"ms12",
-    )
+# ms10: x, y, z and the handedness, -127 or 127
+_TURNS = ((0, 0, 0, 127), (0, 0, 0, 127), (0, 6392, 0, -127), (0, 0, 0, 127), (0, 0, 0, -127))
+_MS10_FACE = replace(
+    _FACE, targets=[(*_FACE.targets[0][:2], Token("bytes", b"".join(struct.pack("<hhhb", *turn) for turn in _TURNS)))]
 )
 
-_MS14_GEOMETRY = b"".join(
-    (
-        _positions(BASE_POSITIONS),  # target 0: nv stands in the header
-        b"\x05" + _tangents(BASE_TANGENTS),  # nt 5
-        _positions(SMILE_POSITIONS),  # target 1
-        b"\x05" + _tangents(SMILE_TANGENTS),
-        WEIGHTS,
-        ATTRIBUTES,
-        bytes(C_INDICES),  # counts stand in the header
-        bytes(T_INDICES),
-    )
-)
-_MS14_COLLISION = b"".join(
-    (
-        b"\x02",  # edge bytes of 2 triangles
-        # triangle 0 (0, 1, 2): border opposite corner 0 (1-2) and corner 2 (0-1); corner 1 (2-0) is the flat diagonal
-        b"\x05",
-        # triangle 1 (0, 2, 3): border opposite corner 0 (2-3) and corner 1 (3-0); corner 2 (0-2) is the diagonal
-        b"\x03",
-        b"\x02" + b"\x00\x03",  # first corners in the order of the tree: triangle 0, triangle 1
-        b"\x01",  # node count 1
-        b"\x00\x41\x41\x00\x02",  # axis 0, no children (-1, -1), triangles 0 to 2
-        f32(0, 0, 0, 1, 1, 0),  # its box
-        f32(0),  # its split: none
-    )
-)
-_MS14_HEAD = b"".join(
-    (
-        b"ms14",
-        b"\x04",  # spatial tree leaf size 4
-        BOUNDS,
-        BONE_TABLE,
-        b"\x01",  # surface count 1
-        b"\x05Face\0",
-        b"\x01\x03",  # lightmap
-        b"\x06",  # CIndex count 6
-        b"\x06",  # TIndex count 6
-        BOUNDS,
-        b"\x02",  # target count 2
-        b"\x01\0" + b"\x04",  # target 0: no name, nv 4
-        b"\x06Smile\0" + b"\x04",  # target 1: name, nv 4
-        i64(1234),  # estimated memory use
-        b"ms14",
-        ROOT_TRANSFORM,
-        TIP_TRANSFORM,
-    )
-)
-MS14_TWO_TARGETS = b"".join(
-    (
-        _MS14_HEAD,
-        i64(len(_MS14_GEOMETRY)),  # uncompressed size
-        i64(len(_MS14_GEOMETRY)),  # stored size: the same, so not compressed
-        _MS14_GEOMETRY,
-        b"ms14",
-        i64(len(_MS14_COLLISION)),
-        i64(len(_MS14_COLLISION)),
-        _MS14_COLLISION,
-        b"ms14",
-        i64(len(_MS14_HEAD)),  # offset of the geometry block: of its uncompressed size
-        b"ms14",
-    )
-)
-
-MS10_SKINNED = b"".join(
-    (
-        b"ms10",
-        BOUNDS,
-        BONE_TABLE,
-        b"\x00",  # animation count 0
-        b"\x01",  # surface count 1
-        b"\x05Face\0",  # no lightmap before ms12
-        BOUNDS,
-        b"\x01",  # target count 1
-        b"\x01\0",
-        b"ms10",
-        ROOT_TRANSFORM,
-        TIP_TRANSFORM,
-        b"\x04" + _positions(BASE_POSITIONS),
-        b"\x05",  # nt 5, of 7 bytes: x, y, z and the handedness, -127 or 127
-        i16(0, 0, 0) + b"\x7f",
-        i16(0, 0, 0) + b"\x7f",
-        i16(0, 6392, 0) + b"\x81",
-        i16(0, 0, 0) + b"\x7f",
-        i16(0, 0, 0) + b"\x81",
-        WEIGHTS,
-        ATTRIBUTES,
-        b"\x06" + bytes(C_INDICES),
-        b"\x06" + bytes(T_INDICES),
-        b"ms10",
-    )
-)
-
-_SK10_HEAD = b"".join(
-    (
-        b"sk10",
-        b"\x04",  # leaf size
-        BOUNDS,
-        i32(2),  # joint count, not compact here
-        BONE_TABLE[1:],  # joints
-        i32(2) + ROOT_TRANSFORM + TIP_TRANSFORM,  # bind transforms
-        i32(2) + TIP_TRANSFORM + ROOT_TRANSFORM,  # rest transforms
-        i32(41) + b"0123456789abcdef0123456789abcdef01234567\0",  # GUID of the skeleton
-        i32(11) + b"guid://abc\0",  # path of the skeleton
-        b"\x01",  # surface count 1
-        b"\x05Face\0",  # no lightmap
-        b"\x06\x06",  # CIndex and TIndex counts
-        BOUNDS,
-        b"\x02",  # targets
-        b"\x01\0" + b"\x04",
-        b"\x06Smile\0" + b"\x04",
-        i64(0),  # memory use
-        b"sk10",
-    )
-)
-SK10_TWO_TARGETS = b"".join(
-    (
-        _SK10_HEAD,
-        i64(len(_MS14_GEOMETRY)) * 2,
-        _MS14_GEOMETRY,
-        b"sk10",
-        i64(len(_SK10_HEAD)),
-        b"sk10",  # no collision section
-    )
-)
-
-MR02_TRIANGLE = b"".join(
-    (
-        b"mr02",
-        i32(1),  # surface count
-        b"wall".ljust(128, b"\0"),  # name
-        i32(3),  # vertex count
-        f32(0, 0, 0, 0, 0, 1, 0, 0),  # position, normal, UV with v from the bottom
-        f32(1, 0, 0, 0, 0, 1, 1, 0),
-        f32(0, 1, 0, 0, 0, 1, 0, 1),
+MS12_TWO_TARGETS = encode(seeds.stream_of("ms12", [_FACE], _RIG, bounds=_BOUNDS))
+MS14_TWO_TARGETS = encode(seeds.blocks_of("ms14", [_FACE], _RIG, memory=1234, bounds=_BOUNDS))
+MS14_GEOMETRY = encode(seeds.geometry("ms14", _FACE))
+MS14_COLLISION = encode(_FACE.collision)
+MS14_HEAD = MS14_TWO_TARGETS[: MS14_TWO_TARGETS.index(MS14_GEOMETRY) - 16]
+MS10_SKINNED = encode(seeds.stream_of("ms10", [_MS10_FACE], _RIG, bounds=_BOUNDS))
+SK10_TWO_TARGETS = encode(seeds.blocks_of("sk10", [_FACE], _RIG, memory=0, bounds=_BOUNDS))
+MR02_TRIANGLE = encode(
+    seeds.soup(
+        b"wall",
+        [
+            (0, 0, 0, 0, 0, 1, 0, 0),  # position, normal, UV with v from the bottom
+            (1, 0, 0, 0, 0, 1, 1, 0),
+            (0, 1, 0, 0, 0, 1, 0, 1),
+        ],
     )
 )
 
@@ -249,3 +103,92 @@ ALL = {
     "sk10": SK10_TWO_TARGETS,
     "mr02": MR02_TRIANGLE,
 }
+
+
+# -- animations and skeletons ---------------------------------------------------------------------
+
+# The child stands before its parent: tip two metres above base, which is turned about Z and scaled along Y.
+_ARM = Rig(
+    (("tip", 1), ("base", -1)),
+    (floats(0, 0, 2, 0, 0, 0, 1, 1, 1, 1), floats(1, 0, 0, 0, 0, 0.6, 0.8, 1, 2, 1)),
+)
+
+EMBEDDED = encode(
+    [
+        cint(2),  # animated bones
+        shorts(0, 1),  # tip, base
+        plain(0x0F),  # mask: translation x, y, z (bits 0 to 2) and rotation (bit 3)
+        cint(3),  # frames
+        # frame 0: the mask for every bone
+        *(plain(0x0F), floats(0, 0, 2), shorts(0, 0, 0, 32767)),  # tip
+        *(plain(0x0F), floats(1, -0.5, 0.25), shorts(0, 0, 23169, 23169)),  # base: a quarter about Z, truncated
+        # frame 1
+        plain(0x00),  # tip: as before
+        *(plain(0x02), floats(0.5)),  # base: translation y alone
+        # frame 2
+        *(plain(0x05), floats(3, 4)),  # tip: translation x and z
+        *(plain(0x08), shorts(0, 0, 32767, 0)),  # base: rotation alone, half a turn
+    ]
+)
+EMBEDDED_TRANSLATION = (
+    ((0, 0, 2), (1, -0.5, 0.25)),
+    ((0, 0, 2), (1, 0.5, 0.25)),
+    ((3, 0, 4), (1, 0.5, 0.25)),
+)
+EMBEDDED_ROTATION = (
+    ((0, 0, 0, 32767), (0, 0, 23169, 23169)),
+    ((0, 0, 0, 32767), (0, 0, 23169, 23169)),
+    ((0, 0, 0, 32767), (0, 0, 32767, 0)),
+)
+
+QUANTIZED = encode(
+    seeds.quantized_of(
+        _ARM,
+        [1],  # base
+        [
+            *(floats(-1, 0, 0), floats(3, 1, 65535)),  # translation: minimum, range
+            *(floats(1e9, 1e9, 1e9), floats(-2e9, -2e9, -2e9)),  # scale: not animated
+            plain(0x07),  # mask: translation
+            cint(2),  # frames
+            *(plain(0x07), shorts(0, 0, 65534)),  # frame 0: (-1, 0, 65534)
+            *(plain(0x01), shorts(43690)),  # frame 1: x = -1 + 43690 * 3 / 65535 = 1
+        ],
+        "wave",
+        floats(1e9, 1e9, 1e9, -1e9, -1e9, -1e9, 0, 0, 0, -1),  # empty bounds
+    )
+)
+
+_FRAMES = [
+    cint(2),  # frames
+    *(plain(0x07), floats(1, 2, 3), floats(0, 0, 0.6, 0.8), floats(1, 2, 1)),  # frame 0
+    *(plain(0x02), floats(0, 1, 0, 0)),  # frame 1: no translation, half a turn about Y, scale 1
+]
+FLAGGED_FRAMES = encode(_FRAMES)
+
+
+def flagged(version: str, markers: bytes | None = None, motion: int = 1) -> bytes:
+    """Return an an11, an12 or an13 that animates the bone base; ``markers`` replace the sync markers."""
+    data = encode(seeds.flagged_of(version, _ARM, [1], _FRAMES, fps=24, motion=motion))
+    if markers is None:
+        return data
+    tail = version.encode() + FLAGGED_FRAMES
+    before, after = data.split(tail)
+    return before.removesuffix(bytes(12) if version == "an13" else b"") + markers + tail + after
+
+
+FLAGGED, AN12, AN13 = (flagged(version) for version in ("an11", "an12", "an13"))
+
+SKELETON = encode(
+    seeds.skeleton_of(
+        _ARM,
+        [
+            [seeds.profile("upper", [1, 0.25])],  # blend masks
+            [],  # time profiles
+            [seeds.profile("hard", [1, 0]), seeds.profile("", [])],  # weight profiles
+        ],
+        [
+            (0, -1.0),  # tip: pose, default length
+            (2, 0.75),  # base: proportion
+        ],
+    )
+)

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from unigine_scene_bytes import mesh
+
 
 def guid(number: int) -> str:
     """Return a GUID that does not look like a path or a hash."""
@@ -37,15 +39,9 @@ def material(own: str, parent: str = "", base: str = "", content: str = "") -> s
     return f'<?xml version="1.0" encoding="utf-8"?>\n<material version="2.20.0.0"{given}>{content}</material>'
 
 
-def mesh_node(mesh: str, **surfaces: str) -> str:
+def mesh_node(path: str, **surfaces: str) -> str:
     """Return a node with a mesh, whose surfaces have these materials."""
-    given = "".join(f'<surface name="{name}" material="{used}"/>' for name, used in surfaces.items())
-    return f'<node type="ObjectMeshStatic" name="n"><mesh_name>{mesh}</mesh_name>{given}</node>'
-
-
-def scene(*nodes: str) -> str:
-    """Return a ``.node`` file."""
-    return f'<?xml version="1.0" encoding="utf-8"?>\n<nodes version="2.20.0.0">{"".join(nodes)}</nodes>'
+    return mesh(path, "n", [f'name="{name}" material="{used}"' for name, used in surfaces.items()])
 
 
 def runtime_path(own: str, extension: str) -> str:

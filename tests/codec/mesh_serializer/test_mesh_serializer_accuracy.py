@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
-from meshferry.io_formats.registry import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
 
 Floats = npt.NDArray[np.float64]
 MESHES = 200

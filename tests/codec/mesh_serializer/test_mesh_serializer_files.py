@@ -7,13 +7,13 @@ import re
 import struct
 from pathlib import Path
 
-import mesh_serializer_bytes as made
 import numpy as np
 import pytest
 from meshferry.io_formats import api, registry
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.mesh_serializer.document import Document, Variant
-from meshferry.io_formats.registry import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshfuzz import mesh_serializer_seeds as made
 
 ROW = re.compile(r"^\| (\w+\.(?:data|bin)) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", re.MULTILINE)
 HASH = re.compile(r"^\| (\w+\.(?:data|bin)) \|.*\| ([0-9a-f]{64}) \|$", re.MULTILINE)

@@ -7,14 +7,16 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-import mesh_serializer_bytes as made
 import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.mesh_serializer import near_misses
 from meshferry.io_formats.mesh_serializer.document import Variant
+from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
 from meshferry.io_formats.mesh_serializer.sniffing import variant_of
-from meshferry.io_formats.registry import HEAD_SIZE, MESH_SERIALIZER
+from meshferry.io_formats.registry import HEAD_SIZE
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshfuzz import mesh_serializer_seeds as made
 
 CASES = 400
 
@@ -85,7 +87,7 @@ def test_a_unigine_mesh_is_one_whatever_its_length() -> None:
     head = b"ms13\x01" + bytes(60)
     vertices, triangles = struct.unpack_from("<HH", head)
     size = 5 + 24 + 6 * vertices + 6 * triangles
-    assert registry.by_content(head, size) is registry.UNIGINE_MESH
+    assert registry.by_content(head, size) is UNIGINE_MESH
 
 
 @pytest.mark.parametrize(("vertices", "triangles"), [(18, 8), (8, 18), (8, 26), (26, 5), (0x8012, 0x2101), (0xFF1A, 9)])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import mesh_serializer_bytes as made
 import mesh_serializer_oracle as oracle
 import numpy as np
 import numpy.typing as npt
 import pytest
 from meshferry.io_formats.core.scene import Layer, Mesh, Scene
-from meshferry.io_formats.registry import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshfuzz import mesh_serializer_seeds as made
 
 AXES = ("UNITY", "SWAP_YZ")
 FAMILY = made.family()

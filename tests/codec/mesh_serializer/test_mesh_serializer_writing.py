@@ -14,7 +14,7 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Role, Scene, Skeleton, Surface
 from meshferry.io_formats.geometry.submeshes import runs
-from meshferry.io_formats.registry import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
 
 Floats = npt.NDArray[np.float32]
 
@@ -148,7 +148,7 @@ def test_many_triangles_are_written_with_a_warning() -> None:
     (part,) = api.files_of(scene_of(grid(181, 179)), MESH_SERIALIZER)
     encoded = api.encode_part(part, MESH_SERIALIZER)
     assert len(oracle.read(encoded.outputs[-1].data).triangles) == 64_080
-    assert encoded.losses == []
+    assert not [message for message in encoded.messages if message.is_loss]
     assert encoded.warnings[0] == (
         "32,399 vertices and 64,080 triangles; the original reader refuses more than 64,000 of either"
     )
@@ -193,7 +193,7 @@ def test_large_meshes_become_numbered_files(columns: int, rows: int) -> None:
     assert len(parts) == math.ceil(mesh.triangle_count / 64_000)
     (said,) = scene.warnings
     assert said.endswith(f"are more than 64,000; split into {len(parts)} files")
-    assert scene.notes == [said], "nothing is lost, so a strict run goes on"
+    assert scene.report.notes == [said], "nothing is lost, so a strict run goes on"
     found = []
     for part in parts:
         plain = oracle.read(api.encode_part(part, MESH_SERIALIZER, options).outputs[-1].data)

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import second_life_animation_bytes as made
 import second_life_player as player
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.passes import sample_keys
-from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
-from meshferry.io_formats.second_life.animation import codes, curves, document_builder, reader, writer
-from meshferry.io_formats.second_life.animation.avatar_motion import AvatarMotion
+from meshferry.io_formats.second_life.animation import document_builder, reader, writer
 from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
+from meshferry.io_formats.second_life.animation.keys import codes, curves
+from meshferry.io_formats.second_life.avatar.avatar_motion import AvatarMotion
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from meshfuzz import second_life_animation_seeds as made
 
 Array = Any
 
@@ -67,7 +68,8 @@ def motion(times: Array, degrees: float) -> AvatarMotion:
 
 def reduced(given: AvatarMotion, duration: float, **options: Any) -> SecondLifeAnimation:
     document = SecondLifeAnimation(base_priority=3, duration=duration)
-    return document_builder.reduced(document, given, [True, False, False], [], {"mTorso": 5}, **options).document
+    document_builder.reduced(document, given, [True, False, False], [], {"mTorso": 5}, **options)
+    return document
 
 
 def angles_between(keys: Array, times: Array, wanted: Array) -> Array:
@@ -160,7 +162,7 @@ def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: boo
     assert written.endswith(b"bytes after the end")
     if joint == "mShoulderLeft" and is_changed:
         # 61 samples of the shoulder, and the 4 keys of the other joints
-        assert any("65 keys reduced to" in note for note in scene.notes), scene.notes
+        assert any("65 keys reduced to" in note for note in scene.report.notes), scene.report.notes
 
 
 @pytest.mark.parametrize("channel", ["rotation", "translation"])
@@ -182,7 +184,8 @@ def test_opposite_signs_stay_within_the_tolerance(name: str) -> None:
     wide /= np.linalg.norm(wide, axis=1, keepdims=True)
     given = AvatarMotion([name], times, wide[None], np.zeros((1, 61, 3)), [False])
     document = SecondLifeAnimation(base_priority=3, duration=2.0)
-    (joint,) = document_builder.reduced(document, given, [False], [], {}).document.joints
+    document_builder.reduced(document, given, [False], [], {})
+    (joint,) = document.joints
     keys = joint.rotation.astype(np.float64)
     shown = [
         player.played(keys[:, 0] / 65535 * 2, player.rotations_of(keys[:, 1:]), time, player.nlerp_or_slerp)
@@ -230,7 +233,7 @@ def test_edited_keys_between_frames_are_noted(fps: float, said: str) -> None:
     scene.clips[0] = clip = sample_keys.sampled(scene.clips[0], scene, fps)
     clip.transforms[0].rotation[:] = clip.transforms[0].rotation[::-1].copy()
     SECOND_LIFE_ANIMATION.from_scene(scene)
-    found = [note for note in scene.notes if "lay between frames" in note]
+    found = [note for note in scene.report.notes if "lay between frames" in note]
     assert len(found) == bool(said) and all(note.endswith(said) for note in found)
 
 

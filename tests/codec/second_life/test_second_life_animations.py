@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import second_life_animation_bytes as made
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.scene import Clip, Scene, Skeleton
 from meshferry.io_formats.passes import sample_keys
-from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH, UNIGINE_ANIMATION
-from meshferry.io_formats.second_life.animation import codes, curves, document_builder, reader, reduction, writer
+from meshferry.io_formats.second_life.animation import document_builder, reader, writer
 from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
+from meshferry.io_formats.second_life.animation.keys import codes, curves, reduction
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
+from meshfuzz import second_life_animation_seeds as made
 
 Facts = dict[str, Any]
 Array = Any
@@ -87,10 +89,10 @@ def test_samples_have_the_stated_content(folder: Path, expected: Facts) -> None:
 def sampled(scene: Scene, fps: float) -> Clip:
     """Return the clip as an export from Blender samples it: keys near a frame are on it, the last frame is the end."""
     clip = scene.clips[0]
-    step = clip.time_step
+    of_length = SecondLifeAnimation(duration=clip.duration)
 
     def on_frames(keys: Any) -> Any:
-        return keys and curves.snapped(keys, fps, step)
+        return keys and curves.shown(keys, of_length, fps)
 
     tracks = [
         replace(track, rotation=on_frames(track.rotation), translation=on_frames(track.translation))
@@ -163,7 +165,7 @@ def test_only_edited_joints_change(folder: Path) -> None:
     keys = curves.rotation_keys(after, changed[b"mElbowLeft"])
     assert len(keys.times) == 1
     # half a turn about Blender's Z is one about the avatar's
-    assert reduction.angles(keys.values[0], np.array((half, 0, 0, half))) < 1e-4
+    assert reduction.apart(keys.values[0], np.array((half, 0, 0, half))) < 1e-4
 
 
 def test_what_cannot_be_read(folder: Path) -> None:
@@ -188,15 +190,15 @@ def test_what_cannot_be_read(folder: Path) -> None:
 )
 def test_rules_of_the_uploader(change: Facts, text: str) -> None:
     document = reader.read(made.ARMS)
-    assert not [finding for finding in SECOND_LIFE_ANIMATION.check(document) if finding.severity.value == "error"]
+    assert not [finding for finding in SECOND_LIFE_ANIMATION.check(document) if finding.kind.value == "error"]
     found = SECOND_LIFE_ANIMATION.check(replace(document, **change))
-    assert [finding.severity.value for finding in found if text in finding.message] == ["error"]
+    assert [finding.kind.value for finding in found if text in finding.message] == ["error"]
 
 
 def test_unknown_joints_are_errors(folder: Path) -> None:
     for name in ("bad_joint", "bad_root"):
         document = reader.read((folder / "synthetic" / f"{name}.anim").read_bytes())
-        assert any(finding.severity.value == "error" for finding in SECOND_LIFE_ANIMATION.check(document))
+        assert any(finding.kind.value == "error" for finding in SECOND_LIFE_ANIMATION.check(document))
 
 
 def test_rotation_codes_are_the_best() -> None:
@@ -205,7 +207,7 @@ def test_rotation_codes_are_the_best() -> None:
     rotations = rng.normal(size=(20_000, 4))
     rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
     decoded = codes.rotations_of(codes.rotation_codes_of(rotations))
-    error = np.degrees(reduction.angles(decoded, rotations))
+    error = np.degrees(reduction.apart(decoded, rotations))
     assert np.median(error) < 0.003
     assert np.quantile(error, 0.99) < 0.06
     assert error.max() < 0.5
@@ -228,10 +230,10 @@ def test_key_reduction_keeps_its_promise(folder: Path, expected: Facts, degrees:
             stored = codes.rotations_of(codes.rotation_codes_of(exact[0]))[None]
             stored = np.where((stored * exact).sum(-1, keepdims=True) < 0, -stored, stored)
             finest = np.radians([0.1])
-            kept = reduction.significances(exact, stored, times, finest, reduction.angles)[0] > np.radians(degrees)
+            kept = reduction.significances(exact, stored, times, finest)[0] > np.radians(degrees)
             shown = sample_keys.values_at(sample_keys.Keys(times[kept], stored[0][kept]), times)
-            rounding = np.degrees(reduction.angles(exact[0], stored[0]).max())
-            assert np.degrees(reduction.angles(shown, exact[0])).max() <= degrees + rounding + 1e-9
+            rounding = np.degrees(reduction.apart(exact[0], stored[0]).max())
+            assert np.degrees(reduction.apart(shown, exact[0])).max() <= degrees + rounding + 1e-9
         assert scene.clips
 
 
@@ -240,11 +242,11 @@ def test_one_run_of_the_reduction_serves_all_tolerances() -> None:
     times = np.arange(7.0)
     exact = np.zeros((2, 7, 3))
     exact[:, :, 2] = (0, 1, 2, 9, 2, 1, 0), (0, 0, 0, 0, 0, 0, 6)
-    need = reduction.significances(exact, exact, times, np.array([0.5, 0.5]), reduction.distances)
+    need = reduction.significances(exact, exact, times, np.array([0.5, 0.5]))
     # 9 at the top; the samples beside it are then 4 below the line from 0 to 9, and the outer ones on theirs.
     assert need[0].tolist() == [np.inf, -np.inf, 4, 9, 4, -np.inf, 9]
     assert need[1].tolist() == [np.inf, -np.inf, -np.inf, -np.inf, -np.inf, 5, 6]
-    coarse = reduction.significances(exact, exact, times, np.array([5.0, 5.5]), reduction.distances)
+    coarse = reduction.significances(exact, exact, times, np.array([5.0, 5.5]))
     assert ((coarse > 5.5) == (need > 5.5)).all()
 
 
@@ -254,7 +256,7 @@ def test_too_large_files_are_reduced_or_refused() -> None:
     scene = _noise(names, 300, rng, 0.01)
     document = SECOND_LIFE_ANIMATION.from_scene(scene)
     assert len(writer.write(document)) <= document_builder.MOST_BYTES
-    assert any("reduced to" in text for text in scene.notes)
+    assert any("reduced to" in text for text in scene.report.notes)
     with pytest.raises(ExportError, match="250,000"):
         SECOND_LIFE_ANIMATION.from_scene(_noise(names, 900, rng, 2.0))
 
@@ -405,7 +407,7 @@ def test_wide_turns_between_opposite_signs_keep_their_speed() -> None:
             [(math.sin((1 - s) * angle) * one - math.sin(s * angle) * other) / math.sin(angle) for s in shares]
         )
         shown = sample_keys.values_at(keys, shares * 2.0)
-        assert np.degrees(reduction.angles(shown, viewer)).max() < 1.1
+        assert np.degrees(reduction.apart(shown, viewer)).max() < 1.1
 
 
 def test_attachment_points_on_the_screen_are_joints() -> None:

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import second_life_bytes as sl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.io_formats import registry
 from meshferry.io_formats.binary.quantization import dequantise, dequantise_normals, quantise, quantise_normals
 from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
-from meshferry.io_formats.registry import SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.domains import bounds
+from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.second_life.facts import decode
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.llsd_arrays import bounds
 from meshferry.io_formats.second_life.mesh import (
     lod_block,
     physics_block,
@@ -28,6 +28,8 @@ from meshferry.io_formats.second_life.mesh import (
 )
 from meshferry.io_formats.second_life.mesh.document import Asset
 from meshferry.io_formats.second_life.mesh.skin_block import block_of, skin_of
+from meshfuzz import second_life_seeds as sl
+from second_life_bytes import binary, plain
 
 FOUR_LEVELS = {level: [sl.square()] for level in ("lowest_lod", "low_lod", "medium_lod", "high_lod")}
 WHOLE = {
@@ -40,14 +42,14 @@ WHOLE = {
 
 def faces(*values: Any) -> tuple[list[lod_block.Face], list[str]]:
     warnings: list[str] = []
-    return lod_block.faces_of(list(values), where="High", warnings=warnings), warnings
+    return lod_block.faces_of(list(values), Report(warnings, "High")), warnings
 
 
 def inflated(data: bytes) -> dict[str, Any]:
     """Return the header, and each block's inflated bytes, by the library."""
     parser_input = data[len(sl.PREFIX) :].lstrip() if data.startswith(sl.PREFIX) else data
-    header = sl.plain(parser_input)
-    start = len(data) - len(parser_input) + len(sl.binary(header))
+    header = plain(parser_input)
+    start = len(data) - len(parser_input) + len(binary(header))
     blocks = {}
     for key, entry in header.items():
         if isinstance(entry, dict) and entry.get("size", 0) > 0:
@@ -69,7 +71,7 @@ def test_a_whole_asset_is_written_as_it_was() -> None:
     assert writer.write(asset) == data
     assert reader.same_content(data, writer.write(asset))
     assert list(asset.blocks) == list(sl.ORDER)
-    assert asset.stored_sizes == {key: len(zlib.compress(sl.binary(WHOLE[key]), 9)) for key in WHOLE}
+    assert asset.stored_sizes == {key: len(zlib.compress(binary(WHOLE[key]), 9)) for key in WHOLE}
     assert asset.stored_sizes == writer.block_sizes(asset)
     assert asset.trailing == b"something"
     assert asset.warnings == []
@@ -79,7 +81,7 @@ def test_a_whole_asset_is_written_as_it_was() -> None:
 def test_the_old_prefix_is_read_and_not_written(space: bytes) -> None:
     prefix = sl.PREFIX + space
     plain = sl.asset(FOUR_LEVELS)
-    stored = {level: zlib.compress(prefix + sl.binary(block), 9) for level, block in FOUR_LEVELS.items()}
+    stored = {level: zlib.compress(prefix + binary(block), 9) for level, block in FOUR_LEVELS.items()}
     data = sl.asset({}, stored=stored, prefix=prefix)
     assert sniffing.sniff(data[:4096], len(data))
     asset = reader.read(data)
@@ -104,8 +106,8 @@ def test_gaps_and_any_order_of_blocks() -> None:
 
 def test_the_header_keeps_its_order() -> None:
     data = sl.asset(WHOLE)
-    header = sl.plain(data)
-    shuffled = sl.binary(dict(reversed(header.items()))) + data[len(sl.binary(header)) :]
+    header = plain(data)
+    shuffled = binary(dict(reversed(header.items()))) + data[len(binary(header)) :]
     asset = reader.read(shuffled)
     assert list(asset.header) == list(reversed(header))
     assert writer.write(asset) == shuffled
@@ -161,17 +163,17 @@ def test_a_block_that_sticks_out_is_missing(entry: dict[str, int]) -> None:
 
 def test_reals_may_stand_for_integers() -> None:
     data = sl.asset(FOUR_LEVELS)
-    header = sl.plain(data)
-    area = data[len(sl.binary(header)) :]
+    header = plain(data)
+    area = data[len(binary(header)) :]
     real = {key: {name: float(value) for name, value in entry.items()} for key, entry in header.items()}
-    assert reader.read(sl.binary(real) + area).blocks.keys() == FOUR_LEVELS.keys()
+    assert reader.read(binary(real) + area).blocks.keys() == FOUR_LEVELS.keys()
 
 
 def test_what_follows_a_stream_is_ignored() -> None:
-    stored = {"high_lod": zlib.compress(sl.binary([sl.square()]), 9) + b"more"}
+    stored = {"high_lod": zlib.compress(binary([sl.square()]), 9) + b"more"}
     asset = reader.read(sl.asset({}, stored=stored))
     assert asset.stored_sizes["high_lod"] == len(stored["high_lod"])
-    assert len(lod_block.faces_of(asset.blocks["high_lod"], where="", warnings=[])) == 1
+    assert len(lod_block.faces_of(asset.blocks["high_lod"], Report())) == 1
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_what_follows_a_stream_is_ignored() -> None:
         (sl.asset({"high_lod": {"Position": b""}}), "no geometry"),
         (sl.asset({"high_lod": [sl.square()]}, header={"404": 1}), "404"),
         (sl.asset({"high_lod": [sl.square()]}, header={"version": 1000}), "version 1,000"),
-        (sl.asset({}, stored={"high_lod": zlib.compress(sl.binary([sl.square()]), 9)[:-9]}), "cut off"),
+        (sl.asset({}, stored={"high_lod": zlib.compress(binary([sl.square()]), 9)[:-9]}), "cut off"),
         (sl.asset({}, stored={"high_lod": b"\x1f\x8b\x08\0gzip"}), "compressed data is damaged"),
         (sl.asset({}, stored={"high_lod": zlib.compress(b"[\0\0\0\x05!]")}), "damaged"),
         (sl.asset(FOUR_LEVELS)[:200], "cut off"),
@@ -268,9 +270,9 @@ def test_recognised_by_content(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        sl.binary({"mesh_list": [1], "high": {"offset": 1, "size": 2}}),
-        sl.binary({"high_lod": 5}),
-        sl.binary({"nested": {"high_lod": {"offset": 0, "size": 5}}}),
+        binary({"mesh_list": [1], "high": {"offset": 1, "size": 2}}),
+        binary({"high_lod": 5}),
+        binary({"nested": {"high_lod": {"offset": 0, "size": 5}}}),
         b"{\0\0",
         b"{" + bytes(60),
         b'{"high_lod": {"offset": 0, "size": 5}}',
@@ -306,7 +308,7 @@ def test_written_faces_are_sorted_and_the_same() -> None:
         sl.square(Weights=sl.influences([(0, 65535)], [(1, 2), (0, 1)], [(0, 1)] * 4, [(1, 1)] * 3)),
     ]
     found, _ = faces(*value)
-    assert sl.binary(lod_block.block_of(found)) == sl.binary(value)
+    assert binary(lod_block.block_of(found)) == binary(value)
     found[0].triangles = found[0].triangles[:0]
     assert lod_block.block_of(found)[0] == {"NoGeometry": True}
 
@@ -400,7 +402,7 @@ def test_more_than_eight_faces() -> None:
 @pytest.mark.parametrize("value", [None, {}, 5, b"bytes"])
 def test_a_level_that_is_no_list(value: Any) -> None:
     with pytest.raises(FormatError, match="not a list"):
-        lod_block.faces_of(value, where="High", warnings=[])
+        lod_block.faces_of(value, Report(item="High"))
 
 
 # --- weights ---------------------------------------------------------------------------------------------------------
@@ -433,7 +435,8 @@ def one_by_one(data: bytes, count: int) -> tuple[list[list[tuple[int, int]]], in
 def test_weights_as_decoded_one_by_one(vertices: list[list[tuple[int, int]]], cut: int, more: bytes) -> None:
     data = sl.influences(*vertices)
     data = (data[: len(data) - cut] if cut < 20 else data) + more
-    joints, values, counts, oddity = weights.decode(data, len(vertices))
+    oddities: list[str] = []
+    joints, values, counts = weights.decode(data, len(vertices), Report(oddities))
     wanted, whole = one_by_one(data, len(vertices))
     for number in range(len(vertices)):
         pairs = [pair for pair in wanted[number] if pair[1]] if number < whole else []
@@ -441,16 +444,17 @@ def test_weights_as_decoded_one_by_one(vertices: list[list[tuple[int, int]]], cu
         assert held == pairs + [(0, 0)] * (4 - len(pairs))
         assert counts[number] == len(pairs)
     if whole < len(vertices):
-        assert f"{len(vertices) - whole:,} of {len(vertices):,}" in oddity
+        assert f"{len(vertices) - whole:,} of {len(vertices):,}" in oddities[0]
     elif not more and cut in (0, *range(20, 31)):
-        assert oddity == ""
+        assert oddities == []
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 254), st.integers(1, 65535)), max_size=4), max_size=60))
 def test_weights_are_written_as_they_were(vertices: list[list[tuple[int, int]]]) -> None:
     data = sl.influences(*vertices)
-    joints, values, counts, oddity = weights.decode(data, len(vertices))
-    assert oddity == ""
+    oddities: list[str] = []
+    joints, values, counts = weights.decode(data, len(vertices), Report(oddities))
+    assert oddities == []
     assert weights.encode(joints, values, counts) == data
 
 
@@ -505,14 +509,14 @@ def test_a_rig_in_arrays() -> None:
     alt = [sl.reals(*sl.IDENTITY[:12], 0, 0.1, 1, 1), sl.reals(*sl.IDENTITY)]
     value = sl.skin(alt_inverse_bind_matrix=alt, pelvis_offset=0.5, lock_scale_if_joint_position=True)
     warnings: list[str] = []
-    skin = skin_of(value, warnings)
+    skin = skin_of(value, Report(warnings))
     assert warnings == []
     assert skin is not None and skin.alt_inverse_bind is not None
     assert skin.joint_names == ["mPelvis", "mTorso"]
     assert skin.inverse_bind.shape == (2, 16)
     assert skin.alt_inverse_bind[0, 12:15].tolist() == [0, 0.1, 1]
     assert (skin.pelvis_offset, skin.lock_scale, skin.usable) == (0.5, True, None)
-    again = skin_of(block_of(skin), warnings)
+    again = skin_of(block_of(skin), Report(warnings))
     assert again is not None and again.alt_inverse_bind is not None
     assert np.allclose(again.alt_inverse_bind, skin.alt_inverse_bind, rtol=1e-7)
 
@@ -539,7 +543,7 @@ def matrix(**places: float) -> list[float]:
 )
 def test_rigs_that_are_left_out(changes: dict[str, Any], said: str) -> None:
     warnings: list[str] = []
-    assert skin_of(sl.skin(**changes), warnings) is None
+    assert skin_of(sl.skin(**changes), Report(warnings)) is None
     assert len(warnings) == 1 and said in warnings[0]
 
 
@@ -548,7 +552,7 @@ def test_rigs_that_are_left_out(changes: dict[str, Any], said: str) -> None:
 )
 def test_joints_that_are_left_out(broken: list[float]) -> None:
     warnings: list[str] = []
-    skin = skin_of(sl.skin(inverse_bind_matrix=[broken, matrix(_14=-1)]), warnings)
+    skin = skin_of(sl.skin(inverse_bind_matrix=[broken, matrix(_14=-1)]), Report(warnings))
     assert skin is not None and skin.usable is not None
     assert skin.usable.tolist() == [False, True]
     assert skin.inverse_bind[0].tolist() == sl.IDENTITY
@@ -558,7 +562,9 @@ def test_joints_that_are_left_out(broken: list[float]) -> None:
 
 def test_rigs_in_other_units_are_kept() -> None:
     small = matrix(_0=1e-3, _5=1e-3, _10=1e-3)
-    skin = skin_of(sl.skin(inverse_bind_matrix=[small, small], bind_shape_matrix=matrix(_0=100, _5=100, _10=0.01)), [])
+    skin = skin_of(
+        sl.skin(inverse_bind_matrix=[small, small], bind_shape_matrix=matrix(_0=100, _5=100, _10=0.01)), Report()
+    )
     assert skin is not None and skin.usable is None
 
 
@@ -566,7 +572,7 @@ def test_rigs_in_other_units_are_kept() -> None:
 def test_overrides_that_do_not_fit_are_ignored(alt: Any) -> None:
     warnings: list[str] = []
     value = {**sl.skin(), "alt_inverse_bind_matrix": alt, "pelvis_offset": 0.5}
-    skin = skin_of(value, warnings)
+    skin = skin_of(value, Report(warnings))
     assert skin is not None and skin.alt_inverse_bind is None
     assert skin.pelvis_offset == 0
     assert len(warnings) == 1
@@ -579,35 +585,38 @@ def test_hulls_in_arrays() -> None:
     points = np.arange(3 * (4 + 256 + 5), dtype="<u2")
     value = sl.hulls(HullList=bytes((4, 0, 5)), Positions=points.tobytes())
     warnings: list[str] = []
-    found = physics_block.hulls_of(value, warnings)
+    found = physics_block.hulls_of(value, Report(warnings))
     assert warnings == []
     assert [len(hull) for hull in found.hulls] == [4, 256, 5]
     assert (np.concatenate(found.hulls) == points.reshape(-1, 3)).all()
     assert found.base is not None and len(found.base) == 4
     assert found.domain.tolist() == [[-0.5, -0.5, 0], [0.5, 0.5, 0]]
-    assert sl.binary(physics_block.block_of(found)) == sl.binary(value)
+    assert binary(physics_block.block_of(found)) == binary(value)
 
 
 def test_hulls_without_points_or_with_too_many() -> None:
     warnings: list[str] = []
-    found = physics_block.hulls_of(sl.hulls(HullList=bytes((4, 5)), Positions=bytes(6 * 8)), warnings)
+    found = physics_block.hulls_of(sl.hulls(HullList=bytes((4, 5)), Positions=bytes(6 * 8)), Report(warnings))
     assert [len(hull) for hull in found.hulls] == [4]
     assert "1 of 2 hulls" in warnings[0]
-    found = physics_block.hulls_of(sl.hulls(HullList=bytes((4,)), Positions=bytes(6 * 8)), warnings)
+    found = physics_block.hulls_of(sl.hulls(HullList=bytes((4,)), Positions=bytes(6 * 8)), Report(warnings))
     assert [len(hull) for hull in found.hulls] == [4]
     assert "more points" in warnings[1]
-    found = physics_block.hulls_of(sl.hulls(HullList=b"\x01" * 3000, Positions=bytes(6 * 3000)), warnings)
+    found = physics_block.hulls_of(sl.hulls(HullList=b"\x01" * 3000, Positions=bytes(6 * 3000)), Report(warnings))
     assert len(found.hulls) == 1024
     assert "left out" in warnings[2]
 
 
 def test_hulls_that_are_not_there() -> None:
     warnings: list[str] = []
-    assert physics_block.hulls_of(None, warnings).base is None
+    assert physics_block.hulls_of(None, Report(warnings)).base is None
     assert warnings == []
-    assert physics_block.hulls_of({"BoundingVerts": bytes(18)}, warnings).domain.tolist() == [[-0.5] * 3, [0.5] * 3]
-    assert physics_block.hulls_of(sl.hulls(Min=sl.reals(0, float("nan"), 0)), warnings).base is None
-    assert physics_block.hulls_of([5], warnings).base is None
+    assert physics_block.hulls_of({"BoundingVerts": bytes(18)}, Report(warnings)).domain.tolist() == [
+        [-0.5] * 3,
+        [0.5] * 3,
+    ]
+    assert physics_block.hulls_of(sl.hulls(Min=sl.reals(0, float("nan"), 0)), Report(warnings)).base is None
+    assert physics_block.hulls_of([5], Report(warnings)).base is None
     assert len(warnings) == 2
 
 
@@ -616,7 +625,7 @@ def test_hulls_that_are_not_there() -> None:
 
 def test_facts_of_an_asset() -> None:
     facts = SECOND_LIFE_MESH.facts(reader.read(sl.asset(WHOLE)))
-    size = len(zlib.compress(sl.binary([sl.square()]), 9))
+    size = len(zlib.compress(binary([sl.square()]), 9))
     assert facts["lods"] == {
         level: {"triangles": 2, "vertices": 4, "bytes": size}
         for level in ("high_lod", "medium_lod", "low_lod", "lowest_lod")

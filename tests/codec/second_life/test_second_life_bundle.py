@@ -8,12 +8,14 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-import second_life_bytes as sl
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.second_life.bundle.instances import BundleMaterial, Instance, bundle_of, instances_of
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.mesh import reader as mesh_reader
+from meshfuzz import second_life_seeds as sl
+from second_life_bytes import binary
 
 LEVELS = {level: [sl.square()] for level in ("lowest_lod", "low_lod", "medium_lod", "high_lod")}
 MESH = sl.asset({"physics_convex": sl.hulls(), **LEVELS}, header={"material_list": ["wood"]})
@@ -39,7 +41,7 @@ def test_unknown_keys_and_any_order_are_kept() -> None:
     data = sl.bundle([MESH], [sl.instance(unknown=[1, 2.0])])
     pairs = data[5:-1]
     # Another key in front, and one behind.
-    odd = b"{\0\0\0\x06k\0\0\0\x01z" + sl.binary({"a": 1}) + pairs + b"k\0\0\0\x01a!}"
+    odd = b"{\0\0\0\x06k\0\0\0\x01z" + binary({"a": 1}) + pairs + b"k\0\0\0\x01a!}"
     bundle = read(odd)
     assert list(bundle.values) == ["z", "instance", "mesh", "name", "version", "a"]
     assert SECOND_LIFE_BUNDLE.write(bundle) == odd
@@ -48,8 +50,8 @@ def test_unknown_keys_and_any_order_are_kept() -> None:
 
 def test_content_is_compared_beneath_the_compression() -> None:
     data = sl.bundle([MESH], [sl.instance()])
-    quick = {key: zlib.compress(sl.binary(value), 1) for key, value in LEVELS.items()}
-    quick["physics_convex"] = zlib.compress(sl.binary(sl.hulls()), 1)
+    quick = {key: zlib.compress(binary(value), 1) for key, value in LEVELS.items()}
+    quick["physics_convex"] = zlib.compress(binary(sl.hulls()), 1)
     other = sl.bundle([sl.asset({}, stored=quick, header={"material_list": ["wood"]})], [sl.instance()])
     assert other != data
     assert SECOND_LIFE_BUNDLE.same_content(data, other)
@@ -65,7 +67,7 @@ def test_content_is_compared_beneath_the_compression() -> None:
         sl.bundle([MESH], [sl.instance()]),
         sl.bundle([MESH], [sl.instance(label="x" * 5000)]),
         sl.bundle([MESH], [sl.instance(label=f"{number}") for number in range(60)]),
-        sl.binary({"mesh": [], "version": 3}),
+        binary({"mesh": [], "version": 3}),
     ],
 )
 def test_recognised_by_content(data: bytes) -> None:
@@ -81,9 +83,9 @@ def test_recognised_by_content(data: bytes) -> None:
         (sl.bundle([MESH], [sl.instance()], version=4), "version 4"),
         (sl.bundle([MESH], [sl.instance()], version="3"), "no version"),
         (sl.bundle([], [sl.instance()]), "no mesh"),
-        (sl.binary({"mesh": 5, "instance": [], "version": 3}), "no mesh"),
-        (sl.binary({"mesh": [5], "instance": [], "version": 3}), "not a mesh asset"),
-        (sl.binary({"mesh": ["text"], "version": 3}), "no list of instances"),
+        (binary({"mesh": 5, "instance": [], "version": 3}), "no mesh"),
+        (binary({"mesh": [5], "instance": [], "version": 3}), "not a mesh asset"),
+        (binary({"mesh": ["text"], "version": 3}), "no list of instances"),
         (sl.bundle([b"nothing"], [sl.instance()]), "mesh 1"),
         (sl.bundle([MESH, MESH[:-60]], [sl.instance()]), ""),
         (sl.bundle([MESH], [sl.instance()])[:-20], "cut off"),
@@ -103,14 +105,14 @@ def test_another_version_is_no_damage() -> None:
 
 
 def test_meshes_as_binary_data_are_read_and_mended() -> None:
-    bundle = read(sl.bundle([MESH], [sl.instance()], marker=b"b"))
+    bundle = read(sl.bundle([MESH], [sl.instance()], marked=bytes))
     assert "binary data" in bundle.warnings[0]
     assert SECOND_LIFE_BUNDLE.write(bundle) == sl.bundle([MESH], [sl.instance()])
 
 
 def test_all_meshes_share_one_bound() -> None:
     data = sl.bundle([MESH] * 5, [sl.instance()])
-    size = sum(len(sl.binary(block)) for block in (*LEVELS.values(), sl.hulls()))
+    size = sum(len(binary(block)) for block in (*LEVELS.values(), sl.hulls()))
     assert SECOND_LIFE_BUNDLE.read(data, inflated_limit=5 * size)
     with pytest.raises(FormatError, match=r"^mesh 5, .*inflates to far more"):
         SECOND_LIFE_BUNDLE.read(data, inflated_limit=5 * size - 1)
@@ -118,7 +120,7 @@ def test_all_meshes_share_one_bound() -> None:
 
 def test_instances() -> None:
     warnings: list[str] = []
-    (found,) = instances_of(read(sl.bundle([MESH], [sl.instance()])), warnings)
+    (found,) = instances_of(read(sl.bundle([MESH], [sl.instance()])), Report(warnings))
     assert warnings == []
     assert (found.mesh, found.label) == (0, "crate")
     assert (found.transform @ [0.5, 0.5, 0.5, 1]).tolist() == [4, 0.5, 1.25, 1]
@@ -139,7 +141,7 @@ def test_instances() -> None:
 )
 def test_instances_that_are_left_out(changes: dict[str, Any], said: str) -> None:
     warnings: list[str] = []
-    found = instances_of(read(sl.bundle([MESH], [sl.instance(**changes), sl.instance()])), warnings)
+    found = instances_of(read(sl.bundle([MESH], [sl.instance(**changes), sl.instance()])), Report(warnings))
     assert len(found) == 1
     assert len(warnings) == 1 and "'crate'" in warnings[0] and said in warnings[0]
 
@@ -155,7 +157,7 @@ def test_instances_that_are_left_out(changes: dict[str, Any], said: str) -> None
     ],
 )
 def test_odd_materials(material: Any, wanted: list[BundleMaterial]) -> None:
-    (found,) = instances_of(read(sl.bundle([MESH], [sl.instance(material=material)])), [])
+    (found,) = instances_of(read(sl.bundle([MESH], [sl.instance(material=material)])), Report())
     assert found.materials == wanted
 
 
@@ -173,7 +175,7 @@ def test_a_new_bundle_is_as_the_viewer_saves_it() -> None:
 def test_facts() -> None:
     bundle = read(sl.bundle([MESH, SUBMODEL], [sl.instance(), sl.instance(**OTHER_PLACE), sl.instance(mesh_id=9)]))
     facts = SECOND_LIFE_BUNDLE.facts(bundle)
-    size = len(zlib.compress(sl.binary([sl.square()]), 9))
+    size = len(zlib.compress(binary([sl.square()]), 9))
     assert facts["version"] == "3"
     assert facts["lods"] == {
         level: {"triangles": 4, "vertices": 8, "bytes": 2 * size}

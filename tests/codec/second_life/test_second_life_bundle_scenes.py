@@ -14,9 +14,9 @@ import second_life_oracle as oracle
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, FormatError
-from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life.avatar import skeletons
 from meshferry.io_formats.second_life.bundle.instances import Instance, bundle_of
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life.models.levels import LEVELS
 from meshferry.io_formats.second_life.models.models import SubmodelId, models_of
 

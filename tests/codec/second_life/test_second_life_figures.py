@@ -19,7 +19,7 @@ def expected(samples):
 
 def _of_file(path, size=1.0):
     asset = load(path).document
-    return figures.figures_of_asset(path.stem, asset, decode(asset), (size, size, size))
+    return figures.figures_of_asset(path.stem, decode(asset), (size, size, size))
 
 
 def test_figures_of_every_sample_are_those_expected(samples, expected):

@@ -14,8 +14,8 @@ import second_life_oracle as oracle
 import upload_scenes
 import viewer_matching
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
 from meshferry.io_formats.second_life import figures
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
 from meshferry.io_formats.second_life.mesh import scene_mapping
 from meshferry.io_formats.second_life.models import equal_models
 from meshferry.io_formats.second_life.models.models import models_of
@@ -117,12 +117,12 @@ def test_findings_of_equal_objects_are_reported_once() -> None:
         node.mesh.uvs = []
     found = SECOND_LIFE_UPLOAD.check_scene(scene)
 
-    def items(text: str) -> list[str]:
+    def subjects(text: str) -> list[str]:
         return [finding.item for finding in found if text in finding.message]
 
-    assert items("no UV map") == ["Object 'post'", "Object 'post_LOD2'"]
-    assert items("small one of each") == ["Object 'post_LOD2'"]
-    assert items("uneven") == ["Object 'post'", "Object 'post.001'"], "the fix of a scale concerns each object"
+    assert subjects("no UV map") == ["Object 'post'", "Object 'post_LOD2'"]
+    assert subjects("small one of each") == ["Object 'post_LOD2'"]
+    assert subjects("uneven") == ["Object 'post'", "Object 'post.001'"], "the fix of a scale concerns each object"
 
 
 def test_rigged_objects_have_a_geometry_each() -> None:

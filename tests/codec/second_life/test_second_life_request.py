@@ -19,8 +19,8 @@ from meshferry.io_formats import api
 from meshferry.io_formats.binary.quantization import srgb_to_linear
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.core.findings import Severity
-from meshferry.io_formats.registry import SECOND_LIFE_REQUEST
+from meshferry.io_formats.core.messages import Kind
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.request import checks, document, jpeg2000
 
 llsd = pytest.importorskip("llsd")
@@ -338,8 +338,8 @@ def test_the_same_scene_gives_the_same_bytes() -> None:
     assert one == other
 
 
-def messages(request: document.UploadRequest) -> list[tuple[Severity, str]]:
-    return [(finding.severity, finding.message) for finding in checks.check(request)]
+def messages(request: document.UploadRequest) -> list[tuple[Kind, str]]:
+    return [(finding.kind, finding.message) for finding in checks.check(request)]
 
 
 def test_checks_of_sizes_and_numbers() -> None:
@@ -348,20 +348,20 @@ def test_checks_of_sizes_and_numbers() -> None:
     made.instances[0].scale = (1.0, 300.0, 1.0)
     made.instances[1].scale = (1.0, 0.0001, 1.0)
     assert messages(made) == [
-        (Severity.ERROR, "it is longer than 256 m"),
-        (Severity.WARNING, "it is thinner than 1 mm; OpenSim leaves it out"),
+        (Kind.ERROR, "it is longer than 256 m"),
+        (Kind.WARNING, "it is thinner than 1 mm; OpenSim leaves it out"),
     ]
     made.instances[0].scale = (0.0001, 1.0, 1.0)
     assert messages(made)[-1][1].startswith("more than half of the objects are thinner")
     made.instances = made.instances[1:] * 513
     assert any("513 objects; a linkset has 512 at most" in text for _severity, text in messages(made))
-    assert messages(document.UploadRequest("x")) == [(Severity.ERROR, "there is no object to upload")]
+    assert messages(document.UploadRequest("x")) == [(Kind.ERROR, "there is no object to upload")]
 
 
 def test_checks_of_meshes() -> None:
     made = SECOND_LIFE_REQUEST.from_scene(upload_scenes.static_scene())
     del made.meshes[1].blocks["physics_convex"]
-    found = [finding for finding in checks.check(made) if finding.severity is Severity.ERROR]
+    found = [finding for finding in checks.check(made) if finding.kind is Kind.ERROR]
     assert [finding.item for finding in found] == ["Object 'door'"]
     assert "physics_convex" in found[0].message
 
@@ -373,7 +373,7 @@ from load_package import load_package
 load_package()
 import upload_scenes
 from meshferry.io_formats.core.errors import MissingLibraryError
-from meshferry.io_formats.registry import SECOND_LIFE_REQUEST
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
 made = SECOND_LIFE_REQUEST.from_scene(upload_scenes.static_scene())
 try:
     SECOND_LIFE_REQUEST.write_files(made, "x")

@@ -12,14 +12,14 @@ import pytest
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.core.findings import Elements, Finding, Fix, Severity
-from meshferry.io_formats.registry import (
+from meshferry.io_formats.core.messages import Elements, Fix, Kind, Message
+from meshferry.io_formats.second_life.avatar import skeleton_table
+from meshferry.io_formats.second_life.formats import (
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_MESH,
     SECOND_LIFE_REQUEST,
     SECOND_LIFE_UPLOAD,
 )
-from meshferry.io_formats.second_life.avatar import skeleton_table
 from meshferry.io_formats.second_life.models.models import models_of
 from meshferry.io_formats.second_life.rules.degenerates import degenerate_triangles
 from meshferry.io_formats.second_life.rules.rules import check_models, check_scene
@@ -75,15 +75,15 @@ def of(scene: sc.Scene, number: int = 0) -> sc.Mesh:
     return mesh
 
 
-def only(findings: list[Finding]) -> Finding:
+def only(findings: list[Message]) -> Message:
     assert len(findings) == 1, [str(finding) for finding in findings]
     return findings[0]
 
 
-def breaks(scene: sc.Scene, severity: str, item: str, *words: str) -> Elements | None:
+def breaks(scene: sc.Scene, severity: str, subject: str, *words: str) -> Elements | None:
     """Return the elements of the scene's one finding, which has this severity and item, and these words."""
     finding = only(check_scene(scene))
-    assert (finding.severity.value, finding.item) == (severity, item), str(finding)
+    assert (finding.kind.value, finding.item) == (severity, subject), str(finding)
     for word in words:
         assert word in finding.message, finding.message
     return finding.elements
@@ -215,7 +215,7 @@ def test_a_level_heavier_than_the_finer_one() -> None:
 def test_a_level_of_more_bytes_than_the_finer_one() -> None:
     scene = crate()
     sizes = {"high_lod": 1000, "medium_lod": 700, "low_lod": 710, "lowest_lod": 800}
-    finding = only(check_models(models_of(scene), scene, sizes={"crate": sizes}))
+    finding = only(check_models(models_of(scene), scene, sizes=sizes))
     assert finding.item == "Object 'crate_LOD0'"
     assert "800 bytes" in finding.message
 
@@ -224,7 +224,7 @@ def test_a_material_that_the_finest_level_has_not() -> None:
     scene = crate()
     of(scene, 3).materials = ["paint", "gold"]
     (finding,) = check_scene(scene)
-    assert finding.severity is Severity.ERROR
+    assert finding.kind is Kind.ERROR
     assert finding.elements == Elements("triangles", "crate_LOD0", (1, 3, 5))
     assert "'gold'" in finding.message
 
@@ -254,8 +254,8 @@ def test_what_levels_were_made_of_is_blamed_alone() -> None:
         of(scene, level).materials = ["paint", "gold"]
         of(scene, level).points[0, 0] = np.nan
     of(scene, 0).points[0, 0] = np.nan
-    items = [finding.item for finding in check_scene(scene) if finding.severity is Severity.ERROR]
-    assert items == ["Object 'crate'", f"Object '{scene.nodes[1].name}'", f"Object '{scene.nodes[1].name}'"]
+    subjects = [finding.item for finding in check_scene(scene) if finding.kind is Kind.ERROR]
+    assert subjects == ["Object 'crate'", f"Object '{scene.nodes[1].name}'", f"Object '{scene.nodes[1].name}'"]
 
 
 def test_physics_may_have_any_materials_until_it_is_in_a_file() -> None:
@@ -266,7 +266,7 @@ def test_physics_may_have_any_materials_until_it_is_in_a_file() -> None:
     of(scene, 4).materials = ["rubber"]
     assert check_scene(scene) == []
     found = check_models(models_of(scene), scene, stored=True)
-    assert any("'rubber'" in finding.message for finding in found if finding.severity is Severity.ERROR)
+    assert any("'rubber'" in finding.message for finding in found if finding.kind is Kind.ERROR)
 
 
 def test_many_materials() -> None:
@@ -386,7 +386,7 @@ def test_degenerate_is_judged_in_the_box_of_the_model() -> None:
         mesh = of(scene, 4)
         mesh.points[3] = mesh.points[1] + np.float32([0, 2e-5, 0])
         found = check_scene(scene)
-        assert [finding.severity for finding in found] == [Severity.ERROR], size
+        assert [finding.kind for finding in found] == [Kind.ERROR], size
 
 
 def test_hulls() -> None:
@@ -429,7 +429,7 @@ def test_too_many_bones() -> None:
     mesh.joint_indices = np.arange(112, dtype=np.int32).reshape(8, 14)
     mesh.joint_weights = np.full((8, 14), 1 / 14, np.float32)
     finding, stray = check_scene(scene)
-    assert (finding.severity, finding.item) == (Severity.ERROR, "Object 'body'")
+    assert (finding.kind, finding.item) == (Kind.ERROR, "Object 'body'")
     assert "112 bones move it; a mesh may have 110" in finding.message
     mesh.joint_weights[7, 12:] = 0
     assert [found.message[-80:] for found in check_scene(scene)] == [stray.message[-80:]]
@@ -525,7 +525,7 @@ def test_thin_hulls_are_triangles_in_an_upload_set_unless_analysed() -> None:
     hull.corner_point = np.concatenate([hull.corner_point, [8, 9, 10]]).astype(np.int32)
     scene.nodes.append(sc.Node("hull", mesh=hull, role=sc.Role.HULL, shape_of=0))
     finding = only(SECOND_LIFE_UPLOAD.check_scene(scene))
-    assert (finding.severity, finding.item) == (Severity.WARNING, "Object 'crate'")
+    assert (finding.kind, finding.item) == (Kind.WARNING, "Object 'crate'")
     assert finding.message.startswith("1 triangle of its hulls is too thin or too small for physics; choose Analyze")
     assert SECOND_LIFE_REQUEST.check_scene(scene) == [], "a request holds hulls as such"
 
@@ -546,7 +546,7 @@ def test_each_finding_is_told_once_on_the_way_into_a_file() -> None:
     assert sum("scale is uneven" in text for text in warnings) == 1
 
 
-def through_file(scene: sc.Scene, change: Callable[[Any], None] | None = None) -> list[Finding]:
+def through_file(scene: sc.Scene, change: Callable[[Any], None] | None = None) -> list[Message]:
     """Return what is found in a scene's asset once it is a file."""
     document = SECOND_LIFE_MESH.from_scene(SECOND_LIFE_MESH.files_of(scene)[0])
     if change is not None:
@@ -559,7 +559,7 @@ def test_a_file_is_checked_whole() -> None:
     scene = crate()
     of(scene, 4).points[:] *= np.float32([1, 1, 0])
     broken = through_file(scene)
-    assert [(finding.severity.value, finding.item) for finding in broken] == [("error", "Physics mesh")]
+    assert [(finding.kind.value, finding.item) for finding in broken] == [("error", "Physics mesh")]
     assert broken[0].elements is not None
 
 
@@ -573,13 +573,13 @@ def test_a_file_is_checked_whole() -> None:
 )
 def test_blocks_that_a_file_lacks(block: str, severity: str, words: str) -> None:
     finding = only(through_file(crate(), lambda document: document.blocks.pop(block)))
-    assert finding.severity.value == severity
+    assert finding.kind.value == severity
     assert words in finding.message
 
 
 def test_a_file_without_a_hull_around_everything() -> None:
     finding = only(through_file(crate(), lambda document: document.blocks["physics_convex"].pop("BoundingVerts")))
-    assert finding.severity is Severity.ERROR
+    assert finding.kind is Kind.ERROR
     assert "BoundingVerts" in finding.message
 
 
@@ -612,7 +612,7 @@ def test_bundles_need_all_levels_and_physics_for_all_or_none() -> None:
     bundle.meshes[0].blocks.pop("physics_mesh")
     bundle.meshes[0].blocks.pop("low_lod")
     finding = only(SECOND_LIFE_BUNDLE.check(bundle))
-    assert (finding.item, finding.severity) == ("Object 'crate'", Severity.ERROR)
+    assert (finding.item, finding.kind) == ("Object 'crate'", Kind.ERROR)
     assert "low_lod" in finding.message
 
 
@@ -639,7 +639,7 @@ def test_real_files(samples: Path, name: str) -> None:
         pytest.skip(f"no {path}")
     loaded = api.load(path)
     found = loaded.format.check(loaded.document)
-    texts = [f"{finding.severity.value}: {finding.message}" for finding in found]
+    texts = [f"{finding.kind.value}: {finding.message}" for finding in found]
     assert [text[: len(start)] for text, start in zip(texts, REAL[name], strict=False)] == REAL[name], texts
     assert len(texts) == len(REAL[name]), texts
 

@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import second_life_bytes as sl
 from llsd import LLSDBinaryParser
 from meshferry.io_formats import registry
 from meshferry.io_formats.binary.quantization import dequantise, dequantise_normals, quantise
-from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from meshferry.io_formats.core.messages import Report
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.mesh import lod_block, physics_block, reader, writer
 from meshferry.io_formats.second_life.mesh.document import Asset
 from meshferry.io_formats.second_life.mesh.skin_block import block_of, skin_of
+from meshfuzz import second_life_seeds as sl
+from second_life_bytes import plain
 
 Facts = dict[str, Any]
 
@@ -53,7 +55,7 @@ Assets = dict[str, tuple[bytes, Asset, Facts]]
 def by_the_library(data: bytes) -> tuple[list[str], dict[str, bytes], bytes]:
     """Return keys of the header, inflated blocks without the old prefix, and what trails, without our codec."""
     bare = data[len(sl.PREFIX) :].lstrip() if data.startswith(sl.PREFIX) else data
-    header = sl.plain(bare)
+    header = plain(bare)
     start = len(data) - len(bare) + header_size(bare)
     last, blocks = start, {}
     for key, entry in header.items():
@@ -105,7 +107,7 @@ def levels_of(assets: Assets) -> Iterator[tuple[str, str, lod_block.Face, Facts]
     for name, (_, asset, facts) in assets.items():
         for level, expected in facts["lods"].items():
             warnings: list[str] = []
-            faces = lod_block.faces_of(asset.blocks[level], where=level, warnings=warnings)
+            faces = lod_block.faces_of(asset.blocks[level], Report(warnings, level))
             assert warnings == [], name
             assert len(faces) == len(expected), (name, level)
             for face, wanted in zip(faces, expected, strict=True):
@@ -166,13 +168,13 @@ def test_blocks_survive_arrays(assets: Assets) -> None:
             value = stored
             warnings: list[str] = []
             if block == "skin":
-                skin = skin_of(value, warnings)
+                skin = skin_of(value, Report(warnings))
                 assert skin is not None
                 again: Any = block_of(skin)
             elif block == "physics_convex":
-                again = physics_block.block_of(physics_block.hulls_of(value, warnings))
+                again = physics_block.block_of(physics_block.hulls_of(value, Report(warnings, "Physics hulls")))
             else:
-                again = lod_block.block_of(lod_block.faces_of(value, where="", warnings=warnings))
+                again = lod_block.block_of(lod_block.faces_of(value, Report(warnings, "")))
             if (name, block) == ("benthic_rigged22.mesh", "high_lod"):  # has a weight of zero, which is not written
                 assert len(again[0].pop("Weights")) == len(value[0]["Weights"]) - 3
                 value = [{key: inner for key, inner in value[0].items() if key != "Weights"}]
@@ -198,7 +200,7 @@ def test_rigs_are_as_expected(assets: Assets) -> None:
             assert "skin" not in asset.blocks
             continue
         wanted = facts["skin"]
-        skin = skin_of(asset.blocks["skin"], [])
+        skin = skin_of(asset.blocks["skin"], Report())
         assert skin is not None and skin.usable is None, name
         assert skin.joint_names == wanted["joint_names"], name
         assert np.allclose(skin.bind_shape, wanted["bind_shape_matrix"], rtol=1e-5, atol=1e-6), name

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import second_life_oracle as oracle
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.registry import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.avatar import skeleton_table, skeletons
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 
 RIGGED = (
     "benthic_rigged22.mesh",

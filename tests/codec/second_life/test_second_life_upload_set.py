@@ -23,12 +23,13 @@ from hypothesis.extra import numpy as hnp
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.core.findings import Severity
 from meshferry.io_formats.core.gltf_materials import GltfMaterial
+from meshferry.io_formats.core.messages import Kind
 from meshferry.io_formats.core.output_file import OutputFile
 from meshferry.io_formats.passes.join_meshes import join
-from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
-from meshferry.io_formats.second_life.upload_set import face_numbers, level_faces, names, numbers, pbr_files
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+from meshferry.io_formats.second_life.models import faces
+from meshferry.io_formats.second_life.upload_set import collada, level_faces, names, pbr_files
 from python_steps import python_steps
 
 FILES = ("hut_LOD2.dae", "hut_LOD1.dae", "hut_LOD0.dae", "hut_PHYS.dae", "hut.dae")
@@ -199,7 +200,7 @@ def test_what_is_no_number_is_refused(what: str) -> None:
     mesh = scene.nodes[0].mesh
     assert mesh is not None
     (mesh.points if what == "points" else mesh.uvs[0].values)[1] = np.nan
-    with pytest.raises(ExportError, match=r"garden_hut: 1 (vertex|UV) has coordinates that are NaN or infinite"):
+    with pytest.raises(ExportError, match=r"garden hut: (\d corners have|1 UV is) NaN or infinite"):
         written(scene)
 
 
@@ -445,7 +446,7 @@ def test_crowded_materials_are_split_alike_in_all_levels(
 ) -> None:
     """One level has more vertices of a material than a face may have; the viewer would split it there alone."""
     if side == 20:
-        monkeypatch.setattr(level_faces, "MOST_VERTICES", 300)
+        monkeypatch.setattr(faces, "MOST_VERTICES", 300)
     x, y = np.meshgrid(np.linspace(0, 1, side), np.linspace(0, 1, side))
     first = (np.arange(side - 1)[:, None] * side + np.arange(side - 1)).reshape(-1)
     corners = np.stack((first, first + 1, first + side + 1, first, first + side + 1, first + side), axis=1)
@@ -466,7 +467,7 @@ def test_crowded_materials_are_split_alike_in_all_levels(
         assert looks["wood_part_2"].color == looks["wood"].color
     whole = found[LEVELS[crowded]].instances[0].geometry
     assert whole.triangle_count == grid.triangle_count
-    assert max(len(np.unique(numbers)) for numbers in whole.corners.values()) <= level_faces.MOST_VERTICES
+    assert max(len(np.unique(numbers)) for numbers in whole.corners.values()) <= faces.MOST_VERTICES
     assert "vertices; split into 2 faces" in shown(scene)
 
 
@@ -914,7 +915,7 @@ def test_a_pose_of_an_unchanged_rig_is_that_of_its_file(samples: Path, name: str
 
 def test_a_good_scene_has_no_findings_of_its_own() -> None:
     found = SECOND_LIFE_UPLOAD.check_scene(upload_scenes.rigged_scene())
-    assert [finding for finding in found if finding.severity is Severity.ERROR] == []
+    assert [finding for finding in found if finding.kind is Kind.ERROR] == []
     assert not [finding for finding in found if "stretches" in finding.message]
 
 
@@ -986,7 +987,7 @@ def test_numbers_of_faces_are_those_of_the_viewer() -> None:
         for part, faces in enumerate(found)
         for number, face in enumerate(faces)
     ]
-    assert face_numbers.faces_of_slots(slots, "my quilt") == wanted
+    assert level_faces.faces_of_slots(slots, "my quilt") == wanted
     assert [name for name, _part, _number in wanted][:3] == ["apple", "Brass", "m0"]
 
 
@@ -995,20 +996,20 @@ def test_numbers_of_faces_are_those_of_the_viewer() -> None:
 
 @given(hnp.arrays(np.float32, st.integers(0, 50), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
 def test_reals_come_back_to_the_bit(values: npt.NDArray[np.float32]) -> None:
-    text = numbers.reals(values)
+    text = collada.reals(values)
     assert np.array_equal(np.array(text.split(), np.float32), values)
     assert "-0 " not in f"{text} "
 
 
 @given(hnp.arrays(np.int32, st.integers(0, 50), elements=st.integers(0, 2**31 - 1)))
 def test_integers(values: npt.NDArray[np.int32]) -> None:
-    assert numbers.integers(values) == " ".join(map(str, values.tolist()))
+    assert collada.integers(values) == " ".join(map(str, values.tolist()))
 
 
 def test_long_rows() -> None:
     values = np.arange(200_000, dtype=np.int32)
-    assert numbers.integers(values) == " ".join(map(str, values.tolist()))
-    assert numbers.reals(values.astype(np.float32)) == " ".join(map(str, values.tolist()))
+    assert collada.integers(values) == " ".join(map(str, values.tolist()))
+    assert collada.reals(values.astype(np.float32)) == " ".join(map(str, values.tolist()))
 
 
 @pytest.mark.slow
@@ -1016,13 +1017,13 @@ def test_long_rows() -> None:
 def test_any_name_is_made_one_that_xml_holds(name: str) -> None:
     from xml.etree import ElementTree as ET
 
-    for made in (names.model_name(name, ()), names.symbol(name, ()), names.identifier(name, ())):
+    for made in (names.model_name(name, set()), names.symbol(name, set()), names.identifier(name, set())):
         assert made
         assert not any(character.isspace() for character in made)
         assert ET.fromstring(ET.tostring(ET.Element("x", name=made), encoding="utf-8")).get("name") == made
-    assert "_LOD" not in names.model_name(name, ())
-    assert "_PHYS" not in names.model_name(name, ())
-    assert names.identifier(name, ()).isascii()
+    assert "_LOD" not in names.model_name(name, set())
+    assert "_PHYS" not in names.model_name(name, set())
+    assert names.identifier(name, set()).isascii()
 
 
 @pytest.mark.slow

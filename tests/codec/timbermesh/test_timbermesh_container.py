@@ -13,8 +13,8 @@ import oracle
 import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import writer
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from meshferry.io_formats.timbermesh.wire import container
 
 

@@ -7,20 +7,20 @@ from typing import Any
 import models
 import numpy as np
 import pytest
-from meshferry.io_formats.core.findings import Finding, Severity, errors_of, warnings_of
-from meshferry.io_formats.registry import TIMBERMESH
+from meshferry.io_formats.core.messages import Kind, Message, errors_of, warnings_of
 from meshferry.io_formats.timbermesh import document as doc
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from meshferry.io_formats.timbermesh.materials.material_names import material_names
 from models import mesh_node, model, node, node_animation, replaced, vertex_animation, with_values
 
 NAN = float("nan")
 
 
-def findings(*nodes: doc.Node) -> list[Finding]:
+def findings(*nodes: doc.Node) -> list[Message]:
     return TIMBERMESH.check(model(*nodes))
 
 
-def only(*nodes: doc.Node) -> Finding:
+def only(*nodes: doc.Node) -> Message:
     found = findings(*nodes)
     assert len(found) == 1, [str(one) for one in found]
     return found[0]
@@ -48,14 +48,14 @@ def test_clean_models_have_no_finding() -> None:
 
 def test_severities_are_sorted_out() -> None:
     found = findings(node("", 0, scale=None), node("leaf", 0))
-    assert {one.severity for one in found} == {Severity.ERROR, Severity.WARNING}
+    assert {one.kind for one in found} == {Kind.ERROR, Kind.WARNING}
     assert len(errors_of(found)) + len(warnings_of(found)) == len(found)
     assert all(str(one).startswith(one.item) for one in found)
 
 
 def test_nothing_at_all() -> None:
     (found,) = TIMBERMESH.check(doc.Model())
-    assert (found.severity, str(found)) == (Severity.ERROR, "the model has no nodes")
+    assert (found.kind, str(found)) == (Kind.ERROR, "the model has no nodes")
 
 
 def changed(name: str, **fields: Any) -> doc.Node:
@@ -177,7 +177,7 @@ ERRORS: list[tuple[str, doc.Node, str]] = [
 @pytest.mark.parametrize(("broken", "said"), [row[1:] for row in ERRORS], ids=[row[0] for row in ERRORS])
 def test_errors(broken: doc.Node, said: str) -> None:
     found = only(broken)
-    assert found.severity is Severity.ERROR
+    assert found.kind is Kind.ERROR
     assert said in found.message
     assert broken.name in found.item
 
@@ -238,7 +238,7 @@ WARNINGS: list[tuple[str, tuple[doc.Node, ...], str]] = [
 @pytest.mark.parametrize(("nodes", "said"), [row[1:] for row in WARNINGS], ids=[row[0] for row in WARNINGS])
 def test_warnings(nodes: tuple[doc.Node, ...], said: str) -> None:
     found = only(*nodes)
-    assert found.severity is Severity.WARNING
+    assert found.kind is Kind.WARNING
     assert said in found.message
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from game_folders import COLLECTIONS, MACOS, WINDOWS, blueprint, make_game, make_mod
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.core.findings import Finding, Fix
-from meshferry.io_formats.registry import TIMBERMESH
+from meshferry.io_formats.core.messages import Fix, Message, Report
 from meshferry.io_formats.timbermesh import document as doc
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from meshferry.io_formats.timbermesh.known_names import FACTIONS
 from meshferry.io_formats.timbermesh.materials.game_folder import find_archive, find_example_models
 from meshferry.io_formats.timbermesh.materials.material_collections import game_collections, mod_collections
@@ -25,7 +25,7 @@ from models import mesh_node, model
 ENTRY = "MaterialCollections/MaterialCollection.Folktails.blueprint.json"
 
 
-def checked(names: list[str], game: Path | str = "", file: Path | None = None) -> list[Finding]:
+def checked(names: list[str], game: Path | str = "", file: Path | None = None) -> list[Message]:
     meshes = [doc.Mesh(np.array([0, 1, 2], np.int32), name) for name in names]
     return TIMBERMESH.check(model(mesh_node(meshes=meshes)), {"game": str(game)}, file)
 
@@ -255,6 +255,6 @@ def test_a_large_mod_is_searched_up_to_a_limit(tmp_path: Path, monkeypatch: pyte
         (models / f"{number}.txt").touch()
     if os.name != "nt":
         os.symlink(tmp_path, models / "loop")
-    said: list[str] = []
-    assert mod_collections(tmp_path / "mod", said.append) == {"Mine": ("Glass",)}
-    assert len(said) == 1 and "only the first 20 files" in said[0]
+    report = Report()
+    assert mod_collections(tmp_path / "mod", report) == {"Mine": ("Glass",)}
+    assert len(report.messages) == 1 and "only the first 20 files" in report.messages[0]

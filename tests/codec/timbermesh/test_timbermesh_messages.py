@@ -9,9 +9,9 @@ import numpy as np
 import oracle
 import pytest
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
 from meshferry.io_formats.timbermesh import writer
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from oracle import chunk, floats, packed, real, scalar, tag, varint
 
 ROOT = scalar(1, -1) + chunk(2, "Root")
@@ -130,7 +130,7 @@ def test_fields_in_any_order() -> None:
     fields = [
         scalar(1, -1),
         chunk(2, "Root"),
-        chunk(3, floats(1, (1, 2, 3))),
+        chunk(3, floats((1, 2, 3))),
         chunk(4, real(4, 1.0)),
         chunk(5, real(3, 1.0) + real(1, 1.0) + real(2, 1.0)),
         scalar(6, 1),

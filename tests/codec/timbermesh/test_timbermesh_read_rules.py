@@ -11,8 +11,8 @@ import oracle
 import pytest
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from models import mesh_node, model, node, node_animation, replaced, vertex_animation, with_values
 from oracle import chunk, scalar
 

@@ -10,9 +10,9 @@ import numpy as np
 import oracle
 import pytest
 from meshferry.io_formats import registry
-from meshferry.io_formats.core.findings import errors_of
+from meshferry.io_formats.core.messages import errors_of
 from meshferry.io_formats.core.scene import Scene
-from meshferry.io_formats.registry import TIMBERMESH
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
 UNPACKED = ("datvm__Crane", "datvm__SmartConveyorBeltCover")
 WITHOUT_CHECKSUM = ("datvm__SmartConveyorBeltCover",)

@@ -18,9 +18,9 @@ from meshferry.io_formats.binary.quantization import linear_to_srgb
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, MeshferryError
 from meshferry.io_formats.geometry.vertices import drop_repeated_corners, weld
-from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
 from meshferry.io_formats.timbermesh import writer
+from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from meshferry.io_formats.timbermesh.model_builder import frame_rotations
 
 # The page, section 3: (X, Y, Z) = (-x, z, -y).

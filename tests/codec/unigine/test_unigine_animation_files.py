@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import unigine_animation_bytes as made
+import unigine_bytes as made
 from meshferry.io_formats.binary.byte_reader import ByteStream
 from meshferry.io_formats.core.errors import ExportError, FormatError
-from meshferry.io_formats.core.findings import errors_of
-from meshferry.io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH, by_content
+from meshferry.io_formats.core.messages import errors_of
+from meshferry.io_formats.registry import by_content
 from meshferry.io_formats.unigine import frames
+from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 from meshferry.io_formats.unigine.joint_tracks import translations
+from meshfuzz.tokens import floats, i32, shorts, text
 from numpy.testing import assert_array_equal
 
 FACTS = re.compile(r"bones (\d+), animated (\d+), frames (\d+), (?:flag (0x\w+), name \"(.*?)\"|flags \[(.*?)\])")
@@ -56,7 +58,7 @@ def test_frames_in_a_mesh_keep_what_is_not_flagged() -> None:
 
 
 def test_channels_outside_the_mask_are_neutral() -> None:
-    body = made.compact(1) + made.shorts(0) + b"\x00" + made.compact(1) + b"\x00"
+    body = b"\x01" + shorts(0).data + b"\x00" + b"\x01" + b"\x00"
     found = frames.read_embedded_frames(ByteStream(body), 1)
     assert found.translation.tolist() == [[[0, 0, 0]]]
     assert found.rotation.tolist() == [[[0, 0, 0, 32767]]]
@@ -122,7 +124,7 @@ def changed(data: bytes, old: bytes, new: bytes) -> bytes:
     return data.replace(old, new)
 
 
-FIRST_FLAGS = b"\x07" + made.floats(1, 2, 3)
+FIRST_FLAGS = b"\x07" + floats(1, 2, 3).data
 REFUSED = {
     "bit 3 in an11": (changed(made.FLAGGED, FIRST_FLAGS, b"\x0f" + FIRST_FLAGS[1:]), "unknown channels"),
     "bit 7 in an11": (changed(made.FLAGGED, FIRST_FLAGS, b"\x87" + FIRST_FLAGS[1:]), "unknown channels"),
@@ -137,34 +139,34 @@ REFUSED = {
         "does not animate",
     ),
     "two animations": (
-        changed(made.QUANTIZED, b"\x01" + made.string("wave"), b"\x02" + made.string("wave")),
+        changed(made.QUANTIZED, b"\x01" + text("wave").data, b"\x02" + text("wave").data),
         "holds one",
     ),
     "a bone that does not exist": (
-        changed(made.FLAGGED, b"\x01" + made.shorts(1) + b"\x02", b"\x01" + made.shorts(2) + b"\x02"),
+        changed(made.FLAGGED, b"\x01" + shorts(1).data + b"\x02", b"\x01" + shorts(2).data + b"\x02"),
         "animates bone 2",
     ),
     "a negative bone": (
-        changed(made.FLAGGED, b"\x01" + made.shorts(1) + b"\x02", b"\x01" + made.shorts(-1) + b"\x02"),
+        changed(made.FLAGGED, b"\x01" + shorts(1).data + b"\x02", b"\x01" + shorts(-1).data + b"\x02"),
         "animates bone -1",
     ),
     "a parent that is its own": (
-        changed(made.FLAGGED, made.string("base") + made.shorts(-1), made.string("base") + made.shorts(0)),
+        changed(made.FLAGGED, text("base").data + shorts(-1).data, text("base").data + shorts(0).data),
         "own ancestor",
     ),
-    "sync markers": (made.referring(b"an13", made.integer(1) + bytes(8)), "sync markers, which are not supported"),
-    "root motion 2": (made.referring(b"an13", bytes(12), root_motion=2), "Root motion"),
-    "12 more bytes in an12": (made.referring(b"an12", bytes(12)), "magic before the frames"),
+    "sync markers": (made.flagged("an13", i32(1).data + bytes(8)), "sync markers, which are not supported"),
+    "root motion 2": (made.flagged("an13", motion=2), "Root motion"),
+    "12 more bytes in an12": (made.flagged("an12", bytes(12)), "magic before the frames"),
     "bytes behind the end": (made.FLAGGED + b"\0", "follow after its end"),
     "another magic at the end": (made.FLAGGED[:-4] + b"an12", "magic at the end"),
     "more frames than bytes": (
         changed(made.FLAGGED, made.FLAGGED_FRAMES, b"\xbf\xff\xff\xff\x07" + made.FLAGGED_FRAMES[1:]),
         "do not fit|claims",
     ),
-    "no number": (changed(made.FLAGGED, FIRST_FLAGS, b"\x07" + made.floats(1, float("nan"), 3)), "NaN or infinite"),
-    "infinity": (changed(made.FLAGGED, FIRST_FLAGS, b"\x07" + made.floats(1, float("inf"), 3)), "NaN or infinite"),
+    "no number": (changed(made.FLAGGED, FIRST_FLAGS, b"\x07" + floats(1, float("nan"), 3).data), "NaN or infinite"),
+    "infinity": (changed(made.FLAGGED, FIRST_FLAGS, b"\x07" + floats(1, float("inf"), 3).data), "NaN or infinite"),
     "a range without end": (
-        changed(made.QUANTIZED, made.floats(3, 1, 65535), made.floats(3, float("inf"), 65535)),
+        changed(made.QUANTIZED, floats(3, 1, 65535).data, floats(3, float("inf"), 65535).data),
         "range of the translation",
     ),
     "endless frames of no bone": (
@@ -183,8 +185,8 @@ def test_refused_with_the_reason(case: str) -> None:
 
 
 def test_oddities_are_said() -> None:
-    data = changed(made.FLAGGED, made.string("tip"), made.string("base"))
-    data = changed(data, made.floats(0, 1, 0, 0), made.floats(0, 2, 0, 0))
+    data = changed(made.FLAGGED, text("tip").data, text("base").data)
+    data = changed(data, floats(0, 1, 0, 0).data, floats(0, 2, 0, 0).data)
     warnings = UNIGINE_ANIMATION.facts(UNIGINE_ANIMATION.read(data))["warnings"]
     assert len(warnings) == 2
     assert "used twice" in warnings[0]

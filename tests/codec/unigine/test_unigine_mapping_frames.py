@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats.core.scene import Mesh
 from meshferry.io_formats.geometry.tangents import vertex_tangents
-from meshferry.io_formats.registry import UNIGINE_MESH
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.tangent_frames import decode, encode
 
 Array = np.ndarray[Any, Any]

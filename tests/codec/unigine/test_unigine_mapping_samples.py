@@ -12,7 +12,7 @@ import pytest
 from load_package import SAMPLES
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.registry import UNIGINE_MESH
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
 from meshferry.io_formats.unigine.mesh.versions import SOUP_VERSION, WRITTEN_VERSIONS
 from meshferry.io_formats.unigine.tangent_frames import decode
@@ -91,7 +91,7 @@ def test_facts_are_those_of_the_list(samples: Path, name: str) -> None:
     assert [clip.frame_count for clip in scene.clips] == [clip["frames"] for clip in facts["clips"]]
     assert len(scene.skeletons) == (facts["bones"] > 0)
     assert scene.nodes[0].skeleton == (0 if facts["bones"] else None)
-    assert [finding for finding in UNIGINE_MESH.check(document) if finding.severity.value == "error"] == []
+    assert [finding for finding in UNIGINE_MESH.check(document) if finding.kind.value == "error"] == []
 
 
 # -- there and back -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 import unigine_documents as made
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, FormatError
-from meshferry.io_formats.registry import UNIGINE_MESH
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
 from meshferry.io_formats.unigine.tangent_frames import decode
 from python_steps import python_steps
@@ -709,7 +709,7 @@ def test_each_surprise_is_said(change: Callable[[doc.MeshFile], Any], said: str)
     with np.errstate(all="raise"):
         text = found_by_check(document)
     assert re.search(said, text), text
-    assert all(finding.severity.value == "warning" for finding in UNIGINE_MESH.check(document))
+    assert all(finding.kind.value == "warning" for finding in UNIGINE_MESH.check(document))
 
 
 def test_large_surfaces_of_ms14_are_unproven() -> None:

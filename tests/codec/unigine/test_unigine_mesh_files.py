@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 import unigine_bytes as by_hand
 from meshferry.io_formats.core.errors import ExportError, FormatError
-from meshferry.io_formats.registry import UNIGINE_MESH
 from meshferry.io_formats.unigine.bones import Bone
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh.document import MeshFile, Surface, Target, Weights
+from meshfuzz.tokens import floats, i32
 
 WRITTEN = [version for version in by_hand.ALL if version != "sk10"]
 
@@ -91,7 +92,7 @@ def test_collision_data_is_made_where_there_is_none() -> None:
 def test_compressed_blocks_hold_the_same() -> None:
     """A block of literals alone, as an LZ4 block: shorter by nothing, so here it is padded with a repetition."""
     whole = by_hand.MS14_TWO_TARGETS
-    geometry = by_hand._MS14_GEOMETRY
+    geometry = by_hand.MS14_GEOMETRY
     place = whole.index(geometry)
     run = geometry.index(bytes(12))  # the first vertex: 12 zeros
     sequence = _lz4(geometry, run, 12)
@@ -130,12 +131,12 @@ def changed(data: bytes, old: bytes, new: bytes, which: int = 0) -> bytes:
     return data[:place] + new + data[place + len(old) :]
 
 
-NAN, INFINITY = by_hand.f32(math.nan), by_hand.f32(-math.inf)
-COLLISION = struct.pack("<qq", 40, 40) + by_hand._MS14_COLLISION
+NAN, INFINITY = floats(math.nan).data, floats(-math.inf).data
+COLLISION = struct.pack("<qq", 40, 40) + by_hand.MS14_COLLISION
 LAST_INDICES = b"\x06" + bytes(by_hand.C_INDICES) + b"\x06" + bytes(by_hand.T_INDICES)
 MS12 = by_hand.MS12_TWO_TARGETS
 MS14 = by_hand.MS14_TWO_TARGETS
-SMILE = b"".join(by_hand.f32(*point) for point in by_hand.SMILE_POSITIONS)
+SMILE = b"".join(floats(*point).data for point in by_hand.SMILE_POSITIONS)
 
 
 @pytest.mark.parametrize(
@@ -185,16 +186,16 @@ SMILE = b"".join(by_hand.f32(*point) for point in by_hand.SMILE_POSITIONS)
             changed(MS14, b"\x06\x06" + by_hand.BOUNDS[:4], b"\x06\x09" + by_hand.BOUNDS[:4]),
             "6 corners have a position",
         ),
-        (changed(by_hand.MR02_TRIANGLE, by_hand.i32(3), by_hand.i32(2)), "2 vertices are not triangles"),
-        (changed(by_hand.MR02_TRIANGLE, by_hand.i32(3), by_hand.i32(-3)), "-3 vertices"),
+        (changed(by_hand.MR02_TRIANGLE, i32(3).data, i32(2).data), "2 vertices are not triangles"),
+        (changed(by_hand.MR02_TRIANGLE, i32(3).data, i32(-3).data), "-3 vertices"),
         (
-            changed(by_hand.MR02_TRIANGLE, by_hand.i32(3), by_hand.i32(2**30 - 1)),
+            changed(by_hand.MR02_TRIANGLE, i32(3).data, i32(2**30 - 1).data),
             "34,359,738,336 bytes expected",
         ),
-        (changed(by_hand.MR02_TRIANGLE, by_hand.i32(1), by_hand.i32(-1)), "-1 surfaces"),
-        (changed(by_hand.MR02_TRIANGLE, by_hand.f32(1.0), NAN, 1), "wall.*is NaN or infinite"),
+        (changed(by_hand.MR02_TRIANGLE, i32(1).data, i32(-1).data), "-1 surfaces"),
+        (changed(by_hand.MR02_TRIANGLE, floats(1.0).data, NAN, 1), "wall.*is NaN or infinite"),
         (
-            changed(by_hand.SK10_TWO_TARGETS, by_hand.i32(2) + by_hand.ROOT_TRANSFORM, by_hand.i32(1)),
+            changed(by_hand.SK10_TWO_TARGETS, i32(2).data + by_hand.ROOT_TRANSFORM, i32(1).data),
             "1 bind transforms",
         ),
     ],
@@ -206,13 +207,13 @@ def test_broken_files_are_refused(data: bytes, said: str) -> None:
 
 def test_geometry_sizes_above_are_those_of_the_file() -> None:
     """The block that the cases above change is found by its size."""
-    assert len(by_hand._MS14_GEOMETRY) == 274
+    assert len(by_hand.MS14_GEOMETRY) == 274
     assert 12 * 8 + 6 + 6 == 108
 
 
 def test_flags_beyond_an_animations_channels_are_refused() -> None:
     """Embedded: one animated bone, mask translation x, one frame; then with flag bit 7."""
-    body = b"\x01" + b"\x01\x00" + b"\x01" + b"\x01" + b"%b" + by_hand.f32(2.5)
+    body = b"\x01" + b"\x01\x00" + b"\x01" + b"\x01" + b"%b" + floats(2.5).data
     head, tail = MS12.split(by_hand.TIP_TRANSFORM)
     head = changed(head, b"\x00\x01\x05Face", b"\x01\x05walk\0\x01\x05Face")
     data = head + by_hand.TIP_TRANSFORM + body.replace(b"%b", b"\x01") + tail
@@ -289,7 +290,7 @@ def test_oddities_are_warned_of_and_read() -> None:
 
 
 def test_a_wrong_table_of_offsets_is_warned_of() -> None:
-    place = struct.pack("<q", len(by_hand._MS14_HEAD))
+    place = struct.pack("<q", len(by_hand.MS14_HEAD))
     document = UNIGINE_MESH.read(changed(MS14, place, struct.pack("<q", 7)))
     assert "table of offsets" in document.warnings[0]
 
@@ -304,8 +305,8 @@ def square(**changes: Any) -> MeshFile:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"c_indices": np.array([0, 1, 4], np.uint8), "t_indices": np.array([0, 1, 2], np.uint8)}, "does not exist"),
-        ({"c_indices": np.array([0, 1, -1]), "t_indices": np.array([0, 1, 2])}, "does not exist"),
+        ({"c_indices": np.array([0, 1, 4], np.uint8), "t_indices": np.array([0, 1, 2], np.uint8)}, "uses vertex 4"),
+        ({"c_indices": np.array([0, 1, -1]), "t_indices": np.array([0, 1, 2])}, "uses vertex -1"),
         ({"c_indices": np.array([0, 1]), "t_indices": np.array([0, 1])}, "are not triangles"),
         ({"t_indices": np.array([0, 1, 2])}, "are not triangles"),
         ({"uv0": np.zeros((4, 2), np.float32)}, "UV0"),

@@ -10,6 +10,7 @@ from meshferry.io_formats.binary import lz4_block
 from meshferry.io_formats.binary.byte_reader import ByteStream
 from meshferry.io_formats.binary.records import record_starts
 from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.unigine import bones, bounds, compact_integers, strings
 from python_steps import python_steps
 
@@ -93,7 +94,7 @@ def test_strings() -> None:
     assert strings.read_long(ByteStream(b"\x03\0\0\0ab\0"), "it") == "ab"
     stream = ByteStream(b"\x04\xcf\xf0z\0")
     assert strings.read(stream, "the name") == "\\xcf\\xf0z"
-    assert "not UTF-8" in stream.notes[0]
+    assert "not UTF-8" in stream.report.messages[0]
 
 
 @pytest.mark.parametrize("data", [b"\x03abc", b"\x03a\0\0", b"\x05abc\0", b"\x41", b"\xc1\x40" + bytes(4097), b""])
@@ -260,12 +261,14 @@ def test_long_chains_of_bones_are_quickly_checked() -> None:
 
 def test_oddities_of_bones_are_told_once() -> None:
     rest = np.array([[0, 0, 0, 0, 0, 0, 1, 1, 1, 1]] * 3, np.float32)
-    assert bones.oddities(table(("a", -1), ("b", 0), ("c", 0)), rest) == []
+    report = Report()
+    bones.report_oddities(table(("a", -1), ("b", 0), ("c", 0)), rest, report)
+    assert report.messages == []
     rest[1, 6] = 0.5
-    said = bones.oddities(table(("a", -1), ("b", 0), ("a", 0)), rest)
-    assert len(said) == 2
-    assert "'a'" in said[0]
-    assert "'b'" in said[1]
+    bones.report_oddities(table(("a", -1), ("b", 0), ("a", 0)), rest, report)
+    assert len(report.messages) == 2
+    assert "'a'" in report.messages[0]
+    assert "'b'" in report.messages[1]
     rest[2, 0] = np.nan
     with pytest.raises(FormatError, match="bone 'a' holds a number that is not finite") as refusal:
         bones.read_transforms(ByteStream(rest.tobytes()), table(("x", -1), ("b", 0), ("a", 0)))

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import UnsupportedFormatError
-from meshferry.io_formats.registry import MESH_SERIALIZER, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
+from meshferry.io_formats.core.format import Format
+from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
 
 SECOND_LIFE_MOTION = (
     struct.pack("<HHif", 1, 0, 4, 2.5) + b"smile\0" + struct.pack("<ffiffII", 0.0, 2.5, 1, 0.3, 0.3, 1, 0)
@@ -26,7 +28,7 @@ CLIP = b"%YAML 1.1\n%TAG !u! tag:unity3d.com,2011:\n--- !u!74 &7400000\nAnimatio
         (("sn10",), UNIGINE_SKELETON),
     ],
 )
-def test_known_versions_are_taken_by_their_magic(magics: tuple[str, ...], wanted: registry.Format) -> None:
+def test_known_versions_are_taken_by_their_magic(magics: tuple[str, ...], wanted: Format) -> None:
     for magic in magics:
         assert registry.by_content(magic.encode() + bytes(60), 64) is wanted
 

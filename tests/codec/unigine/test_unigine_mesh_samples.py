@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from meshferry.io_formats.registry import UNIGINE_MESH
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import block_reader
 from meshferry.io_formats.unigine.mesh.document import MeshFile
 from meshferry.io_formats.unigine.mesh.versions import BLOCK_VERSIONS

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import unigine_animation_bytes
 import unigine_bytes
 import unigine_comparison as comparison
 import unigine_meaning as meaning
 import unigine_oracle as oracle
 import unigine_rules as rules
-from meshferry.io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
+from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
 
 ROW = re.compile(r"^\| (\w+\.(?:mesh|anim)) \| (\w+) \| (\d+) \| ([^|]*) \| ([^|]*) \|", re.MULTILINE)
 COUNTED = re.compile(r"(bones|surfaces|vertices|triangle vertices|triangles|UV0|UV1|colours|max weights) (\d+)")
@@ -204,12 +203,12 @@ def test_our_reader_finds_in_bytes_by_hand_what_the_oracle_finds(name: str) -> N
 
 @pytest.mark.parametrize("name", ["QUANTIZED", "FLAGGED", "AN12", "AN13"])
 def test_our_reader_finds_in_animations_by_hand_what_the_oracle_finds(name: str) -> None:
-    data = getattr(unigine_animation_bytes, name)
+    data = getattr(unigine_bytes, name)
     comparison.same_animation(UNIGINE_ANIMATION.read(data), oracle.decode(data))
 
 
 def test_our_reader_finds_in_a_skeleton_by_hand_what_the_oracle_finds() -> None:
-    found = oracle.decode(unigine_animation_bytes.SKELETON)
+    found = oracle.decode(unigine_bytes.SKELETON)
     assert found.magic == "sn10"
     assert found.bones
-    comparison.same_skeleton(UNIGINE_SKELETON.read(unigine_animation_bytes.SKELETON), found)
+    comparison.same_skeleton(UNIGINE_SKELETON.read(unigine_bytes.SKELETON), found)

@@ -10,9 +10,10 @@ import unigine_bytes
 from meshferry.io_formats import api
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.disk import rooted_files
-from meshferry.io_formats.registry import UNIGINE_MESH
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.project import metas, project
-from unigine_projects import asset_meta, guid, material, mesh_node, runtime_path, scene, write_project
+from unigine_projects import asset_meta, guid, material, mesh_node, runtime_path, write_project
+from unigine_scene_bytes import nodes
 
 MESH, OAK, BIRCH, FBX = guid(1), guid(2), guid(3), guid(4)
 FACE = unigine_bytes.ALL["ms12"]
@@ -29,8 +30,8 @@ def data(tmp_path: Path) -> Path:
             runtime_path(MESH, "mesh"): FACE,
             "oak.mat": material(OAK, base=BASE),
             "birch.mat": material(BIRCH, base=BASE),
-            "a.node": scene(mesh_node(f"guid://{MESH}", Face=BIRCH)),
-            "b.node": scene(mesh_node(f"guid://{MESH}", Face=OAK), mesh_node(MESH, Face=OAK)),
+            "a.node": nodes(mesh_node(f"guid://{MESH}", Face=BIRCH)),
+            "b.node": nodes(mesh_node(f"guid://{MESH}", Face=OAK), mesh_node(MESH, Face=OAK)),
         },
     )
 
@@ -68,7 +69,7 @@ def test_the_option_and_callers_without_projects_leave_materials_alone(data: Pat
 
 
 def test_a_missing_material_is_named_once(data: Path) -> None:
-    (data / "b.node").write_text(scene(mesh_node(MESH, Face=guid(9)), mesh_node(MESH, Face=guid(9))), "utf-8")
+    (data / "b.node").write_bytes(nodes(mesh_node(MESH, Face=guid(9)), mesh_node(MESH, Face=guid(9))))
     found = read(data / runtime_path(MESH, "mesh"))
     assert found.nodes[0].mesh.materials == ["Face"]
     assert found.materials[0].properties == {"Missing Material": guid(9)}
@@ -85,7 +86,7 @@ def test_a_missing_material_is_named_once(data: Path) -> None:
     ids=["pointer", "material", "table"],
 )
 def test_a_broken_file_is_named_if_it_was_needed(tmp_path: Path, name: str, content: str, cause: str) -> None:
-    files = {runtime_path(MESH, "mesh"): FACE, "oak.mat": "", "a.node": scene(mesh_node(MESH, Face=OAK))}
+    files = {runtime_path(MESH, "mesh"): FACE, "oak.mat": "", "a.node": nodes(mesh_node(MESH, Face=OAK))}
     data = write_project(tmp_path / "data", files, {OAK: "oak.mat"})
     (data / name).write_text(content, "utf-8")
     found = read(data / runtime_path(MESH, "mesh"))
@@ -124,7 +125,7 @@ def test_a_mesh_without_a_meta_is_found_by_the_table(tmp_path: Path) -> None:
     files = {
         "Props/lamp.mesh": FACE,
         "oak.mat": material(OAK, base=BASE),
-        "a.node": scene(mesh_node(f"guid://{MESH}", Face=OAK)),
+        "a.node": nodes(mesh_node(f"guid://{MESH}", Face=OAK)),
     }
     data = write_project(tmp_path / "data", files, {MESH: "props/LAMP.mesh"})
     assert read(data / "Props/lamp.mesh").nodes[0].mesh.materials == ["oak"]

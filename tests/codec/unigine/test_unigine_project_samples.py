@@ -37,7 +37,7 @@ def project_of(data: Path, scene: str) -> Project:
     assert project.root == data.resolve()
     if data.parent.name == "library_2_0":
         for library in ("FPS_Demo1/materials/FPS_Demo1.mat", "../source/material/qbz95.mat"):
-            assert project.add_library(library) == ""
+            assert project.add_library(library) is None
     return project
 
 
@@ -96,7 +96,7 @@ def test_references_to_meshes_are_found(expected: tuple[str, Path, dict[str, Any
         for placed in scene["objects"]:
             if placed.get("mesh") and placed["type"] != "mesh":
                 data = (project.root / placed["mesh"]).resolve()
-                assert project.location(placed["mesh"]).resolve() == data
+                assert project.files.location(placed["mesh"]).resolve() == data
                 assert data.is_file()
 
 

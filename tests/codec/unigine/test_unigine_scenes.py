@@ -14,7 +14,7 @@ from meshferry.io_formats.core.placement import Camera, Light, LightKind, ModelU
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.recognition import Match
 from meshferry.io_formats.core.scene import Scene
-from meshferry.io_formats.registry import UNIGINE_SCENE
+from meshferry.io_formats.unigine.formats import UNIGINE_SCENE
 from meshferry.io_formats.unigine.scene import linking, placement_builder, reader
 from meshfuzz import tokens, unigine_seeds
 from unigine_scene_bytes import ALL, IDENTITY, TRIANGLE, mesh, moved, node, nodes, reference, world
@@ -284,7 +284,7 @@ def test_lights_and_cameras_by_option() -> None:
     document = UNIGINE_SCENE.read(data)
     plain = UNIGINE_SCENE.to_scene(document, "w")
     assert named(plain, "spot").content is None
-    assert plain.notes == ["2 nodes imported as empties: 1 LightProj, 1 PlayerDummy"]
+    assert plain.report.notes == ["2 nodes imported as empties: 1 LightProj, 1 PlayerDummy"]
     shown = UNIGINE_SCENE.to_scene(document, "w", {"use_lights": True, "use_cameras": True})
     light, camera = named(shown, "spot").content, named(shown, "eye").content
     assert light == Light(LightKind.SPOT, (1, 0.5, 0), 3, 0, pytest.approx(np.pi / 2), 0.5)

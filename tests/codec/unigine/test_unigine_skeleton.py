@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import unigine_animation_bytes as made
+import unigine_bytes as made
 from meshferry.io_formats.core.errors import ExportError, FormatError
-from meshferry.io_formats.core.findings import errors_of, warnings_of
+from meshferry.io_formats.core.messages import errors_of, warnings_of
 from meshferry.io_formats.core.scene import Joint, Material, Scene, Skeleton
-from meshferry.io_formats.registry import UNIGINE_SKELETON, by_content
+from meshferry.io_formats.registry import by_content
+from meshferry.io_formats.unigine.formats import UNIGINE_SKELETON
+from meshfuzz.tokens import floats, i32
 from numpy.testing import assert_array_equal
 
 BASE = np.array([1, 0, 0, 0, 0, 0.6, 0.8, 1, 2, 1], np.float32)
@@ -85,11 +87,11 @@ def test_checks() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (made.integer(2) + made.floats(0.75), made.integer(3) + made.floats(0.75), "mode 3"),
-        (made.floats(0.75), made.floats(float("nan")), "length nan"),
-        (made.floats(1, 0.25), made.floats(1, float("inf")), "NaN or infinite"),
-        (made.integer(2) + made.floats(1, 0.25), made.integer(-1) + made.floats(1, 0.25), "claims -1"),
-        (made.integer(2) + made.floats(1, 0.25), made.integer(2**31 - 1) + made.floats(1, 0.25), "claims"),
+        (i32(2).data + floats(0.75).data, i32(3).data + floats(0.75).data, "mode 3"),
+        (floats(0.75).data, floats(float("nan")).data, "length nan"),
+        (floats(1, 0.25).data, floats(1, float("inf")).data, "NaN or infinite"),
+        (i32(2).data + floats(1, 0.25).data, i32(-1).data + floats(1, 0.25).data, "claims -1"),
+        (i32(2).data + floats(1, 0.25).data, i32(2**31 - 1).data + floats(1, 0.25).data, "claims"),
         (b"base\0\xff\xff", b"base\0\x05\x00", "bone 5"),
     ],
 )

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import (
     image_cases,
@@ -26,9 +27,7 @@ from . import (
     unigine_seeds,
 )
 from .checkout import ROOT, SAMPLES, load_package
-from .second_life_seeds import Seed
 from .tokens import encode
-from .unigine_seeds import Row
 
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 """Small files that reach branches which no other does, or once failed; ``make_corpus.py`` chooses them."""
@@ -50,15 +49,13 @@ class Case:
 class Corpus:
     """What the cases of one format are made from."""
 
-    messages: dict[str, bytes] = field(default_factory=dict)
-    """Inflated contents, for the makers that know the structure."""
     files: dict[str, bytes] = field(default_factory=dict)
     """Whole files as they are."""
-    rows: dict[str, Row] = field(default_factory=dict)
-    """Files as rows of values, for the makers that know them."""
-    seeds: Mapping[str, Seed] = field(default_factory=dict)
-    """Files as trees of values, for the makers that know those."""
+    seeds: Mapping[str, Any] = field(default_factory=dict)
+    """Contents in the form that the maker changes."""
 
+
+Maker = Callable[[Corpus, random.Random], tuple[bytes, str]]
 
 _FOLDERS = {
     "unigine_mesh": "unigine",
@@ -88,10 +85,10 @@ def corpus_files(name: str) -> dict[str, bytes]:
     return {path.stem: path.read_bytes() for path in sorted(CORPUS.glob(f"{name}-*.bin"))}
 
 
-def timbermesh_corpus(files: dict[str, bytes]) -> Corpus:
-    seeds = timbermesh_seeds.seeds()
+def messages_of(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the inflated contents of whole Timbermesh files by name."""
     inflated = {name: timbermesh_wrappings.unwrap(data) for name, data in files.items()}
-    return Corpus({**seeds, **{name: content for name, content in inflated.items() if content is not None}}, files)
+    return {name: content for name, content in inflated.items() if content is not None}
 
 
 def make_timbermesh(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
@@ -100,7 +97,7 @@ def make_timbermesh(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
     if corpus.files and rng.random() < 0.1:
         name, data = pick(corpus.files, rng)
         return raw.mutate(data, rng), f"raw changes to {name}"
-    name, content = pick(corpus.messages, rng)
+    name, content = pick(corpus.seeds, rng)
     pick_change = rng.random()
     if pick_change < 0.75:
         content, how = timbermesh_mutations.mutate(content, rng), "changed fields"
@@ -118,92 +115,60 @@ def make_raw(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
     return raw.mutate(data, rng), f"raw changes to {name}"
 
 
-def unigine_corpus(rows: dict[str, Row]) -> Callable[[dict[str, bytes]], Corpus]:
-    return lambda files: Corpus(files=files, rows=rows)
+def structured(mutations: Any, pack: Callable[[Any], bytes], *, changed: float, damaged: float) -> Maker:
+    """Return the maker of a format whose ``mutations`` change seeds and make bombs.
+
+    Of all cases, the seeds of a share up to ``changed`` have other values, of one up to ``damaged`` other bytes.
+    """
+
+    def make(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+        choice = rng.random()
+        if choice < _BOMBS:
+            return mutations.bomb(rng)
+        if corpus.files and choice < 0.15:
+            name, data = pick(corpus.files, rng)
+            return raw.mutate(data, rng), f"raw changes to {name}"
+        name = rng.choice(list(corpus.seeds))
+        seed = corpus.seeds[name]
+        if choice < changed:
+            return mutations.mutate(seed, rng), f"{name}, changed values"
+        data = pack(seed)
+        return (raw.mutate(data, rng), f"{name}, raw changes") if choice < damaged else (data, f"{name}, unchanged")
+
+    return make
 
 
-def make_unigine(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
-    choice = rng.random()
-    if choice < _BOMBS:
-        return unigine_mutations.bomb(rng)
-    if corpus.files and choice < 0.15:
-        name, data = pick(corpus.files, rng)
-        return raw.mutate(data, rng), f"raw changes to {name}"
-    name = rng.choice(list(corpus.rows))
-    row = corpus.rows[name]
-    if choice < 0.8:
-        return unigine_mutations.mutate(row, rng), f"{name}, changed values"
-    data = encode(row)
-    return (raw.mutate(data, rng), f"{name}, raw changes") if choice < 0.96 else (data, f"{name}, unchanged")
+def of_files(make: Callable[[dict[str, bytes], random.Random], tuple[bytes, str]]) -> Maker:
+    """Return the maker of a format whose cases are made from files alone."""
+    return lambda corpus, rng: make(corpus.files, rng)
 
 
-def second_life_corpus(seeds: Mapping[str, Seed]) -> Callable[[dict[str, bytes]], Corpus]:
-    return lambda files: Corpus(files=files, seeds=seeds)
-
-
-def make_second_life(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
-    choice = rng.random()
-    if choice < _BOMBS:
-        return second_life_mutations.bomb(rng)
-    if corpus.files and choice < 0.15:
-        name, data = pick(corpus.files, rng)
-        return raw.mutate(data, rng), f"raw changes to {name}"
-    name = rng.choice(list(corpus.seeds))
-    seed = corpus.seeds[name]
-    if choice < 0.9:
-        return second_life_mutations.mutate(seed, rng), f"{name}, changed values"
-    data = seed.pack()
-    return (raw.mutate(data, rng), f"{name}, raw changes") if choice < 0.97 else (data, f"{name}, unchanged")
-
-
-def make_second_life_animation(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
-    return second_life_animation_cases.make_animation(corpus.files, rng)
-
-
-def make_second_life_bvh(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
-    return second_life_animation_cases.make_bvh(corpus.files, rng)
-
-
-def make_mesh_serializer(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
-    return mesh_serializer_cases.make(corpus.files, rng)
-
-
-def make_image(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
-    return image_cases.make(corpus.files, rng)
-
-
-def make_unigine_scene(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
-    return unigine_scene_cases.make(corpus.files, rng)
-
-
-def make_unigine_project(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
-    return unigine_project_cases.make(corpus.files, rng)
-
-
-def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
+def pick(files: Mapping[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """Choose a file, small ones more often: a hundred small cases find more than one large one."""
     names = list(files)
     name = rng.choices(names, [(3000 + len(files[n])) ** -1.5 for n in names])[0]
     return name, files[name]
 
 
-Maker = Callable[[Corpus, random.Random], tuple[bytes, str]]
-_MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
-    "timbermesh": (timbermesh_corpus, make_timbermesh),
-    "unigine_mesh": (unigine_corpus(unigine_seeds.meshes()), make_unigine),
-    "unigine_animation": (unigine_corpus(unigine_seeds.animations()), make_unigine),
-    "unigine_skeleton": (unigine_corpus(unigine_seeds.skeletons()), make_unigine),
-    "unigine_scene": (lambda files: Corpus(files=files), make_unigine_scene),
-    "second_life_mesh": (second_life_corpus(second_life_seeds.assets()), make_second_life),
-    "second_life_bundle": (second_life_corpus(second_life_seeds.bundles()), make_second_life),
-    "second_life_animation": (lambda files: Corpus(files=files), make_second_life_animation),
-    "second_life_bvh": (lambda files: Corpus(files=files), make_second_life_bvh),
-    "mesh_serializer": (lambda files: Corpus(files=files), make_mesh_serializer),
+make_unigine = structured(unigine_mutations, encode, changed=0.8, damaged=0.96)
+make_second_life = structured(second_life_mutations, lambda seed: seed.pack(), changed=0.9, damaged=0.97)
+_MAKERS: dict[str, tuple[Maker, Mapping[str, Any]]] = {
+    "timbermesh": (make_timbermesh, timbermesh_seeds.seeds()),
+    "unigine_mesh": (make_unigine, unigine_seeds.meshes()),
+    "unigine_animation": (make_unigine, unigine_seeds.animations()),
+    "unigine_skeleton": (make_unigine, unigine_seeds.skeletons()),
+    "unigine_scene": (of_files(unigine_scene_cases.make), {}),
+    "second_life_mesh": (make_second_life, second_life_seeds.assets()),
+    "second_life_bundle": (make_second_life, second_life_seeds.bundles()),
+    "second_life_animation": (of_files(second_life_animation_cases.make_animation), {}),
+    "second_life_bvh": (of_files(second_life_animation_cases.make_bvh), {}),
+    "mesh_serializer": (of_files(mesh_serializer_cases.make), {}),
 }
+"""Makers of cases and their seeds: messages, rows or trees of values."""
 
 _PROJECT_FILES: dict[str, tuple[tuple[str, ...], Maker]] = {
-    "unigine_texture": ((".texture", ".dds"), make_image),
-    "unigine_project": ((".mat", ".meta", ".basemat", ".mgraph"), make_unigine_project),
+    "unigine_texture": ((".texture", ".dds"), of_files(image_cases.make)),
+    "unigine_project": ((".mat", ".meta", ".basemat", ".mgraph"), of_files(unigine_project_cases.make)),
 }
 """Files of a project other than models: their extensions and makers."""
 
@@ -224,12 +189,14 @@ class CaseMaker:
             if known.is_read and only in ("", known.name):
                 samples = sample_files(known.name, known.extensions) if use_samples else {}
                 files = corpus_files(known.name) | samples
-                prepare, make = _MAKERS.get(known.name, (lambda files: Corpus(files=files), make_raw))
-                self.sources += [(known.name, prepare(files), make)] * _WEIGHTS.get(known.name, 3)
+                make, seeds = _MAKERS.get(known.name, (make_raw, {}))
+                if known.name == "timbermesh":
+                    seeds = {**seeds, **messages_of(files)}
+                self.sources += [(known.name, Corpus(files, seeds), make)] * _WEIGHTS.get(known.name, 3)
         for name, (extensions, make) in _PROJECT_FILES.items():
             if only in ("", name):
                 samples = sample_files(name, extensions) if use_samples else {}
-                self.sources.append((name, Corpus(files=corpus_files(name) | samples), make))
+                self.sources.append((name, Corpus(corpus_files(name) | samples), make))
 
     def make(self, number: int) -> Case:
         rng = random.Random(f"{self.seed}:{number}")

@@ -9,13 +9,26 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from . import raw
+from .mesh_serializer_seeds import (
+    NORMALS,
+    TANGENTS,
+    UVS,
+    WEIGHTS,
+    Stored,
+    as_text,
+    pack,
+    pack_cached,
+    pack_first,
+)
 
 _FLOATS = (0.0, -0.0, 1e-45, 1e-30, 1e-9, 0.001, 1.0, 1e9, 3e38, -3e38, float("nan"), float("inf"), float("-inf"))
 _SIGNALLING = 0x7FA00000
-_SIZES = {1: 6, 2: 3, 4: 4, 8: 4, 16: 24}
-_FIRST_SIZES = {1: 12, 2: 12, 4: 16, 8: 8}
+_SIZES = {1: 6, 2: 3, 4: 4, 8: 4}
 _MOST = 65_535
 
 Maker = Callable[[random.Random], bytes]
@@ -23,26 +36,31 @@ Maker = Callable[[random.Random], bytes]
 
 def sound(rng: random.Random, variant: str, *, vertices: int, triangles: int, bits: int) -> bytes:
     """Return a file that is one, with everyday bounds and triangles of vertices that there are."""
+    corners = _corners(rng, triangles, vertices)
     if variant.startswith("first"):
-        data = struct.pack("<3i", vertices, triangles, bits & 15)
-        data += _everyday(rng, sum(size for bit, size in _FIRST_SIZES.items() if bits & bit) * vertices // 4)
-        data += _indices(rng, triangles, vertices, "i")
-        return _as_text(data) if variant == "first as text" else data
-    weights = 16 if variant == "submeshes" else 0
-    parts = [triangles] if variant != "submeshes" else _shares(rng, triangles)
-    bits &= 15 | weights
-    data = struct.pack("<HHB", vertices, len(parts) if weights else triangles, bits)
-    data += _bounds(rng, 3) if vertices else b""
-    data += rng.randbytes(sum(size for bit, size in _SIZES.items() if bits & bit and bit < 8) * vertices)
-    if bits & 8 and vertices:
-        data += _bounds(rng, 2) + rng.randbytes(4 * vertices)
-    if bits & 16:
-        data += b"".join(struct.pack("<4f4H", 0.5, 0.5, 0, 0, 1, 2, 0, 0) for _ in range(vertices))
-    for part in parts:
-        data += (struct.pack("<H", part) if weights else b"") + _indices(rng, part, vertices, "H")
+        widths = (3, *(width if bits & bit else 0 for bit, width in ((NORMALS, 3), (TANGENTS, 4), (UVS, 2))))
+        layers = [_everyday(rng, (vertices, width)) if width else None for width in widths]
+        data = pack_first(layers[0], corners, *layers[1:])
+        return as_text(data) if variant == "first as text" else data
+
+    def noise(bit: int, width: int, kind: str = "u1") -> Any:
+        size = vertices * width * np.dtype(kind).itemsize
+        return np.frombuffer(rng.randbytes(size), kind).reshape(vertices, width) if bits & bit else None
+
+    has_weights = variant == "submeshes" and bits & WEIGHTS
+    stored = Stored(
+        _bounds(rng, 3),
+        noise(1, 3, "<u2"),
+        corners,
+        noise(NORMALS, 3),
+        noise(TANGENTS, 4),
+        _bounds(rng, 2),
+        noise(UVS, 2, "<u2"),
+        struct.pack("<4f4H", 0.5, 0.5, 0, 0, 1, 2, 0, 0) * vertices if has_weights else None,
+    )
+    data = pack(stored, _shares(rng, triangles) if variant == "submeshes" else None)
     if variant == "cache":
-        name = rng.choice(("tree", "", "Ёлка" * 30, "x" * 300)).encode()
-        return _prefix(len(name)) + name + data + rng.randbytes(8)
+        return pack_cached(data, rng.choice(("tree", "", "Ёлка" * 30, "x" * 300)), rng.getrandbits(63))
     return data
 
 
@@ -140,21 +158,16 @@ def _put(data: bytes, at: int, fresh: bytes) -> bytes:
     return data if at + len(fresh) > len(data) else data[:at] + fresh + data[at + len(fresh) :]
 
 
-def _bounds(rng: random.Random, axes: int) -> bytes:
-    ends = [sorted((rng.uniform(-9, 9), rng.uniform(-9, 9))) for _ in range(axes)]
-    return b"".join(struct.pack("<2f", *pair) for pair in ends)
+def _bounds(rng: random.Random, axes: int) -> Any:
+    return np.sort([[rng.uniform(-9, 9), rng.uniform(-9, 9)] for _ in range(axes)], axis=1)
 
 
-def _everyday(rng: random.Random, count: int) -> bytes:
-    cycle = [rng.uniform(-2, 2) for _ in range(97)]
-    return struct.pack(f"<{count}f", *[cycle[number % 97] for number in range(count)])
+def _everyday(rng: random.Random, shape: tuple[int, int]) -> Any:
+    return np.resize([rng.uniform(-2, 2) for _ in range(97)], shape)
 
 
-def _indices(rng: random.Random, triangles: int, vertices: int, code: str) -> bytes:
-    step = rng.choice((1, 1, 7, 31))
-    return struct.pack(
-        f"<{3 * triangles}{code}", *[number * step % max(1, vertices) for number in range(3 * triangles)]
-    )
+def _corners(rng: random.Random, triangles: int, vertices: int) -> Any:
+    return (np.arange(3 * triangles) * rng.choice((1, 1, 7, 31)) % max(1, vertices)).reshape(-1, 3)
 
 
 def _shares(rng: random.Random, triangles: int) -> Sequence[int]:
@@ -162,11 +175,3 @@ def _shares(rng: random.Random, triangles: int) -> Sequence[int]:
     count = rng.choice((1, 2, 3, 10, 1024 if rng.random() < 0.05 else 4))
     cuts = sorted(rng.randrange(triangles + 1) for _ in range(count - 1))
     return [end - start for start, end in zip([0, *cuts], [*cuts, triangles], strict=True)]
-
-
-def _prefix(length: int) -> bytes:
-    return bytes([length]) if length < 128 else bytes([length & 127 | 128, length >> 7])
-
-
-def _as_text(data: bytes) -> bytes:
-    return bytes(character for byte in data for character in (33 + (byte >> 4), 33 + (byte & 15)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-import struct
 
 from . import raw
+from .second_life_animation_seeds import constraint, ending, header, joint, keys
 
 _FLOATS = (0.0, -0.0, 1e-45, 1e-9, 0.001, 0.5, 1.0, 2.0, 59.99, 60.0, 60.5, 1e9, 3e38, -1.0, -46.0)
 _NOT_FINITE = (float("nan"), float("inf"), float("-inf"))
@@ -59,45 +59,49 @@ def whole_animation(rng: random.Random, *, hostile: bool) -> bytes:
     is_old = rng.random() < 0.2
     count = rng.choice((1, 1, 2, 3, 5, 12, 0 if hostile else 4, 216 if hostile and rng.random() < 0.05 else 2))
     times = [_float(rng, hostile) if hostile else rng.choice((0.0, 0.5, 1.0, 2.0)) for _ in range(4)]
-    duration = _float(rng, hostile) if hostile else rng.choice((0.0, 1.0, 2.0, 59.0))
-    data = struct.pack("<HHif", *((0, 1) if is_old else (1, 0)), _integer(rng, hostile), duration)
-    data += (rng.choice(_EMOTES) if hostile else b"") + b"\0"
-    data += struct.pack("<ff", *times[:2]) + struct.pack("<i", rng.choice((0, 1, 2, -1)))
-    data += struct.pack("<ffII", *times[2:], rng.choice((0, 1, 13, 14, 2**32 - 1)) if hostile else 1, count)
+    data = header(
+        version=(0, 1) if is_old else (1, 0),
+        priority=_integer(rng, hostile),
+        duration=_float(rng, hostile) if hostile else rng.choice((0.0, 1.0, 2.0, 59.0)),
+        emote=rng.choice(_EMOTES) if hostile else b"",
+        loop=(times[0], times[1], rng.choice((0, 1, 2, -1))),
+        ease=(times[2], times[3]),
+        hand=rng.choice((0, 1, 13, 14, 2**32 - 1)) if hostile else 1,
+        joints=count,
+    )
     names = list(_NAMES if hostile else _NAMES[:8])
     for number in range(count):
         name = rng.choice(names) if hostile else names[number % len(names)]
-        data += name + b"\0" + struct.pack("<i", _integer(rng, hostile))
-        data += _keys(rng, is_old=is_old, hostile=hostile) + _keys(rng, is_old=is_old, hostile=hostile)
-    constraints = rng.choice((0, 0, 0, 1, 11)) if hostile else 0
-    data += struct.pack("<i", constraints if rng.random() < 0.95 else -1)
-    for _ in range(constraints):
-        data += struct.pack("<BB", rng.choice((0, 1, 4, 255)), rng.choice((0, 1, 2)))
-        data += rng.choice((b"L_HAND", b"PELVIS", b"x" * 16, rng.randbytes(16))).ljust(16, b"\0")
-        data += struct.pack("<3f", *(_float(rng, hostile) for _ in range(3)))
-        data += rng.choice((b"GROUND", b"CHEST", b"")).ljust(16, b"\0")
-        data += struct.pack("<10f", *(_float(rng, hostile) for _ in range(10)))
+        curves = [_keys(rng, is_old=is_old, hostile=hostile) for _ in range(2)]
+        data += joint(name, rotation=curves[0], position=curves[1], priority=_integer(rng, hostile))
+    constraints = [
+        constraint(
+            chain=rng.choice((0, 1, 4, 255)),
+            kind=rng.choice((0, 1, 2)),
+            source=rng.choice((b"L_HAND", b"PELVIS", b"x" * 16, rng.randbytes(16))),
+            target=rng.choice((b"GROUND", b"CHEST", b"")),
+            values=[_float(rng, hostile) for _ in range(13)],
+        )
+        for _ in range(rng.choice((0, 0, 0, 1, 11)) if hostile else 0)
+    ]
+    data += ending(*constraints, stated=None if rng.random() < 0.95 else -1)
     return data + (rng.randbytes(rng.choice((0, 0, 1, 9))) if hostile else b"")
 
 
-def of_one_joint(keys: int) -> bytes:
+def of_one_joint(count: int) -> bytes:
     """Return an animation of one joint with so many rotation keys."""
-    data = struct.pack("<HHifxffiffII", 1, 0, 3, 60.0, 0.0, 60.0, 1, 0.3, 0.3, 1, 1) + b"mHead\0"
-    rows = b"".join(struct.pack("<4H", number * 65535 // keys, 30000, 32768, 32768) for number in range(keys))
-    return data + struct.pack("<ii", 3, keys) + rows + struct.pack("<ii", 0, 0)
+    rows = ((number * 65535 // count, 30000, 32768, 32768) for number in range(count))
+    return header(duration=60.0, loop=(0.0, 60.0, 1)) + joint(b"mHead", rotation=keys(*rows)) + ending()
 
 
 def _keys(rng: random.Random, *, is_old: bool, hostile: bool) -> bytes:
     count = rng.choice((0, 1, 2, 3, 7, 40))
     stated = rng.choice((-1, 2**31 - 1, count + 1)) if hostile and rng.random() < 0.03 else count
     if is_old:
-        rows = b"".join(struct.pack("<4f", *(_float(rng, hostile) for _ in range(4))) for _ in range(count))
-    else:
-        rows = b"".join(
-            struct.pack("<4H", *(rng.choice((0, 1, 16384, 32767, 32768, 50000, 65535)) for _ in range(4)))
-            for _ in range(count)
-        )
-    return struct.pack("<i", stated) + rows
+        rows = [tuple(_float(rng, hostile) for _ in range(4)) for _ in range(count)]
+        return keys(*rows, kind="4f", stated=stated)
+    codes = (0, 1, 16384, 32767, 32768, 50000, 65535)
+    return keys(*(tuple(rng.choices(codes, k=4)) for _ in range(count)), stated=stated)
 
 
 def _float(rng: random.Random, hostile: bool) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import raw
 from .llsd_trees import Lied, Pairs, Path, Raw, Text, at, encode, paths, replaced
-from .second_life_seeds import ORDER, PREFIX, AssetSeed, Block, BundleSeed, Seed, asset, ring
+from .second_life_seeds import ORDER, PREFIX, AssetSeed, Block, BundleSeed, Seed, ring, seed
 
 _INTEGERS = (0, 1, 2, 3, -1, 4, 8, 255, 256, 999, 1000, 65535, 65536, 2**24, 2**31 - 1, -(2**31))
 _REALS = (0.0, -0.0, 0.5, 1.0, -1.0, 1e-45, 1e-30, 1e9, 8e27, 3e38, 1e39, 1e308, float("nan"), float("inf"))
@@ -208,5 +208,5 @@ def bomb(rng: random.Random) -> tuple[bytes, str]:
     }[kind]
     packed = zlib.compress(content, 1)
     key = "physics_convex" if kind == "hulls" else "high_lod"
-    seed = asset([ring(5)])
-    return replace(seed, blocks={**seed.blocks, key: Block(stored=packed)}).pack(), f"bomb of {count:,} {kind}"
+    whole = seed([ring(5)])
+    return replace(whole, blocks={**whole.blocks, key: Block(stored=packed)}).pack(), f"bomb of {count:,} {kind}"

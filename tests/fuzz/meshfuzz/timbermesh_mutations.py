@@ -93,7 +93,7 @@ def _change_value(fields: list[Field], kind: str, rng: random.Random) -> list[Fi
     at = rng.randrange(len(fields))
     found = fields[at]
     if found.wire == VARINT:
-        fields[at] = found.with_payload(varint(rng.choice(_NUMBERS), rng.choice((0, 0, 0, 1, 3, 9, 12))))
+        fields[at] = found.with_payload(varint(rng.choice(_NUMBERS), rng.choice((0, 0, 0, 2, 4, 10, 13))))
     elif found.wire == FIXED32:
         fields[at] = found.with_payload(struct.pack("<f", rng.choice(_FLOATS)))
     elif found.wire == BYTES:
@@ -115,7 +115,7 @@ def _change_bytes(found: Field, kind: str, rng: random.Random) -> bytes:
 def _change_indices(payload: bytes, rng: random.Random) -> bytes:
     pick = rng.randrange(6)
     if pick == 0:
-        return payload + varint(rng.choice(_NUMBERS), rng.choice((0, 0, 1, 5, 9, 11)))
+        return payload + varint(rng.choice(_NUMBERS), rng.choice((0, 0, 2, 6, 10, 12)))
     if pick == 1:
         return payload[: rng.randrange(len(payload) + 1)]
     if pick == 2:
@@ -152,7 +152,7 @@ def _change_length(fields: list[Field], kind: str, rng: random.Random) -> list[F
     lie = rng.choice(
         (0, 1, true - 1, true + 1, true + 7, true * 2, 2**31 - 1, 2**31, 2**32 - 1, 2**32 + true, 2**63, -1)
     )
-    fields[at] = Field(fields[at].number, BYTES, fields[at].payload, varint(max(lie, -1), rng.choice((0, 0, 0, 2, 10))))
+    fields[at] = Field(fields[at].number, BYTES, fields[at].payload, varint(max(lie, -1), rng.choice((0, 0, 0, 3, 11))))
     return fields
 
 

@@ -167,11 +167,11 @@ def bomb(rng: random.Random) -> tuple[bytes, str]:
     expanding = bytes([1 << 4 | 15]) + b"\0" + b"\1\0"
     run = min(12 * count // 255, rng.choice((1000, 10**5, 10**6)))
     packed = expanding + b"\xff" * run + b"\0"
-    row: Row = [magic("ms14"), cint(4), unigine_seeds.bounds(), cint(0), cint(1)]
-    row += [Token("text", b"\2s\0"), Token("bytes", b"\1\3"), cint(0), cint(0), unigine_seeds.bounds()]
+    row: Row = [magic("ms14"), cint(4), unigine_seeds.BOUNDS, cint(0), cint(1)]
+    row += [Token("text", b"\2s\0"), Token("bytes", b"\1\3"), cint(0), cint(0), unigine_seeds.BOUNDS]
     row += [cint(1), Token("text", b"\1\0"), cint(count), Token("i64", bytes(8)), magic("ms14")]
     sizes = struct.pack("<qq", rng.choice((1 + 4 + 15 + 255 * run, 12 * count + 6)), len(packed))
-    row += [Token("bytes", sizes + packed), magic("ms14"), block(unigine_seeds.collision(0)), magic("ms14")]
+    row += [Token("bytes", sizes + packed), magic("ms14"), block(unigine_seeds.collision([])), magic("ms14")]
     return encode([*row, offset(0), magic("ms14")]), f"block that says {count:,} vertices"
 
 

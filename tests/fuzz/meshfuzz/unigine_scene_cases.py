@@ -144,7 +144,7 @@ class SelfLinks:
 
     def find(self, reference: str) -> Any:
         """Return the case itself for some names."""
-        from meshferry.io_formats.unigine.scene.links import LinkedFile
+        from meshferry.io_formats.unigine.scene.project_links import LinkedFile
 
         return LinkedFile(reference, lambda: self._data, reference.endswith(".fbx")) if reference in NAMED else None
 

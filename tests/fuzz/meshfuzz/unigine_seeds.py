@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from .tokens import Token, block, cint, floats, i32, i64, lz4, magic, offset, plain, shorts, text, text32
 
@@ -16,71 +17,99 @@ STREAMS = (*ANIMATED, "ms13")
 BLOCKS = ("ms14", "ms15", "sk10")
 
 BONES: Bones = (("Root", -1), ("Arm", 0), ("Hand", 3), ("Wrist", 1), ("Кость", -1))
-_GUID = "0123456789abcdef" * 2 + "01234567"
+GUID = "0123456789abcdef" * 2 + "01234567"
+BOUNDS = floats(0, 0, 0, 1, 1, 1, 0.5, 0.5, 0.5, 0.9)
+"""Least and most corner of a box, middle and radius of a sphere."""
 
 
-def bounds() -> Token:
-    return floats(0, 0, 0, 1, 1, 1, 0.5, 0.5, 0.5, 0.9)
+@dataclass(frozen=True)
+class Rig:
+    """The bones of a file; ``rest`` are the poses of sk10 that differ from those of binding."""
+
+    bones: Bones = ()
+    poses: Sequence[Token] = ()
+    rest: Sequence[Token] = ()
+    path: str = "guid://" + GUID
+
+    def table(self, count: Callable[[int], Token] = cint) -> Row:
+        row = [count(len(self.bones))]
+        for name, parent in self.bones:
+            row += [text(name), shorts(parent)]
+        return row
 
 
-def transform(index: int = 0) -> Token:
-    return floats(0.1 * index, 0, 1, 0, 0, 0.6, 0.8, 1, 1, 1 + index)
+@dataclass(frozen=True)
+class Surface:
+    """The values of a surface of a mesh."""
+
+    name: str
+    targets: Sequence[tuple[str, Token, Token]]
+    """Name, positions and tangents of the base and of each morph target."""
+    vertices: int
+    """Coordinate vertices of each target."""
+    tangents: int
+    """Triangle vertices."""
+    weights: Sequence[Sequence[tuple[int, int]]] = ()
+    """Bone and weight of each influence of each coordinate vertex."""
+    attributes: Sequence[Token | None] = (None, None, None)
+    """UV0, UV1 and colours."""
+    c_indices: Token = field(default_factory=plain)
+    t_indices: Token = field(default_factory=plain)
+    triangles: int = 0
+    collision: Sequence[Token] = ()
+    bounds: Token = BOUNDS
+
+    def head(self, version: str) -> Row:
+        return [text(self.name), *([] if version in ("ms10", "ms11", "sk10") else [plain(1, 3)])]
+
+    def weight_row(self) -> Row:
+        row = [cint(len(self.weights))]
+        for held in self.weights:
+            row += [plain(len(held)), *(shorts(*pair) for pair in held)]
+        return row
+
+    def attribute_row(self) -> Row:
+        row: Row = []
+        for values in self.attributes:
+            row += [cint(0)] if values is None else [cint(self.tangents), values]
+        return row
 
 
-def bone_table(bones: Bones, count: Callable[[int], Token] = cint) -> Row:
-    row = [count(len(bones))]
-    for name, parent in bones:
-        row += [text(name), shorts(parent)]
-    return row
+def rig(bones: Bones) -> Rig:
+    poses = [floats(0.1 * index, 0, 1, 0, 0, 0.6, 0.8, 1, 1, 1 + index) for index in range(len(bones))]
+    return Rig(bones, poses, poses)
 
 
-def transforms(bones: Bones) -> Row:
-    return [transform(index) for index in range(len(bones))]
-
-
-def positions(count: int, moved: float = 0.0) -> Token:
-    return floats(*(value for i in range(count) for value in (math.sin(i), math.cos(i) + moved, i * 0.1)))
-
-
-def tangents(count: int, version: str) -> Token:
-    if version == "ms10":
-        return Token("bytes", struct.pack("<hhhb", 100, -200, 16000, -127) * count)
-    return shorts(*([100, -200, 16000, -28000] * count))
-
-
-def weights(count: int) -> Row:
-    row = [cint(count)]
-    for vertex in range(count):
-        held = vertex % 5
-        row += [plain(held)] + [shorts(slot, 65535 // held) for slot in range(held)]
-    return row
-
-
-def attributes(nt: int, *, full: bool) -> Row:
-    """Return UV0, UV1 and colours with their counts."""
-    if not full:
-        return [cint(0), cint(0), cint(0)]
+def patch(number: int, version: str, shape: tuple[int, int, int, int], *, skinned: bool) -> Surface:
+    """Return a surface; a shape is (vertices, triangle vertices, triangles, targets)."""
+    nv, nt, triangles, targets = shape
+    tangents = struct.pack("<hhhb", 100, -200, 16000, -127) * nt
     uvs = floats(*(math.sin(i) for i in range(2 * nt)))
-    return [cint(nt), uvs, cint(nt), uvs, cint(nt), plain(*(i % 256 for i in range(4 * nt)))]
+    full = (uvs, uvs, plain(*(i % 256 for i in range(4 * nt))))
+    return Surface(
+        f"surface_{number}",
+        [
+            (
+                f"shape {target}" if target else "",
+                floats(*(value for i in range(nv) for value in (math.sin(i), math.cos(i) + target, i * 0.1))),
+                Token("bytes", tangents) if version == "ms10" else shorts(*([100, -200, 16000, -28000] * nt)),
+            )
+            for target in range(targets)
+        ],
+        nv,
+        nt,
+        [[(slot, 65535 // (vertex % 5)) for slot in range(vertex % 5)] for vertex in range(nv)] if skinned else (),
+        full if skinned or version in BLOCKS else (None, None, None),
+        *(_indices(pool, triangles) for pool in (nv, nt)),
+        triangles,
+        collision([7] * triangles),
+    )
 
 
-def indices(nv: int, nt: int, triangles: int) -> tuple[Token, Token]:
-    """Return coordinate and triangle vertices of the corners, in the widths of their pools."""
-    found = []
-    for pool in (nv, nt):
-        values = [(3 * t + k) % pool for t in range(triangles) for k in range(3)]
-        found.append(plain(*values) if pool < 256 else shorts(*values))
-    return found[0], found[1]
-
-
-def stream_surface_body(version: str, nv: int, nt: int, triangles: int, targets: int, *, skinned: bool) -> Row:
-    row: Row = []
-    for number in range(targets):
-        row += [cint(nv), positions(nv, number), cint(nt), tangents(nt, version)]
-    row += weights(nv) if skinned else [cint(0)]
-    row += attributes(nt, full=skinned)
-    c_indices, t_indices = indices(nv, nt, triangles)
-    return [*row, cint(3 * triangles), c_indices, cint(3 * triangles), t_indices]
+def _indices(pool: int, triangles: int) -> Token:
+    """Return the vertices of the corners, in the width of their pool."""
+    values = [(3 * t + k) % pool for t in range(triangles) for k in range(3)]
+    return plain(*values) if pool < 256 else shorts(*values)
 
 
 def embedded_frames(bones: int, mask: int, frames: int) -> Row:
@@ -88,110 +117,131 @@ def embedded_frames(bones: int, mask: int, frames: int) -> Row:
     for frame in range(frames):
         for bone in range(bones):
             flags = mask if frame == 0 else mask & (frame + bone)
-            row += [plain(flags), *_flagged(flags)]
+            row += [plain(flags), *[floats(0.5) for bit in (0, 1, 2) if flags >> bit & 1]]
+            row += [shorts(0, 0, 19660, 26213)] if flags & 8 else []
+            row += [floats(1.5) for bit in (4, 5, 6) if flags >> bit & 1]
     return row
 
 
-def _flagged(flags: int) -> Row:
-    row = [floats(0.5) for bit in (0, 1, 2) if flags >> bit & 1]
-    row += [shorts(0, 0, 19660, 26213)] if flags & 8 else []
-    return row + [floats(1.5) for bit in (4, 5, 6) if flags >> bit & 1]
-
-
 def stream(version: str, shapes: Sequence[tuple[int, int, int, int]], bones: Bones = (), frames: int = 0) -> Row:
-    """Return an ms10 to ms13; a shape is (vertices, triangle vertices, triangles, targets)."""
-    lightmap = [plain(1, 3)] if version in ("ms12", "ms13") else []
+    """Return an ms10 to ms13 of made values."""
+    surfaces = [patch(number, version, shape, skinned=bool(bones)) for number, shape in enumerate(shapes)]
     animated = frames > 0 and version in ANIMATED
-    row = [magic(version), bounds(), *bone_table(bones)]
+    return stream_of(version, surfaces, rig(bones), embedded_frames(len(bones), 0x7F, frames) if animated else [])
+
+
+def stream_of(
+    version: str, surfaces: Sequence[Surface], rig: Rig, animation: Sequence[Token] = (), bounds: Token = BOUNDS
+) -> Row:
+    """Return an ms10 to ms13."""
+    row = [magic(version), bounds, *rig.table()]
     if version in ANIMATED:
-        row += [cint(1), text("wave")] if animated else [cint(0)]
-    row.append(cint(len(shapes)))
-    for number, (_, _, _, targets) in enumerate(shapes):
-        row += [text(f"surface_{number}"), *lightmap, bounds(), cint(targets)]
-        row += [text("" if target == 0 else f"shape {target}") for target in range(targets)]
-    row += [magic(version), *transforms(bones)]
-    if animated:
-        row += embedded_frames(len(bones), 0x7F, frames)
-    for nv, nt, triangles, targets in shapes:
-        row += stream_surface_body(version, nv, nt, triangles, targets, skinned=bool(bones))
+        row += [cint(1), text("wave")] if animation else [cint(0)]
+    row.append(cint(len(surfaces)))
+    for surface in surfaces:
+        row += [*surface.head(version), surface.bounds, cint(len(surface.targets))]
+        row += [text(name) for name, _, _ in surface.targets]
+    row += [magic(version), *rig.poses, *animation]
+    for surface in surfaces:
+        for _, positions, tangents in surface.targets:
+            row += [cint(surface.vertices), positions, cint(surface.tangents), tangents]
+        row += [*surface.weight_row(), *surface.attribute_row()]
+        corners = cint(3 * surface.triangles)
+        row += [corners, surface.c_indices, corners, surface.t_indices]
     return [*row, magic(version)]
 
 
-def collision(triangles: int) -> Row:
-    """Return a tree of one leaf with all triangles."""
-    return [
-        cint(triangles),
-        plain(*[7] * triangles),
-        cint(triangles),
-        *[cint(3 * number) for number in range(triangles)],
-        cint(1),
-        plain(0),
-        cint(-1),
-        cint(-1),
-        cint(0),
-        cint(triangles),
-        floats(-1, -1, -1, 1, 1, 9),
-        floats(0),
-    ]
+def collision(edges: Sequence[int], box: Sequence[float] = (-1, -1, -1, 1, 1, 9)) -> Row:
+    """Return a tree of one leaf with all triangles; ``edges`` has a byte for each."""
+    triangles = cint(len(edges))
+    firsts = [cint(3 * number) for number in range(len(edges))]
+    row = [triangles, plain(*edges), triangles, *firsts]
+    return [*row, cint(1), plain(0), cint(-1), cint(-1), cint(0), triangles, floats(*box), floats(0)]
 
 
 def blocks(version: str, shapes: Sequence[tuple[int, int, int, int]], bones: Bones = (), *, packed: bool = True) -> Row:
-    """Return an ms14, ms15 or sk10."""
-    pack = lz4 if packed else None
-    row = [magic(version), cint(4), bounds()]
+    """Return an ms14, ms15 or sk10 of made values."""
+    surfaces = [patch(number, version, shape, skinned=bool(bones)) for number, shape in enumerate(shapes)]
+    return blocks_of(version, surfaces, rig(bones), pack=lz4 if packed else None)
+
+
+def blocks_of(
+    version: str,
+    surfaces: Sequence[Surface],
+    rig: Rig,
+    *,
+    pack: Callable[[bytes], bytes] | None = None,
+    memory: int = 4096,
+    bounds: Token = BOUNDS,
+) -> Row:
+    """Return an ms14, ms15 or sk10; ``memory`` is the use that the file estimates."""
+    row = [magic(version), cint(4), bounds]
     if version == "ms14":
-        row += bone_table(bones)
+        row += rig.table()
     if version == "sk10":
-        row += [*bone_table(bones, i32), i32(len(bones)), *transforms(bones), i32(len(bones)), *transforms(bones)]
-        row += [text32(_GUID), text32("guid://" + _GUID)]
-    row.append(cint(len(shapes)))
-    for number, (nv, _, triangles, targets) in enumerate(shapes):
-        row.append(text(f"surface_{number}"))
-        row += [plain(1, 3)] if version != "sk10" else []
-        row += [cint(3 * triangles), cint(3 * triangles), bounds()]
+        row += [*rig.table(i32), i32(len(rig.poses)), *rig.poses, i32(len(rig.rest)), *rig.rest]
+        row += [text32(GUID), text32(rig.path)]
+    row.append(cint(len(surfaces)))
+    for surface in surfaces:
+        corners = cint(3 * surface.triangles)
+        row += [*surface.head(version), corners, corners, surface.bounds]
         if version == "ms15":
-            row.append(cint(nv))
+            row.append(cint(surface.vertices))
         else:
-            row.append(cint(targets))
-            for target in range(targets):
-                row += [text("" if target == 0 else f"shape {target}"), cint(nv)]
-    row += [i64(4096), magic(version)]
-    row += transforms(bones) if version == "ms14" else []
-    row += [block(_geometry(version, shape, skinned=bool(bones)), pack) for shape in shapes]
+            row.append(cint(len(surface.targets)))
+            for name, _, _ in surface.targets:
+                row += [text(name), cint(surface.vertices)]
+    row += [i64(memory), magic(version)]
+    row += rig.poses if version == "ms14" else []
+    row += [block(geometry(version, surface), pack) for surface in surfaces]
     row.append(magic(version))
     if version != "sk10":
-        row += [block(collision(triangles), pack) for _, _, triangles, _ in shapes]
+        row += [block(surface.collision, pack) for surface in surfaces]
         row.append(magic(version))
-    return [*row, *[offset(number) for number in range(len(shapes))], magic(version)]
+    return [*row, *[offset(number) for number in range(len(surfaces))], magic(version)]
 
 
-def _geometry(version: str, shape: tuple[int, int, int, int], *, skinned: bool) -> Row:
-    nv, nt, triangles, targets = shape
+def geometry(version: str, surface: Surface) -> Row:
+    """Return the content of a block of geometry."""
     row: Row = []
-    for number in range(targets):
-        row += [positions(nv, number), cint(nt), tangents(nt, version)]
+    for _, positions, tangents in surface.targets:
+        row += [positions, cint(surface.tangents), tangents]
     if version != "ms15":
-        row += weights(nv) if skinned else [cint(0)]
-    return [*row, *attributes(nt, full=True), *indices(nv, nt, triangles)]
+        row += surface.weight_row()
+    return [*row, *surface.attribute_row(), surface.c_indices, surface.t_indices]
 
 
-def soup() -> Row:
-    name = b"box" + bytes(125)
-    corners = [floats(math.sin(i), math.cos(i), i * 0.1, 0, 0, 1, 0.5, 0.5) for i in range(6)]
-    return [magic("mr02"), i32(1), Token("bytes", name), i32(6), *corners]
+_CORNERS = [(math.sin(i), math.cos(i), i * 0.1, 0, 0, 1, 0.5, 0.5) for i in range(6)]
+
+
+def soup(name: bytes = b"box", corners: Sequence[Sequence[float]] = _CORNERS) -> Row:
+    """Return an mr02; a corner is position, normal and UV."""
+    rows = [floats(*corner) for corner in corners]
+    return [magic("mr02"), i32(1), Token("bytes", name.ljust(128, b"\0")), i32(len(rows)), *rows]
+
+
+def profile(name: str, values: Sequence[float]) -> Row:
+    """Return a mask or profile of a skeleton, with a value for each bone."""
+    return [text32(name), i32(len(values)), floats(*values)]
 
 
 def skeleton(bones: Bones = BONES) -> Row:
-    profile = [i32(1), text32("upper body"), i32(len(bones)), floats(*[0.5] * len(bones))]
-    retargeting = [Token("bytes", struct.pack("<if", 2, -1.0)) for _ in bones]
-    row = [magic("sn10"), i32(len(bones)), *bone_table(bones)[1:], *transforms(bones), magic("sn10")]
-    return [*row, *profile, *profile, *profile, i32(len(bones)), *retargeting, magic("sn10")]
+    same = [profile("upper body", [0.5] * len(bones))]
+    return skeleton_of(rig(bones), [same, same, same], [(2, -1.0)] * len(bones))
+
+
+def skeleton_of(rig: Rig, profiles: Sequence[Sequence[Row]], retargeting: Sequence[tuple[int, float]]) -> Row:
+    """Return a skeleton with blend masks, time profiles and weight profiles; mode and length of each bone."""
+    row = [magic("sn10"), *rig.table(i32), *rig.poses, magic("sn10")]
+    for group in profiles:
+        row += [i32(len(group)), *(token for listed in group for token in listed)]
+    row += [i32(len(retargeting)), *(Token("bytes", struct.pack("<if", *pair)) for pair in retargeting)]
+    return [*row, magic("sn10")]
 
 
 def quantized(bones: Bones, mask: int, frames: int) -> Row:
-    row = [magic("an10"), bounds(), *bone_table(bones), cint(1), text("Take 001"), magic("an10"), *transforms(bones)]
-    row += [cint(len(bones)), shorts(*range(len(bones)))]
-    row += [floats(-1, -1, -1), floats(3, 3, 3), floats(0, 0, 0), floats(2, 2, 2), plain(mask), cint(frames)]
+    """Return an an10 of made values."""
+    row: Row = []
     for frame in range(frames):
         for bone in range(len(bones)):
             flags = mask if frame == 0 else mask & (frame + bone)
@@ -199,28 +249,40 @@ def quantized(bones: Bones, mask: int, frames: int) -> Row:
             row += [shorts(30000 + frame) for bit in (0, 1, 2) if flags >> bit & 1]
             row += [shorts(0, 0, 19660, 26213)] if flags & 8 else []
             row += [shorts(40000) for bit in (4, 5, 6) if flags >> bit & 1]
-    return [*row, magic("an10")]
+    ranges = [floats(-1, -1, -1), floats(3, 3, 3), floats(0, 0, 0), floats(2, 2, 2)]
+    return quantized_of(rig(bones), range(len(bones)), [*ranges, plain(mask), cint(frames), *row], "Take 001")
+
+
+def quantized_of(rig: Rig, animated: Sequence[int], keys: Row, name: str, bounds: Token = BOUNDS) -> Row:
+    """Return an an10; ``keys`` begin with the ranges."""
+    row = [magic("an10"), bounds, *rig.table(), cint(1), text(name), magic("an10"), *rig.poses]
+    return [*row, cint(len(animated)), shorts(*animated), *keys, magic("an10")]
 
 
 def flagged(version: str, bones: Bones, frames: int) -> Row:
-    """Return an an11, an12 or an13."""
-    count = cint if version == "an11" else i32
-    row = [magic(version), *bone_table(bones, count)]
-    listed = [cint(len(bones)), shorts(*range(len(bones)))]
-    if version == "an11":
-        row += [magic(version), *transforms(bones), *listed, cint(frames)]
-    else:
-        row += [text32(_GUID), text32("guid://" + _GUID), *listed, i32(30), plain(1)]
-        row += [i32(0), i32(0), i32(0)] if version == "an13" else []
-        row += [magic(version), cint(frames)]
+    """Return an an11, an12 or an13 of made values."""
+    keys = [cint(frames)]
     for frame in range(frames):
         for bone in range(len(bones)):
             flags = (frame + bone) % 8
-            row.append(plain(flags))
-            row += [floats(0.1, 0.2, 0.3)] if flags & 1 else []
-            row += [floats(0, 0, 0.6, 0.8)] if flags & 2 else []
-            row += [floats(1, 2, 1)] if flags & 4 else []
-    return [*row, magic(version)]
+            keys.append(plain(flags))
+            keys += [floats(0.1, 0.2, 0.3)] if flags & 1 else []
+            keys += [floats(0, 0, 0.6, 0.8)] if flags & 2 else []
+            keys += [floats(1, 2, 1)] if flags & 4 else []
+    return flagged_of(version, rig(bones), range(len(bones)), keys)
+
+
+def flagged_of(version: str, rig: Rig, animated: Sequence[int], keys: Row, *, fps: int = 30, motion: int = 1) -> Row:
+    """Return an an11, an12 or an13; ``motion`` is the mode of root motion."""
+    row = [magic(version), *rig.table(cint if version == "an11" else i32)]
+    listed = [cint(len(animated)), shorts(*animated)]
+    if version == "an11":
+        row += [magic(version), *rig.poses, *listed]
+    else:
+        row += [text32(GUID), text32(rig.path), *listed, i32(fps), plain(motion)]
+        row += [i32(0), i32(0), i32(0)] if version == "an13" else []
+        row.append(magic(version))
+    return [*row, *keys, magic(version)]
 
 
 def meshes() -> dict[str, Row]:

@@ -34,19 +34,16 @@ class Field:
         return replace(self, payload=payload)
 
 
-def varint(value: int, padding: int = 0) -> bytes:
-    """Encode a number as protobuf does (negative: ten bytes), with ``padding`` needless bytes at its end."""
+def varint(value: int, width: int = 0) -> bytes:
+    """Encode a number as protobuf does (negative: ten bytes), in at least ``width`` bytes."""
     value &= (1 << 64) - 1
-    if value < 128 and not padding:
+    if value < 128 and width < 2:
         return _ONE_BYTE[value]
     out = bytearray()
-    while value > 127:
+    while value > 127 or len(out) + 1 < width:
         out.append(value & 127 | 128)
         value >>= 7
     out.append(value)
-    if padding:
-        out[-1] |= 128
-        out += b"\x80" * (padding - 1) + b"\x00"
     return bytes(out)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from ...geometry import hierarchy
 from ...geometry.quaternions import continuous_components, matrices_to_quaternions, rotation_matrices
 from ...geometry.transforms import matrix_of_transform
 from ...passes.sample_keys import DEFAULT_RATE
-from ..avatar import avatar_fit, skeleton_table
+from . import avatar_fit, skeleton_table
 from .rig_joints import RigJoints, bones_to_next, rig_joints
 
 Floats = npt.NDArray[np.float64]
@@ -42,6 +42,16 @@ class AvatarMotion:
     """Indices of the bones that stand for a joint or are between two that do."""
     replaced: list[str] = field(default_factory=list)
     """Names of the joints that rest elsewhere than those of the standard avatar, for a rig with the avatar's names."""
+
+    def part(self, numbers: Sequence[int]) -> AvatarMotion:
+        """Return the motion of some of the joints."""
+        return replace(
+            self,
+            names=[self.names[number] for number in numbers],
+            rotation=self.rotation[numbers],
+            position=self.position[numbers],
+            has_position=[self.has_position[number] for number in numbers],
+        )
 
 
 _MOVED = 1e-4
@@ -93,8 +103,10 @@ def _require_finite(motion: AvatarMotion, clip: Clip) -> None:
     if not is_finite.all():
         joint, frame = np.argwhere(~is_finite)[0]
         raise ExportError(
-            f"'{clip.name}': '{motion.bones[motion.names[joint]]}' has NaN or infinite values at "
-            f"{motion.times[frame]:.2f} s; check its keys, constraints and drivers"
+            "'{}': '{}' has NaN or infinite values at {:.2f} s; check its keys, constraints and drivers",
+            clip.name,
+            motion.bones[motion.names[joint]],
+            motion.times[frame],
         )
 
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from ...core.scene import Skeleton
 from ...geometry.similarity import similarity
 from ...geometry.transforms import matrix_of_transform
-from ..avatar import avatar_fit, avatar_space, bone_tables, skeleton_table
-from ..avatar.bone_tables import BoneTable
-from ..avatar.rigging import facing, world_matrices
+from . import avatar_fit, avatar_space, bone_tables, skeleton_table
+from .bone_tables import BoneTable
+from .rigging import facing, world_matrices
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
-from ...core.scene import AnyArray, FloatArray
+from ....core.scene import AnyArray, FloatArray
+from ....geometry.quaternions import euler_matrices, matrices_to_quaternions
 
 MOST = 65535
 FARTHEST = 5.0
@@ -46,13 +47,8 @@ def time_codes_of(seconds: Floats, duration: float) -> Codes:
 
 
 def rotations_of(codes: AnyArray) -> Floats:
-    """Decode rotation codes (n, 3) to unit quaternions (n, 4; w, x, y, z) float64, w >= 0."""
+    """Decode rotation codes (…, 3) to unit quaternions (…, 4; w, x, y, z) float64, w >= 0."""
     vector = values_of(codes, 1.0).astype(np.float64)
-    return _completed(vector)
-
-
-def _completed(vector: Floats) -> Floats:
-    """Return unit quaternions (…, 4) with the given vector parts (…, 3) and w >= 0."""
     rest = 1 - (vector * vector).sum(axis=-1, keepdims=True)
     found = np.concatenate((np.sqrt(np.maximum(rest, 0)), vector), axis=-1)
     unit: Floats = found / np.linalg.norm(found, axis=-1, keepdims=True)
@@ -81,16 +77,18 @@ def rotation_codes_of(rotations: Floats) -> Codes:
     return codes
 
 
+def encoded(values: Floats) -> Codes:
+    """Encode unit quaternions (…, 4; w, x, y, z), or positions (…, 3), to codes (…, 3)."""
+    if values.shape[-1] == 3:
+        return codes_of(values, FARTHEST)
+    return rotation_codes_of(values.reshape(-1, 4)).reshape(*values.shape[:-1], 3)
+
+
+def decoded(codes: AnyArray, *, is_rotation: bool) -> Floats:
+    """Decode codes (…, 3) to unit quaternions (…, 4; w, x, y, z), w >= 0, or to positions (…, 3)."""
+    return rotations_of(codes) if is_rotation else values_of(codes, FARTHEST).astype(np.float64)
+
+
 def euler_rotations(degrees: AnyArray) -> Floats:
     """Return unit quaternions (n, 4; w, x, y, z) of the angles of version 0.1, (n, 3): Rx Ry Rz, Z applied first."""
-    half = np.radians(degrees.astype(np.float64)) / 2
-    (cx, cy, cz), (sx, sy, sz) = np.cos(half).T, np.sin(half).T
-    return np.stack(
-        (
-            cx * cy * cz - sx * sy * sz,
-            sx * cy * cz + cx * sy * sz,
-            cx * sy * cz - sx * cy * sz,
-            cx * cy * sz + sx * sy * cz,
-        ),
-        axis=1,
-    )
+    return matrices_to_quaternions(euler_matrices(degrees.astype(np.float64), "XYZ"))

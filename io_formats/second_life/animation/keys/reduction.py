@@ -6,7 +6,6 @@ around it (Ramer, Douglas and Peucker). All segments of several curves are proce
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,26 +13,22 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-Distance = Callable[[Floats, Floats], Floats]
 
 _CURVES_AT_ONCE = 8
 """Number of curves whose samples, at most 1,801 each at 30 frames per second, fit the processor's cache."""
 
 
-def angles(one: Floats, other: Floats) -> Floats:
-    """Return the angles in radians between unit quaternions (…, 4)."""
-    # From the chord, since the arc cosine has no precision near 0. Both signs of a quaternion are the same rotation.
+def apart(one: Floats, other: Floats) -> Floats:
+    """Return the angles in radians between unit quaternions (…, 4), or the distances between points (…, 3)."""
     difference = one - other
+    if difference.shape[-1] == 3:
+        return np.asarray(np.linalg.norm(difference, axis=-1))
+    # From the chord, since the arc cosine has no precision near 0. Both signs of a quaternion are the same rotation.
     squared = np.einsum("...i,...i->...", difference, difference)
     return np.asarray(4 * np.arcsin(np.sqrt(np.clip(np.minimum(squared, 4 - squared), 0, 4)) / 2))
 
 
-def distances(one: Floats, other: Floats) -> Floats:
-    """Return the distances between points (…, 3)."""
-    return np.asarray(np.linalg.norm(one - other, axis=-1))
-
-
-def significances(exact: Floats, stored: Floats, times: Floats, finest: Floats, distance: Distance) -> Floats:
+def significances(exact: Floats, stored: Floats, times: Floats, finest: Floats) -> Floats:
     """Return for each sample the tolerance from which on it is no longer needed as a key, (J, F).
 
     The samples to keep with a tolerance t, ``finest`` or larger, are those above t. The first is always kept. The
@@ -48,24 +43,22 @@ def significances(exact: Floats, stored: Floats, times: Floats, finest: Floats, 
     times:
         (F,) times of the samples as a reader decodes them, rising.
     finest:
-        (J,) smallest tolerance of each curve, in the unit of ``distance``.
-    distance:
-        ``angles`` or ``distances``.
+        (J,) smallest tolerance of each curve, in the unit of :func:`apart`.
     """
     found = np.full(exact.shape[:2], -np.inf)
     for start in range(0, len(exact), _CURVES_AT_ONCE):
         some = slice(start, start + _CURVES_AT_ONCE)
-        _split(found[some], exact[some], stored[some], times, finest[some], distance)
+        _split(found[some], exact[some], stored[some], times, finest[some])
     return found
 
 
-def _split(found: Floats, exact: Floats, stored: Floats, times: Floats, finest: Floats, distance: Distance) -> None:
+def _split(found: Floats, exact: Floats, stored: Floats, times: Floats, finest: Floats) -> None:
     """Fill the significances ``found`` of a few curves; see ``significances``."""
     curves, frames = found.shape
     if not frames:
         return
-    rounding = distance(exact, stored)
-    off = (distance(exact, stored[:, :1]) - rounding[:, :1]).max(axis=1)
+    rounding = apart(exact, stored)
+    off = (apart(exact, stored[:, :1]) - rounding[:, :1]).max(axis=1)
     found[:, -1] = off
     found[:, 0] = np.inf
     # Segments are pairs of indices into all samples of all curves.
@@ -73,21 +66,19 @@ def _split(found: Floats, exact: Floats, stored: Floats, times: Floats, finest: 
     points = (curves * frames, -1)
     samples = _Samples(exact.reshape(points), stored.reshape(points), rounding.reshape(-1), np.tile(times, curves))
     start, end = rows * frames, rows * frames + frames - 1
-    _split_segments(found.reshape(-1), samples, (start, end), off[rows], finest[rows], distance)
+    _split_segments(found.reshape(-1), samples, (start, end), off[rows], finest[rows])
 
 
-def needed_between(
-    exact: Floats, stored: Floats, times: Floats, fixed: Indices, tolerance: float, distance: Distance
-) -> Indices:
+def needed_between(exact: Floats, stored: Floats, times: Floats, fixed: Indices, tolerance: float) -> Indices:
     """Return the samples of one curve (F, k) to keep as keys, in order: ``fixed`` ones and those needed between them.
 
     Before the first and after the last key the value is held. The other parameters are those of ``significances``.
     """
     last = len(exact) - 1
-    rounding = distance(exact, stored)
+    rounding = apart(exact, stored)
     ends = []
     for end, held, outside in ((0, fixed[0], slice(0, fixed[0])), (last, fixed[-1], slice(fixed[-1] + 1, None))):
-        if (distance(exact[outside], stored[held]) - rounding[held]).max(initial=0.0) > tolerance:
+        if (apart(exact[outside], stored[held]) - rounding[held]).max(initial=0.0) > tolerance:
             ends.append(end)
     kept = np.union1d(fixed, np.array(ends, np.intp))
     values = np.full(len(exact), -np.inf)
@@ -95,7 +86,7 @@ def needed_between(
     count = len(kept) - 1
     above, limit = np.full(count, np.inf), np.full(count, tolerance)
     samples = _Samples(exact, stored, rounding, times)
-    _split_segments(values, samples, (kept[:-1], kept[1:]), above, limit, distance)
+    _split_segments(values, samples, (kept[:-1], kept[1:]), above, limit)
     return np.flatnonzero(values > tolerance)
 
 
@@ -105,7 +96,6 @@ def _split_segments(
     segments: tuple[Indices, Indices],
     above: Floats,
     limit: Floats,
-    distance: Distance,
 ) -> None:
     """Set the significance in ``values`` of all samples at which segments, and their parts, have to be split.
 
@@ -124,7 +114,7 @@ def _split_segments(
         start, end, above, limit = start[inner], end[inner], above[inner], limit[inner]
         if not len(start):
             return
-        worst, excess = samples.worst(start, end, distance)
+        worst, excess = samples.worst(start, end)
         needed = excess > limit
         start, end, worst, limit = start[needed], end[needed], worst[needed], limit[needed]
         above = np.minimum(above[needed], excess[needed])
@@ -143,7 +133,7 @@ class _Samples:
     """Distance between both."""
     times: Floats
 
-    def worst(self, start: Indices, end: Indices, distance: Distance) -> tuple[Indices, Floats]:
+    def worst(self, start: Indices, end: Indices) -> tuple[Indices, Floats]:
         """Return the sample of each segment that is farthest from the curve between its keys, and that distance.
 
         The rounding of the keys is subtracted. ``start`` and ``end`` have a sample between them.
@@ -155,7 +145,7 @@ class _Samples:
         share = (self.times[place] - begin) / np.repeat(self.times[end] - self.times[start], counts)
         a, b = self.stored[start], self.stored[end]
         between = interpolated(np.repeat(a, counts, axis=0), np.repeat(b, counts, axis=0), share[:, None])
-        off = distance(self.exact[place], between)
+        off = apart(self.exact[place], between)
         most = np.maximum.reduceat(off, first)
         candidates = np.flatnonzero(off == np.repeat(most, counts))
         segment = np.searchsorted(first, candidates, side="right")

@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.scene import Keys, Skeleton
-from ...geometry.quaternions import continuous, inverse, product
-from ...passes.sample_keys import values_at
-from ..avatar import skeleton_table
+from ....core.scene import Keys, Skeleton
+from ....geometry.quaternions import continuous, inverse, product
+from ....passes.sample_keys import values_at
+from ...avatar import skeleton_table
+from ...avatar.avatar_motion import AvatarMotion
+from ..document import JointKeys, SecondLifeAnimation
 from . import curves, reduction
-from .avatar_motion import AvatarMotion
-from .document import JointKeys, SecondLifeAnimation, text
-
-Floats = npt.NDArray[np.float64]
+from .codes import Floats
 
 
 def restored(motion: AvatarMotion, original: SecondLifeAnimation, skeleton: Skeleton, fps: float) -> AvatarMotion:
@@ -26,9 +24,7 @@ def restored(motion: AvatarMotion, original: SecondLifeAnimation, skeleton: Skel
     The import gives these rotations to the bones below. Those that are still as imported become as in the file.
     """
     there = {skeleton_table.canonical(joint.name) for joint in skeleton.joints}
-    entries: dict[str, JointKeys] = {}
-    for joint in original.joints:
-        entries.setdefault(skeleton_table.canonical(text(joint.name)) or "", joint)
+    entries = original.known_joints()
     missing = {name for name, joint in entries.items() if name not in there and len(joint.rotation)}
     rotation = motion.rotation.copy()
     for number, name in enumerate(motion.names if missing else ()):
@@ -38,7 +34,7 @@ def restored(motion: AvatarMotion, original: SecondLifeAnimation, skeleton: Skel
         chain = [entries[joint] for joint in (*reversed(above), name) if joint in entries]
         own = entries[name] if name in entries else JointKeys(name.encode("utf-8"))
         imported = curves.shown(_product(chain, original), original, fps)
-        if reduction.angles(values_at(imported, motion.times), rotation[number]).max() <= curves.UNCHANGED:
+        if reduction.apart(values_at(imported, motion.times), rotation[number]).max() <= curves.UNCHANGED:
             rotation[number] = _sampled(own, original, motion.times, fps)
         else:
             turn = inverse(_sampled_product([joint for joint in chain if joint is not own], original, motion.times))
@@ -55,8 +51,8 @@ def _sampled(joint: JointKeys, original: SecondLifeAnimation, times: Floats, fps
 
 def _product(chain: Sequence[JointKeys], original: SecondLifeAnimation) -> Keys:
     """Return the rotation of the last joint of a chain relative to the parent of the first, with the keys of all."""
-    found = [keys for joint in chain if len(joint.rotation) for keys in (curves.rotation_keys(original, joint),)]
-    found += [keys for joint in chain if len(joint.position) for keys in (curves.position_keys(original, joint),)]
+    found = [curves.rotation_keys(original, joint) for joint in chain if len(joint.rotation)]
+    found += [curves.position_keys(original, joint) for joint in chain if len(joint.position)]
     times = np.unique(np.concatenate([keys.times for keys in found]))
     return Keys(times, continuous(_sampled_product(chain, original, times)))
 

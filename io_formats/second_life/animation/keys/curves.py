@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.scene import AnyArray, Keys
-from ...geometry.quaternions import continuous
+from ....core.scene import AnyArray, Keys
+from ....geometry.quaternions import continuous
+from ..document import JointKeys, SecondLifeAnimation
 from . import codes
-from .document import JointKeys, SecondLifeAnimation
-
-Floats = npt.NDArray[np.float64]
+from .codes import Floats
 
 UNCHANGED = 2e-4
 """Angle in radians, and distance in metres, below which a sampled joint counts as unchanged since the import; Blender's
@@ -45,15 +43,11 @@ def frame_rate(document: SecondLifeAnimation) -> float:
     return next((rate for rate in _RATES if (np.abs(np.rint(times * rate) / rate - times) <= step).all()), 0.0)
 
 
-def snapped(keys: Keys, fps: float, step: float) -> Keys:
-    """Return keys with times moved to the nearest frame if it is not farther than ``step`` seconds."""
-    whole = np.rint(keys.times * fps) / fps
-    return Keys(np.where(np.abs(whole - keys.times) <= step, whole, keys.times), keys.values)
-
-
 def shown(keys: Keys, document: SecondLifeAnimation, fps: float) -> Keys:
-    """Return keys of a file as Blender shows them at a frame rate."""
-    return snapped(keys, fps, precision(document.duration))
+    """Return keys of a file as Blender shows them at a frame rate: on the nearest frame, if it is near enough."""
+    whole = np.rint(keys.times * fps) / fps
+    is_near = np.abs(whole - keys.times) <= precision(document.duration)
+    return Keys(np.where(is_near, whole, keys.times), keys.values)
 
 
 def rotation_keys(document: SecondLifeAnimation, joint: JointKeys) -> Keys:
@@ -63,7 +57,7 @@ def rotation_keys(document: SecondLifeAnimation, joint: JointKeys) -> Keys:
     apart, a key is added in the middle, since the difference would be up to 8°; with the key it is at most 1°.
     """
     values = joint.rotation[:, 1:]
-    rotations = codes.rotations_of(values) if document.has_codes else codes.euler_rotations(values)
+    rotations = codes.decoded(values, is_rotation=True) if document.has_codes else codes.euler_rotations(values)
     keys = _sorted(document, joint.rotation, rotations)
     cosine = (keys.values[:-1] * keys.values[1:]).sum(axis=1)
     signed = continuous(keys.values)
@@ -80,7 +74,7 @@ def position_keys(document: SecondLifeAnimation, joint: JointKeys) -> Keys:
     """Return the positions of a joint in metres."""
     values = joint.position[:, 1:]
     if document.has_codes:
-        return _sorted(document, joint.position, codes.values_of(values, codes.FARTHEST).astype(np.float64))
+        return _sorted(document, joint.position, codes.decoded(values, is_rotation=False))
     return _sorted(document, joint.position, np.clip(values.astype(np.float64), -codes.FARTHEST, codes.FARTHEST))
 
 

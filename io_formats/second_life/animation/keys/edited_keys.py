@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.scene import AnyArray, Keys
-from ...geometry.quaternions import continuous
-from ..avatar import skeleton_table
+from ....core.scene import AnyArray, Keys
+from ....geometry.quaternions import continuous
+from ...avatar.avatar_motion import AvatarMotion
+from ..document import JointKeys, SecondLifeAnimation
 from . import codes, curves, reduction
-from .avatar_motion import AvatarMotion
-from .document import JointKeys, SecondLifeAnimation, text
-
-Floats = npt.NDArray[np.float64]
 
 _SAME_TIME = 1e-4
 """Difference in seconds below which a sample is at the time of a key; Blender's frames have single precision."""
@@ -38,9 +34,7 @@ def edited_joints(
     """
     if original is None or original.duration != duration:
         return {}
-    joints: dict[str, JointKeys] = {}
-    for joint in original.joints:
-        joints.setdefault(skeleton_table.canonical(text(joint.name)) or "", joint)
+    joints = original.known_joints()
     found = {}
     for number in numbers:
         if motion.names[number] in joints:
@@ -63,31 +57,21 @@ def _edited(
     none = np.empty((0, 4), np.uint16)
     is_rotation = keys.values.shape[1] == 4
     exact = motion.rotation[number] if is_rotation else motion.position[number]
-    distance = reduction.angles if is_rotation else reduction.distances
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
-    if len(rows) != len(keys.times) or distance(exact, exact[:1]).max() <= curves.UNCHANGED:
+    if len(rows) != len(keys.times) or reduction.apart(exact, exact[:1]).max() <= curves.UNCHANGED:
         return none
     shown = curves.shown(keys, original, fps)
     at = np.searchsorted(motion.times, shown.times - _SAME_TIME).clip(max=len(exact) - 1)
-    sampled = np.column_stack((codes.time_codes_of(motion.times, original.duration), _encoded(exact)))
+    sampled = np.column_stack((codes.time_codes_of(motion.times, original.duration), codes.encoded(exact)))
     sampled[at, 0] = rows[:, 0]
-    same = distance(exact[at], shown.values) <= curves.UNCHANGED
+    same = reduction.apart(exact[at], shown.values) <= curves.UNCHANGED
     sampled[at[same]] = rows[same]
     is_sampled = np.abs(motion.times[at] - shown.times) <= _SAME_TIME
     if not (is_sampled.all() and same.any() and (np.diff(sampled[:, 0].astype(int)) > 0).all()):
         return none
-    stored = _decoded(sampled[:, 1:], is_rotation=is_rotation)
+    stored = codes.decoded(sampled[:, 1:], is_rotation=is_rotation)
+    stored = continuous(stored) if is_rotation else stored
     times = codes.times_of(sampled[:, 0], original.duration)
-    kept = reduction.needed_between(exact, stored, times, at[same], curves.UNCHANGED, distance)
+    kept = reduction.needed_between(exact, stored, times, at[same], curves.UNCHANGED)
     found: AnyArray = sampled[kept].astype(np.uint16)
     return found
-
-
-def _encoded(values: Floats) -> AnyArray:
-    return codes.rotation_codes_of(values) if values.shape[1] == 4 else codes.codes_of(values, codes.FARTHEST)
-
-
-def _decoded(values: AnyArray, *, is_rotation: bool) -> Floats:
-    if is_rotation:
-        return np.asarray(continuous(codes.rotations_of(values)))
-    return codes.values_of(values, codes.FARTHEST).astype(np.float64)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.scene import Keys
-from ...passes.sample_keys import values_at
+from ....core.scene import Keys
+from ....passes.sample_keys import values_at
+from ..document import SecondLifeAnimation, text
 from . import curves, reduction
-from .document import SecondLifeAnimation, text
 
 MOST_DEGREES = 0.5
 """Angle up to which a loop counts as closed."""
@@ -48,8 +48,8 @@ def jumps(document: SecondLifeAnimation) -> list[Jump]:
     for joint in document.joints:
         jump = Jump(text(joint.name), 0.0, 0.0)
         if len(joint.rotation):
-            jump.degrees = float(np.degrees(reduction.angles(*ends(curves.rotation_keys(document, joint)))))
+            jump.degrees = float(np.degrees(reduction.apart(*ends(curves.rotation_keys(document, joint)))))
         if len(joint.position):
-            jump.millimetres = float(reduction.distances(*ends(curves.position_keys(document, joint)))) * 1000
+            jump.millimetres = float(reduction.apart(*ends(curves.position_keys(document, joint)))) * 1000
         found.append(jump)
     return sorted(found, key=lambda jump: max(jump.degrees / MOST_DEGREES, jump.millimetres / MOST_MILLIMETRES))[::-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 
 def header(
@@ -20,20 +21,30 @@ def header(
     return start + struct.pack("<ffiffII", *loop, *ease, hand, joints)
 
 
-def keys(*rows: tuple[float, ...], kind: str = "4H") -> bytes:
-    return struct.pack("<i", len(rows)) + b"".join(struct.pack("<" + kind, *row) for row in rows)
+def keys(*rows: tuple[float, ...], kind: str = "4H", stated: int | None = None) -> bytes:
+    """Return the keys of a curve; ``stated`` is written instead of their number."""
+    packed = (struct.pack("<" + kind, *row) for row in rows)
+    return struct.pack("<i", len(rows) if stated is None else stated) + b"".join(packed)
 
 
 def joint(name: bytes, *, rotation: bytes = keys(), position: bytes = keys(), priority: int = 3) -> bytes:
     return name + b"\0" + struct.pack("<i", priority) + rotation + position
 
 
-def constraint(*, chain: int = 1, source: bytes = b"L_HAND", target: bytes = b"GROUND") -> bytes:
-    return struct.pack("<BB16s3f16s3f3f4f", chain, 0, source, 0, 0, 0, target, 0, 0, 0, 0, 0, 1, 0, 0.5, 1.5, 2)
+def constraint(
+    *,
+    chain: int = 1,
+    kind: int = 0,
+    source: bytes = b"L_HAND",
+    target: bytes = b"GROUND",
+    values: Sequence[float] = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0.5, 1.5, 2),
+) -> bytes:
+    """Return a constraint: the offset of its source, and what follows the name of its target."""
+    return struct.pack("<BB16s3f16s10f", chain, kind, source, *values[:3], target, *values[3:])
 
 
-def ending(*constraints: bytes) -> bytes:
-    return struct.pack("<i", len(constraints)) + b"".join(constraints)
+def ending(*constraints: bytes, stated: int | None = None) -> bytes:
+    return struct.pack("<i", len(constraints) if stated is None else stated) + b"".join(constraints)
 
 
 QUARTER = 9597
