@@ -55,7 +55,7 @@ _NO_WORK = re.compile(
 
 
 _MESSAGES = str(Path("io_formats", "core", "messages.py"))
-_REPORTING = str(Path("operators", "reporting.py"))
+_OPERATORS = str(ROOT / "operators")
 
 
 class Broken(Exception):
@@ -94,13 +94,13 @@ class Interruption:
 
     @staticmethod
     def is_harmless(frame: FrameType) -> bool:
-        """Return whether the line cannot fail, or runs after the import, while its messages are reported."""
+        """Return whether the line cannot fail, or makes a message of an operator, whose own lines are not broken off."""
         if frame.f_code.co_filename.endswith(_MESSAGES):
             caller: FrameType | None = frame
-            while caller is not None:
-                if caller.f_code.co_filename.endswith(_REPORTING):
-                    return True
+            while caller is not None and caller.f_code.co_filename.endswith(_MESSAGES):
                 caller = caller.f_back
+            if caller is not None and caller.f_code.co_filename.startswith(_OPERATORS):
+                return True
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
         return _NO_WORK.fullmatch(line) is not None or frame.f_code.co_name in ("keep", "actions", "without_collection")
 
