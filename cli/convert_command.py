@@ -95,6 +95,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         arguments.output,
         also_read=[Path(library)] if library else [],
         embeds=any(values.get(EMBEDDED) for values in settings.format_options.values()),
+        read_options=settings.read_options,
         warn=reporter.warn,
     )
     if plan.jobs:

@@ -9,13 +9,14 @@ from typing import Any
 from ..io_formats import api
 from ..io_formats.core.messages import Message
 from ..io_formats.core.projects import Projects
+from ..io_formats.partner_files import file_sets
 from . import inputs, interruption, option_arguments
 from .option_arguments import OptionTable
 from .reporting import Reporter
 
 Examine = Callable[[api.LoadedFile, Mapping[str, Any], Sequence[Message], dict[str, Any]], bool]
 """Function that prints facts of a file and adds them to its JSON record, the last argument. The others are the options
-of its format and messages about missing files. It returns whether the file is good."""
+of its format and messages about missing and damaged files. It returns whether the file is good."""
 
 
 def add_file_arguments(parser: argparse.ArgumentParser, tables: Sequence[OptionTable]) -> None:
@@ -35,17 +36,20 @@ def examine_files(
     projects = Projects(is_fixed=True, has_mounts=parsed["mounts"])
     found = inputs.expand(parsed["paths"], inputs.known_extensions(), warn=reporter.warn)
     bad = reporter.fail_inputs("file", found.problems)
-    for file in found.files:
+    sets = file_sets(file.path for file in found.files)
+    for files in sets:
         interruption.check()
-        entry: dict[str, Any] = {"file": str(file.path)}
+        entry: dict[str, Any] = {"file": str(files.path)}
         try:
             with interruption.raising():
-                loaded = api.load(file.path)
+                loaded = api.load_set(files)
                 own = values.get(loaded.format.name, {})
                 missing = loaded.format.missing(loaded.document, loaded.path, projects, own)
-                bad += not examine(loaded, own, missing, entry)
+                if loaded.partners:
+                    entry["partners"] = {part: str(path) for part, path in loaded.partners.items()}
+                bad += not examine(loaded, own, [*loaded.messages, *missing], entry)
         except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
             bad += 1
-            entry["error"] = reporter.fail(file.path, problem)
+            entry["error"] = reporter.fail(files.path, problem)
         reporter.record(entry)
-    return len(found.files) + len(found.problems), bad
+    return len(sets) + len(found.problems), bad

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from .core.output_file import OutputFile
 from .disk.file_names import distinct_file_names, file_name
 from .disk.file_sets import write_outputs
 from .disk.special_files import read_bytes, special_kind
+from .partner_files import FileSet, file_set, levels_by_triangles
 
 if TYPE_CHECKING:
     from .core.projects import Projects
@@ -38,6 +39,10 @@ class LoadedFile:
     document: Any
     data: bytes
     """The content; its owner may empty it to free the memory."""
+    partners: dict[str, Path] = field(default_factory=dict)
+    """The other files of its set that the document has, by the part of the model in them."""
+    messages: list[Message] = field(default_factory=list)
+    """Warnings about other files of its set."""
 
 
 def format_of(path: str | Path) -> Format | None:
@@ -72,8 +77,69 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
         raise problem.in_file(str(path)) from None
 
 
+def load_set(files: FileSet, *, data: bytes | None = None, inflated_limit: int | None = None) -> LoadedFile:
+    """Read a file with its partners; one that cannot be read gives a warning.
+
+    ``data`` is the content of the main file if it was read already.
+
+    Raises
+    ------
+    FormatError
+        The main file cannot be read, or the files are too many for the levels of a model.
+    """
+    messages: list[Message] = []
+    if files.levels:
+        main, partners = _load_levels(files.levels, messages, inflated_limit)
+    else:
+        main, partners = load(files.path, data=data, inflated_limit=inflated_limit), {}
+    if main.format.partner_suffixes:
+        part_of = {path: part for part, path in files.partners.items()}
+        for loaded in _load_each(part_of, messages, inflated_limit, main.format):
+            partners[part_of[loaded.path]] = loaded
+        if partners:
+            main.document = main.format.join(main.document, {part: one.document for part, one in partners.items()})
+    main.partners = {part: loaded.path for part, loaded in partners.items()}
+    main.messages = messages
+    for loaded in partners.values():
+        loaded.data = b""
+    return main
+
+
+def _load_levels(
+    paths: Sequence[Path], messages: list[Message], inflated_limit: int | None
+) -> tuple[LoadedFile, dict[str, LoadedFile]]:
+    """Read files that are levels of one model; return the highest one, and the others by their part of the model."""
+    levels_by_triangles(paths, [0] * len(paths))  # refuses too many files before they are read
+    found = list(_load_each(paths, messages, inflated_limit))
+    if not found:
+        raise FormatError("{}", joined(messages, "; "))
+    for loaded in found:
+        if not loaded.format.partner_suffixes:
+            raise FormatError("{} files are not levels of a model", loaded.format.label, file=str(loaded.path))
+    by_path = {loaded.path: loaded for loaded in found}
+    triangles = [loaded.format.facts(loaded.document)["triangles"] for loaded in by_path.values()]
+    parts = {part: by_path[path] for part, path in levels_by_triangles(list(by_path), triangles).items()}
+    return parts.pop(""), parts
+
+
+def _load_each(
+    paths: Iterable[Path], messages: list[Message], inflated_limit: int | None, expected: Format | None = None
+) -> Iterator[LoadedFile]:
+    """Yield the files that can be read and have the expected format; warn of the others."""
+    for path in paths:
+        try:
+            loaded = load(path, inflated_limit=inflated_limit)
+            if expected is not None and loaded.format != expected:
+                raise FormatError("This is a {} file", loaded.format.label)
+        except FormatError as problem:
+            cause = problem.sentence(with_file=False)
+            Report(messages).loss("partner-not-read", "The file was not read: {}", cause, item=path.name)
+            continue
+        yield loaded
+
+
 def read_scene(
-    path: str | Path,
+    path: str | Path | FileSet,
     options: Mapping[str, Any] | None = None,
     *,
     data: bytes | None = None,
@@ -83,11 +149,15 @@ def read_scene(
 ) -> Scene:
     """Read a file of any known format as a scene named after the file.
 
-    Each format uses its own options among ``options``. ``choices`` are the import choices stored on the armature that
-    receives the content; they override ``options``. ``data`` is like in :func:`load`. With ``projects``, other files
-    of the project that the file is in complete the scene.
+    Files of the same set that are beside it belong to it, unless ``options`` turn that off or it has ``data``; a
+    :class:`FileSet` has exactly the files that it names. Each format uses its own options among ``options``.
+    ``choices`` are the import choices stored on the armature that receives the content; they override ``options``.
+    ``data`` is like in :func:`load`. With ``projects``, other files of the project that the file is in complete the
+    scene.
     """
-    loaded = load(path, data=data, inflated_limit=inflated_limit)
+    if not isinstance(path, FileSet):
+        path = file_set(path, options) if data is None else FileSet(Path(path))
+    loaded = load_set(path, data=data, inflated_limit=inflated_limit)
     loaded.data = data = b""  # free the file's bytes: memory use peaks later, when Blender's mesh is built
     return scene_of(loaded, options, choices=choices, projects=projects)
 
@@ -106,6 +176,7 @@ def scene_of(
         given = {name: value for name, value in (options or {}).items() if name in known}
         given = adopt_choices(found.import_options, given, choices)
         scene = found.to_scene(document, writable_name(path), given)
+        scene.warnings += loaded.messages
         store_choices(scene, found.import_options, resolve(found.import_options, given))
         if projects is not None:
             found.link(document, scene, path, projects, given)

@@ -17,8 +17,9 @@ from typing import Any
 
 from ...io_formats.core.errors import MeshferryError, refusal
 from ...io_formats.disk.file_names import NameRules, rules_of
+from ...io_formats.partner_files import PartnerFiles, file_set
 from .. import inputs
-from ..conversions.convert_plan import renamed
+from ..conversions.convert_plan import refuse_levels, renamed
 from .plan import TASK_COLUMNS, Plan, PlanHead, insert_tasks, name_hash, new_plan, set_head, text_hash, to_sql
 from .tasks import STATE_FOLDER, SourceFile, Task
 
@@ -28,9 +29,11 @@ _TEMPORARY = {
     "keys": "(line INTEGER PRIMARY KEY, source INTEGER, name INTEGER)",
     "inside": "(name INTEGER, line INTEGER)",
     "links": "(line INTEGER PRIMARY KEY, source INTEGER)",
+    "partners": "(source INTEGER)",
 }
 """``keys``: hashes of source and target. ``inside``: sources in the output folder, by the hash of their path there.
-``links``: targets that exist as links, with the hash of the linked file."""
+``links``: targets that exist as links, with the hash of the linked file. ``partners``: sources that are read with the
+main file of their set."""
 _REMOVE_DUPLICATES = """
 DELETE FROM keys WHERE line IN (
   SELECT line FROM (
@@ -39,6 +42,7 @@ DELETE FROM keys WHERE line IN (
   ) WHERE copy > 1
 )
 """
+_REMOVE_PARTNERS = "DELETE FROM keys WHERE source IN (SELECT source FROM partners)"
 _OVERWRITTEN = """
 SELECT k.line, min(i.line), 0 FROM keys k JOIN inside i ON i.name = k.name GROUP BY k.line
 UNION ALL SELECT l.line, min(k.line), 1 FROM links l CROSS JOIN keys k ON k.source = l.source GROUP BY l.line
@@ -96,7 +100,8 @@ def make_plan(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with new_plan(folder) as connection:
-            draft = _Draft(connection, output, head.extension, rules)
+            refuse_levels(head.settings.read_options)
+            draft = _Draft(connection, output, head, rules)
             draft.load(sources)
             draft.refuse_overwriting()
             draft.resolve_clashes(numbers=numbers)
@@ -111,11 +116,13 @@ def make_plan(
 class _Draft:
     """The rows of a plan before clashes are resolved."""
 
-    def __init__(self, connection: sqlite3.Connection, output: Path, extension: str, rules: NameRules | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, output: Path, head: PlanHead, rules: NameRules | None) -> None:
         self._connection = connection
         self._output = os.path.abspath(output)
         self._output_key = inputs.file_key(output).rstrip(os.sep) + os.sep
-        self._extension = extension
+        self._extension = head.extension
+        self._options = head.settings.read_options
+        self._finder = PartnerFiles()
         self._rules = rules
         self._real_folder = functools.lru_cache(256)(_real_folder)
         self._linked_names = functools.lru_cache(64)(lambda folder: _links_in(os.path.join(self._output, folder)))
@@ -129,18 +136,24 @@ class _Draft:
         return self._connection.execute(statement).fetchone()[0]
 
     def load(self, sources: Iterable[SourceFile]) -> None:
-        """Insert a row for each source; remove the later rows of sources that were found repeatedly."""
+        """Insert a row for each source; remove the later rows of sources that were found repeatedly, and partners."""
         insert_tasks(self._connection, self._rows(sources))
-        if self._connection.execute(_REMOVE_DUPLICATES).rowcount:
+        if sum(self._connection.execute(statement).rowcount for statement in (_REMOVE_DUPLICATES, _REMOVE_PARTNERS)):
             for table in ("tasks", "inside", "links"):
                 self._connection.execute(f"DELETE FROM {table} WHERE line NOT IN (SELECT line FROM keys)")
 
     def _rows(self, sources: Iterable[SourceFile]) -> Iterator[Sequence[object]]:
         """Yield the rows of sources; fill the temporary tables."""
         execute = self._connection.execute
-        for line, (root, path, member, place, size, modified, is_link) in enumerate(sources, 1):
+        for line, (root, path, member, place, own_size, changed, is_link) in enumerate(sources, 1):
             target = _renamed(place, self._extension)
             key = self._key(root, path)
+            size, modified = own_size, changed
+            partners = [] if member or own_size < 0 else self._partners(os.path.join(root, path))
+            for partner in partners:
+                name = self._key(root, path[: path.rfind("/") + 1] + partner.name)
+                execute("INSERT INTO partners VALUES (?)", (hash((name, "")),))
+                size, modified = _with_partner(partner, size, modified)
             execute("INSERT INTO keys VALUES (?, ?, ?)", (line, hash((key, member)), name_hash(target)))
             for file in (key, inputs.file_key(Path(root, path))) if is_link else (key,):
                 if (below := self._below(file)) is not None:
@@ -225,6 +238,9 @@ class _Draft:
             below = self._below(self._key(root, task.path))
             return below is None or self._name_key(below) == self._name_key(target)
 
+    def _partners(self, path: str) -> list[Path]:
+        return list(file_set(path, self._options, self._finder).partners.values())
+
     def _task(self, line: int) -> Task:
         statement = f"SELECT {TASK_COLUMNS} FROM tasks WHERE line = ?"
         return Task._make(self._connection.execute(statement, (line,)).fetchone())
@@ -253,6 +269,15 @@ class _Draft:
         """Return the key of the file that a target is a link to; empty if it is not a link."""
         folder, _, name = target.rpartition("/")
         return inputs.file_key(Path(self._output, target)) if name in self._linked_names(folder) else ""
+
+
+def _with_partner(path: Path, size: int, modified: int) -> tuple[int, int]:
+    """Return the size of a set with another file, and the latest time of a change."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return size, modified
+    return size + info.st_size, max(modified, info.st_mtime_ns)
 
 
 def _links_in(folder: str) -> frozenset[str]:

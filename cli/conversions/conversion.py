@@ -69,7 +69,7 @@ class Conversion:
         """Read a file, add the animations of the other files to it and write the result."""
         outcome = Outcome(job.sources[0], job.target)
         with outcome.attempt():
-            scene = self._read(outcome, job.content)
+            scene = self._read(outcome, job, job.content)
         if outcome.problem is not None:
             yield outcome
             return
@@ -90,7 +90,7 @@ class Conversion:
         added = [Outcome(source, job.target) for source in job.sources[1:]]
         for other in added:
             with other.attempt():
-                read = self._read(other)
+                read = self._read(other, job)
                 other.report([*read.warnings, *adopt_clips(scene, read)], strict=self.settings.strict)
         yield from added
         if self.settings.strict and any(other.problem is not None for other in added):
@@ -99,9 +99,9 @@ class Conversion:
             with outcome.attempt():
                 self.clips.require_now()
 
-    def _read(self, outcome: Outcome, content: bytes | None = None) -> Scene:
+    def _read(self, outcome: Outcome, job: ConversionJob, content: bytes | None = None) -> Scene:
         with interruption.raising():
-            scene = api.read_scene(outcome.source, self.settings.read_options, data=content)
+            scene = api.read_scene(job.file_set(outcome.source), self.settings.read_options, data=content)
         if scene.placement is not None:
             raise ExportError(PLACES_MODELS)
         self.clips.apply(scene)

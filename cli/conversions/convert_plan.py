@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ...io_formats import api, registry
 from ...io_formats.core.errors import FormatError, MeshferryError, refusal
 from ...io_formats.core.format import Format
+from ...io_formats.core.shared_options import FILES_AS_LEVELS
 from ...io_formats.disk.atomic_write import DEVICE_NAME
 from ...io_formats.disk.file_names import PathTable, is_device
+from ...io_formats.partner_files import FileSet, file_sets
 from .. import inputs
 from ..inputs import InputFile, Warn
 from ..reporting import shortened
@@ -43,12 +46,18 @@ class ConversionJob:
     """UUID of the catalog of assets in the .blend file; empty for none."""
     asset_picture: Path | None = None
     """Image file for previews of assets, if there is one."""
+    sets: Mapping[Path, FileSet] = field(default_factory=dict)
+    """The sets of the sources that have partners, by source."""
 
     @property
     def uses_importer(self) -> bool:
         """Whether Blender's own importers read any of the sources, other than .blend files."""
         found = map(blender_formats.by_path, self.sources)
         return any(known is not None and not known.is_blend for known in found)
+
+    def file_set(self, source: Path) -> FileSet:
+        """Return a source with its partners."""
+        return self.sets.get(source) or FileSet(source)
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,7 @@ def plan_conversions(
     also_read: Sequence[Path] = (),
     *,
     embeds: bool = False,
+    read_options: Mapping[str, Any] | None = None,
     warn: Warn | None = None,
 ) -> ConversionPlan:
     """Assign the input files to conversion jobs.
@@ -88,6 +98,8 @@ def plan_conversions(
         Other files that the conversion needs, such as a material library.
     embeds:
         Whether animations are written into the mesh files.
+    read_options:
+        Options of imports, of which some decide which files belong together.
     warn:
         As for :func:`..inputs.expand`.
 
@@ -96,17 +108,43 @@ def plan_conversions(
     MeshferryError
         The arguments are inconsistent, or a file would be overwritten that is still needed.
     """
+    expander = _Expander(read_options or {}, warn)
     if extension is not None and folder is not None:
+        refuse_levels(expander.options)
         jobs, problems = _folder_jobs(
-            paths, *known_kind(extension), output_folder(folder), warn, is_named=is_format_name(extension)
+            paths, *known_kind(extension), output_folder(folder), expander, is_named=is_format_name(extension)
         )
     elif extension is None and folder is None:
-        jobs, problems = _file_job(paths, embeds=embeds, warn=warn)
+        jobs, problems = _file_job(paths, expander, embeds=embeds)
     elif folder is None:
         raise MeshferryError("--to needs -o FOLDER, the folder to write into")
     else:
         raise MeshferryError("-o needs --to EXTENSION, the kind of file to write")
-    return ConversionPlan(tuple(jobs), _taken(jobs, also_read), problems)
+    jobs = [replace(job, sets={path: expander.sets[path] for path in job.sources}) for job in jobs]
+    partners = [path for one in expander.sets.values() for path in (*one.partners.values(), *one.levels[1:])]
+    return ConversionPlan(tuple(jobs), _taken(jobs, [*also_read, *partners]), problems)
+
+
+def refuse_levels(read_options: Mapping[str, Any]) -> None:
+    """Raise an error if the files of a run that writes a file for each would be levels of one model."""
+    if read_options.get(FILES_AS_LEVELS.name):
+        raise MeshferryError("--files-as-levels makes one file of several; name the file to write")
+
+
+class _Expander:
+    """Finds the input files, without those that are read with another one."""
+
+    def __init__(self, options: Mapping[str, Any], warn: Warn | None) -> None:
+        self.options = options
+        self.sets: dict[Path, FileSet] = {}
+        """The sets of all files found, by main file."""
+        self._warn = warn
+
+    def expand(self, paths: Sequence[str], extensions: Sequence[str], leave_out: Path | None = None) -> inputs.Inputs:
+        """Return the files as :func:`..inputs.expand` does."""
+        found = inputs.expand(paths, extensions, leave_out=leave_out, warn=self._warn)
+        self.sets = {one.path: one for one in file_sets((file.path for file in found.files), self.options)}
+        return replace(found, files=tuple(file for file in found.files if file.path in self.sets))
 
 
 def output_folder(text: str) -> Path:
@@ -165,11 +203,11 @@ def _folder_jobs(
     extension: str,
     target: Format | BlenderFormat,
     folder: Path,
-    warn: Warn | None,
+    expander: _Expander,
     *,
     is_named: bool,
 ) -> _Jobs:
-    found = inputs.expand(paths, searched(target, extension), leave_out=folder, warn=warn)
+    found = expander.expand(paths, searched(target, extension), leave_out=folder)
     _refuse_same_kind(found.files, extension)
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
     if not isinstance(target, BlenderFormat):
@@ -222,7 +260,7 @@ def renamed(relative: Path, extension: str) -> Path:
     return relative.with_name(stem + extension)
 
 
-def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs:
+def _file_job(paths: Sequence[str], expander: _Expander, *, embeds: bool) -> _Jobs:
     if len(paths) < 2:
         raise MeshferryError(
             "No output given for {}: name the file to write, or use --to EXTENSION -o FOLDER", paths[0]
@@ -239,7 +277,7 @@ def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs
         raise MeshferryError("{}: {}; nothing was written", target, DEVICE_NAME)
     if not os.path.isdir(target.parent):
         raise MeshferryError("{}: the folder does not exist: {}; nothing was written", target, target.parent)
-    found = inputs.expand(paths[:-1], searched(format_, extension), warn=warn)
+    found = expander.expand(paths[:-1], searched(format_, extension))
     _refuse_same_kind(found.files, extension)
     sources = [file.path for file in found.files]
     if len(sources) > 1 and not isinstance(format_, BlenderFormat):

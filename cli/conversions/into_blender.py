@@ -127,7 +127,8 @@ class IntoBlender:
     def _add_ours(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
         with interruption.raising():
             options = self._settings.read_options
-            scene = api.read_scene(outcome.source, options, data=content, projects=self._projects)
+            files = work.job.file_set(outcome.source)
+            scene = api.read_scene(files, options, data=content, projects=self._projects)
         self._clips.apply(scene)
         lost: list[Message] = []
         if scene.placement is not None and not work.target.is_blend:

@@ -80,6 +80,12 @@ class Facts(Protocol[WrittenT_contra]):
     def facts(self, document: WrittenT_contra, /) -> dict[str, Any]: ...
 
 
+class Partners(Protocol[DocumentT]):
+    """Function of the module ``partners`` of a format whose files come in sets."""
+
+    def join(self, document: DocumentT, partners: Mapping[str, DocumentT], /) -> DocumentT: ...
+
+
 class Writer(Protocol[WrittenT_contra]):
     """Function of a format's module ``writer``."""
 
@@ -129,6 +135,8 @@ class Reading(Generic[DocumentT]):
     """Completes scenes by other files of the project that their file is in."""
     checks: Checks[DocumentT] | None = None
     """Rules for files of a format that is only read; otherwise those of ``Writing`` apply."""
+    partners: Partners[DocumentT] | None = None
+    """Joins the documents of a set of files; needed for formats with ``partner_suffixes``."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,9 @@ class FileFormat(Generic[DocumentT]):
     """Whether the importer takes dropped files of these extensions; False if most of them are for another importer."""
     is_set: bool = False
     """Whether a document becomes several files (``write_files``)."""
+    partner_suffixes: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    """For formats whose files come in sets: suffixes of file names in lower case, the usual ones first, and the part
+    of a model in such a file: a suffix of ``passes.lod_names``, or an empty text in the main file."""
 
     @property
     def is_read(self) -> bool:
@@ -262,6 +273,11 @@ class FileFormat(Generic[DocumentT]):
         """
         if self._reading.linking is not None:
             self._reading.linking.link(document, scene, path, projects, options or {})
+
+    def join(self, document: DocumentT, partners: Mapping[str, DocumentT]) -> DocumentT:
+        """Return the document of a set of files from that of the main file and those of its partners, by their part."""
+        joining = self._reading.partners
+        return joining.join(document, partners) if joining is not None else document
 
     def missing(
         self, document: DocumentT, path: Path, projects: Projects, options: Values | None = None

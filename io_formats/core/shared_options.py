@@ -24,3 +24,21 @@ MESH_FILES = Option(
         Choice("JOINED", "One, Joined", "All objects become one mesh; material slots of the same name become one"),
     ),
 )
+
+PARTNER_FILES = Option(
+    name="use_partner_files",
+    default=True,
+    label="Partner Files",
+    description="With model.dae, also import the files of its levels of detail and physics shape beside it: "
+    "model_LOD2.dae, model_LOD1.dae, model_LOD0.dae and model_PHYS.dae; or model_MED, _LOW and _LOWEST",
+    section="File",
+    shown_when=lambda values: not values.get("use_files_as_levels"),
+)
+FILES_AS_LEVELS = Option(
+    name="use_files_as_levels",
+    default=False,
+    label="One Model, Several Levels",
+    description="The chosen files are the levels of detail of one model, whatever their names are: the file with the "
+    "most triangles is the highest level. A file whose name ends in _PHYS is the physics shape",
+    section="File",
+)

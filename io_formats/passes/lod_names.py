@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 LEVEL_SUFFIXES = ("", "_LOD2", "_LOD1", "_LOD0")
 """Suffixes of the levels of an object, the finest first; the finest may also have the suffix ``_LOD3``."""
 
 PHYSICS_SUFFIX = "_PHYS"
+
+FILE_SUFFIXES: Mapping[str, str] = {
+    "_lod3": "",
+    "_high": "",
+    "_lod2": "_LOD2",
+    "_med": "_LOD2",
+    "_mid": "_LOD2",
+    "_lod1": "_LOD1",
+    "_low": "_LOD1",
+    "_lod0": "_LOD0",
+    "_lowest": "_LOD0",
+    "_phys": PHYSICS_SUFFIX,
+}
+"""Suffixes of the names of files of one model, in lower case, and the suffix of the level or shape that they hold."""
 
 _LEVEL_OF_DIGIT = {"3": 0, "2": 1, "1": 2, "0": 3}
 _NAME = re.compile(r"(?P<stem>.+?)(?:_(?:LOD(?P<digit>[0-3])|(?P<physics>PHYS)))?(?P<number>\.\d{3,})?", re.IGNORECASE)

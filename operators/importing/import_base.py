@@ -24,6 +24,8 @@ from ...io_formats.core.format import Format
 from ...io_formats.core.import_choices import differs_from_choices
 from ...io_formats.core.messages import counted
 from ...io_formats.core.options import Option
+from ...io_formats.core.shared_options import FILES_AS_LEVELS
+from ...io_formats.partner_files import FileSet, file_sets
 from ...io_formats.registry import FORMATS
 from ..layouts import path_property, property_column
 from ..option_properties import draw_options, import_table, option_values, preferred_import_values, values_for
@@ -34,6 +36,9 @@ from .view_framing import frame_imported
 
 UNIT = 20
 """Pixels of a unit of the user interface at a resolution scale of 1."""
+
+PARTNERS = "partners"
+"""Key, among the stored options of an import of files as levels, of the names of the other files by their part."""
 
 OTHER_ROWS = 6.5
 """Height of a dialog without its sections: title, presets, *Side by Side*, buttons; see ``draw_options``."""
@@ -112,6 +117,8 @@ class ImportFiles(LongWork, ImportHelper):
         if is_browser or (len(self.files) > 1 and self.places_models):
             property_column(self.layout).prop(self, "use_side_by_side")
         table = self.option_table if is_browser else self.shown_options or self.option_table
+        if not is_browser and len(self.files) < 2:
+            table = tuple(option for option in table if option.name != FILES_AS_LEVELS.name)
         height = math.inf if is_browser else dialog_height(context) - OTHER_ROWS
         draw_options(self.layout, self, table, f"{self.panel_prefix}_import", height=height)
 
@@ -210,14 +217,15 @@ def import_steps(
     """
     general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
     options = {**preferred_import_values(), **options}
+    sets = file_sets(paths, options)
     messages = Messages()
     results: list[Any] = []
     armatures: list[Any] = []
     try:
-        for number, path in enumerate(paths):
-            with messages.outcome(path) as name, without_collection():
-                importing = import_file(context, path, options, general, armatures)
-                result = yield from scaled(importing, number / len(paths), (number + 1) / len(paths), name)
+        for number, files in enumerate(sets):
+            with messages.outcome(str(files.path)) as name, without_collection():
+                importing = import_file(context, files, options, general, armatures)
+                result = yield from scaled(importing, number / len(sets), (number + 1) / len(sets), name)
                 results.append(result)
                 if result.actions:  # another rate would change the speed of these
                     general = replace(general, use_file_frame_rate=False)
@@ -232,14 +240,20 @@ def import_steps(
 
 def import_file(
     context: bpy.types.Context,
-    path: str,
+    files: FileSet,
     options: dict[str, Any],
     general: ImportOptions,
     armatures: list[Any],
     armature: Any = None,
 ) -> Steps[Any]:
-    """Import one file; return its result. Without ``armature``, ``armatures`` are those that it may be bound to."""
-    loaded, digest, scene = yield from scaled(reading_steps(path, options), 0.0, 0.3)
+    """Import one file with its partners; return its result.
+
+    Without ``armature``, ``armatures`` are those that it may be bound to.
+    """
+    loaded, digest, scene = yield from scaled(reading_steps(files, options), 0.0, 0.3)
+    path = str(loaded.path)
+    if files.levels:
+        options = {**options, PARTNERS: {part: one.name for part, one in loaded.partners.items()}}
     armature = armature or armature_matching.choose_for_scene(context, scene, armatures, general.armature)
     choices = import_choices.read(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):

@@ -22,6 +22,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.import_choices import adopt_choices
 from ...io_formats.core.messages import Report, Text, counted, joined, listed
 from ...io_formats.core.options import resolve
+from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
 from ..exporting import export_again
 from ..last_report import draw_report
@@ -33,7 +34,7 @@ from ..registration import MenuEntry
 from ..reporting import Messages, conclude, refuse
 from ..sidebar import draw_wrapped, import_homes_of, origins_of
 from ..translations import iface_, rpt_
-from .import_base import import_file, leave_edit_mode, summary_parts
+from .import_base import PARTNERS, import_file, leave_edit_mode, summary_parts
 
 MOST_OBJECTS, MOST_EDITS = 8, 6
 """Numbers of objects, and of edits of each, that the confirmation dialog lists."""
@@ -203,9 +204,12 @@ class Reload:
 
     def _import(self, path: str, options: dict[str, Any], armature: Any) -> Steps[Any]:
         general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
+        stored = options.get(PARTNERS)
+        partners = {part: Path(path).with_name(name) for part, name in stored.items()} if stored else None
+        files = file_set(path, options) if partners is None else FileSet(Path(path), partners)
         mode = general.armature if armature is not None or general.armature == "NONE" else "NEW"
         general = replace(general, armature=mode, use_file_frame_rate=False)
-        result = yield from import_file(self.context, path, options, general, [], armature)
+        result = yield from import_file(self.context, files, options, general, [], armature)
         self.results.append(result)
         self.report.messages += result.warnings
         return result

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...blender_data.file_records import digest_of_content
 from ...blender_data.steps import Step, Steps
-from ...io_formats.api import LoadedFile, load, scene_of
+from ...io_formats.api import LoadedFile, load_set, scene_of
 from ...io_formats.core.projects import Projects
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
+    from ...io_formats.partner_files import FileSet
 
 T = TypeVar("T")
 
@@ -52,14 +52,14 @@ def project_steps(label: str, function: Callable[[Projects], T]) -> Steps[T]:
         raise
 
 
-def reading_steps(path: str | Path, options: Mapping[str, Any]) -> Steps[tuple[LoadedFile, str, Scene]]:
-    """Read a file and what completes it in its project.
+def reading_steps(files: FileSet, options: Mapping[str, Any]) -> Steps[tuple[LoadedFile, str, Scene]]:
+    """Read a file with its partners and what completes it in its project.
 
-    Return the file without its content, the digest of the content, and the scene.
+    Return the main file without its content, the digest of that, and the scene.
     """
 
     def read(projects: Projects) -> tuple[LoadedFile, str, Scene]:
-        loaded = load(path)
+        loaded = load_set(files)
         digest = digest_of_content(loaded.data)
         loaded.data = b""
         return loaded, digest, scene_of(loaded, options, projects=projects)

@@ -19,7 +19,18 @@ ROOT = Path(__file__).resolve().parents[2]
 BLENDER = {"bpy", "bmesh", "mathutils", "bpy_extras", "gpu", "bl_math", "idprop", "aud", "blf", "addon_utils"}
 FILE_FORMATS = re.compile(r"timbermesh|unigine|second.?life|mesh.?serializer(?!_v)|timberborn", re.IGNORECASE)
 """``[MeshSerializer_v`` is the signature of OGRE's meshes."""
-NEUTRAL = ("core", "binary", "geometry", "images", "passes", "disk", "api.py", "unknown_files.py", "xml_files.py")
+NEUTRAL = (
+    "core",
+    "binary",
+    "geometry",
+    "images",
+    "passes",
+    "disk",
+    "api.py",
+    "partner_files.py",
+    "unknown_files.py",
+    "xml_files.py",
+)
 FAMILIES = {"timbermesh", "unigine", "second_life", "mesh_serializer"}
 
 

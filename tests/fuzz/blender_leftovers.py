@@ -94,7 +94,7 @@ class Interruption:
 
     @staticmethod
     def is_harmless(frame: FrameType) -> bool:
-        """Return whether the line cannot fail, or makes a message of an operator, whose own lines are not broken off."""
+        """Return whether the line cannot fail, or makes a message of an operator, whose lines are not broken off."""
         if frame.f_code.co_filename.endswith(_MESSAGES):
             caller: FrameType | None = frame
             while caller is not None and caller.f_code.co_filename.endswith(_MESSAGES):

@@ -32,6 +32,7 @@ from ....blender_data.importing.import_options import MATERIAL_LIBRARY
 from ....io_formats.core.errors import MeshferryError, refusal
 from ....io_formats.core.messages import counted
 from ....io_formats.disk.atomic_write import replace_file
+from ....io_formats.partner_files import PartnerFiles
 from ...conversions import blender_formats
 from ...reporting import Reporter
 from ..plan import Plan, connect, insert_tasks, new_plan, set_head, to_sql
@@ -185,6 +186,7 @@ def _input_files(part: Plan) -> Iterator[str]:
     """Yield the paths of all sources and archives, and of the other files of sources that consist of several files."""
     sets: dict[str, set[str]] = defaultdict(set)
     """Names of sources that consist of several files, by folder."""
+    finder = PartnerFiles()
     last = ""
     for task in part.tasks():
         if task.size < 0 or task.path == last:  # missing, or in the same archive
@@ -196,6 +198,7 @@ def _input_files(part: Plan) -> Iterator[str]:
             folder, name = os.path.split(path)
             sets[folder].add(name)
         yield path
+        yield from map(str, finder.partners(path).values())
     for folder, names in sets.items():
         stems = {os.path.splitext(name)[0] for name in names}
         with contextlib.suppress(OSError), os.scandir(folder) as entries:

@@ -18,6 +18,7 @@ from ....io_formats.core.messages import distinct
 from ....io_formats.core.projects import Projects
 from ....io_formats.disk.file_names import PathTable
 from ....io_formats.disk.special_files import read_bytes
+from ....io_formats.partner_files import FileSet, PartnerFiles, file_set
 from ...conversions import blender_formats
 from ...conversions.blend_files import BlendSession, CannotDrawError
 from ...conversions.blender_formats import BlenderFormat
@@ -72,6 +73,7 @@ class Converter:
         self._roots = setup.roots
         self._index = PlannedNames(Path(setup.plan))
         self._session = session
+        self._finder = PartnerFiles()
 
     def prepare(self) -> None:
         """Load Blender if the batch writes files of Blender's formats."""
@@ -85,30 +87,32 @@ class Converter:
         result = Result(task, Status.DONE, kind=loaded.kind)
         try:
             source = Path(self._roots[task.root], task.path, task.member)
-            content, result.hash = _content_and_hash(source, loaded)
+            files = FileSet(source) if task.member else file_set(source, self._settings.read_options, self._finder)
+            content, result.hash = _content_and_hash(files, loaded)
             if loaded.kind is TaskKind.PICTURE:
                 self._draw(source, content, result)
             elif loaded.known_hash == result.hash:
                 result.status = Status.UNCHANGED
             else:
-                self._convert(source, content, result)
+                self._convert(files, content, result)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 (scripts of importers may call exit)
             _set_errors(result, [problem])
         self._index.close()
         result.seconds = time.perf_counter() - began
         return result
 
-    def _convert(self, source: Path, content: bytes | None, result: Result) -> None:
+    def _convert(self, files: FileSet, content: bytes | None, result: Result) -> None:
         target = self._output / result.task.target
         names = PartNames(target, self._output, self._index)
         context = ConversionContext(self._settings, self._session, names, self._projects)
         job = ConversionJob(
-            (source,),
+            (files.path,),
             target,
             self._format,
             in_folder=True,
             is_named=self._is_named,
             content=content,
+            sets={files.path: files},
             # The state stores the sizes of the outputs, so a file that a power cut has truncated is converted again.
             is_flushed=False,
             **self._asset_marks(result),
@@ -191,16 +195,27 @@ def _is_disk_full(problem: BaseException | None) -> bool:
     return False
 
 
-def _content_and_hash(source: Path, loaded: LoadedTask) -> tuple[bytes | None, str]:
-    """Return the content of a file and its hash. The content is None if the file is large or Blender opens it."""
+def _content_and_hash(files: FileSet, loaded: LoadedTask) -> tuple[bytes | None, str]:
+    """Return the content of a file, and the hash of its set.
+
+    The content is None if the file is large or Blender opens it.
+    """
+    content, found = _content_and_digest(files.path, loaded)
+    for path in files.partners.values():
+        with contextlib.suppress(FormatError):  # the conversion reports it
+            found.update(read_bytes(path))
+    return content, found.hexdigest()
+
+
+def _content_and_digest(source: Path, loaded: LoadedTask) -> tuple[bytes | None, Any]:
     content = loaded.content
     if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
         content = read_bytes(source)
     if content is not None:
-        return content, hashlib.blake2b(content, digest_size=_HASH_SIZE).hexdigest()
+        return content, hashlib.blake2b(content, digest_size=_HASH_SIZE)
     try:
         with source.open("rb") as stream:
-            return None, hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=_HASH_SIZE)).hexdigest()
+            return None, hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=_HASH_SIZE))
     except (OSError, ValueError) as problem:
         raise FormatError("The file cannot be read: {}", refusal(problem), file=str(source)) from None
 
