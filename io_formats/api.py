@@ -367,7 +367,8 @@ def check_part(
     document = target.from_scene(scene, values)
     checked = target.check(document, values, Path(path) if path is not None else None)
     names = scene.file_materials.get(target.name, ())
-    is_same_format = scene.format == target.name
+    own = registry.by_name(scene.format).rewritten_as if scene.format else ""
+    is_same_format = target.name in {scene.format, own}
     return document, with_allowed(checked, values, is_same_format=is_same_format, file_names=names)
 
 

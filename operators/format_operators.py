@@ -238,7 +238,8 @@ def _draw_operators(operators: Sequence[Any]) -> Callable[[Any, Any], None]:
 
 FAMILY_OPERATORS = {family.name: operators_for(family) for family in registry.FAMILIES}
 EXPORTERS: dict[str, Any] = {name: cls for built in FAMILY_OPERATORS.values() for name, cls in built.exporters.items()}
-"""Export operators by name of the format."""
+EXPORTERS |= {known.name: EXPORTERS[known.rewritten_as] for known in registry.FORMATS if known.rewritten_as}
+"""Export operators by name of the format that is written, or of one that is read and written again in another."""
 
 
 def register() -> None:

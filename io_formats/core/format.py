@@ -177,6 +177,8 @@ class FileFormat(Generic[DocumentT]):
     """Whether the importer takes dropped files of these extensions; False if most of them are for another importer."""
     is_set: bool = False
     """Whether a document becomes several files (``write_files``)."""
+    rewritten_as: str = ""
+    """For a format that is only read: name of the format in which its files are written again."""
     partner_suffixes: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     """For formats whose files come in sets: suffixes of file names in lower case, the usual ones first, and the part
     of a model in such a file: a suffix of ``passes.lod_names``, or an empty text in the main file."""

@@ -13,7 +13,7 @@ from ...blender_data.exporting import exporter
 from ...blender_data.exporting.clips.clip_sources import clip_name
 from ...blender_data.file_records import FileRecord, SessionFile
 from ...blender_data.steps import Steps, scaled, without_bpy
-from ...io_formats.api import load, scene_name
+from ...io_formats.api import load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Text, joined
@@ -22,6 +22,7 @@ from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.file_sets import obsolete_files, write_outputs
+from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
 from ..format_operators import EXPORTERS
 from ..layouts import requires
@@ -251,13 +252,17 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
     """Return the differences between the new and the old file as phrases for the summary."""
     if not path.exists():
         return [Text("new file")]
-    if not target.is_read:
-        return [Text("replaced")]  # files of this format cannot be read for comparing
     try:
-        old = load(path)
-        new = target.read(outputs[-1].data)
+        old = load_set(file_set(path))
+        kind = old.format if old.format.rewritten_as == target.name else target
+        if not kind.is_read:
+            return [Text("replaced")]  # files of this format cannot be read for comparing
+        new = kind.read(outputs[-1].data)
+        if kind.partner_suffixes:
+            written = {part_of(output.name)[1]: output.data for output in outputs[:-1] if suffixes_of(output.name)}
+            new = kind.join(new, {part: kind.read(data) for part, data in written.items()})
         stem = scene_name(path)
-        return differences(old.format.to_scene(old.document, stem), target.to_scene(new, stem)) or [
+        return differences(old.format.to_scene(old.document, stem), kind.to_scene(new, stem)) or [
             Text("nothing changed")
         ]
     except FormatError:
