@@ -5,7 +5,31 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from . import quaternions
+
 Matrix = npt.NDArray[np.float64]
+Vector3 = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
+
+MIRROR: Matrix = np.diag((-1.0, 1.0, 1.0, 1.0))
+"""The mirroring that is applied to the points of mirrored objects, since files store positive scales alone."""
+
+
+def unmirrored(rotation: Quaternion, scale: Vector3) -> tuple[Quaternion, Vector3, bool]:
+    """Return a rotation, positive scales, and whether :data:`MIRROR` has to be applied to the points before them.
+
+    Two negative scales are a rotation by 180°. All mirrorings are therefore the same one with another rotation, and
+    all duplicates of a mesh need at most one mirrored mesh.
+    """
+    is_negative = np.signbit(scale)
+    is_mirrored = bool(is_negative.sum() % 2)
+    is_negative[0] ^= is_mirrored
+    if is_negative.any():
+        half_turn = np.array((0.0, *~is_negative), np.float64)
+        w, x, y, z = quaternions.product(np.array(rotation, np.float64), half_turn).tolist()
+        rotation = (w, x, y, z)
+    x, y, z = np.abs(scale).tolist()
+    return rotation, (x, y, z), is_mirrored
 
 
 def matrix_of_transform(

@@ -13,7 +13,7 @@ from ..core.scene import AnyArray, Layer, Mesh, Node, Role, Scene
 from ..geometry import hierarchy
 from ..geometry.quaternions import matrices_to_quaternions
 from ..geometry.submeshes import with_corners
-from ..geometry.transforms import matrix_of_transform
+from ..geometry.transforms import MIRROR, matrix_of_transform
 from ..geometry.vectors import cofactors
 from .lod import separate, without_level
 
@@ -106,9 +106,10 @@ def _renumber(number: int | None, places: Mapping[int, int]) -> int | None:
 def place(scene: Scene) -> None:
     """Make every mesh of a scene a root with its world transform, for formats that store a transform for each object.
 
-    Shear and mirroring, which such a transform cannot represent, are applied to the points. Coarser levels of detail
-    and physics shapes get the transform of their finest node and are converted to its space. Skinned meshes are not
-    changed: their transform leads to the space of their skeleton. Nodes without a mesh and tracks of nodes are removed.
+    Mirroring, which such a transform cannot represent, is applied to the points, always as the same mirroring, and
+    shear with the whole transform but its location. Coarser levels of detail and physics shapes get the transform of
+    their finest node and are converted to its space. Skinned meshes are not changed: their transform leads to the space
+    of their skeleton. Nodes without a mesh and tracks of nodes are removed.
     """
     if any(node.parent >= 0 or min(node.scale) <= 0 for node in scene.nodes):
         scene.nodes = _placed(scene.nodes)
@@ -127,6 +128,8 @@ def _placed(nodes: Sequence[Node]) -> list[Node]:
             owner = number
         frame = _frame(nodes[owner], worlds[owner])
         rest = np.linalg.inv(_local(frame)) @ worlds[number]
+        if np.allclose(rest, MIRROR, rtol=0, atol=_ALIGNED):
+            rest = MIRROR  # exactly, so that all mirrored instances of a mesh have equal points
         aligned = np.allclose(rest, np.identity(4), rtol=0, atol=_ALIGNED)
         placed.append(
             replace(
@@ -142,14 +145,16 @@ def _placed(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _frame(node: Node, world: Matrix) -> Node:
-    """Return a root without mesh at a world transform; with its location alone if it has shear or mirroring."""
+    """Return a root without mesh at a world transform, without its mirroring; with its location alone if sheared."""
     if node.parent < 0 and min(node.scale) > 0:
         return Node(node.name, -1, node.translation, node.rotation, node.scale)
     x, y, z = world[:3, 3].tolist()
     linear = world[:3, :3]
     scale = np.linalg.norm(linear, axis=0)
-    if scale.min() > 0 and np.linalg.det(linear) > 0:
+    if scale.min() > 0:
         turn = linear / scale
+        if np.linalg.det(turn) < 0:
+            turn = turn @ MIRROR[:3, :3]
         if np.allclose(turn.T @ turn, np.identity(3), rtol=0, atol=_ALIGNED):
             w, i, j, k = matrices_to_quaternions(turn[None])[0].tolist()
             return Node(node.name, -1, (x, y, z), (w, i, j, k), tuple(scale.tolist()))

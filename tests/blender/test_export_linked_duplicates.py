@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import collada_oracle
 import numpy as np
+import numpy.typing as npt
 import pytest
+import second_life_oracle as oracle
 import viewer_matching
-from helpers_export import add, bpy, grid, materials, model_collection
+from helpers_export import (
+    TETRA,
+    TETRA_FACES,
+    add,
+    assert_same_triangles,
+    bpy,
+    grid,
+    materials,
+    mesh_of,
+    model_collection,
+    shown,
+)
 from helpers_placed import placed
+from mathutils import Matrix, Quaternion
 from meshferry.blender_data.exporting.models import missing_parts
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -134,3 +150,64 @@ def test_separate_data_with_the_same_content_is_shared_too() -> None:
     objects = posts(2)
     objects[1].data = objects[1].data.copy()
     assert geometries(documents(placed(missing_levels="COPY"))["set.dae"]) == ["post", "post"]
+
+
+Placed = list[tuple[object, npt.NDArray[np.float64]]]
+"""Of each object of a file: its mesh, and its triangles (T, 3, 3) in the world."""
+
+
+def in_collada(scene: Any) -> Placed:
+    instances = documents(scene)["set.dae"].instances
+    assert all(np.linalg.det(instance.world[:3, :3]) > 0 for instance in instances)
+    return [
+        (found.geometry.id, _moved(corners.reshape(-1, 3, 3), found.world))
+        for found in instances
+        for corners in [np.concatenate([face[:, :3] for face in found.geometry.faces.values()])]
+    ]
+
+
+def in_bundle(scene: Any) -> Placed:
+    bundle = oracle.decode_bundle(SECOND_LIFE_BUNDLE.write(SECOND_LIFE_BUNDLE.from_scene(scene)))
+    worlds = [(found.mesh, found.transform.T) for found in bundle.instances]
+    return [(mesh, _moved(_triangles(bundle.assets[mesh]), world)) for mesh, world in worlds]
+
+
+def in_request(scene: Any) -> Placed:
+    llsd = pytest.importorskip("llsd")
+    body = llsd.parse_xml(SECOND_LIFE_REQUEST.write(SECOND_LIFE_REQUEST.from_scene(scene)))
+    assets = [oracle.decode(bytes(data)) for data in body["mesh_list"]]
+    found: Placed = []
+    for instance in body["instance_list"]:
+        assert min(instance["scale"]) > 0
+        x, y, z, w = instance["rotation"]
+        world = np.array(Matrix.LocRotScale(instance["position"], Quaternion((w, x, y, z)), instance["scale"]))
+        found.append((instance["mesh"], _moved(_triangles(assets[instance["mesh"]]), world)))
+    return found
+
+
+def _triangles(asset: oracle.Asset) -> npt.NDArray[np.float64]:
+    return np.concatenate([face.positions[face.triangles] for face in asset.levels["high_lod"]]).astype(np.float64)
+
+
+def _moved(triangles: npt.NDArray[Any], world: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    moved: npt.NDArray[np.float64] = triangles.astype(np.float64) @ world[:3, :3].T + world[:3, 3]
+    return moved
+
+
+@pytest.mark.parametrize("read", [in_collada, in_bundle, in_request])
+@pytest.mark.parametrize("parent", [False, True])
+def test_mirrored_duplicates_share_one_mirrored_mesh(read: Callable[[Any], Placed], parent: bool) -> None:
+    first = add("shoe", mesh_of("shoe", [(x + 0.2, y + 0.3, z + 0.4) for x, y, z in TETRA], TETRA_FACES))
+    first.meshferry.physics_object = add("solid", first.data.copy())
+    above = add("above", location=(1, 2, 3), rotation_euler=(0.4, -0.3, 1.1), scale=(-1.5, 1.5, 1.5))
+    objects = [first]
+    for number, signs in enumerate(itertools.product((1, -1), repeat=3)):
+        made = duplicate(first, f"shoe.{number + 1:03d}", number)
+        made.scale = np.array(signs) * (1.3, 0.6, 2.1 + 0.1 * number)
+        made.parent = above if parent else None
+        objects.append(made)
+    bpy.context.view_layer.update()
+    found = read(placed(objects, missing_levels="COPY"))
+    assert len({mesh for mesh, _ in found}) == 2
+    for (_, triangles), obj in zip(found, objects, strict=True):
+        assert_same_triangles(triangles, shown(obj), 3e-4)

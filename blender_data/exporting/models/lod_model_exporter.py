@@ -30,7 +30,7 @@ from .lod_model_meshes import LodModelMeshes
 from .lod_model_skeletons import lod_model_skeleton
 from .missing_parts import LodModel, MissingParts
 from .model_objects import ModelIndex, ModelObjects, find_models
-from .object_spaces import ObjectSpaces, matrix_of, snapped
+from .object_spaces import ObjectSpaces, between, matrix_of
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -142,7 +142,7 @@ class LodModelExport(SceneExport):
         rig = armature if read.is_bound else None
         mesh = _placed(read, into)
         node = _node_of(finest, transform, mesh)
-        inside = snapped(into @ read.place)
+        inside = between(into, read.place)
         if not np.array_equal(inside, np.identity(4)):
             node.to_object = joint_poses.inverse(inside)
         if rig is not None:
@@ -280,8 +280,7 @@ def _name_apart(models: list[LodModel]) -> None:
 
 def _placed(part: _Part, into: Matrix4, place: Matrix4 | None = None) -> Mesh:
     """Return a part's mesh in the space of its model's nodes."""
-    matrix = snapped(into @ (part.place if place is None else place))
-    return transformed(part.mesh, matrix)
+    return transformed(part.mesh, between(into, part.place if place is None else place))
 
 
 def _location_beside(part: _Part, finest: _Part, *, keeps_place: bool = False) -> Matrix4:

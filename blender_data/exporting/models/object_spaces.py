@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.messages import Report, Text, joined
+from ....io_formats.geometry.transforms import unmirrored
 from ...rigging import joint_poses
 from .. import transforms
 from ..reading.rest_meshes import RestMeshes
@@ -20,6 +21,9 @@ Matrix4 = npt.NDArray[np.float64]
 
 _ALIGNED = 1e-7
 """Tolerance for equal matrices, relative to their size."""
+
+_ROUNDING = 5e-7
+"""Rounding errors of world matrices, relative to their entries: several steps of single precision for each parent."""
 
 _SHEAR = 1e-4
 """Cosine between the axes of a transform above which its shear is reported."""
@@ -113,7 +117,7 @@ class ObjectSpaces:
         return any(_same_axes(self.world(other), place) for other in self._duplicates[owner.data, part])
 
     def transform(self, obj: bpy.types.Object, armature: bpy.types.Object | None, place: Matrix4) -> Transform:
-        """Return the transform of a model's nodes, with positive scales; ``place`` is that of the finest object."""
+        """Return the transform of a model's nodes, without mirroring; ``place`` is that of the finest object."""
         seen = self.evaluated(obj)
         above = self.evaluated(armature) if armature is not None else None
         is_plain = armature is None or np.array_equal(self.of_armature(armature).space, np.identity(4))
@@ -125,7 +129,8 @@ class ObjectSpaces:
             if shear[0] > _SHEAR:
                 text = "its transform is sheared; the shear was applied to the points"
                 self.meshes.report.change("shear-applied", text, item=obj.name)
-        return replace(found, scale=_tuple(np.abs(found.scale)))
+        rotation, scale, _ = unmirrored(found.rotation, found.scale)
+        return replace(found, rotation=rotation, scale=scale)
 
 
 def _report_unapplied(armature: bpy.types.Object, space: Matrix4, report: Report) -> None:
@@ -166,3 +171,16 @@ def snapped(matrix: Matrix4) -> Matrix4:
     size = max(1.0, float(np.abs(matrix[:3, :3]).max()))
     near = np.abs(matrix - whole) < _ALIGNED * size
     return np.where(near, whole, matrix)
+
+
+def between(into: Matrix4, place: Matrix4) -> Matrix4:
+    """Return ``into @ place`` without the rounding errors of ``place``, which Blender stores in single precision.
+
+    Linked duplicates with parents then have equal points, however uneven their scales are.
+    """
+    matrix = snapped(into @ place)
+    linear = matrix[:3, :3]
+    whole = np.rint(linear)
+    rounding = _ROUNDING * (np.abs(into[:3, :3]) @ np.abs(place[:3, :3]))
+    matrix[:3, :3] = np.where(np.abs(linear - whole) < rounding, whole, linear)
+    return matrix

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-import numpy as np
-
 from ...core.messages import Fix, Message
 from ...core.scene import Node
+from ...geometry.transforms import unmirrored
 from ...passes.equal_meshes import EqualMeshes
 from .models import Model
 
@@ -56,7 +55,7 @@ def _content(model: Model, meshes: EqualMeshes) -> Hashable:
     return (
         *(mesh_of(node) for node in (*model.levels, model.physics, model.base_hull)),
         tuple(mesh_of(hull) for hull in model.hulls),
-        tuple(np.signbit(finest.scale).tolist()),
+        unmirrored(finest.rotation, finest.scale)[2],
         finest.submodel,
         repr(finest.pass_through),
     )

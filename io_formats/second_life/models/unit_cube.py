@@ -11,7 +11,7 @@ from ...core.errors import ExportError
 from ...core.messages import Report, Text
 from ...core.scene import FloatArray, Mesh, Node
 from ...geometry.axes import Basis
-from ...geometry.transforms import Matrix, matrix_of_transform
+from ...geometry.transforms import MIRROR, Matrix, matrix_of_transform, unmirrored
 from ...passes.flatten import moved
 from ..avatar.avatar_space import turned_mesh
 from ..llsd_arrays import bounds
@@ -79,8 +79,8 @@ def settled(model: Model, turn: Matrix | None = None) -> Model:
     ----------
     turn:
         (4, 4): for a rigged model, from the space of its skeleton to the avatar's. The whole transform is applied to
-        the points, which are then in metres in avatar space. None for a static model: only mirroring scales are
-        applied, since files cannot store them.
+        the points, which are then in metres in avatar space. None for a static model: only mirroring is applied, since
+        files cannot store it.
 
     Raises
     ------
@@ -96,11 +96,11 @@ def settled(model: Model, turn: Matrix | None = None) -> Model:
     if turn is not None:
         unmoved = {"translation": (0.0, 0.0, 0.0), "rotation": (1.0, 0.0, 0.0, 0.0), "scale": (1.0, 1.0, 1.0)}
         return model.with_meshes(lambda mesh: _moved(mesh, turn @ world), **unmoved)
-    signs = np.sign(finest.scale)
-    if (signs > 0).all():
+    if min(finest.scale) > 0:
         return model
-    own = {"translation": finest.translation, "rotation": finest.rotation, "scale": tuple(map(abs, finest.scale))}
-    return model.with_meshes(lambda mesh: _moved(mesh, np.diag((*signs, 1.0))), **own)
+    rotation, scale, is_mirrored = unmirrored(finest.rotation, finest.scale)
+    own = {"translation": finest.translation, "rotation": rotation, "scale": scale}
+    return model.with_meshes(lambda mesh: _moved(mesh, MIRROR) if is_mirrored else mesh, **own)
 
 
 def _moved(mesh: Mesh, change: Matrix) -> Mesh:

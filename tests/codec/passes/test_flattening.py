@@ -188,6 +188,25 @@ def test_shear_and_mirroring_go_into_the_points(scale: tuple[float, float, float
         np.testing.assert_allclose(node.mesh.normal.values, [face_normal(node.mesh)] * 3, atol=1e-5)
 
 
+def test_mirrored_instances_have_equal_points() -> None:
+    scales = [(-1, 1, 1), (1, -2, 3), (-0.3, -1, -1)]
+    empties = [Node(f"e{number}", rotation=TURNED, scale=(0.7,) * 3, translation=(number, 0, 0)) for number in range(3)]
+    tree = Scene(
+        "tree",
+        [*empties, *(Node(f"m{number}", number, scale=scale, mesh=triangle()) for number, scale in enumerate(scales))],
+    )
+    expected = [
+        [[-0.7 * y * sy + number, 0.7 * x * sx, 0.7 * z * sz] for x, y, z in triangle().points.tolist()]
+        for number, (sx, sy, sz) in enumerate(scales)
+    ]
+    place(tree)
+    for node, points in zip(tree.nodes, expected, strict=True):
+        assert node.mesh is not None and tree.nodes[0].mesh is not None
+        np.testing.assert_array_equal(node.mesh.points, tree.nodes[0].mesh.points)
+        apart = np.linalg.norm(world_points(node)[:, None] - np.array(points), axis=2)
+        assert apart.min(axis=1).max() < 1e-5
+
+
 def test_levels_and_shapes_come_into_the_space_of_their_finest() -> None:
     tree = Scene(
         "tree",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -107,6 +108,28 @@ def test_objects_with_a_difference_stay_separate(change: str) -> None:
     for document in collada(scene).values():
         assert geometry_count(document) == 2
         assert all(np.linalg.det(instance.world) > 0 for instance in document.instances)
+
+
+def test_all_mirrorings_are_one_mesh_and_rotations() -> None:
+    scales = [tuple(np.array(signs) * (2.0, 1.0, 0.5)) for signs in itertools.product((1, -1), repeat=3)]
+    scene = fence(*(post(translation=(1.0, 2.0, 3.0), rotation=(0.1, 0.7, 0.5, -0.5), scale=scale) for scale in scales))
+    finest = [node for node in scene.nodes if node.role is sc.Role.RENDER and node.lod_of is None]
+    for node in finest:
+        assert node.mesh is not None
+        node.mesh.points[0] += (0.03, 0.05, 0.07)
+    assert equal_models.first_equal(models_of(scene)) == [0, 1, 1, 0, 1, 0, 0, 1]
+    document = collada(scene)["fence.dae"]
+    assert geometry_count(document) == 2
+    for instance, node in zip(document.instances, finest, strict=True):
+        assert node.mesh is not None
+        assert np.linalg.det(instance.world[:3, :3]) > 0
+        found, expected = (
+            points @ matrix[:3, :3].T + matrix[:3, 3]
+            for points, matrix in ((instance.geometry.positions, instance.world), (node.mesh.points, world(node)))
+        )
+        apart = np.linalg.norm(found[:, None] - expected, axis=2)
+        assert apart.min(axis=1).max() < 1e-5
+        assert apart.min(axis=0).max() < 1e-5
 
 
 def test_findings_of_equal_objects_are_reported_once() -> None:
