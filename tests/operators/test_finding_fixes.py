@@ -157,20 +157,29 @@ def test_a_scale_on_which_more_depends_has_no_fix(box: Any, trouble: Any) -> Non
     assert {one.fix for one in found("second_life") if "not applied" in one.message} == {""}
 
 
-def test_armatures_are_told_to_apply_their_transform(box: Any, clean_blender: Any) -> None:
+@pytest.mark.parametrize(
+    ("rotation", "scale", "angle"),
+    [((-1.5708, 0, 0.4), 1, 90), ((0, 0.35, 0), 0.5, 20), ((3.1416, 0, 0), 1, 180), ((0, 0, 2), 0.5, None)],
+    ids=["on its back", "tilted", "head down", "turned and small"],
+)
+def test_an_avatar_that_does_not_stand_upright(
+    box: Any, clean_blender: Any, rotation: Any, scale: float, angle: int | None
+) -> None:
     bpy = clean_blender
     bpy.ops.object.second_life_avatar_add()
     rig = bpy.context.object
-    rig.scale = (0.5, 0.5, 0.5)
-    rig.rotation_mode, rig.rotation_euler = "XYZ", (1.5, 0, 0)
     bpy.context.view_layer.objects.active = box
     box.select_set(True)
     box.modifiers.new("Armature", "ARMATURE").object = rig
     box.vertex_groups.new(name="mPelvis").add(range(8), 1.0, "REPLACE")
-    (one,) = (one for one in found("second_life") if one.item == f"Armature '{rig.name}'")
-    assert "its rotation and scale are not applied" in one.message
-    rig.scale, rig.rotation_euler = (1, 1, 1), (0, 0, 0)
-    assert not any("Armature" in one.item for one in found("second_life"))
+    rig.rotation_mode, rig.rotation_euler, rig.scale = "XYZ", rotation, (scale,) * 3
+    for _ in range(2):
+        texts = [one.message for one in found("second_life") if one.item == f"Armature '{rig.name}'"]
+        assert [text.split(", and")[0] for text in texts] == (
+            [f"it does not stand upright, but leans by {angle}°"] if angle else []
+        )
+        with bpy.context.temp_override(selected_editable_objects=[rig]):
+            bpy.ops.object.transform_apply(location=False)  # the bones lie as before
 
 
 def test_open_borders_say_what_they_cost(box: Any, clean_blender: Any) -> None:

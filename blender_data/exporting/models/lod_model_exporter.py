@@ -65,7 +65,7 @@ class LodModelExport(SceneExport):
         self.as_imported = self.scene.as_imported = self.options.use_as_imported
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
         self.meshes = RestMeshes(self.context, self.options, self.capabilities, self.report)
-        self.spaces = ObjectSpaces(self.meshes, checks_armatures=not self.as_imported)
+        self.spaces = ObjectSpaces(self.meshes)
         self.objects = LodModelMeshes(self.spaces, self.options.tolerance)
         self.equal_meshes = EqualMeshes()
 

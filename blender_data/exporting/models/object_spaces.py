@@ -9,7 +9,6 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.messages import Report, Text, joined
 from ....io_formats.geometry.transforms import unmirrored
 from ...rigging import joint_poses
 from .. import transforms
@@ -31,9 +30,6 @@ _SHEAR = 1e-4
 _SAME = 1e-5
 """Largest difference of equal axes, relative to their largest entry."""
 
-_UNAPPLIED = 1e-4
-"""Tolerance below which a scale counts as 1, and a rotation matrix as the identity."""
-
 
 @dataclass(frozen=True)
 class ArmatureSpace:
@@ -46,17 +42,10 @@ class ArmatureSpace:
 
 
 class ObjectSpaces:
-    """Transforms of the objects of one export.
+    """Transforms of the objects of one export."""
 
-    Parameters
-    ----------
-    checks_armatures:
-        Whether armatures whose transform is not applied are reported.
-    """
-
-    def __init__(self, meshes: RestMeshes, *, checks_armatures: bool) -> None:
+    def __init__(self, meshes: RestMeshes) -> None:
         self.meshes = meshes
-        self.checks_armatures = checks_armatures
         self.stand_ins: dict[bpy.types.Object, bpy.types.Object] = {}
         """Objects that Blender does not evaluate -> temporary copies that it evaluates."""
         self._armatures: dict[bpy.types.Object, ArmatureSpace] = {}
@@ -79,8 +68,6 @@ class ObjectSpaces:
             space = world.copy()
             space[:3, 3] = 0
             self._armatures[armature] = ArmatureSpace(snapped(space), joint_poses.inverse(world))
-            if self.checks_armatures:
-                _report_unapplied(armature, space, self.meshes.report)
         return self._armatures[armature]
 
     def relative(self, obj: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
@@ -131,24 +118,6 @@ class ObjectSpaces:
                 self.meshes.report.change("shear-applied", text, item=obj.name)
         rotation, scale, _ = unmirrored(found.rotation, found.scale)
         return replace(found, rotation=rotation, scale=scale)
-
-
-def _report_unapplied(armature: bpy.types.Object, space: Matrix4, report: Report) -> None:
-    """Report an armature with unapplied rotation or scale."""
-    scale = np.linalg.norm(space[:3, :3], axis=0)
-    unapplied = [Text("scale")] if (np.abs(scale - 1) > _UNAPPLIED).any() else []
-    if (np.abs(space[:3, :3] / scale - np.identity(3)) > _UNAPPLIED).any():
-        unapplied.insert(0, Text("rotation"))
-    if unapplied:
-        what = joined(unapplied, " and ")
-        report.change(
-            "unapplied-transform",
-            "its {} not applied, so its bones differ from the avatar's; apply the transform (Object > Apply > "
-            "Rotation & Scale)",
-            Text("{} is", what) if len(unapplied) == 1 else Text("{} are", what),
-            item=Text("Armature '{}'", armature.name),
-            names=(armature.name,),
-        )
 
 
 def _same_axes(a: Matrix4, b: Matrix4) -> bool:

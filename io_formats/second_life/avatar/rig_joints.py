@@ -99,6 +99,14 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
     )
 
 
+def tilt(skeleton: Skeleton) -> float:
+    """Return the angle in radians by which an armature with the avatar's names leans; about 0 within 10° of upright."""
+    names = [skeleton_table.canonical(joint.name) for joint in skeleton.joints]
+    bones = {name: number for number, name in reversed(list(enumerate(names))) if name is not None}
+    turn, _ = _turn_and_size(skeleton, bones, world_matrices(skeleton))
+    return float(np.arccos(np.clip(turn[2, 2], -1.0, 1.0)))
+
+
 def _users_table(skeleton: Skeleton) -> BoneTable | None:
     """Return the table of the joints that the user chose, or None if there are only those with the bones' own names."""
     table = bone_tables.checked({joint.name: joint.target_joint for joint in skeleton.joints if joint.target_joint}, "")

@@ -11,10 +11,13 @@ from ...core.messages import Elements, Message, Text, counted, error, listed, wa
 from ...core.scene import Mesh
 from ...geometry.connectivity import places
 from ..avatar import skeleton_table
+from ..avatar.rig_joints import tilt
 from .checked_model import CheckedModel, Flags
 
 _WEIGHT_STEP = 2 / 65535
 _TURNED = 0.01
+_LEANS = np.radians(1.0)
+"""Angle above which an avatar does not stand upright. Up to 10° count as 0, since proportions tilt the result."""
 
 _EXTRAS = {
     "Tail": ("the tail", 0.25, 0.5),
@@ -36,6 +39,15 @@ class BoneRules(CheckedModel):
         skeleton, skin = self.model.skeleton, self.model.finest.skin
         if skeleton is None:
             return
+        if not self.stored and (angle := tilt(skeleton)) > _LEANS:
+            yield warning(
+                "avatar-not-upright",
+                "it does not stand upright, but leans by {:.0f}°, and is exported so, with joint positions; "
+                "rotate it with its meshes until its head is above its feet",
+                np.degrees(angle),
+                item=Text("Armature '{}'", skeleton.name),
+                names=(skeleton.name,),
+            )
         used = np.unique(np.concatenate([_used_joints(mesh) for _number, _node, mesh in self.level_nodes()]))
         names = [skeleton.joints[joint].name for joint in used.tolist() if joint < len(skeleton.joints)]
         unknown = [name for name in names if skeleton_table.canonical(name) is None]
