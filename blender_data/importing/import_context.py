@@ -12,6 +12,7 @@ import bpy
 import numpy as np
 
 from ...io_formats import registry
+from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Message, Report, distinct
 from ...io_formats.core.scene import FloatArray, Scene, VertexTrack
@@ -60,10 +61,15 @@ class ImportContext:
         self._add_vertex_tracks()
 
     @property
+    def capabilities(self) -> Capabilities:
+        """What the format of the file can hold; nothing for a scene of unknown origin."""
+        name = self.scene.format
+        return next((known.capabilities for known in registry.FORMATS if known.name == name), Capabilities())
+
+    @property
     def is_placed(self) -> bool:
         """Whether the file is of a format whose objects are models with levels of detail and physics."""
-        name = self.scene.format
-        return any(known.name == name and known.capabilities.lod_models for known in registry.FORMATS)
+        return self.capabilities.lod_models
 
     def _add_vertex_tracks(self) -> None:
         for number, clip in enumerate(self.scene.clips):

@@ -132,6 +132,8 @@ class NodeBuilder:
             arrays.add_layer(built, "custom_normal", "FLOAT_VECTOR", mesh.normal, mesh.normal.values)
             built.meshferry.backward_normals = share_backwards(mesh)
         elif self.job.is_placed:
-            file_normals.set_and_store(built, mesh.normal, mesh.corner_point)
+            # Files that do not split vertices have normals of full precision.
+            is_quantised = self.job.capabilities.splits_vertices
+            file_normals.set_and_store(built, mesh.normal, mesh.corner_point, is_quantised=is_quantised)
         else:
             meshes.set_editable_normals(built, mesh.normal, mesh.corner_point)

@@ -18,19 +18,24 @@ from .. import arrays
 from ..importing.meshes import set_editable_normals
 
 ATTRIBUTE = "imported_normal"
-"""Attribute with the three components of a normal in 21 bits each, as two integers of 32 bits."""
+"""Attribute with normals: three floats, or for files of quantised normals 21 bits for each component, as two integers
+of 32 bits."""
 
 _MOST = (1 << 21) - 1
 _UNCHANGED = 1e-4
 """Largest difference of normals that Blender computes twice from the same values."""
 
 
-def set_and_store(built: bpy.types.Mesh, layer: Layer, corner_point: IntArray) -> None:
+def set_and_store(built: bpy.types.Mesh, layer: Layer, corner_point: IntArray, *, is_quantised: bool) -> None:
     """Set the editable normals of a mesh, and store those of the file as an attribute.
 
     They are stored without a look at Blender's: those of every mesh of 16-bit normals differ, and computing them takes
-    a twentieth of an import.
+    a twentieth of an import. ``is_quantised`` tells that the file's normals have no more than 21 bits.
     """
+    if not is_quantised:
+        set_editable_normals(built, layer, corner_point)
+        arrays.add_layer(built, ATTRIBUTE, "FLOAT_VECTOR", layer, layer.values)
+        return
     packed = _packed(layer.values)
     set_editable_normals(built, replace(layer, values=_unpacked(packed)), corner_point)
     arrays.add_layer(built, ATTRIBUTE, "INT32_2D", layer, packed)
@@ -71,11 +76,14 @@ def _unchanged(data: bpy.types.Mesh, vertex_of_loop: IntArray) -> tuple[FloatArr
     ``data`` is changed.
     """
     attribute = data.attributes.get(ATTRIBUTE)
-    if attribute is None or attribute.data_type != "INT32_2D" or not data.has_custom_normals:
+    if attribute is None or attribute.domain not in {"POINT", "CORNER"} or not data.has_custom_normals:
         return None
-    if attribute.domain not in {"POINT", "CORNER"}:
+    if attribute.data_type == "FLOAT_VECTOR":
+        values = arrays.read(attribute.data, "vector", 3)
+    elif attribute.data_type == "INT32_2D":
+        values = _unpacked(arrays.read_attribute(attribute))
+    else:
         return None
-    values = _unpacked(arrays.read_attribute(attribute))
     current = arrays.read(data.corner_normals, "vector", 3)
     on_points = attribute.domain == "POINT"
     index = None if on_points else np.arange(len(values), dtype=np.int32)
