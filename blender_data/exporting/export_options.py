@@ -35,7 +35,10 @@ def _ratio(default: float, label: str) -> Any:
     )
 
 
-_ANALYZE = "An upload set holds its triangles, which Analyze in the upload window turns into hulls"
+_ANALYZE = (
+    "An upload set holds its triangles, which act as such in world. Analyze in the upload window makes other hulls of "
+    "them, which may close doors and windows: set Num Hulls to at least the number of parts, and look at the result"
+)
 
 
 @dataclass(frozen=True)

@@ -99,10 +99,10 @@ def _thin_hulls(model: Model, scene: Scene) -> Iterator[Message]:
     if count:
         yield warning(
             "degenerate-physics-triangles",
-            "{} too thin or too small for physics; choose Analyze in the upload window, which makes hulls of "
-            "them, or the "
-            "physics shape Convex Hull",
+            "{} too thin or too small for physics; use the physics shape Convex Hull, or choose Analyze in the upload "
+            "window, which makes other hulls: set Num Hulls to {} or more, and look at the result",
             counted(count, "triangle of its hulls is", "triangles of its hulls are"),
+            len(meshes),
             item=Text("Object '{}'", model.name),
         )
 

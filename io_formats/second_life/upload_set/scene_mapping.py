@@ -249,8 +249,11 @@ def _hulls(nodes: Sequence[Node], report: Report) -> Mesh | None:
     if not meshes:
         return None
     number = counted(len(meshes), "hull goes", "hulls go")
-    template = "{} into the file as one mesh; 'Analyze' in the upload window makes hulls of it"
-    report.change("hulls-joined", template, number)
+    template = (
+        "{} into the file as one mesh and act as triangles; 'Analyze' in the upload window makes other hulls, so set "
+        "'Num Hulls' to {} or more then, and look at the result"
+    )
+    report.change("hulls-joined", template, number, len(meshes))
     if boxes:
         number = counted(boxes, "hull is", "hulls are")
         template = "{} stored as points only, and written as boxes; an export from Blender keeps their shape"

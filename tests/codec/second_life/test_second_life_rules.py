@@ -526,7 +526,8 @@ def test_thin_hulls_are_triangles_in_an_upload_set_unless_analysed() -> None:
     scene.nodes.append(sc.Node("hull", mesh=hull, role=sc.Role.HULL, shape_of=0))
     finding = only(SECOND_LIFE_UPLOAD.check_scene(scene))
     assert (finding.kind, finding.item) == (Kind.WARNING, "Object 'crate'")
-    assert finding.message.startswith("1 triangle of its hulls is too thin or too small for physics; choose Analyze")
+    assert finding.message.startswith("1 triangle of its hulls is too thin or too small for physics; use")
+    assert "set Num Hulls to 1 or more" in finding.message
     assert SECOND_LIFE_REQUEST.check_scene(scene) == [], "a request holds hulls as such"
 
 

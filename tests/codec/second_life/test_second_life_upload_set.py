@@ -279,7 +279,8 @@ def test_hulls_go_as_one_mesh() -> None:
     geometry = parsed(scene)["hut_PHYS.dae"].instances[0].geometry
     assert geometry.triangle_count == 36
     assert len(geometry.faces) == 1
-    assert "3 hulls go into the file as one mesh; 'Analyze'" in shown(scene)
+    assert "3 hulls go into the file as one mesh and act as triangles; 'Analyze'" in shown(scene)
+    assert "set 'Num Hulls' to 3 or more" in shown(scene)
     assert "1 hull is stored as points only, and written as boxes" in shown(scene)
 
 
