@@ -1,0 +1,105 @@
+"""What is left out or repaired in a Collada file, counted for one message each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.messages import Report, Text, counted, listed
+
+_MOST_NAMES = 5
+
+
+class Findings:
+    """Counts by code, with the names of what they were found in."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._names: dict[str, dict[str, None]] = {}
+
+    def add(self, code: str, name: str, number: int | np.integer = 1) -> None:
+        """Count findings; none is not counted."""
+        if number:
+            self._counts[code] = self._counts.get(code, 0) + int(number)
+            self._names.setdefault(code, {})[name] = None
+
+    def count(self, code: str) -> int:
+        """Return how often something was found."""
+        return self._counts.get(code, 0)
+
+    def names(self, code: str) -> Text:
+        """Return the names of what something was found in."""
+        return listed(list(self._names[code]), _MOST_NAMES)
+
+    def report(self, report: Report) -> None:
+        """Report what was found."""
+        self._report_losses(report)
+        self._report_changes(report)
+        self._report_notes(report)
+
+    def _report_losses(self, report: Report) -> None:
+        if number := self.count("link-missing"):
+            template = "{} nothing in this file, and what they name was left out: {}"
+            links = counted(number, "link leads to", "links lead to")
+            report.loss("link-missing", template, links, self.names("link-missing"))
+        if number := self.count("polygons-skipped"):
+            template = "{} left out, which use vertices that do not exist or fewer than 3 different ones: {}"
+            report.loss("polygons-skipped", template, counted(number, "polygon"), self.names("polygons-skipped"))
+        if number := self.count("lists-cut-off"):
+            template = "{} of polygons shorter than stated; the whole polygons in them were imported: {}"
+            report.loss("lists-cut-off", template, counted(number, "list is", "lists are"), self.names("lists-cut-off"))
+        if number := self.count("corner-values-skipped"):
+            template = "{} normals, UVs or colours that do not exist; they have none: {}"
+            corners = counted(number, "corner uses", "corners use")
+            report.loss("corner-values-skipped", template, corners, self.names("corner-values-skipped"))
+        if number := self.count("mesh-without-positions"):
+            template = "{} left out, which have no vertices: {}"
+            names = self.names("mesh-without-positions")
+            report.loss("mesh-without-positions", template, counted(number, "mesh", "meshes"), names)
+        if number := self.count("influences-skipped"):
+            template = "{} of joints or weights that do not exist: {}"
+            influences = counted(number, "influence was left out, being", "influences were left out, being")
+            report.loss("influences-skipped", template, influences, self.names("influences-skipped"))
+        if number := self.count("skin-without-joints"):
+            template = "{} list no joints, so that the meshes are not rigged: {}"
+            names = self.names("skin-without-joints")
+            report.loss("skin-without-joints", template, counted(number, "skin"), names)
+
+    def _report_changes(self, report: Report) -> None:
+        if number := self.count("vertices-not-finite"):
+            template = "{} NaN or infinite coordinates; moved to the origin: {}"
+            vertices = counted(number, "vertex has", "vertices have")
+            report.change("vertices-not-finite", template, vertices, self.names("vertices-not-finite"))
+        if number := self.count("weights-disagree"):
+            template = "{} lists of weights that do not fit the vertices, so that viewers refuse the file: {}"
+            skins = counted(number, "skin has", "skins have")
+            report.change("weights-disagree", template, skins, self.names("weights-disagree"))
+        if number := self.count("bind-matrix-unusable"):
+            template = "{} no inverse bind matrix that can be used: {}"
+            joints = counted(number, "joint has", "joints have")
+            report.change("bind-matrix-unusable", template, joints, self.names("bind-matrix-unusable"))
+        if number := self.count("bind-shape-unusable"):
+            template = "{} a bind shape matrix that cannot be used; the identity was taken: {}"
+            skins = counted(number, "skin has", "skins have")
+            report.change("bind-shape-unusable", template, skins, self.names("bind-shape-unusable"))
+        if number := self.count("invalid-transform"):
+            template = "{} without a valid transform, kept at the parent's place: {}"
+            report.change("invalid-transform", template, counted(number, "node"), self.names("invalid-transform"))
+
+    def _report_notes(self, report: Report) -> None:
+        if number := self.count("node-holds-itself"):
+            template = "{} stops where it holds itself: {}"
+            report.note("node-holds-itself", template, counted(number, "node"), self.names("node-holds-itself"))
+        if number := self.count("holes-left-out"):
+            template = "{} in polygons left out: {}"
+            report.note("holes-left-out", template, counted(number, "hole"), self.names("holes-left-out"))
+        if number := self.count("lines-left-out"):
+            template = "{} of lines left out: {}"
+            report.note("lines-left-out", template, counted(number, "list"), self.names("lines-left-out"))
+        if number := self.count("values-fewer-than-stated"):
+            template = "{} fewer values than the file states: {}"
+            lists = counted(number, "list has", "lists have")
+            report.note("values-fewer-than-stated", template, lists, self.names("values-fewer-than-stated"))
+        if number := self.count("geometry-without-object"):
+            template = "{} left out, which no object uses: {}"
+            names = self.names("geometry-without-object")
+            report.note("geometry-without-object", template, counted(number, "mesh", "meshes"), names)

@@ -1,0 +1,98 @@
+"""The elements of a Collada file: parsed, without namespaces, and found by their ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+from ...core.errors import FormatError, UnsupportedFormatError
+from ...core.messages import Report
+from ...xml_files import parse_xml
+
+_DECLARATION = re.compile(rb"^(?:\xef\xbb\xbf)?\s*<\?xml[^>]*\?>")
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Tree:
+    """The elements of a file. Their names have no namespaces; links lead to the first element of an id."""
+
+    def __init__(self, root: Element) -> None:
+        self.root = root
+        self._ids: dict[tuple[str, str], Element] = {}
+        for element in root.iter():
+            element.tag = element.tag.rpartition("}")[2]
+            name = element.get("id")
+            if name is not None:
+                self._ids.setdefault((element.tag, name), element)
+        for (tag, name), element in list(self._ids.items()):
+            self._ids.setdefault((tag, name.replace(" ", "_")), element)
+
+    def target(self, link: str | None, *tags: str) -> Element | None:
+        """Return the element of one of these names that a link leads to, with or without ``#``; None for none."""
+        name = (link or "").strip().removeprefix("#")
+        for spelling in (name, name.replace(" ", "_")):
+            for tag in tags:
+                found = self._ids.get((tag, spelling))
+                if found is not None:
+                    return found
+        return None
+
+
+def parse(data: bytes, report: Report) -> Tree:
+    """Parse a file.
+
+    Raises
+    ------
+    FormatError
+        The file is empty, is not well-formed XML, has a document type, or its root element is not COLLADA.
+    """
+    if not data.strip():
+        raise FormatError("The file is empty")
+    try:
+        root = parse_xml(data)
+    except FormatError:
+        decoded = _decoded(data)
+        if decoded is None:
+            raise
+        root = parse_xml(decoded)
+        report.note("encoding-repaired", "The text is not UTF-8 as stated; read as Windows-1252")
+    tree = Tree(root)
+    if root.tag != "COLLADA":
+        raise UnsupportedFormatError("This is not a Collada file: its root element is '{}'", root.tag)
+    return tree
+
+
+def _decoded(data: bytes) -> bytes | None:
+    """Return a file in Windows-1252 as UTF-8; None if it has another encoding."""
+    if data.startswith(_UTF_16):
+        return None
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _DECLARATION.sub(b"", data).decode("cp1252", "replace").encode()
+    return None
+
+
+def name_of(element: Element) -> str:
+    """Return the name of an element, or else its id."""
+    return element.get("name", "").strip() or element.get("id", "").strip()
+
+
+def text_of(element: Element | None) -> str:
+    """Return the text of an element, without blanks at its ends."""
+    return ((element.text if element is not None else None) or "").strip()
+
+
+def taken_text(element: Element | None) -> str:
+    """Return the text of an element, which frees it: texts take more memory than the numbers in them."""
+    text, element_text = "", element.text if element is not None else None
+    if element is not None and element_text:
+        text, element.text = element_text, None
+    return text
+
+
+def inputs_of(element: Element) -> Iterator[tuple[str, Element]]:
+    """Yield the inputs of an element by what they mean."""
+    for given in element.findall("input"):
+        yield given.get("semantic", ""), given
