@@ -79,6 +79,9 @@ class BlenderFormat:
     """Description of the characters that ``replaced`` matches, for warnings."""
     is_set: bool = False
     """Whether an export may write several files."""
+    moves_rigs_in: str = ""
+    """Name of a format whose target program takes these files, too, but shows rigged meshes with its joints elsewhere.
+    """
 
     def capabilities_in(self, version: tuple[int, ...]) -> Capabilities:
         """Return what a file written by a given Blender version can hold."""
@@ -182,6 +185,7 @@ GLB = BlenderFormat(
     is_triangulated=True,
     keeps_still_clips=True,
     holds_times=True,
+    moves_rigs_in="second_life_upload",
 )
 GLTF = replace(
     GLB,

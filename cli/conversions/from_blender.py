@@ -34,8 +34,6 @@ def _options_for(source: BlenderFormat) -> dict[str, Any]:
 
 _AddClips = Callable[["Scene", Outcome, ConversionJob], Iterator[Outcome]]
 """Adds the animations of the other files of a job to a scene; yields an outcome for each of these files."""
-_COMMON_NAMES = 5
-"""Joints whose names, such as "head" and "hip", rigs of many programs share."""
 
 
 class FromBlender:
@@ -147,8 +145,7 @@ def _note_other_format(scene: Scene, target: Format, extension: str) -> None:
 def _known_by(joints: Sequence[str], extension: str) -> Format | None:
     """Return the format of an extension that knows most of the joints by name, or None."""
     for known in _formats_of(extension):
-        knows = known.capabilities.knows_joint
-        if knows is not None and sum(map(knows, joints)) > max(len(joints) / 2, _COMMON_NAMES):
+        if known.capabilities.knows_most(joints):
             return known
     return None
 

@@ -12,6 +12,7 @@ from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Kind, Message, Report, Text, counted, distinct, listed
+from ...io_formats.registry import by_name
 from ..scene_facts import scene_facts
 from . import blender_exchange
 from .blend_files import BlendPart
@@ -136,6 +137,8 @@ class PartWriter:
             self._report_held_poses(objects, outcome, target)
         if target.left_out:
             self._report_left_out(objects, outcome, target)
+        if target.moves_rigs_in:
+            outcome.add(moved_rigs(objects, by_name(target.moves_rigs_in)))
         if self._settings.dry_run:
             return
         written = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
@@ -210,6 +213,30 @@ def hidden_objects(objects: Iterable[Any]) -> Message:
     report.loss("hidden-object-left-out", "hidden, left out")
     message: Message = report.messages[0]
     return message
+
+
+def moved_rigs(objects: Iterable[Any], uploaded: Format) -> list[Message]:
+    """Return a note about rigged meshes that viewers would move, with the format that uploads them right."""
+    from ...blender_data import names
+    from ...blender_data.exporting.object_selection import armature_of
+
+    rigs: dict[str, Any] = {obj.name: armature_of(obj) for obj in objects}
+    moved = [
+        name
+        for name, rig in rigs.items()
+        if rig is not None and uploaded.capabilities.knows_most([names.name_in_file(bone) for bone in rig.data.bones])
+    ]
+    report = Report()
+    if moved:
+        report.note(
+            "rigged-mesh-not-for-upload",
+            "{} not for uploads: viewers move the vertices of such files; convert to {} ({}) instead: {}",
+            counted(len(moved), "rigged mesh is", "rigged meshes are"),
+            uploaded.extensions[0],
+            uploaded.label,
+            listed(moved),
+        )
+    return report.messages
 
 
 def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[Message]:

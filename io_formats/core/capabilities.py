@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,10 @@ from .messages import Elements, Message, Report, Text, counted, error, joined, l
 
 if TYPE_CHECKING:
     from .scene import Clip, Layer, Mesh, Scene
+
+
+_COMMON_NAMES = 5
+"""Joints whose names, such as "head" and "hip", rigs of many programs share."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,11 @@ class Capabilities:
     @property
     def clips(self) -> bool:
         return self.node_clips or self.joint_clips or self.vertex_clips
+
+    def knows_most(self, joints: Sequence[str]) -> bool:
+        """Return whether the target has most joints of a skeleton in a skeleton of its own."""
+        knows = self.knows_joint
+        return knows is not None and sum(map(knows, joints)) > max(len(joints) / 2, _COMMON_NAMES)
 
 
 def length_refusal(name: str, seconds: float, longest: float) -> ExportError:

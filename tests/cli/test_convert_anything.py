@@ -370,6 +370,19 @@ def test_coarser_levels_and_shapes_stay_behind(meshferry, tmp_path):
     assert not [node["name"] for node in content["nodes"] if node["name"].startswith("Stand_")]
 
 
+def test_a_rigged_mesh_of_the_avatar_is_not_for_uploads(meshferry, tmp_path):
+    tunic = models.ROOT / "examples" / "tunic.llmesh"
+    note = "1 rigged mesh is not for uploads: viewers move the vertices of such files; convert to .dae"
+    for target in ("tunic.glb", "tunic.gltf", "tunic.blend"):
+        done = meshferry("convert", tunic, tmp_path / target)
+        assert (done.err.count(note), done.status) == (0 if target == "tunic.blend" else 1, 0)
+    for target in ("again.glb", "again.fbx"):
+        done = meshferry("convert", tmp_path / "tunic.blend", tmp_path / target)
+        assert done.err.count(note) == (target == "again.glb")
+    done = meshferry("convert", write(models.make_everything(), tmp_path / "a.timbermesh"), tmp_path / "a.glb")
+    assert "uploads" not in done.err
+
+
 def test_strict_writes_nothing(meshferry, model, tmp_path):
     done = meshferry("convert", "--strict", "--json", model, "--to", "ply", "-o", tmp_path / "out")
     assert done.status == 1
