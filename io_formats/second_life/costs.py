@@ -22,6 +22,9 @@ _BUDGET_TRIANGLES, _BUDGET_WEIGHT = 250_000, 15_000
 
 _TRIANGLE_WEIGHT = _BUDGET_WEIGHT / _BUDGET_TRIANGLES
 
+_VERTEX, _WEIGHTS, _TRIANGLE_INDICES = 16, 12, 6
+"""Bytes of a vertex with normal and UV, of its weights, and of the indices of a triangle (sections 3 and 4.1)."""
+
 COMPLEXITY_FACTORS = {"alpha": 4.0, "rigged": 1.2}
 """Factors of the complexity for traits of a mesh, each once if any face has the trait."""
 _COMPLEXITY_TRIANGLE, _COMPLEXITY_LEAST = 5.0, 4
@@ -60,12 +63,26 @@ def weighted_triangles(sizes: Mapping[str, int], size_m: Sequence[float]) -> tup
     size_m:
         Length of the object along its three axes.
     """
+    shares = level_shares(size_m)
+    return tuple(share * count for share, count in zip(shares, level_triangles(sizes), strict=True))
+
+
+def level_shares(size_m: Sequence[float]) -> tuple[float, ...]:
+    """Return the share of the region from which each level of an object of this size in metres is seen."""
     radius = math.sqrt(sum(float(length) ** 2 for length in size_m)) / 2
     high, medium, low = (min(math.pi * min(radius / share, _FARTHEST) ** 2, _REGION_AREA) for share in _DISTANCES)
     # Each level is shown in a ring that starts where the next finer level ends.
     rings = (high, medium - high, low - medium, _REGION_AREA - low)
     areas = [min(max(ring, 1.0), _REGION_AREA) for ring in rings]
-    return tuple(area * count / sum(areas) for area, count in zip(areas, level_triangles(sizes), strict=True))
+    return tuple(area / sum(areas) for area in areas)
+
+
+def added_weight(triangles: Sequence[int], size_m: Sequence[float], *, is_rigged: bool) -> float:
+    """Estimate the download weight that separate triangles of each level add, as if they were not compressed."""
+    size = 3 * (_VERTEX + (_WEIGHTS if is_rigged else 0)) + _TRIANGLE_INDICES
+    shares = level_shares(size_m)
+    added = sum(share * count for share, count in zip(shares, triangles, strict=True))
+    return added * size / _TRIANGLE * _TRIANGLE_WEIGHT
 
 
 def download_weight(sizes: Mapping[str, int], size_m: Sequence[float]) -> float:

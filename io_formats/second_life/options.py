@@ -98,4 +98,13 @@ TEXTURES = Option(
     section="File",
 )
 
-UPLOAD_OPTIONS: tuple[Option, ...] = (*EXPORT_OPTIONS, TEXTURES)
+KEEP_SIZE = Option(
+    name="use_keep_level_size",
+    default=True,
+    label="Keep Size of Levels",
+    description="Lower levels that are smaller than the highest get small triangles where they end too early, because "
+    "the viewer would stretch them to the size of the highest",
+    section="Levels of Detail",
+)
+
+UPLOAD_OPTIONS: tuple[Option, ...] = (*EXPORT_OPTIONS, TEXTURES, KEEP_SIZE)

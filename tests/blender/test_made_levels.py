@@ -208,8 +208,26 @@ def test_levels_fill_the_box_of_the_finest(keep_borders: bool) -> None:
     for ratio in (0.4, 0.05, 0.01):
         level = made(source, ratio, keep_borders=keep_borders)
         assert level.triangle_count == pytest.approx(ratio * source.triangle_count, abs=2)
-        np.testing.assert_allclose(level.points.min(axis=0), source.points.min(axis=0), atol=1e-6)
-        np.testing.assert_allclose(level.points.max(axis=0), source.points.max(axis=0), atol=1e-6)
+        assert np.array_equal(level.points.min(axis=0), source.points.min(axis=0))
+        assert np.array_equal(level.points.max(axis=0), source.points.max(axis=0))
+        if level.triangle_count > 48:  # otherwise the points of the box are not fixed while edges are collapsed
+            common = np.array(sorted(places(level) & places(source)), np.float32)
+            assert np.array_equal(common.min(axis=0), source.points.min(axis=0))
+            assert np.array_equal(common.max(axis=0), source.points.max(axis=0))
+
+
+def test_made_levels_in_upload_sets_need_no_triangles_for_their_box() -> None:
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+
+    source = sheet(20)
+    source.points[30] += (0.3, 0.1, 0.9)
+    levels = [source, *(made(source, ratio, keep_borders=False) for ratio in (0.4, 0.1, 0.02))]
+    nodes = [sc.Node("sheet", mesh=mesh, lod=lod, lod_of=0 if lod else None) for lod, mesh in enumerate(levels)]
+    scene = sc.Scene("sheet", nodes)
+    files = SECOND_LIFE_UPLOAD.from_scene(scene).files
+    counts = [sum(len(face.corners) for face in file.instances[0].geometry.faces) // 3 for file in files]
+    assert counts == [level.triangle_count for level in levels]
+    assert scene.warnings == []
 
 
 def box_of_grids(cells: int = 12) -> sc.Mesh:

@@ -26,6 +26,8 @@ them.
 """
 _THIN = 1e-3
 """Width of these slivers, relative to their length."""
+_ROOM = 8
+"""Triangles for each outermost point from which on it is fixed: it keeps the triangles around it."""
 _Flags = npt.NDArray[np.bool_]
 
 
@@ -45,9 +47,9 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     Returns
     -------
     Mesh
-        It has the bounding box of the original. Borders between material slots stay about where they are, and each slot
-        keeps a triangle unless fewer triangles than slots are wanted. Fixed borders may prevent the reduction. A mesh
-        with NaN or infinite points is returned unchanged.
+        It has outermost points of the original, and so its bounding box. Borders between material slots stay about
+        where they are, and each slot keeps a triangle unless fewer triangles than slots are wanted. Fixed borders may
+        prevent the reduction. A mesh with NaN or infinite points is returned unchanged.
 
     The user's scene is not touched, and nothing stays behind in the .blend file. References to data of evaluated
     objects may become invalid: read all objects before making levels.
@@ -60,6 +62,9 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     if source.triangle_count < _FEWEST:
         return mesh
     fixed = np.zeros(len(source.points), bool)
+    outermost = _outermost(source, np.ones(6, bool))
+    if wanted >= _ROOM * len(outermost):
+        fixed[outermost] = True
     if keep_borders:
         fixed |= open_points(source.corner_point, len(source.points))
     made = _decimated(source, wanted, fixed)
@@ -83,11 +88,26 @@ def has_open_borders(mesh: Mesh) -> bool:
     return bool(open_points(source.corner_point, len(source.points)).any())
 
 
-def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
-    """Return the points of a level, adjusted so that its bounding box equals that of its source.
+def _outermost(mesh: Mesh, sides: _Flags) -> list[int]:
+    """Return a point at each of some sides (6,) of a mesh's box, the lower ones first; points at several are preferred.
 
-    Otherwise programs that scale each file to its own bounding box would stretch the level. Points at the positions
-    ``kept`` are not moved.
+    A point at the most sides is the first.
+    """
+    points = mesh.points[mesh.corner_point]
+    at_sides = sides & np.concatenate((points == points.min(axis=0), points == points.max(axis=0)), axis=1)
+    found: list[int] = []
+    while at_sides.any():
+        corner = int(at_sides.sum(axis=1).argmax())
+        found.append(int(mesh.corner_point[corner]))
+        at_sides &= ~at_sides[corner]
+    return found
+
+
+def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
+    """Return the points of a level, with outermost points of its source at sides of the box that it does not reach.
+
+    Otherwise programs that scale each file to its own bounding box would stretch the level. The nearest points are
+    moved there, except points at the positions ``kept``.
     """
     low, high = (side(source.points[source.corner_point], axis=0) for side in (np.min, np.max))
     points = np.clip(made.points, low, high)  # Decimate moves points slightly outside of the mesh
@@ -96,10 +116,14 @@ def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
     place = weld_map([np.concatenate([kept, made.points])])[0]
     is_kept = place[len(kept) :] <= place[: len(kept)].max(initial=-1)
     free = np.flatnonzero(used & ~is_kept)
-    for axis in range(3):
-        for side, outermost in ((low, np.argmin), (high, np.argmax)):
-            if len(free) and points[outermost(points[:, axis]), axis] != side[axis]:
-                points[free[outermost(points[free, axis])], axis] = side[axis]
+    while len(free):
+        missing = np.concatenate((points[used].min(axis=0) > low, points[used].max(axis=0) < high))
+        if not missing.any():
+            break
+        outermost = source.points[_outermost(source, missing)[0]]
+        nearest = free[((points[free] - outermost) ** 2).sum(axis=1).argmin()]
+        points[nearest] = outermost
+        free = free[free != nearest]
     return np.ascontiguousarray(points, np.float32)
 
 

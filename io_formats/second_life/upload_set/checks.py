@@ -7,16 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Message, Report, Text, counted, joined, listed, warning
+from ...core.messages import Message, Report, Text, counted, listed, warning
 from ...core.scene import Mesh, Scene
 from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES
-from ..models.levels import LEVEL_LABELS
+from ..models.levels import LEVEL_TEXTS
 from ..models.models import Model, models_of
 from ..models.unit_cube import box_of, is_as_imported, unit_cube_of
 from ..rules import rules
 from ..rules.degenerates import degenerate_triangles
-from .document import UploadSet
+from .document import SUFFIXES, Instance, UploadSet
+from .level_boxes import box_of_triangles
 
 _STRETCHED = 0.01
 """Share of an object's size by which a level's box may differ from the finest one's without a warning."""
@@ -26,9 +27,7 @@ def check_scene(scene: Scene) -> list[Message]:
     """Return the findings of the rules of all Second Life formats, and of the rules for upload sets alone."""
     models = models_of(scene)
     own = [
-        *findings_once(
-            models, lambda model: (*_stretched(model), *_without_material(model), *_thin_hulls(model, scene))
-        ),
+        *findings_once(models, lambda model: (*_without_material(model), *_thin_hulls(model, scene))),
         *_same_but_case(models),
         *_without_physics(models),
         *_bare(models, scene),
@@ -36,30 +35,43 @@ def check_scene(scene: Scene) -> list[Message]:
     return [*rules.check_scene(scene), *own]
 
 
-def check(_document: UploadSet) -> list[Message]:
-    """Return no findings: :func:`check_scene` covers sets built from a scene."""
-    return []
+def check(document: UploadSet) -> list[Message]:
+    """Return a finding for each level and physics mesh with another box than the highest level.
+
+    The uploader scales each file to the box of the highest level (section 6). :func:`check_scene` covers the rest.
+    """
+    finest = {instance.geometry.name: instance for instance in document.files[0].instances} if document.files else {}
+    labels = dict(zip(SUFFIXES, (*LEVEL_TEXTS, "physics"), strict=True))
+    found: dict[int, Message] = {}
+    for file in document.files[1:]:
+        for instance in file.instances:
+            highest = finest.get(instance.geometry.name)
+            if highest is not None and id(instance.geometry) not in found:
+                found.update(
+                    (id(instance.geometry), message) for message in _stretched(instance, highest, labels[file.suffix])
+                )
+    return list(found.values())
 
 
-def _stretched(model: Model) -> Iterator[Message]:
-    """Check for levels with another box than the finest: the uploader scales each file to the same box (section 6)."""
-    wanted = _box(model.mesh)
-    if wanted is None:
-        return
+def _stretched(instance: Instance, highest: Instance, label: str) -> Iterator[Message]:
+    """Warn about a level or physics mesh that the uploader stretches or shrinks."""
+    box, wanted = box_of_triangles(instance.geometry), box_of_triangles(highest.geometry)
     size = float(np.ptp(wanted, axis=0).max()) or 1.0
-    named = [(Text(f"{label.lower()} level"), node) for label, node in zip(LEVEL_LABELS, model.levels, strict=True)]
-    found: list[Text] = []
-    for label, node in [*named[1:], (Text("physics mesh"), model.physics)]:
-        box = _box(node.mesh) if node is not None and node.mesh is not None else None
-        if box is None:
-            continue
-        share = float(np.abs(box - wanted).max()) / size
-        if share > _STRETCHED:
-            found.append(Text("{} (by {:.0%} of the size)", label, share))
-    if found:
-        ends = Text("these end" if len(found) > 1 else "this ends")
-        template = "{} elsewhere than its highest level: {}; the uploader stretches all to one box"
-        yield warning("level-stretched", template, ends, joined(found), item=Text("Object '{}'", model.name))
+    inside = np.concatenate((box[0] - wanted[0], wanted[1] - box[1])) / size
+    share = float(np.abs(inside).max())
+    if share > _STRETCHED:
+        is_short = inside.max() >= share
+        template = "its {} ends {:.0%} of the size {} the box of its highest level; the viewer {} it to this box{}"
+        yield warning(
+            "level-stretched",
+            template,
+            Text(label),
+            share,
+            Text("inside" if is_short else "outside"),
+            Text("stretches" if is_short else "shrinks"),
+            Text("" if label in LEVEL_TEXTS else ", so that avatars collide elsewhere than they see"),
+            item=Text("Object '{}'", instance.object_name),
+        )
 
 
 def _without_material(model: Model) -> Iterator[Message]:

@@ -88,6 +88,8 @@ class Instance:
     name: str
     """The name of its node; the viewer uses that of the geometry."""
     skin: Skin | None = None
+    object_name: str = ""
+    """Name of the object in the scene, for messages."""
 
 
 @dataclass

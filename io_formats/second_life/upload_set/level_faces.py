@@ -1,12 +1,13 @@
-"""Give all levels of an object the same faces, since the viewer matches them by their order (formats page, section 10).
+"""Give all levels of an object the same faces, and the same box (formats page, sections 6 and 10).
 
-The viewer sorts the faces of each file by material and numbers them; it adds none for a material that a level lacks.
+The viewer sorts the faces of each file by material and matches them by their order; it adds none for a material that a
+level lacks. It scales each file to the box of the highest level.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ...core.scene import FloatArray, IntArray, Scene
 from ..models.faces import MOST_FACES
 from . import names
 from .document import Geometry, Instance, Skin, Triangles
+from .level_boxes import box_of_triangles, box_triangles, moved_to_box, short_sides, vertex_count
 from .textures import Materials
 
 _SHARE = 0.02
@@ -54,33 +56,95 @@ def faces_of_slots(slots: Sequence[str], model: str) -> list[tuple[str, int, int
     return [(name_of[symbol], part, number) for symbol, (part, number) in face_numbers(symbols).items()]
 
 
-def with_all_faces(levels: Sequence[Instance]) -> list[Instance]:
+@dataclass
+class Levels:
+    """The levels of one object, and what keeps their size."""
+
+    instances: list[Instance]
+    """The finest first, as many as were given."""
+    box_triangles: list[int]
+    """Number of triangles in each level that keep its size; one may be the triangle of a material, too."""
+    moved: float = 0.0
+    """Largest distance by which vertices were moved to a side of the box, as a share of its axis."""
+
+
+def with_all_faces(levels: Sequence[Instance], *, keeps_size: bool) -> Levels:
     """Return the levels of one object, the finest first, each with a face of every symbol.
 
     A level gets a small triangle for each symbol that it lacks: inside its box, near the largest triangle of that
     symbol in the finest level that has one, and with the weights and UVs of that triangle.
+
+    Parameters
+    ----------
+    keeps_size:
+        Whether each level gets the box of the finest: by triangles, which may also be those of missing symbols, and by
+        moving vertices that are near its sides. A level gets no triangles for the box by which it would come to have
+        more vertices than the next finer one.
     """
     sources: dict[str, Instance] = {}
     for level in levels:
         for face in level.geometry.faces:
             sources.setdefault(face.symbol, level)
-    found: dict[int, Instance] = {}
-    for level in levels:
-        if id(level) not in found:
-            own = {face.symbol for face in level.geometry.faces}
-            missing = {symbol: source for symbol, source in sources.items() if symbol not in own}
-            filled = level
-            for symbol, source in missing.items():
-                filled = _with_triangle(filled, level.geometry, symbol, source)
-            found[id(level)] = filled
-    return [found[id(level)] for level in levels]
+    filled = Levels([], [])
+    done: dict[int, int] = {}
+    for number, level in enumerate(levels):
+        first = done.setdefault(id(level), number)
+        if first < number:
+            filled.instances.append(filled.instances[first])
+            filled.box_triangles.append(filled.box_triangles[first])
+            continue
+        found, added = level, 0
+        if number and keeps_size:
+            found, added, moved = _with_box(level, levels[0], filled.instances[-1], number, sources)
+            filled.moved = max(filled.moved, moved)
+        own = {face.symbol for face in found.geometry.faces}
+        for symbol, source in sources.items():
+            if symbol not in own:
+                corners = _largest_triangle(source.geometry, symbol)
+                centre = source.geometry.positions[corners[:, 0]].astype(np.float64).mean(axis=0)
+                positions, normal = _small_triangle(found.geometry, centre)
+                found = _with_triangle(found, Triangles(symbol, corners), source, positions, normal)
+        filled.instances.append(found)
+        filled.box_triangles.append(added)
+    return filled
 
 
-def _with_triangle(level: Instance, own: Geometry, symbol: str, source: Instance) -> Instance:
-    """Return a level with a small triangle of a symbol; ``own`` is its geometry without added triangles."""
-    corners = _largest_triangle(source.geometry, symbol)
-    points = corners[:, 0]
-    positions, normal = _small_triangle(own, source.geometry.positions[points].astype(np.float64).mean(axis=0))
+def _with_box(
+    level: Instance, finest: Instance, finer: Instance, number: int, symbols: Iterable[str]
+) -> tuple[Instance, int, float]:
+    """Return a level with the box of the finest, the number of triangles added, and the largest move of a vertex.
+
+    Parameters
+    ----------
+    finer:
+        The next finer level, as written.
+    number:
+        Number of the level.
+    symbols:
+        The symbols that each level will have.
+    """
+    geometry, wanted = level.geometry, box_of_triangles(finest.geometry)
+    if not (short_sides(box_of_triangles(geometry), wanted) > 0).any():
+        return level, 0, 0.0
+    missing = set(symbols) - {face.symbol for face in geometry.faces}
+    count, most = vertex_count(geometry), vertex_count(finer.geometry)
+    room = most - count - 3 * len(missing) if count <= most else None
+    triangles = box_triangles(geometry, finest.geometry, number, missing=missing, room=room)
+    for triangle in triangles:
+        corners = np.repeat(triangle.corner[None], 3, axis=0)
+        normal = finest.geometry.normals[triangle.corner[1:2]]
+        level = _with_triangle(level, Triangles(triangle.symbol, corners), finest, triangle.positions, normal)
+    geometry, moved = moved_to_box(level.geometry, wanted)
+    return replace(level, geometry=geometry), len(triangles), moved
+
+
+def _with_triangle(
+    level: Instance, like: Triangles, source: Instance, positions: FloatArray, normal: FloatArray
+) -> Instance:
+    """Return a level with one more triangle (3, 3) with a normal (1, 3).
+
+    Its symbol, UVs and weights are those of a triangle of another level, ``source``.
+    """
     geometry = level.geometry
     index = np.empty((3, geometry.faces[0].corners.shape[1]), np.int32)
     index[:, 0] = len(geometry.positions) + np.arange(3)
@@ -89,15 +153,20 @@ def _with_triangle(level: Instance, own: Geometry, symbol: str, source: Instance
     if uvs is not None:
         index[:, 2] = len(uvs) + np.arange(3)
         of_source = source.geometry.uvs
-        uvs = np.concatenate((uvs, np.zeros((3, 2), np.float32) if of_source is None else of_source[corners[:, 2]]))
+        added = np.zeros((3, 2), np.float32) if of_source is None else of_source[like.corners[:, 2]]
+        uvs = np.concatenate((uvs, added))
+    faces = {face.symbol: face for face in geometry.faces}
+    own = faces.get(like.symbol)
+    faces[like.symbol] = Triangles(like.symbol, index if own is None else np.concatenate((own.corners, index)))
     geometry = replace(
         geometry,
         positions=np.concatenate((geometry.positions, positions)),
         normals=np.concatenate((geometry.normals, normal)),
         uvs=uvs,
-        faces=[*geometry.faces, Triangles(symbol, index)],
+        faces=list(faces.values()),
     )
-    return replace(level, geometry=geometry, skin=level.skin and _with_weights(level.skin, source.skin, points))
+    skin = level.skin and _with_weights(level.skin, source.skin, like.corners[:, 0])
+    return replace(level, geometry=geometry, skin=skin)
 
 
 def _with_weights(skin: Skin, source: Skin | None, points: IntArray) -> Skin:

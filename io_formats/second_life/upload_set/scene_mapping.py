@@ -15,6 +15,7 @@ from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton
 from ...geometry.transforms import Matrix
 from ...passes.join_meshes import join
+from .. import costs
 from ..avatar import rigging
 from ..avatar.joint_positions import ADVISED, millimetres
 from ..avatar.rigging import Rig
@@ -23,11 +24,12 @@ from ..models.faces import MOST_FACES, FaceArrays, faces_of
 from ..models.levels import LEVEL_LABELS
 from ..models.models import Model, models_of
 from ..models.unit_cube import matrix_of, settled
-from ..options import JOINT_POSITIONS, MANY_MATERIALS, TEXTURES, UPLOAD_OPTIONS
+from ..options import JOINT_POSITIONS, KEEP_SIZE, MANY_MATERIALS, TEXTURES, UPLOAD_OPTIONS
 from . import names
 from .document import SUFFIXES, ColladaFile, Instance, UploadSet
 from .geometry import box_of, geometry_of, skin_of, tree_of
-from .level_faces import with_all_faces
+from .level_boxes import box_of_triangles
+from .level_faces import Levels, with_all_faces
 from .textures import Materials
 
 SKIN_WEIGHT = "Include skin weight"
@@ -111,7 +113,9 @@ class _SetBuilder:
         for faces in levels:
             if id(faces) not in built:
                 built[id(faces)] = self._instance(model, name, faces, rig)
-        instances = with_all_faces([built[id(faces)] for faces in levels])
+        filled = with_all_faces([built[id(faces)] for faces in levels], keeps_size=KEEP_SIZE.flag(self.options))
+        _report_boxes_of(filled, model, report)
+        instances = filled.instances
         symbols = {face.symbol for face in instances[0].geometry.faces}
         if len(symbols) > MOST_FACES and MANY_MATERIALS.text(self.options) == "REFUSE":
             raise ExportError(
@@ -156,7 +160,7 @@ class _SetBuilder:
     def _instance(self, model: Model, name: str, faces: Sequence[FaceArrays], rig: Rig | None) -> Instance:
         symbols = [self.materials.part_symbol(face.material, face.part) for face in faces]
         geometry, position = geometry_of(name, faces, symbols)
-        instance = Instance(geometry, matrix_of(model.finest), name)
+        instance = Instance(geometry, matrix_of(model.finest), name, object_name=model.name)
         if rig is not None and model.finest.skeleton is not None:
             instance.skin = skin_of(rig, faces, position, list(self.rigs).index(model.finest.skeleton))
         return instance
@@ -180,7 +184,7 @@ class _SetBuilder:
         if not faces:
             return None
         geometry, _ = geometry_of(name, faces, [face.material for face in faces])
-        return Instance(geometry, matrix_of(model.finest), name)
+        return Instance(geometry, matrix_of(model.finest), name, object_name=model.name)
 
 
 def _used_slots(mesh: Mesh) -> list[int]:
@@ -203,7 +207,29 @@ def _faces_of(mesh: Mesh, symbols: Sequence[str], report: Report, *, is_rigged: 
 def _placed(instances: Sequence[Instance | None], model: Model) -> list[Instance | None]:
     """Return the instances of an earlier model with the same content for another one."""
     matrix, name = matrix_of(settled(model).finest), names.model_name(model.name, set())
-    return [found and replace(found, matrix=matrix, name=name) for found in instances]
+    return [found and replace(found, matrix=matrix, name=name, object_name=model.name) for found in instances]
+
+
+def _report_boxes_of(levels: Levels, model: Model, report: Report) -> None:
+    """Report how the lower levels got the box of the highest."""
+    if any(levels.box_triangles):
+        size = np.ptp(box_of_triangles(levels.instances[0].geometry), axis=0) * np.abs(model.finest.scale)
+        is_rigged = levels.instances[0].skin is not None
+        weight = costs.added_weight(levels.box_triangles, size.tolist(), is_rigged=is_rigged)
+        parts = [
+            Text("{} {:,}", Text(label.lower()), number)
+            for label, number in zip(LEVEL_LABELS, levels.box_triangles, strict=True)
+            if number
+        ]
+        template = "{} added to levels that end inside the box of the highest ({}), so that the viewer does not "
+        template += "stretch them: about {:.2g} more download weight"
+        number = counted(sum(levels.box_triangles), "small triangle")
+        report.note("level-box-triangles", template, number, joined(parts), weight)
+    if levels.moved:
+        template = (
+            "outermost vertices of levels that almost end where the highest does were moved there, by up to {:.2%}"
+        )
+        report.note("level-box-vertices", template, levels.moved)
 
 
 def _position_boxes(rig: Rig, choice: str) -> list[str]:
