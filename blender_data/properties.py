@@ -228,6 +228,10 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         "A reload places the object as in the file while it has not been moved",
         size=10,
     )
+    file_matrix: StringProperty(
+        name="Matrix on Import",
+        description="The 16 numbers of the matrix that the file gives the object, in double precision",
+    )
     has_rest: BoolProperty(
         name="Own Rest Transform",
         description="The file holds a rest transform apart from the animation; it is exported as it stands here",

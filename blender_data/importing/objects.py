@@ -28,6 +28,8 @@ def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.ty
     made.rotation_quaternion = node.rotation
     made.scale = node.scale
     store_fields(made.meshferry, node)
+    if node.file_matrix is not None:
+        made.meshferry.file_matrix = " ".join(map(repr, node.file_matrix.reshape(-1).tolist()))
     if made.data is None:
         made.empty_display_type = "ARROWS"
         made.empty_display_size = _EMPTY_SIZE

@@ -305,6 +305,9 @@ class Node:
     world: Matrix4 | None = None
     """Matrix from the node's space to Blender's world space, by which meshes of several nodes are joined; None for the
     identity."""
+    file_matrix: Matrix4 | None = None
+    """The matrix in the file, of which translation, rotation and scale are a decomposition in single precision. Writers
+    use it while it agrees with them."""
     submodel: int = 0
     """Index of this part of a model that is split into several files because of its many materials; otherwise 0."""
     pass_through: PassThrough | None = None

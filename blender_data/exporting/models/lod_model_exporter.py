@@ -249,7 +249,17 @@ def _node_of(finest: bpy.types.Object, transform: transforms.Transform, mesh: Me
         rotation=transform.rotation,
         scale=transform.scale,
         mesh=mesh,
+        file_matrix=_file_matrix(finest),
     )
+
+
+def _file_matrix(finest: bpy.types.Object) -> Matrix4 | None:
+    """Return the matrix that the imported file gave an object, or None."""
+    numbers = finest.meshferry.file_matrix.split()
+    try:
+        return np.array(numbers, np.float64).reshape(4, 4) if numbers else None
+    except ValueError:
+        return None
 
 
 def _share_meshes(model: LodModel, known: EqualMeshes) -> None:

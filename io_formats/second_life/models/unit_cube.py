@@ -21,6 +21,8 @@ FLAT = 1e-5
 """Extent in metres below which an axis counts as flat and gets the size 1 metre."""
 _INSIDE = 1e-6
 """Tolerance for points outside the box due to rounding, as a share of the box."""
+_SINGLE = 1e-6
+"""Tolerance for entries of a matrix made of transforms in single precision, relative to the largest."""
 _WORTH_SAYING = 1e-3
 """Share of the highest level's box by which other levels and shapes may exceed the box without a warning."""
 
@@ -70,6 +72,13 @@ class UnitCube:
 def matrix_of(node: Node) -> Matrix:
     """Return a node's (4, 4) transform, for column vectors."""
     return matrix_of_transform(node.translation, node.rotation, node.scale)
+
+
+def exact_matrix_of(node: Node) -> Matrix:
+    """Return :func:`matrix_of`, or the matrix of the imported file if the node stands where that puts it."""
+    matrix, exact = matrix_of(node), node.file_matrix
+    tolerance = _SINGLE * max(1.0, float(np.abs(matrix).max()))
+    return exact if exact is not None and np.abs(exact - matrix).max() <= tolerance else matrix
 
 
 def settled(model: Model, turn: Matrix | None = None) -> Model:

@@ -104,6 +104,8 @@ def with_all_faces(levels: Sequence[Instance], *, keeps_size: bool) -> Levels:
                 centre = source.geometry.positions[corners[:, 0]].astype(np.float64).mean(axis=0)
                 positions, normal = _small_triangle(found.geometry, centre)
                 found = _with_triangle(found, Triangles(symbol, corners), source, positions, normal)
+        if found is not level:
+            found = replace(found, geometry=_in_order(found.geometry, sources))
         filled.instances.append(found)
         filled.box_triangles.append(added)
     return filled
@@ -148,7 +150,7 @@ def _with_triangle(
     geometry = level.geometry
     index = np.empty((3, geometry.faces[0].corners.shape[1]), np.int32)
     index[:, 0] = len(geometry.positions) + np.arange(3)
-    index[:, 1] = len(geometry.normals)
+    index[:, 1] = len(geometry.normals) + np.arange(3)
     uvs = geometry.uvs
     if uvs is not None:
         index[:, 2] = len(uvs) + np.arange(3)
@@ -161,12 +163,34 @@ def _with_triangle(
     geometry = replace(
         geometry,
         positions=np.concatenate((geometry.positions, positions)),
-        normals=np.concatenate((geometry.normals, normal)),
+        normals=np.concatenate((geometry.normals, np.repeat(normal, 3, axis=0))),
         uvs=uvs,
         faces=list(faces.values()),
     )
     skin = level.skin and _with_weights(level.skin, source.skin, like.corners[:, 0])
     return replace(level, geometry=geometry, skin=skin)
+
+
+def _in_order(geometry: Geometry, symbols: Iterable[str]) -> Geometry:
+    """Return a geometry as if its added triangles had been there from the start, so that a second export equals it.
+
+    Its faces are in the order of ``symbols``, and normals and UVs in that of the faces.
+    """
+    of_symbol = {face.symbol: face.corners for face in geometry.faces}
+    faces: list[Triangles] = []
+    rows: list[IntArray] = []
+    start = 0
+    for symbol in symbols:
+        if symbol in of_symbol:
+            used, index = np.unique(of_symbol[symbol][:, 1], return_inverse=True)
+            corners = of_symbol[symbol].copy()
+            corners[:, 1:] = index.reshape(-1, 1) + start
+            start += len(used)
+            rows.append(used)
+            faces.append(Triangles(symbol, corners))
+    chosen = np.concatenate(rows)
+    uvs = None if geometry.uvs is None else geometry.uvs[chosen]
+    return replace(geometry, normals=geometry.normals[chosen], uvs=uvs, faces=faces)
 
 
 def _with_weights(skin: Skin, source: Skin | None, points: IntArray) -> Skin:

@@ -23,7 +23,7 @@ from ..models.equal_models import first_equal
 from ..models.faces import MOST_FACES, FaceArrays, faces_of
 from ..models.levels import LEVEL_LABELS
 from ..models.models import Model, models_of
-from ..models.unit_cube import matrix_of, settled
+from ..models.unit_cube import exact_matrix_of, settled
 from ..options import JOINT_POSITIONS, KEEP_SIZE, MANY_MATERIALS, TEXTURES, UPLOAD_OPTIONS
 from . import names
 from .document import SUFFIXES, ColladaFile, Instance, UploadSet
@@ -160,7 +160,7 @@ class _SetBuilder:
     def _instance(self, model: Model, name: str, faces: Sequence[FaceArrays], rig: Rig | None) -> Instance:
         symbols = [self.materials.part_symbol(face.material, face.part) for face in faces]
         geometry, position = geometry_of(name, faces, symbols)
-        instance = Instance(geometry, matrix_of(model.finest), name, object_name=model.name)
+        instance = Instance(geometry, exact_matrix_of(model.finest), name, object_name=model.name)
         if rig is not None and model.finest.skeleton is not None:
             instance.skin = skin_of(rig, faces, position, list(self.rigs).index(model.finest.skeleton))
         return instance
@@ -184,7 +184,7 @@ class _SetBuilder:
         if not faces:
             return None
         geometry, _ = geometry_of(name, faces, [face.material for face in faces])
-        return Instance(geometry, matrix_of(model.finest), name, object_name=model.name)
+        return Instance(geometry, exact_matrix_of(model.finest), name, object_name=model.name)
 
 
 def _used_slots(mesh: Mesh) -> list[int]:
@@ -206,7 +206,7 @@ def _faces_of(mesh: Mesh, symbols: Sequence[str], report: Report, *, is_rigged: 
 
 def _placed(instances: Sequence[Instance | None], model: Model) -> list[Instance | None]:
     """Return the instances of an earlier model with the same content for another one."""
-    matrix, name = matrix_of(settled(model).finest), names.model_name(model.name, set())
+    matrix, name = exact_matrix_of(settled(model).finest), names.model_name(model.name, set())
     return [found and replace(found, matrix=matrix, name=name, object_name=model.name) for found in instances]
 
 
