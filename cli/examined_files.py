@@ -46,7 +46,7 @@ def examine_files(
                 own = values.get(loaded.format.name, {})
                 missing = loaded.format.missing(loaded.document, loaded.path, projects, own)
                 if loaded.partners:
-                    entry["partners"] = {part: str(path) for part, path in loaded.partners.items()}
+                    entry["partner_files"] = {part: str(path) for part, path in loaded.partners.items()}
                 bad += not examine(loaded, own, [*loaded.messages, *missing], entry)
         except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
             bad += 1

@@ -62,9 +62,10 @@ class ImportContext:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the format of the file can hold; nothing for a scene of unknown origin."""
+        """What the format of the file can hold. Vertices of a scene of unknown origin may be split."""
         name = self.scene.format
-        return next((known.capabilities for known in registry.FORMATS if known.name == name), Capabilities())
+        unknown = Capabilities(splits_vertices=True)
+        return next((known.capabilities for known in registry.FORMATS if known.name == name), unknown)
 
     @property
     def is_placed(self) -> bool:

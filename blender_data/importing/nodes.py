@@ -71,7 +71,7 @@ class NodeBuilder:
         self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
     ) -> tuple[Mesh, bpy.types.Mesh]:
         """Build a node's mesh; report data that Blender cannot hold."""
-        if self.options.use_weld and node.role is not Role.HULL:
+        if self.options.use_weld and self.job.capabilities.splits_vertices and node.role is not Role.HULL:
             mesh, first = self._weld(index, mesh)
             if weights is not None:
                 weights = replace(weights, groups=weights.groups[first], weights=weights.weights[first])

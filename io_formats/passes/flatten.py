@@ -19,6 +19,8 @@ from .lod import separate, without_level
 
 Matrix = npt.NDArray[np.float64]
 _IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+_ROUNDED = 2e-7
+"""Largest difference of the length of a unit vector in single precision from 1."""
 _ALIGNED = 1e-6
 """Tolerance for comparing matrices with the identity after an inversion."""
 
@@ -269,7 +271,9 @@ def _tangents(layer: Layer, linear: Matrix, *, mirrored: bool) -> Layer:
 
 def _unit(vectors: AnyArray) -> AnyArray:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+    # Unit vectors in single precision stay as they are, so that a rotation there and back gives them again.
+    is_kept = (lengths == 0) | (np.abs(lengths - 1) < _ROUNDED)
+    return (vectors / np.where(is_kept, 1.0, lengths)).astype(np.float32)
 
 
 def _turned_around(mesh: Mesh) -> Mesh:
