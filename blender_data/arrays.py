@@ -89,20 +89,24 @@ def corner_vertices(mesh: bpy.types.Mesh) -> IntArray:
 def fill_triangles(mesh: bpy.types.Mesh, points: npt.NDArray[Any], corner_point: npt.NDArray[Any]) -> None:
     """Fill an empty mesh with points (P, 3) and triangles, (C,) int32, without edges: call ``update`` at the end."""
     mesh.vertices.add(len(points))
-    add_triangles(mesh, corner_point)
+    add_polygons(mesh, corner_point)
     if len(points):
         mesh.attributes["position"].data.foreach_set("vector", flat(points))
 
 
-def add_triangles(mesh: bpy.types.Mesh, corner_point: npt.NDArray[Any]) -> None:
-    """Add triangles of the points of a mesh, given the point of each corner, (C,)."""
+def add_polygons(mesh: bpy.types.Mesh, corner_point: npt.NDArray[Any], sizes: IntArray | None = None) -> None:
+    """Add polygons of the points of a mesh, given the point of each corner, (C,); without sizes (G,) triangles."""
     corners = corner_point.size
+    if sizes is None:
+        starts = np.arange(0, corners, 3, dtype=np.int32)
+    else:
+        starts = np.cumsum(sizes, dtype=np.int32) - sizes
     mesh.loops.add(corners)
-    mesh.polygons.add(corners // 3)
+    mesh.polygons.add(len(starts))
     if corners:
         # Set the attribute, sixty times as fast as loops.foreach_set("vertex_index"). A mesh without loops lacks it.
         mesh.attributes[".corner_vert"].data.foreach_set("value", flat(corner_point, np.int32))
-    mesh.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
+    mesh.polygons.foreach_set("loop_start", starts)
 
 
 @contextlib.contextmanager

@@ -62,12 +62,14 @@ def build_mesh(
     materials: Sequence[bpy.types.Material | None],
     keep: Callable[[bpy.types.ID], Any],
     weights: GroupWeights | None = None,
+    sizes: IntArray | None = None,
 ) -> bpy.types.Mesh:
     """Create a Blender mesh without its normals (see :func:`set_editable_normals`).
 
     ``keep`` is called with the new mesh, so that it is removed if the import fails. The object of the mesh also gets
-    the vertex groups of ``weights`` in that order. The triangles must be valid: corners within the points, no repeated
-    points. Then ``Mesh.validate``, which takes as long as building and deletes two-sided triangles, is not needed.
+    the vertex groups of ``weights`` in that order. The corners of ``mesh`` are those of polygons of ``sizes`` (G,), or
+    of triangles. They must be valid: corners within the points, no repeated points. Then ``Mesh.validate``, which takes
+    as long as building and deletes two-sided triangles, is not needed.
     """
     if len(mesh.corner_point) and not 0 <= int(mesh.corner_point.min()) <= int(mesh.corner_point.max()) < len(
         mesh.points
@@ -82,7 +84,7 @@ def build_mesh(
     if weights is not None:
         written = vertex_weights.write(built, weights.groups, weights.weights)
         mesh_edits.store_weights(built, weights.names, weights.groups, written)
-    arrays.add_triangles(built, mesh.corner_point)
+    arrays.add_polygons(built, mesh.corner_point, sizes)
     if corners:
         mesh_edits.store_values(built, "position", points)
         mesh_edits.store_values(built, ".corner_vert", arrays.flat(mesh.corner_point, np.int32))
@@ -93,6 +95,9 @@ def build_mesh(
         index.data.foreach_set("value", arrays.flat(mesh.material_index, np.int32))
     for layer in mesh.uvs[:MOST_UV_LAYERS]:
         _set_uv(built, layer, mesh.corner_point)
+    if 0 < mesh.render_uv < len(built.uv_layers):
+        built.uv_layers.active_index = mesh.render_uv
+        built.uv_layers[mesh.render_uv].active_render = True
     for number, layer in enumerate(mesh.colors):
         _set_color(built, layer, COLOR_NAME if number == 0 else f"{COLOR_NAME} {number + 1}")
     for layer in mesh.custom:

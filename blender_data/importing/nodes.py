@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.scene import Layer, Mesh, Node, Role
 from ...io_formats.geometry.normals import share_backwards
+from ...io_formats.geometry.polygons import with_polygons
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import arrays, compat, names
 from ..mesh_data import file_normals, quantised_values, surfaces
@@ -29,6 +30,8 @@ class NodeBuilder:
         self.job = job
         self.scene = job.scene
         self.options = job.options
+        self._shared: dict[int, tuple[Mesh, bpy.types.Mesh]] = {}
+        """The meshes made so far, by the identity of the node's mesh."""
 
     def build(self, index: int, node: Node) -> bpy.types.Object:
         """Build the object of a node, without its parent."""
@@ -36,7 +39,7 @@ class NodeBuilder:
             return objects.build_object(node, None, self.job.keep)
         bones = self._bones_of(node)
         weights = self._group_weights(node, node.mesh, bones)
-        mesh, data = self._build_mesh(index, node, node.mesh, weights)
+        mesh, data = self._mesh_of(index, node, node.mesh, weights)
         if node.role is Role.HULL and not mesh.triangle_count:
             meshes.add_hull_faces(data)
         made = objects.build_object(node, data, self.job.keep)
@@ -67,6 +70,16 @@ class NodeBuilder:
         """Return whether the finest level of detail stores the binding for this coarser level, too."""
         return node.lod_of is not None and self.scene.nodes[node.lod_of].skin is node.skin
 
+    def _mesh_of(
+        self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
+    ) -> tuple[Mesh, bpy.types.Mesh]:
+        """Build a node's mesh, or return that of an earlier node with the very same one: linked duplicates."""
+        if weights is not None or mesh.shape_keys or index in self.job.tracks or not mesh.triangle_count:
+            return self._build_mesh(index, node, mesh, weights)
+        if id(mesh) not in self._shared:
+            self._shared[id(mesh)] = self._build_mesh(index, node, mesh, None)
+        return self._shared[id(mesh)]
+
     def _build_mesh(
         self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
     ) -> tuple[Mesh, bpy.types.Mesh]:
@@ -87,10 +100,12 @@ class NodeBuilder:
         # A single slot without a material would be useless to the user.
         materials = mesh.materials if len(mesh.materials) > 1 or any(mesh.materials) else []
         found = [self.job.materials.find(name, layers) for name in materials]
-        built = meshes.build_mesh(node.name, mesh, found, self.job.keep, weights)
+        triangles = mesh
+        mesh, sizes = with_polygons(triangles)
+        built = meshes.build_mesh(mesh.name or node.name, mesh, found, self.job.keep, weights, sizes)
         built.meshferry.slot_names = json.dumps(materials)
         quantised_values.write(built, mesh)
-        self._set_normals(index, mesh, built, is_skinned=weights is not None)
+        self._set_normals(index, mesh, built, triangles, is_skinned=weights is not None)
         return mesh, built
 
     def _weld(self, index: int, mesh: Mesh) -> tuple[Mesh, npt.NDArray[np.intp]]:
@@ -115,7 +130,9 @@ class NodeBuilder:
             ]
         return welded, first
 
-    def _set_normals(self, index: int, mesh: Mesh, built: bpy.types.Mesh, *, is_skinned: bool) -> None:
+    def _set_normals(
+        self, index: int, mesh: Mesh, built: bpy.types.Mesh, triangles: Mesh, *, is_skinned: bool
+    ) -> None:
         mode = self.options.normals
         if mode == "NONE" or mesh.normal is None:
             return
@@ -130,7 +147,7 @@ class NodeBuilder:
             return
         if exact and compat.HAS_FREE_NORMALS:
             arrays.add_layer(built, "custom_normal", "FLOAT_VECTOR", mesh.normal, mesh.normal.values)
-            built.meshferry.backward_normals = share_backwards(mesh)
+            built.meshferry.backward_normals = share_backwards(triangles)
         elif self.job.is_placed:
             # Files that do not split vertices have normals of full precision.
             is_quantised = self.job.capabilities.splits_vertices

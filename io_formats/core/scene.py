@@ -191,6 +191,16 @@ class Mesh:
     surfaces: list[Surface] = field(default_factory=list)
     """One for each of ``materials`` if the file has surfaces, otherwise empty. Slots with the same material stay
     separate."""
+    polygon_sizes: IntArray | None = None
+    """(G,) number of corners of each polygon that the triangles are a fan of, in their order; None: triangles. Only a
+    hint for building meshes in Blender: everything else works with the triangles, and values that do not fit them are
+    ignored."""
+    name: str = ""
+    """Name of the mesh in its file; empty: that of its node."""
+    render_uv: int = 0
+    """Index of the layer of ``uvs`` that the target program shows."""
+    symbols: list[str] = field(default_factory=list)
+    """Symbol of each of ``materials`` in the file, if the target program numbers faces by them."""
 
     @property
     def triangle_count(self) -> int:
@@ -247,6 +257,9 @@ class Skin:
     """Height by which the whole figure is raised, in metres."""
     lock_scale: bool = False
     """Whether joints with ``joint_positions`` ignore the body shape sliders."""
+    is_aligned: bool = False
+    """Whether the joints of the skeleton rest exactly where the matrices bind them, so that no transform common to all
+    of them is to be found."""
 
 
 @dataclass
@@ -360,6 +373,9 @@ class Skeleton:
     """Identifier of the skeleton if it is a separate file."""
     path: str = ""
     """Path of that file inside the target program's project."""
+    share_distance: float | None = None
+    """Largest distance in metres between a joint with weights and its bone in an armature that the meshes of this file
+    may share; None: all joints must be the same."""
     pass_through: PassThrough | None = None
 
 

@@ -81,7 +81,7 @@ def with_corners(mesh: Mesh, chosen: npt.NDArray[np.generic]) -> Mesh:
             return replace(layer, index=layer.index[chosen])
         return replace(layer, values=layer.values[chosen]) if layer.per_corner else layer
 
-    return replace(mesh.with_layers(choose), corner_point=mesh.corner_point[chosen])
+    return replace(mesh.with_layers(choose), corner_point=mesh.corner_point[chosen], polygon_sizes=None)
 
 
 def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
@@ -110,6 +110,7 @@ def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
         material_index=slot[kept],
         materials=[mesh.materials[number] for number in slots],
         surfaces=[mesh.surfaces[number] for number in slots] if mesh.surfaces else [],
+        polygon_sizes=None,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.scene import AnyArray, IntArray, Layer, Mesh
+from .polygons import sizes_of_kept
 from .submeshes import with_corners, with_points
 from .tangents import uv_sides
 
@@ -292,7 +293,8 @@ def drop_repeated_corners(mesh: Mesh, identity: IntArray | None = None) -> tuple
     if not count:
         return mesh, 0
     kept = ~repeated
-    return replace(with_corners(mesh, np.repeat(kept, 3)), material_index=mesh.material_index[kept]), count
+    reduced = replace(with_corners(mesh, np.repeat(kept, 3)), material_index=mesh.material_index[kept])
+    return replace(reduced, polygon_sizes=sizes_of_kept(mesh.polygon_sizes, kept)), count
 
 
 def turn_triangles(mesh: Mesh) -> Mesh:

@@ -43,12 +43,27 @@ REST = Option(
     section="Armature",
     choices=(
         Choice("FILE", "As in the File", "The bind positions in the file, including its own joint positions"),
-        Choice("TABLE", "Standard Avatar", "Those of the standard avatar; the shape of the mesh is not changed"),
+        Choice(
+            "TABLE",
+            "Standard Avatar",
+            "Those of the standard avatar. A mesh of a Collada file is moved along, to what the viewer shows; that of a "
+            "mesh asset keeps its shape",
+        ),
     ),
     shown_when=imports_bones,
 )
 
 IMPORT_OPTIONS: tuple[Option, ...] = (SIZE, JOINTS, REST)
+
+APPLY_UNIT = Option(
+    name="use_unit_and_axis",
+    default=True,
+    label="Apply Unit and Axis",
+    description="Apply the unit and the up axis of the file to the vertices; if off, objects are scaled and rotated",
+    section="Objects",
+)
+
+COLLADA_IMPORT_OPTIONS: tuple[Option, ...] = (APPLY_UNIT, JOINTS, REST)
 
 MANY_MATERIALS = Option(
     name="many_materials",

@@ -168,7 +168,8 @@ def _imported_rests(skin: Skin, turn: Matrix) -> Matrix:
     positions = None if skin.joint_positions is None else skin.joint_positions @ turn[:3, :3].T
     # The identity is stored for joints of damaged files whose matrix cannot be used.
     usable = np.abs(skin.inverse_bind - np.identity(4)).max(axis=(1, 2)) > _DAMAGED
-    return rests_of(skin.joint_names, inverse_bind, positions, usable if usable.any() else None, Report())[0]
+    known = usable if usable.any() else None
+    return rests_of(skin.joint_names, inverse_bind, positions, known, Report(), is_aligned=skin.is_aligned)[0]
 
 
 def _relative(name: str, heads: Mapping[str, Matrix]) -> Matrix:

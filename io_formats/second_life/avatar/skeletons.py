@@ -47,14 +47,20 @@ def avatar_skeleton(
 
 
 def bound_skeleton(
-    name: str, joint_names: Sequence[str], rests: Matrix, *, whole_avatar: bool, rest_of_file: bool
+    name: str,
+    joint_names: Sequence[str],
+    rests: Matrix,
+    *,
+    whole_avatar: bool,
+    rest_of_file: bool,
+    parents: Mapping[str, str] | None = None,
 ) -> tuple[Skeleton, list[int]]:
     """Return the skeleton of a rigged mesh, and the index in it of each of the file's joints.
 
     Parameters
     ----------
     joint_names:
-        The joints listed by the file, in its order. Unknown joints become children of the root, as in the viewer.
+        The joints listed by the file, in its order.
     rests:
         (n, 4, 4) their rest transforms in avatar space, computed from the bind matrices of the file.
     whole_avatar:
@@ -63,6 +69,8 @@ def bound_skeleton(
     rest_of_file:
         Joints rest where the file binds them, and others follow their parents; otherwise known joints rest where the
         standard avatar has them.
+    parents:
+        Names of the parents of unknown joints; without one, a joint becomes a child of the root, as in the viewer.
     """
     table = skeleton_table.table()
     listed: dict[str, int] = {}
@@ -83,13 +91,24 @@ def bound_skeleton(
         {known: joint_names[number] for known, number in listed.items()},
     )
     place = {known: number for number, known in enumerate(names)}
-    root = place.get(skeleton_table.ROOT, -1)
-    above = np.array(skeleton.joints[root].translation) if root >= 0 else np.zeros(3)
+    place.update((joint, len(names) + number) for number, joint in enumerate(unknown))
     for joint, number in unknown.items():
-        head = avatar_space.TO_BLENDER[:3, :3] @ rests[number, :3, 3] - above
-        place[joint] = len(skeleton.joints)
-        skeleton.joints.append(Joint(joint, root, _three(head), group=UNKNOWN_GROUP, automatic_weights=False))
+        above = place.get((parents or {}).get(joint, skeleton_table.ROOT), place.get(skeleton_table.ROOT, -1))
+        head = avatar_space.TO_BLENDER[:3, :3] @ rests[number, :3, 3]
+        skeleton.joints.append(Joint(joint, above, _three(head), group=UNKNOWN_GROUP, automatic_weights=False))
+    heads = _heads(skeleton)
+    for joint in skeleton.joints[len(names) :]:
+        joint.translation = _three(np.array(joint.translation) - heads[joint.parent])
     return skeleton, [place[skeleton_table.canonical(joint) or joint] for joint in joint_names]
+
+
+def _heads(skeleton: Skeleton) -> Matrix:
+    """Return the positions of joints, (J, 3) and a row of zeros for -1; unknown ones have them as translation."""
+    heads = np.zeros((len(skeleton.joints) + 1, 3))
+    for number, joint in enumerate(skeleton.joints):
+        is_absolute = joint.group == UNKNOWN_GROUP
+        heads[number] = np.array(joint.translation) + (0.0 if is_absolute else heads[joint.parent])
+    return heads
 
 
 def skeleton_of(

@@ -56,10 +56,16 @@ def rows_of(matrices: Matrix) -> Matrix:
     return turned
 
 
-def binding_of(block: SkinBlock, report: Report) -> Binding | None:
+def binding_of(block: SkinBlock, report: Report, *, is_aligned: bool = False) -> Binding | None:
     """Decode a skin block; oddities are reported in ``report``.
 
     Return None if it lists more joints than weights can refer to, or joints with extreme coordinates.
+
+    Parameters
+    ----------
+    is_aligned:
+        Whether the matrices bind the joints in avatar space, since a factor common to all joints of the file has been
+        found and applied; otherwise that of these joints is found.
     """
     if len(block.joint_names) > MOST_LISTED:
         template = "the rig is left out: it lists {:,} joints, {} are possible"
@@ -70,7 +76,9 @@ def binding_of(block: SkinBlock, report: Report) -> Binding | None:
     alternative = None if block.alt_inverse_bind is None else matrices_of(block.alt_inverse_bind)
     positions = None if alternative is None else alternative[:, :3, 3]
     known = [skeleton_table.canonical(name) for name in block.joint_names]
-    rests, common = rests_of(block.joint_names, inverse_bind, positions, block.usable, report)
+    rests, common = rests_of(
+        block.joint_names, inverse_bind, positions, block.usable, report, is_aligned=is_aligned
+    )
     place = common @ bind_shape
     if not (np.abs(rests).max() < _FURTHEST and np.abs(place).max() < _FURTHEST):
         report.loss("rig-left-out", "the rig is left out: the coordinates of its joints are too large to use")
@@ -86,6 +94,7 @@ def binding_of(block: SkinBlock, report: Report) -> Binding | None:
         avatar_space.to_blender(inverse_bind),
         avatar_space.to_blender(bind_shape),
         joint_positions=None if positions is None else positions @ avatar_space.TO_BLENDER[:3, :3].T,
+        is_aligned=is_aligned,
     )
     if alternative is not None:
         skin.alt_inverse_bind = avatar_space.to_blender(alternative)
@@ -119,6 +128,8 @@ def rests_of(
     positions: Matrix | None,
     usable: npt.NDArray[np.bool_] | None,
     report: Report,
+    *,
+    is_aligned: bool = False,
 ) -> tuple[Matrix, Matrix]:
     """Return the rest matrices of a file's joints, (n, 4, 4), and the factor that was common to all, (4, 4).
 
@@ -128,12 +139,14 @@ def rests_of(
         (n, 4, 4) and (n, 3) in the avatar's axes; None without joint positions.
     usable:
         (n,) which inverse bind matrices can be inverted; None for all.
+    is_aligned:
+        Whether the factor is known to be the identity.
     """
     known = [skeleton_table.canonical(name) for name in names]
     usable = np.ones(len(known), bool) if usable is None else usable
     moved = () if positions is None else zip(known, positions, strict=True)
     expected = rest_worlds({}, {name: position for name, position in moved if name is not None})
-    common = _common(known, usable, inverse_bind, expected, report)
+    common = np.identity(4) if is_aligned else _common(known, usable, inverse_bind, expected, report)
     rests = common @ _inverse(inverse_bind)
     for broken in np.flatnonzero(~usable).tolist():
         rests[broken] = expected.get(known[broken] or "", np.identity(4))

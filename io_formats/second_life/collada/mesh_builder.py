@@ -1,0 +1,143 @@
+"""Geometry of a document -> mesh of a Scene: slots, corner data and polygons (format page, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...binary.quantization import srgb_to_linear
+from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
+from ...geometry.normals import unit, vertex_normals, without_direction
+from ...geometry.polygons import fan
+from .document import Geometry, Group, Values
+
+UV_NAME = "UVMap"
+_COLOR_NAME = "Color"
+
+
+def symbols_of(geometry: Geometry) -> list[str]:
+    """Return the symbols of a geometry in the order of their first appearance; each becomes a material slot."""
+    return list(dict.fromkeys(group.symbol for group in geometry.groups))
+
+
+def uv_sets(geometry: Geometry) -> list[tuple[int, int]]:
+    """Return the UV sets of all groups, the lowest first, as number of the set and place among those of that number."""
+    return sorted({key for group in geometry.groups for key in _uvs_by_set(group)})
+
+
+def shown_set(geometry: Geometry) -> int:
+    """Return the index in :func:`uv_sets` of the one that the viewer shows.
+
+    It takes the last one listed by triangles and polylists, and the set 0 of polygons.
+    """
+    sets = uv_sets(geometry)
+    group = next((group for group in geometry.groups if group.uvs), None)
+    if group is None:
+        return 0
+    if group.kind == "polygons":
+        return sets.index((0, 0)) if (0, 0) in sets else 0
+    return sets.index(list(_uvs_by_set(group))[-1])
+
+
+def mesh_of(geometry: Geometry, materials: Sequence[str]) -> Mesh:
+    """Return the mesh of a geometry as it is in the file, with names for the slots of :func:`symbols_of`."""
+    groups = geometry.groups
+    sizes = _joined([group.sizes for group in groups], np.int32)
+    corners = _Corners(groups, fan(sizes))
+    symbols = symbols_of(geometry)
+    triangles = [int(group.sizes.sum(dtype=np.int64)) - 2 * len(group.sizes) for group in groups]
+    slots = np.array([symbols.index(group.symbol) for group in groups], np.int32)
+    mesh = Mesh(
+        points=geometry.positions,
+        corner_point=corners.spread(_joined([group.points for group in groups], np.int32)),
+        material_index=np.repeat(slots, triangles),
+        materials=list(materials),
+        polygon_sizes=sizes if corners.fan is not None else None,
+        name=geometry.name,
+        render_uv=shown_set(geometry),
+    )
+    mesh.normal = _normals(corners, mesh)
+    for number, key in enumerate(uv_sets(geometry)):
+        name = UV_NAME if not number else f"{UV_NAME}.{number:03d}"
+        values, index = corners.values(lambda group, key=key: _uvs_by_set(group).get(key), 2, 0.0)
+        mesh.uvs.append(Layer(name, values, index))
+    for number in range(max((len(group.colors) for group in groups), default=0)):
+        values, index = corners.values(lambda group, at=number: next(iter(group.colors[at : at + 1]), None), 4, 1.0)
+        values[:, :3] = srgb_to_linear(values[:, :3])
+        mesh.colors.append(Layer(_COLOR_NAME, values, index))
+    return mesh
+
+
+def _uvs_by_set(group: Group) -> dict[tuple[int, int], Values]:
+    found: dict[tuple[int, int], Values] = {}
+    for uvs in group.uvs:
+        found[uvs.set_number, sum(number == uvs.set_number for number, _ in found)] = uvs
+    return found
+
+
+class _Corners:
+    """The corners of all groups of a geometry.
+
+    Parameters
+    ----------
+    corner_of:
+        (3 T,) the corner of the polygons for each corner of the triangles; None if they are the same.
+    """
+
+    def __init__(self, groups: Sequence[Group], corner_of: AnyArray | None) -> None:
+        self.groups = groups
+        self.fan = corner_of
+
+    def spread(self, values: IntArray) -> IntArray:
+        """Return the values of polygon corners for the corners of triangles."""
+        return values if self.fan is None else values.take(self.fan)
+
+    def values(
+        self, pick: Callable[[Group], Values | None], width: int, missing: float
+    ) -> tuple[FloatArray, IntArray]:
+        """Return a kind of values of all groups, (N, width), and the index of each corner of the triangles.
+
+        Corners without a value refer to a last row, which is only there if it is needed, and is ``missing``.
+        """
+        starts: dict[int, int] = {}
+        parts: list[AnyArray] = []
+        index: list[IntArray] = []
+        count = 0
+        for group in self.groups:
+            found = pick(group)
+            if found is None:
+                index.append(np.full(len(group.points), -1, np.int32))
+                continue
+            if id(found.values) not in starts:
+                starts[id(found.values)] = count
+                parts.append(found.values)
+                count += len(found.values)
+            start = starts[id(found.values)]
+            index.append(found.index if not start else np.where(found.index < 0, -1, found.index + np.int32(start)))
+        rows = self.spread(_joined(index, np.int32))
+        lacks = rows < 0
+        if lacks.any():
+            parts.append(np.full((1, width), missing, np.float32))
+            rows = np.where(lacks, np.int32(count), rows)
+        if len(parts) == 1 and width < 4:
+            return parts[0], rows
+        return np.concatenate([*parts, np.empty((0, width), np.float32)]), rows
+
+
+def _normals(corners: _Corners, mesh: Mesh) -> Layer | None:
+    """Return the normals of all corners, None without any; those without direction are those of the surface."""
+    if all(group.normals is None for group in corners.groups):
+        return None
+    values, index = corners.values(lambda group: group.normals, 3, 0.0)
+    bad = without_direction(values)
+    if bad.any():
+        of_corners = bad[index]
+        index = np.where(of_corners, mesh.corner_point + np.int32(len(values)), index)
+        values = np.concatenate((values, vertex_normals(mesh.points, mesh.corner_point)))
+        values[: len(bad)][bad] = (0.0, 0.0, 1.0)
+    return Layer("normal", unit(values), index)
+
+
+def _joined(parts: Sequence[IntArray], dtype: type[np.generic]) -> IntArray:
+    return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, dtype)])

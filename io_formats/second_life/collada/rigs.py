@@ -1,0 +1,338 @@
+"""Skins of a set of documents -> one skeleton, and the binding of each mesh to it (format page, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...core.messages import Report, counted, listed
+from ...core.scene import AnyArray, FloatArray, IntArray, Joint, Layer, Mesh, Skeleton
+from ...core.scene import Skin as SceneSkin
+from ...geometry.normals import unit
+from ...geometry.quaternions import matrices_to_quaternions
+from ...geometry.transforms import Matrix
+from ..avatar import avatar_space, skeleton_table
+from ..avatar.joint_positions import MOVED, millimetres
+from ..avatar.skeletons import bound_skeleton
+from ..avatar.skins import binding_of, rows_of
+from ..mesh.skin_block import SkinBlock
+from ..models.faces import strongest
+from ..options import JOINTS, REST
+from .bind_space import BindSpace, asset_matrix, bind_space
+from .document import Collada, Node, Skin
+
+MOST_NAMED = 5
+"""Number of names in a message; of more, only the number is given."""
+_MOST_STORED = 64
+"""Largest number of weights of a vertex that are read, so that a damaged file cannot ask for endless memory."""
+_SHARE_DISTANCE = 0.005
+"""Largest distance of joints in metres from the bones of an armature that the meshes can share."""
+_SHAPED = 1e-3
+"""Scale of a joint beyond 1 from which it counts as that of an avatar's shape."""
+
+
+class Rig:
+    """The joints that the skins of a document and of its partners bind meshes to.
+
+    The first skin that lists a joint decides where it is; in all real files it is the same in all skins.
+    """
+
+    def __init__(self, document: Collada, name: str, options: Mapping[str, Any], report: Report) -> None:
+        self.report = report
+        self.document = document
+        self.at_table = REST.text(options) == "TABLE"
+        documents = [document, *document.partners.values()]
+        self.binds: dict[str, Matrix] = {}
+        """(4, 4) in bind space, by canonical name; joints without a usable matrix are not included."""
+        listed_names: dict[str, None] = {}
+        used: dict[str, None] = {}
+        for skin in (skin for found in documents for skin in found.skins):
+            names = canonical_names(skin)
+            listed_names.update(dict.fromkeys(names))
+            used.update(dict.fromkeys(names[number] for number in np.unique(skin.joints).tolist()))
+            for number in np.flatnonzero(skin.usable).tolist():
+                if names[number] not in self.binds:
+                    self.binds[names[number]] = np.linalg.inv(skin.inverse_bind[number])
+        self.used = used or listed_names
+        self.known = [joint for joint in listed_names if skeleton_table.canonical(joint) is not None]
+        self.space: BindSpace = bind_space(
+            {joint: self.binds[joint] for joint in self.known if joint in self.binds}, asset_matrix(document)
+        )
+        self.turn = avatar_space.TO_BLENDER if self.known else np.identity(4)
+        """From avatar space to Blender's; a rig of another kind keeps its facing."""
+        self.rests = {joint: self._rest(bind) for joint, bind in self.binds.items()}
+        """(4, 4) in avatar space, as far as the file has them."""
+        self.nodes = _joint_nodes(document.nodes)
+        self.skeleton, self.number_of = self._skeleton(name, listed_names, options)
+
+    def _rest(self, bind: Matrix) -> Matrix:
+        rest: Matrix = self.space.to_avatar @ bind @ np.linalg.inv(self.space.of_axes)
+        return rest
+
+    # -- skeleton -------------------------------------------------------------------------------
+
+    def _skeleton(
+        self, name: str, names: Iterable[str], options: Mapping[str, Any]
+    ) -> tuple[Skeleton, dict[str, int]]:
+        """Return the skeleton, and the index in it of each joint that it has."""
+        name = self._name() or name
+        if not self.known:
+            return self._other_skeleton(name, list(names))
+        table = skeleton_table.table()
+        whole = JOINTS.text(options) == "AVATAR"
+        needed = {above for joint in self.used if joint in table for above in skeleton_table.ancestors(joint)}
+        chosen = [
+            joint for joint in names if joint in self.used or (joint in table and table[joint].is_bone and whole)
+        ]
+        chosen += [joint for joint in names if joint in needed and joint not in chosen and table[joint].is_bone]
+        expected = skeleton_table.rest_matrices()
+        rests = np.array([self.rests.get(joint, expected.get(joint, np.identity(4))) for joint in chosen])
+        parents = {joint: above for joint in chosen if joint not in table and (above := self._above(joint, chosen))}
+        skeleton, numbers = bound_skeleton(
+            name, chosen, rests, whole_avatar=whole, rest_of_file=not self.at_table, parents=parents
+        )
+        skeleton.share_distance = _SHARE_DISTANCE
+        return skeleton, dict(zip(chosen, numbers, strict=True))
+
+    def _name(self) -> str:
+        """Return the name of the node that holds the joints, or an empty text."""
+        nodes = self.document.nodes
+        for found in self.nodes.values():
+            above = found
+            while above >= 0 and (nodes[above].is_joint or above == found):
+                above = nodes[above].parent
+            if above >= 0:
+                return nodes[above].name
+        return ""
+
+    def _above(self, joint: str, chosen: Sequence[str]) -> str:
+        """Return the nearest ancestor of a joint in the node tree that is among the chosen ones, or an empty text."""
+        nodes = self.document.nodes
+        names = {self.nodes[name]: name for name in chosen if name in self.nodes}
+        above = nodes[self.nodes[joint]].parent if joint in self.nodes else -1
+        while above >= 0 and above not in names:
+            above = nodes[above].parent
+        return names.get(above, "")
+
+    def _other_skeleton(self, name: str, joints: list[str]) -> tuple[Skeleton, dict[str, int]]:
+        """Return the skeleton of a rig that is not an avatar's: places and axes of the bind matrices."""
+        number_of = {joint: number for number, joint in enumerate(joints)}
+        rests = np.array([self.rests.get(joint, np.identity(4)) for joint in joints])
+        parents = [number_of.get(self._above(joint, joints), -1) for joint in joints]
+        lengths = np.linalg.norm(rests[:, :3, :3], axis=1)
+        rests[:, :3, :3] /= np.where(lengths > 0, lengths, 1)[:, None]
+        rotations = matrices_to_quaternions(rests[:, :3, :3])
+        skeleton = Skeleton(name)
+        for number, joint in enumerate(joints):
+            above = parents[number]
+            local = rests[number] if above < 0 else np.linalg.pinv(rests[above]) @ rests[number]
+            rotation = rotations[number] if above < 0 else matrices_to_quaternions(local[None, :3, :3])[0]
+            skeleton.joints.append(
+                Joint(joint, above, tuple(local[:3, 3].tolist()), tuple(rotation.tolist()))  # type: ignore[arg-type]
+            )
+        return skeleton, number_of
+
+    # -- binding --------------------------------------------------------------------------------
+
+    def place(self, skin: Skin) -> Matrix:
+        """Return the transform from a geometry to Blender's space, (4, 4), as the creator modelled it."""
+        matrix: Matrix = self.turn @ self.space.to_avatar @ skin.bind_shape
+        return matrix
+
+    def skin(self, skin: Skin) -> SceneSkin | None:
+        """Return the binding of a mesh in Blender's space; None if the file's own matrices do not hold in Blender.
+
+        Joints of the file's other skins are added that a joint of this one rests below.
+        """
+        if self.at_table or not self.known:
+            return None
+        names = list(dict.fromkeys(canonical_names(skin)))
+        above = {above for name in names if name in self.known for above in skeleton_table.ancestors(name)}
+        names += [joint for joint in self.rests if joint in above and joint not in names]
+        usable = np.array([joint in self.rests for joint in names])
+        rests = np.array([self.rests.get(joint, np.identity(4)) for joint in names])
+        inverse_bind = np.linalg.inv(rests)
+        block = SkinBlock(
+            names, rows_of(inverse_bind), rows_of(np.identity(4)), usable=None if usable.all() else usable
+        )
+        positions = self._positions(names)
+        if positions is not None:
+            inverse_bind[:, :3, 3] = positions
+            block.alt_inverse_bind = rows_of(inverse_bind)
+        binding = binding_of(block, Report(), is_aligned=True)
+        return None if binding is None else binding.skin
+
+    def _positions(self, names: Sequence[str]) -> Matrix | None:
+        """Return the positions of joints relative to their parents, (n, 3), as far as the nodes move any, else None."""
+        table = skeleton_table.table()
+        unknown = np.zeros(3)
+        expected = [np.array(table[joint].position) if joint in table else unknown for joint in names]
+        best: tuple[int, Matrix] | None = None
+        for turned in (False, True):
+            given = [self._node_position(joint, turned=turned) for joint in names]
+            found = np.array([usual if place is None else place for place, usual in zip(given, expected, strict=True)])
+            count = len(self._moved(names, found))
+            if best is None or count < best[0]:
+                best = count, found
+        return best[1] if best is not None and best[0] else None
+
+    def _node_position(self, joint: str, *, turned: bool) -> Matrix | None:
+        """Return where the viewer finds a joint's position, (3,).
+
+        Nodes of rigs in other axes are below turned ones; ``turned`` brings them to the avatar's.
+        """
+        number = self.nodes.get(joint, -1)
+        position = self.document.nodes[number].position if number >= 0 else None
+        if position is None or not turned:
+            return position
+        above = self.document.nodes[number].parent
+        while above >= 0:
+            position = self.document.nodes[above].matrix[:3, :3] @ position
+            above = self.document.nodes[above].parent
+        moved: Matrix = self.space.to_avatar[:3, :3] @ position
+        return moved
+
+    def _moved(self, names: Sequence[str], positions: Matrix) -> dict[str, float]:
+        """Return the distance of joints from the nearer of their two usual positions, of those that are moved."""
+        table = skeleton_table.table()
+        found: dict[str, float] = {}
+        for joint, position in zip(names, positions, strict=True):
+            if joint in table:
+                usual = np.array((table[joint].position, table[joint].pivot))
+                distance = float(np.linalg.norm(usual - position, axis=1).min())
+                if distance > MOVED:
+                    found[joint] = distance
+        return found
+
+    # -- vertices -------------------------------------------------------------------------------
+
+    def weights(self, skin: Skin, points: int) -> tuple[IntArray, FloatArray]:
+        """Return the joints in the skeleton and the weights of all points, (P, k), as in the file."""
+        joints, weights = influences(skin, points)
+        number_of = np.array([self.number_of.get(joint, 0) for joint in canonical_names(skin)], np.int32)
+        return (number_of[joints] if len(number_of) else joints), weights
+
+    def at_standard(self, mesh: Mesh, skin: Skin) -> Mesh:
+        """Return a mesh as the viewer shows it on the standard avatar; its points are those of the file."""
+        expected = skeleton_table.rest_matrices()
+        inverse = np.where(skin.usable[:, None, None], skin.inverse_bind, np.identity(4))
+        bound = [
+            expected[joint] @ inverse[number] if joint in expected else self.space.to_avatar
+            for number, joint in enumerate(canonical_names(skin))
+        ]
+        matrices = np.array([(self.turn @ found @ skin.bind_shape)[:3] for found in bound], np.float32)
+        found = strongest(*influences(skin, len(mesh.points)), Report())
+        if found is None or not len(matrices):
+            return mesh
+        joints, weights = found
+        weights[~weights.any(axis=1), 0] = 1.0  # the viewer leaves these at the first joint
+        blended = np.zeros((len(joints), 3, 4), np.float32)
+        for column in range(joints.shape[1]):
+            blended += weights[:, column, None, None] * matrices[joints[:, column]]
+        points = np.einsum("pij,pj->pi", blended[:, :, :3], mesh.points) + blended[:, :, 3]
+        normal = mesh.normal
+        if normal is not None:
+            directions = normal.at_corners(mesh.corner_point)
+            turned = np.einsum("cij,cj->ci", blended[mesh.corner_point, :, :3], directions)
+            normal = Layer(normal.name, unit(turned.astype(np.float32)), per_corner=True)
+        return replace(mesh, points=points.astype(np.float32), normal=normal)
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def say(self) -> None:
+        """Report what is unusual about the rig of the file, each once."""
+        report, names = self.report, list(self.used)
+        if not self.known:
+            report.note("not-an-avatar", "its rig is not that of a Second Life avatar")
+            return
+        unknown = [joint for joint in names if joint not in skeleton_table.table()]
+        if unknown:
+            number = counted(len(unknown), "joint is", "joints are")
+            template = "{} unknown to the viewer, which does not bind the mesh then: {}"
+            report.change("unknown-joints", template, number, listed(unknown, MOST_NAMED))
+        if self.space.found_by != "bind":
+            template = "its joints are bound in other axes or another unit; the viewer would show it turned or scaled"
+            report.change("rig-turned-or-scaled", template)
+        missing = [joint for joint in names if joint not in self.binds]
+        if missing:
+            number = counted(len(missing), "joint has", "joints have")
+            template = "{} no bind matrix that can be used; placed where the avatar has them: {}"
+            report.change("joints-without-bind-matrix", template, number, listed(missing, MOST_NAMED))
+        self._say_shape()
+        self._say_positions()
+        aliases = dict.fromkeys(
+            joint
+            for skin in self.document.skins
+            for joint in skin.joint_names
+            if skeleton_table.canonical(joint) not in {None, joint, joint.replace("_", " ")}
+        )
+        if aliases:
+            report.note("joint-aliases", "joints under other names: {}", listed(list(aliases), MOST_NAMED))
+
+    def _say_shape(self) -> None:
+        expected = skeleton_table.rest_matrices()
+        shaped = []
+        for joint in self.used:
+            if joint in expected and joint in self.rests:
+                lengths, usual = (
+                    np.linalg.norm(axes[:3, :3], axis=0) for axes in (self.rests[joint], expected[joint])
+                )
+                if np.abs(lengths / usual - 1).max() > _SHAPED:
+                    shaped.append(joint)
+        if shaped:
+            number = counted(len(shaped), "joint is", "joints are")
+            template = "{} bound with the scale of an avatar shape: {}"
+            self.report.note("bound-with-shape", template, number, listed(shaped, MOST_NAMED))
+
+    def _say_positions(self) -> None:
+        joints = [joint for joint in self.known if joint in self.rests]
+        positions = self._positions(joints)
+        moved = {} if positions is None else self._moved(joints, positions)
+        if moved:
+            template = "{} by its nodes, by up to {} (joint positions): {}"
+            names = sorted(moved, key=lambda joint: -moved[joint])
+            number = counted(len(moved), "joint is moved", "joints are moved")
+            largest = millimetres(max(moved.values()))
+            self.report.note("joint-positions-in-file", template, number, largest, listed(names, MOST_NAMED))
+        lost = [joint for joint in self.used if joint in self.known and self._node_position(joint, turned=False) is None]
+        if lost:
+            number = counted(len(lost), "joint has", "joints have")
+            template = "{} no position in the nodes, so that the viewer moves them onto their parent: {}"
+            self.report.change("joints-without-node", template, number, listed(lost, MOST_NAMED))
+
+
+def canonical_names(skin: Skin) -> list[str]:
+    """Return the joints of a skin with the table's names; unknown ones keep theirs."""
+    return [skeleton_table.canonical(joint) or joint for joint in skin.joint_names]
+
+
+def influences(skin: Skin, points: int) -> tuple[IntArray, FloatArray]:
+    """Return the indices in ``skin.joint_names`` and the weights of all points, (P, k); unused entries are 0."""
+    counts = np.zeros(points, np.intp)
+    counts[: len(skin.counts)] = skin.counts[:points]
+    most = min(int(counts.max(initial=0)), _MOST_STORED)
+    column = np.arange(max(most, 1))
+    held = column < counts[:, None]
+    chosen: slice | AnyArray = slice(None)
+    if int(np.count_nonzero(held)) != len(skin.joints):  # damaged, or more weights than are read
+        source = (np.cumsum(counts) - counts)[:, None] + column
+        held &= source < len(skin.joints)
+        chosen = source[held]
+    joints, weights = np.zeros(held.shape, np.int32), np.zeros(held.shape, np.float32)
+    joints[held], weights[held] = skin.joints[chosen], skin.weights[chosen]
+    return joints, weights
+
+
+def _joint_nodes(nodes: Sequence[Node]) -> dict[str, int]:
+    """Return the node of each joint by canonical name: by sid, then by name or id; nodes that are joints first."""
+    found: dict[str, int] = {}
+    for is_joint in (True, False):
+        for key in ("sid", "name", "id"):
+            for number, node in enumerate(nodes):
+                name = str(getattr(node, key))
+                if node.is_joint is is_joint and name:
+                    found.setdefault(skeleton_table.canonical(name) or name, number)
+    return found

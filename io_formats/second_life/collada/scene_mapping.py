@@ -1,0 +1,23 @@
+"""Document -> Scene. Collada files are read in general, and written only as upload sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.scene import Scene
+from .document import Collada
+from .scene_builder import SceneBuilder
+
+
+def to_scene(document: Collada, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map a document to Blender's space with the options of ``options.COLLADA_IMPORT_OPTIONS``.
+
+    Raises
+    ------
+    FormatError
+        No object has a polygon.
+    """
+    builder = SceneBuilder(document, name, options)
+    builder.add_objects()
+    return builder.finish()
