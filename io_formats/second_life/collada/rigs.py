@@ -256,11 +256,6 @@ class Rig:
         if self.space.found_by != "bind":
             template = "its joints are bound in other axes or another unit; the viewer would show it turned or scaled"
             report.change("rig-turned-or-scaled", template)
-        missing = [joint for joint in names if joint not in self.binds]
-        if missing:
-            number = counted(len(missing), "joint has", "joints have")
-            template = "{} no bind matrix that can be used; placed where the avatar has them: {}"
-            report.change("joints-without-bind-matrix", template, number, listed(missing, MOST_NAMED))
         self._say_shape()
         self._say_positions()
         aliases = dict.fromkeys(

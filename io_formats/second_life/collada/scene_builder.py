@@ -5,8 +5,8 @@ Static objects stand where unit, up axis and nodes put them; rigged ones where t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from ...binary.quantization import srgb_to_linear
 from ...core import scene as sc
-from ...core.errors import FormatError
 from ...core.messages import counted, listed
 from ...core.options import resolve
 from ...core.shading import Texture
@@ -26,8 +25,9 @@ from ..models.faces import MOST_FACES, MOST_INFLUENCES
 from ..models.levels import LEVEL_LABELS
 from ..options import APPLY_UNIT, COLLADA_IMPORT_OPTIONS
 from .bind_space import asset_matrix
-from .document import Collada, Instance, Material
+from .document import Collada, Instance, Material, Node
 from .mesh_builder import mesh_of, symbols_of, uv_sets
+from .partners import Model, Part, models_of
 from .rigs import MOST_NAMED, Rig
 
 FULL_BRIGHT = 0.25
@@ -57,44 +57,8 @@ _TEMPLATES = {
 """Kind, code and template of the messages about objects."""
 
 
-@dataclass(frozen=True)
-class FileObject:
-    """An object of a document: a geometry in a node."""
-
-    name: str
-    """Name of the node."""
-    geometry_name: str
-    node: int
-    """Index of the node; -1 in a document without a scene."""
-    instance: Instance
-
-
-@dataclass
-class BuiltModel:
-    """An object of the main document in the scene, to which levels of detail and physics can be added."""
-
-    node: int
-    """Index of its node in ``Scene.nodes``."""
-    found: FileObject
-
-
-def objects_of(document: Collada) -> list[FileObject]:
-    """Return the objects of a document in the order of its nodes; without a scene, one for each geometry."""
-    if not document.nodes:
-        return [FileObject(found.name, found.name, -1, Instance(at)) for at, found in enumerate(document.geometries)]
-    return [
-        FileObject(node.name, document.geometries[instance.geometry].name, number, instance)
-        for number, node in enumerate(document.nodes)
-        for instance in node.instances
-    ]
-
-
 class SceneBuilder:
-    """Map a document and its partners to one scene, and collect messages.
-
-    :meth:`add_objects` adds the objects of the main document as ``models``. Then objects of the partners are added to
-    them by :meth:`add_level` and :meth:`add_physics`, or by :meth:`add_object` on their own. :meth:`finish` reports
-    what concerns the whole set.
+    """Map a document and its partners to a scene, and collect messages.
 
     Parameters
     ----------
@@ -106,108 +70,89 @@ class SceneBuilder:
         self.options = resolve(COLLADA_IMPORT_OPTIONS, options)
         self.scene = sc.Scene(name, level_names=LEVEL_LABELS, warnings=list(document.warnings))
         self.report = self.scene.report
-        has_skins = bool(document.skins) or any(found.skins for found in document.partners.values())
-        self.rig = Rig(document, name, self.options, self.report) if has_skins else None
-        if self.rig is not None:
-            self.scene.skeletons.append(self.rig.skeleton)
-        self.materials: dict[str, Material] = {}
-        """Materials of the file by their name in the scene."""
         self.document = document
-        self.files = {suffix: _File(self, found) for suffix, found in {"": document, **document.partners}.items()}
-        """By suffix; that of the main document is empty."""
-        self.models: list[BuiltModel] = []
-        self.said: dict[str, list[str]] = {}
+        self.materials: dict[str, Material] = {}
+        """Materials of the set by their name in the scene."""
+        self.said: dict[str, dict[str, None]] = {}
         """Names of the objects with each oddity."""
+        documents = [document, *document.partners.values()]
+        self.files = {id(found): _File(self, found) for found in documents}
+        self.rig: Rig | None = None
+        if any(found.skins for found in documents):
+            self.rig = Rig(document, name, self.options, self.report)
+            self.scene.skeletons.append(self.rig.skeleton)
+        models = models_of(document, self.report)
+        self._add_objects([model for model in models if model.main.document is document])
+        for model in models:
+            if model.main.document is not document:
+                self._add_model(model, self._node(model.main))
+        if self.rig is not None:
+            self.rig.say()
+        self._say_all()
+        self.scene.materials = [self._material(name, given) for name, given in self.materials.items()]
 
-    def add_objects(self) -> None:
-        """Add the objects of the main document, with the groups that hold them.
+    # -- models ---------------------------------------------------------------------------------
 
-        Raises
-        ------
-        FormatError
-            No object has a polygon.
-        """
-        file, document = self.files[""], self.document
-        found = objects_of(document)
-        if not any(group.sizes.size for part in found for group in document.geometries[part.instance.geometry].groups):
-            raise FormatError("There is no geometry in the file: no object has a polygon")
-        parts: dict[int, list[FileObject]] = {}
-        for part in found:
-            parts.setdefault(part.node, []).append(part)
-        for part in parts.get(-1, []):
-            self.add_object("", part)
-        shown = self._static_children(document, parts)
-        carried: dict[int, tuple[int, Matrix]] = {-1: (-1, file.root)}
-        """For the children of each node: their parent in the scene, and the matrix from their parent's space to it."""
-        for number, node in enumerate(document.nodes):
-            above, outer = carried[node.parent]
-            local = outer @ file.converted(node.matrix)
-            static = [part for part in parts.get(number, []) if not self._is_rigged("", part)]
-            for part in parts.get(number, []):
-                if part not in static:
-                    self.add_object("", part)
-            carried[number] = above, local
-            if static or (shown[number] > 1 and not node.is_joint):
-                place, rest = _place(local)
-                carried[number] = len(self.scene.nodes), np.identity(4) if rest is None else rest
-                for part in static:
-                    self._add_model(part, self._static_node(file, part, place, rest, above))
-                if not static:
+    def _add_objects(self, models: Sequence[Model]) -> None:
+        """Add the objects of the main document, with the groups that hold them."""
+        file, nodes = self.files[id(self.document)], self.document.nodes
+        static: dict[int, list[Model]] = {}
+        for model in models:
+            if self._is_rigged(model.main):
+                self._add_model(model, self._node(model.main))
+            else:
+                static.setdefault(model.main.node, []).append(model)
+        shown = _shown_children(nodes, static)
+        outer: dict[int, tuple[int, Matrix]] = {-1: (-1, file.root)}
+        """For the children of each node: their parent in the scene, and the matrix from the node's space to it."""
+        for number, node in enumerate(nodes):
+            above, matrix = outer[node.parent]
+            local = matrix @ file.converted(node.matrix)
+            outer[number] = above, local
+            here = static.get(number, [])
+            if here or (shown[number] > 1 and not node.is_joint):
+                place, rest = placed(local)
+                outer[number] = len(self.scene.nodes), np.identity(4) if rest is None else rest
+                if not here:
                     self.scene.nodes.append(sc.Node(node.name, above, *place))
+                for model in here:
+                    self._add_model(model, self._static_node(file, model.main, place, rest, above))
 
-    def add_object(self, suffix: str, part: FileObject) -> None:
-        """Add an object of the main document or of a partner on its own."""
-        self._add_model(part, self._node(suffix, part))
-
-    def add_level(self, model: BuiltModel, suffix: str, part: FileObject) -> None:
-        """Add an object of a partner, whose suffix is that of a level, as this level of a model."""
-        node = self._node(suffix, part, model)
-        node.name = self.scene.nodes[model.node].name + suffix
-        node.lod = LEVEL_SUFFIXES.index(suffix)
-        node.lod_of = model.node
-        self.scene.nodes.append(node)
-
-    def add_physics(self, model: BuiltModel, suffix: str, part: FileObject) -> None:
-        """Add an object of a partner as the physics mesh of a model; it has no weights."""
-        node = self._node(suffix, part, model)
-        if node.mesh is not None:
-            node.mesh = replace(node.mesh, joint_indices=None, joint_weights=None)
-        node.name = self.scene.nodes[model.node].name + PHYSICS_SUFFIX
-        node.skeleton = node.skin = None
-        node.role = sc.Role.PHYSICS
-        node.shape_of = model.node
-        self.scene.nodes.append(node)
+    def _add_model(self, model: Model, finest: sc.Node) -> None:
+        """Add the node of an object, and those of its levels of detail and its physics."""
+        number = len(self.scene.nodes)
+        self.scene.nodes.append(finest)
+        for suffix, part in model.parts.items():
+            node = self._node(part, finest)
+            node.name = finest.name + suffix
+            if suffix == PHYSICS_SUFFIX:
+                node.role, node.shape_of = sc.Role.PHYSICS, number
+                node.skeleton = node.skin = None
+                if node.mesh is not None:
+                    node.mesh = replace(node.mesh, joint_indices=None, joint_weights=None)
+            else:
+                node.lod, node.lod_of = LEVEL_SUFFIXES.index(suffix), number
+            self.scene.nodes.append(node)
 
     # -- nodes ----------------------------------------------------------------------------------
 
-    def _add_model(self, part: FileObject, node: sc.Node) -> None:
-        self.models.append(BuiltModel(len(self.scene.nodes), part))
-        self.scene.nodes.append(node)
+    def _is_rigged(self, part: Part) -> bool:
+        return self.rig is not None and part.instance.skin >= 0
 
-    def _static_children(self, document: Collada, parts: Mapping[int, Sequence[FileObject]]) -> list[int]:
-        """Return how many children of each node hold a static object."""
-        counts = [0] * len(document.nodes)
-        for number in range(len(document.nodes) - 1, -1, -1):
-            above = document.nodes[number].parent
-            is_shown = counts[number] or any(not self._is_rigged("", part) for part in parts.get(number, []))
-            if above >= 0 and is_shown:
-                counts[above] += 1
-        return counts
+    def _node(self, part: Part, finest: sc.Node | None = None) -> sc.Node:
+        """Return the node of an object, without a parent.
 
-    def _is_rigged(self, suffix: str, part: FileObject) -> bool:
-        return self.rig is not None and 0 <= part.instance.skin < len(self.files[suffix].document.skins)
-
-    def _node(self, suffix: str, part: FileObject, model: BuiltModel | None = None) -> sc.Node:
-        """Return the node of an object, a root of the scene; with a rigged ``model`` it stands in the space of its rig."""
-        file = self.files[suffix]
-        if self._is_rigged(suffix, part):
-            return self._rigged_node(file, part)
-        if self.rig is not None and model is not None and self.scene.nodes[model.node].skeleton is not None:
+        A static part of a rigged object, ``finest``, stands in the space of the rig.
+        """
+        file = self.files[id(part.document)]
+        if self.rig is not None and part.instance.skin >= 0:
+            return self._rigged_node(file, part, self.rig)
+        if self.rig is not None and finest is not None and finest.skeleton is not None:
             matrix = self.rig.turn @ self.rig.space.to_avatar @ file.world(part.node)
             return sc.Node(part.name, mesh=moved(self._mesh(file, part), matrix))
-        return self._static_node(file, part, *_place(file.root @ file.converted(file.world(part.node))), -1)
+        return self._static_node(file, part, *placed(file.root @ file.converted(file.world(part.node))), -1)
 
-    def _static_node(self, file: _File, part: FileObject, place: Place, rest: Matrix | None, parent: int) -> sc.Node:
+    def _static_node(self, file: _File, part: Part, place: Place, rest: Matrix | None, parent: int) -> sc.Node:
         if np.linalg.det(file.world(part.node)[:3, :3]) < 0:
             self._say("mirrored", part)
         if rest is not None:
@@ -215,37 +160,36 @@ class SceneBuilder:
         matrix = file.axes if rest is None else rest @ file.axes
         return sc.Node(part.name, parent, *place, mesh=self._mesh(file, part, matrix))
 
-    def _rigged_node(self, file: _File, part: FileObject) -> sc.Node:
-        assert self.rig is not None
+    def _rigged_node(self, file: _File, part: Part, rig: Rig) -> sc.Node:
         skin = file.document.skins[part.instance.skin]
-        mesh, place, binding = self._mesh(file, part), _NO_PLACE, self.rig.skin(skin)
+        mesh, place, binding = self._mesh(file, part), _NO_PLACE, rig.skin(skin)
         if not np.allclose(file.world(part.node), np.identity(4), atol=_STRAIGHT):
             self._say("placed", part)
-        if self.rig.at_table and self.rig.known:
-            mesh = self.rig.at_standard(mesh, skin)
+        if rig.at_table and rig.known:
+            mesh = rig.at_standard(mesh, skin)
         else:
-            matrix = self.rig.place(skin)
-            turned = matrix @ self.rig.turn.T
-            found, rest = _place(turned)
+            matrix = rig.place(skin)
+            turned = matrix @ rig.turn.T
+            found, rest = placed(turned)
             if rest is None and not _is_quarter_turn(turned):
-                place, matrix = found, self.rig.turn
+                place, matrix = found, rig.turn
                 if binding is not None:
                     binding.bind_shape = turned
             mesh = moved(mesh, matrix)
-        joints, weights = self.rig.weights(skin, len(mesh.points))
+        joints, weights = rig.weights(skin, len(mesh.points))
         self._say_weights(part, mesh, weights, is_reversed=skin.is_reversed)
         mesh = replace(mesh, joint_indices=joints, joint_weights=weights)
         return sc.Node(part.name, -1, *place, mesh=mesh, skeleton=0, skin=binding)
 
-    def _mesh(self, file: _File, part: FileObject, matrix: Matrix | None = None) -> sc.Mesh:
+    def _mesh(self, file: _File, part: Part, matrix: Matrix | None = None) -> sc.Mesh:
         """Return the mesh of an object; objects with the same geometry, materials and matrix share one."""
         names = file.materials_of(part.instance)
         key = (part.instance.geometry, *names, b"" if matrix is None else matrix.tobytes())
         if key not in file.meshes:
-            mesh = mesh_of(file.document.geometries[part.instance.geometry], names)
+            mesh = mesh_of(part.geometry, names)
             if matrix is not None and not np.array_equal(matrix, np.identity(4)):
                 mesh = moved(mesh, matrix)
-            self._say_geometry(file, part)
+            self._say_geometry(part)
             file.meshes[key] = mesh
         return file.meshes[key]
 
@@ -272,13 +216,11 @@ class SceneBuilder:
 
     # -- messages -------------------------------------------------------------------------------
 
-    def _say(self, what: str, part: FileObject) -> None:
-        names = self.said.setdefault(what, [])
-        if part.name not in names:
-            names.append(part.name)
+    def _say(self, what: str, part: Part) -> None:
+        self.said.setdefault(what, {})[part.name] = None
 
-    def _say_geometry(self, file: _File, part: FileObject) -> None:
-        geometry = file.document.geometries[part.instance.geometry]
+    def _say_geometry(self, part: Part) -> None:
+        geometry = part.geometry
         symbols = [group.symbol for group in geometry.groups]
         if len(set(symbols)) < len(symbols):
             self._say("doubled", part)
@@ -291,7 +233,7 @@ class SceneBuilder:
         if len(uv_sets(geometry)) > 1:
             self._say("uvs", part)
 
-    def _say_weights(self, part: FileObject, mesh: sc.Mesh, weights: sc.FloatArray, *, is_reversed: bool) -> None:
+    def _say_weights(self, part: Part, mesh: sc.Mesh, weights: sc.FloatArray, *, is_reversed: bool) -> None:
         if is_reversed:
             self._say("reversed", part)
         if weights.shape[1] > MOST_INFLUENCES:
@@ -299,21 +241,26 @@ class SceneBuilder:
         if not weights.any(axis=1)[mesh.corner_point].all():
             self._say("unweighted", part)
 
-    def finish(self) -> sc.Scene:
-        """Add the materials, report what concerns the whole set, and return the scene."""
-        if self.rig is not None:
-            self.rig.say()
-        self.scene.materials = [self._material(name, given) for name, given in self.materials.items()]
+    def _say_all(self) -> None:
+        """Report what concerns several objects, each once."""
         clear = [name for name, given in self.materials.items() if given.has_transparency]
         if clear:
             template = "transparency settings are left out; textures keep their alpha: {}"
             self.report.note("transparency-left-out", template, listed(clear, MOST_NAMED))
         for what, names in self.said.items():
             kind, code, template = _TEMPLATES[what]
-            add = {"note": self.report.note, "change": self.report.change}[kind]
-            number = counted(len(names), "object", "objects")
-            add(code, template, number, listed(names, MOST_NAMED))
-        return self.scene
+            add = self.report.note if kind == "note" else self.report.change
+            add(code, template, counted(len(names), "object"), listed(list(names), MOST_NAMED))
+
+
+def _shown_children(nodes: Sequence[Node], static: Container[int]) -> list[int]:
+    """Return how many children of each node hold a static object."""
+    counts = [0] * len(nodes)
+    for number in range(len(nodes) - 1, -1, -1):
+        above = nodes[number].parent
+        if above >= 0 and (counts[number] or number in static):
+            counts[above] += 1
+    return counts
 
 
 class _File:
@@ -357,7 +304,7 @@ class _File:
         return symbol.removesuffix(_MATERIAL) or symbol
 
 
-def _place(matrix: Matrix) -> tuple[Place, Matrix | None]:
+def placed(matrix: Matrix) -> tuple[Place, Matrix | None]:
     """Return translation, rotation and scale of a matrix, and the rest (4, 4) of it, such as shear, or None.
 
     The matrix is the product of both. A mirroring one has a negative scale along one axis.

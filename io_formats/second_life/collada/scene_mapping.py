@@ -11,13 +11,5 @@ from .scene_builder import SceneBuilder
 
 
 def to_scene(document: Collada, name: str, options: Mapping[str, Any] | None = None) -> Scene:
-    """Map a document to Blender's space with the options of ``options.COLLADA_IMPORT_OPTIONS``.
-
-    Raises
-    ------
-    FormatError
-        No object has a polygon.
-    """
-    builder = SceneBuilder(document, name, options)
-    builder.add_objects()
-    return builder.finish()
+    """Map a document and its partners to Blender's space with the options of ``options.COLLADA_IMPORT_OPTIONS``."""
+    return SceneBuilder(document, name, options).scene
