@@ -97,10 +97,7 @@ def fill_triangles(mesh: bpy.types.Mesh, points: npt.NDArray[Any], corner_point:
 def add_polygons(mesh: bpy.types.Mesh, corner_point: npt.NDArray[Any], sizes: IntArray | None = None) -> None:
     """Add polygons of the points of a mesh, given the point of each corner, (C,); without sizes (G,) triangles."""
     corners = corner_point.size
-    if sizes is None:
-        starts = np.arange(0, corners, 3, dtype=np.int32)
-    else:
-        starts = np.cumsum(sizes, dtype=np.int32) - sizes
+    starts = np.arange(0, corners, 3, dtype=np.int32) if sizes is None else np.cumsum(sizes, dtype=np.int32) - sizes
     mesh.loops.add(corners)
     mesh.polygons.add(len(starts))
     if corners:

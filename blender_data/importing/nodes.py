@@ -130,9 +130,7 @@ class NodeBuilder:
             ]
         return welded, first
 
-    def _set_normals(
-        self, index: int, mesh: Mesh, built: bpy.types.Mesh, triangles: Mesh, *, is_skinned: bool
-    ) -> None:
+    def _set_normals(self, index: int, mesh: Mesh, built: bpy.types.Mesh, triangles: Mesh, *, is_skinned: bool) -> None:
         mode = self.options.normals
         if mode == "NONE" or mesh.normal is None:
             return

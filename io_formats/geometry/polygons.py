@@ -16,7 +16,7 @@ Mask = npt.NDArray[np.bool_]
 def fan(sizes: IntArray) -> npt.NDArray[np.intp] | None:
     """Return the corner of polygons with these sizes for each corner of their triangles, (3 T,); None for triangles.
 
-    Triangles of a polygon share its first corner, as the viewer of Second Life and Blender divide convex ones.
+    The triangles of a polygon share its first corner.
     """
     if (sizes == 3).all():
         return None

@@ -46,8 +46,8 @@ REST = Option(
         Choice(
             "TABLE",
             "Standard Avatar",
-            "Those of the standard avatar. A mesh of a Collada file is moved along, to what the viewer shows; that of a "
-            "mesh asset keeps its shape",
+            "Those of the standard avatar. Meshes of Collada files are moved along, to what the viewer shows; those of "
+            "mesh assets keep their shape",
         ),
     ),
     shown_when=imports_bones,

@@ -97,8 +97,8 @@ def bound_skeleton(
         head = avatar_space.TO_BLENDER[:3, :3] @ rests[number, :3, 3]
         skeleton.joints.append(Joint(joint, above, _three(head), group=UNKNOWN_GROUP, automatic_weights=False))
     heads = _heads(skeleton)
-    for joint in skeleton.joints[len(names) :]:
-        joint.translation = _three(np.array(joint.translation) - heads[joint.parent])
+    for added in skeleton.joints[len(names) :]:
+        added.translation = _three(np.array(added.translation) - heads[added.parent])
     return skeleton, [place[skeleton_table.canonical(joint) or joint] for joint in joint_names]
 
 

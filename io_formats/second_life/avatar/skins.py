@@ -76,9 +76,7 @@ def binding_of(block: SkinBlock, report: Report, *, is_aligned: bool = False) ->
     alternative = None if block.alt_inverse_bind is None else matrices_of(block.alt_inverse_bind)
     positions = None if alternative is None else alternative[:, :3, 3]
     known = [skeleton_table.canonical(name) for name in block.joint_names]
-    rests, common = rests_of(
-        block.joint_names, inverse_bind, positions, block.usable, report, is_aligned=is_aligned
-    )
+    rests, common = rests_of(block.joint_names, inverse_bind, positions, block.usable, report, is_aligned=is_aligned)
     place = common @ bind_shape
     if not (np.abs(rests).max() < _FURTHEST and np.abs(place).max() < _FURTHEST):
         report.loss("rig-left-out", "the rig is left out: the coordinates of its joints are too large to use")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -60,10 +60,11 @@ def mesh_of(geometry: Geometry, materials: Sequence[str]) -> Mesh:
     mesh.normal = _normals(corners, mesh)
     for number, key in enumerate(uv_sets(geometry)):
         name = UV_NAME if not number else f"{UV_NAME}.{number:03d}"
-        values, index = corners.values(lambda group, key=key: _uvs_by_set(group).get(key), 2, 0.0)
+        values, index = corners.values([_uvs_by_set(group).get(key) for group in groups], 2, 0.0)
         mesh.uvs.append(Layer(name, values, index))
     for number in range(max((len(group.colors) for group in groups), default=0)):
-        values, index = corners.values(lambda group, at=number: next(iter(group.colors[at : at + 1]), None), 4, 1.0)
+        of_groups = [group.colors[number] if number < len(group.colors) else None for group in groups]
+        values, index = corners.values(of_groups, 4, 1.0)
         values[:, :3] = srgb_to_linear(values[:, :3])
         mesh.colors.append(Layer(_COLOR_NAME, values, index))
     return mesh
@@ -93,9 +94,7 @@ class _Corners:
         """Return the values of polygon corners for the corners of triangles."""
         return values if self.fan is None else values.take(self.fan)
 
-    def values(
-        self, pick: Callable[[Group], Values | None], width: int, missing: float
-    ) -> tuple[FloatArray, IntArray]:
+    def values(self, of_groups: Sequence[Values | None], width: int, missing: float) -> tuple[FloatArray, IntArray]:
         """Return a kind of values of all groups, (N, width), and the index of each corner of the triangles.
 
         Corners without a value refer to a last row, which is only there if it is needed, and is ``missing``.
@@ -104,8 +103,7 @@ class _Corners:
         parts: list[AnyArray] = []
         index: list[IntArray] = []
         count = 0
-        for group in self.groups:
-            found = pick(group)
+        for group, found in zip(self.groups, of_groups, strict=True):
             if found is None:
                 index.append(np.full(len(group.points), -1, np.int32))
                 continue
@@ -129,7 +127,7 @@ def _normals(corners: _Corners, mesh: Mesh) -> Layer | None:
     """Return the normals of all corners, None without any; those without direction are those of the surface."""
     if all(group.normals is None for group in corners.groups):
         return None
-    values, index = corners.values(lambda group: group.normals, 3, 0.0)
+    values, index = corners.values([group.normals for group in corners.groups], 3, 0.0)
     bad = without_direction(values)
     if bad.any():
         of_corners = bad[index]

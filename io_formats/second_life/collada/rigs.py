@@ -23,9 +23,8 @@ from ..models.faces import strongest
 from ..options import JOINTS, REST
 from .bind_space import BindSpace, asset_matrix, bind_space
 from .document import Collada, Node, Skin
+from .oddities import MOST_NAMED
 
-MOST_NAMED = 5
-"""Number of names in a message; of more, only the number is given."""
 _MOST_STORED = 64
 """Largest number of weights of a vertex that are read, so that a damaged file cannot ask for endless memory."""
 _SHARE_DISTANCE = 0.005
@@ -74,9 +73,7 @@ class Rig:
 
     # -- skeleton -------------------------------------------------------------------------------
 
-    def _skeleton(
-        self, name: str, names: Iterable[str], options: Mapping[str, Any]
-    ) -> tuple[Skeleton, dict[str, int]]:
+    def _skeleton(self, name: str, names: Iterable[str], options: Mapping[str, Any]) -> tuple[Skeleton, dict[str, int]]:
         """Return the skeleton, and the index in it of each joint that it has."""
         name = self._name() or name
         if not self.known:
@@ -84,9 +81,7 @@ class Rig:
         table = skeleton_table.table()
         whole = JOINTS.text(options) == "AVATAR"
         needed = {above for joint in self.used if joint in table for above in skeleton_table.ancestors(joint)}
-        chosen = [
-            joint for joint in names if joint in self.used or (joint in table and table[joint].is_bone and whole)
-        ]
+        chosen = [joint for joint in names if joint in self.used or (joint in table and table[joint].is_bone and whole)]
         chosen += [joint for joint in names if joint in needed and joint not in chosen and table[joint].is_bone]
         expected = skeleton_table.rest_matrices()
         rests = np.array([self.rests.get(joint, expected.get(joint, np.identity(4))) for joint in chosen])
@@ -272,9 +267,7 @@ class Rig:
         shaped = []
         for joint in self.used:
             if joint in expected and joint in self.rests:
-                lengths, usual = (
-                    np.linalg.norm(axes[:3, :3], axis=0) for axes in (self.rests[joint], expected[joint])
-                )
+                lengths, usual = (np.linalg.norm(axes[:3, :3], axis=0) for axes in (self.rests[joint], expected[joint]))
                 if np.abs(lengths / usual - 1).max() > _SHAPED:
                     shaped.append(joint)
         if shaped:
@@ -292,7 +285,9 @@ class Rig:
             number = counted(len(moved), "joint is moved", "joints are moved")
             largest = millimetres(max(moved.values()))
             self.report.note("joint-positions-in-file", template, number, largest, listed(names, MOST_NAMED))
-        lost = [joint for joint in self.used if joint in self.known and self._node_position(joint, turned=False) is None]
+        lost = [
+            joint for joint in self.used if joint in self.known and self._node_position(joint, turned=False) is None
+        ]
         if lost:
             number = counted(len(lost), "joint has", "joints have")
             template = "{} no position in the nodes, so that the viewer moves them onto their parent: {}"

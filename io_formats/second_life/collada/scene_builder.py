@@ -14,47 +14,31 @@ import numpy as np
 
 from ...binary.quantization import srgb_to_linear
 from ...core import scene as sc
-from ...core.messages import counted, listed
+from ...core.messages import listed
 from ...core.options import resolve
 from ...core.shading import Texture
 from ...geometry.quaternions import matrices_to_quaternions
 from ...geometry.transforms import Matrix
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from ..models.faces import MOST_FACES, MOST_INFLUENCES
 from ..models.levels import LEVEL_LABELS
 from ..options import APPLY_UNIT, COLLADA_IMPORT_OPTIONS
 from .bind_space import asset_matrix
 from .document import Collada, Instance, Material, Node
-from .mesh_builder import mesh_of, symbols_of, uv_sets
+from .mesh_builder import mesh_of, symbols_of
+from .oddities import MOST_NAMED, Oddities
 from .partners import Model, Part, models_of
-from .rigs import MOST_NAMED, Rig
+from .rigs import Rig
 
 FULL_BRIGHT = 0.25
 """Emission above which the viewer makes a face full bright."""
 OWN_TOOL = "Meshferry"
-_UV_NUMBERS = 2
 Place = tuple[tuple[float, float, float], tuple[float, float, float, float], tuple[float, float, float]]
 """Translation, rotation (w, x, y, z) and scale."""
 _NO_PLACE: Place = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 _STRAIGHT = 1e-5
 """Tolerance for the elements of a matrix without shear, relative to its scale."""
 _MATERIAL = "-material"
-
-_TEMPLATES = {
-    "mirrored": ("change", "mirrored-objects", "{} mirrored; the viewer refuses or unmirrors them: {}"),
-    "sheared": ("note", "sheared-transform", "{} with shear, which was applied to a copy of the mesh: {}"),
-    "placed": ("note", "transform-of-rigged", "{} with a transform that has no effect on a rigged mesh: {}"),
-    "doubled": ("change", "material-symbol-twice", "{} with several groups of one material, separate faces there: {}"),
-    "many": ("change", "too-many-faces", "{} with more than 8 materials, which the viewer splits: {}"),
-    "strips": ("note", "strips-and-fans", "{} with strips or fans, which the viewer does not read: {}"),
-    "stride": ("note", "uvs-of-three-numbers", "{} with UVs of three numbers, which the viewer misreads: {}"),
-    "uvs": ("note", "several-uv-sets", "{} with several UV sets; the one that the viewer shows is active: {}"),
-    "reversed": ("note", "weights-before-joints", "{} with weights before joints, which the viewer misreads: {}"),
-    "influences": ("note", "more-than-four-weights", "{} with over 4 weights a vertex; the viewer takes 4: {}"),
-    "unweighted": ("change", "vertices-without-weights", "{} with vertices without weights: {}"),
-}
-"""Kind, code and template of the messages about objects."""
 
 
 class SceneBuilder:
@@ -73,8 +57,7 @@ class SceneBuilder:
         self.document = document
         self.materials: dict[str, Material] = {}
         """Materials of the set by their name in the scene."""
-        self.said: dict[str, dict[str, None]] = {}
-        """Names of the objects with each oddity."""
+        self.oddities = Oddities()
         documents = [document, *document.partners.values()]
         self.files = {id(found): _File(self, found) for found in documents}
         self.rig: Rig | None = None
@@ -88,8 +71,12 @@ class SceneBuilder:
                 self._add_model(model, self._node(model.main))
         if self.rig is not None:
             self.rig.say()
-        self._say_all()
+        self.oddities.report(self.report)
         self.scene.materials = [self._material(name, given) for name, given in self.materials.items()]
+        clear = [name for name, given in self.materials.items() if given.has_transparency]
+        if clear:
+            template = "transparency settings are left out, textures keep their alpha: {}"
+            self.report.note("transparency-left-out", template, listed(clear, MOST_NAMED))
 
     # -- models ---------------------------------------------------------------------------------
 
@@ -154,9 +141,9 @@ class SceneBuilder:
 
     def _static_node(self, file: _File, part: Part, place: Place, rest: Matrix | None, parent: int) -> sc.Node:
         if np.linalg.det(file.world(part.node)[:3, :3]) < 0:
-            self._say("mirrored", part)
+            self.oddities.add("mirrored", part.name)
         if rest is not None:
-            self._say("sheared", part)
+            self.oddities.add("sheared", part.name)
         matrix = file.axes if rest is None else rest @ file.axes
         return sc.Node(part.name, parent, *place, mesh=self._mesh(file, part, matrix))
 
@@ -164,7 +151,7 @@ class SceneBuilder:
         skin = file.document.skins[part.instance.skin]
         mesh, place, binding = self._mesh(file, part), _NO_PLACE, rig.skin(skin)
         if not np.allclose(file.world(part.node), np.identity(4), atol=_STRAIGHT):
-            self._say("placed", part)
+            self.oddities.add("moved-rig", part.name)
         if rig.at_table and rig.known:
             mesh = rig.at_standard(mesh, skin)
         else:
@@ -177,7 +164,9 @@ class SceneBuilder:
                     binding.bind_shape = turned
             mesh = moved(mesh, matrix)
         joints, weights = rig.weights(skin, len(mesh.points))
-        self._say_weights(part, mesh, weights, is_reversed=skin.is_reversed)
+        self.oddities.add_weights(mesh, weights, part.name)
+        if skin.is_reversed:
+            self.oddities.add("reversed-weights", part.name)
         mesh = replace(mesh, joint_indices=joints, joint_weights=weights)
         return sc.Node(part.name, -1, *place, mesh=mesh, skeleton=0, skin=binding)
 
@@ -189,14 +178,14 @@ class SceneBuilder:
             mesh = mesh_of(part.geometry, names)
             if matrix is not None and not np.array_equal(matrix, np.identity(4)):
                 mesh = moved(mesh, matrix)
-            self._say_geometry(part)
+            self.oddities.add_geometry(part.geometry, part.name)
             file.meshes[key] = mesh
         return file.meshes[key]
 
     # -- materials ------------------------------------------------------------------------------
 
     def material_name(self, material: Material) -> str:
-        """Return the name of a material in the scene; further ones of the same name that look otherwise get a number."""
+        """Return the name of a material in the scene; another one of the same name gets a number."""
         name, number = material.name, 0
         while self.materials.setdefault(name, material) != material:
             number += 1
@@ -213,44 +202,6 @@ class SceneBuilder:
         if given.image:
             material.texture = Texture(PurePosixPath(given.image.replace("\\", "/")).name, given.image)
         return material
-
-    # -- messages -------------------------------------------------------------------------------
-
-    def _say(self, what: str, part: Part) -> None:
-        self.said.setdefault(what, {})[part.name] = None
-
-    def _say_geometry(self, part: Part) -> None:
-        geometry = part.geometry
-        symbols = [group.symbol for group in geometry.groups]
-        if len(set(symbols)) < len(symbols):
-            self._say("doubled", part)
-        if len(set(symbols)) > MOST_FACES:
-            self._say("many", part)
-        if any(group.kind in {"tristrips", "trifans"} for group in geometry.groups):
-            self._say("strips", part)
-        if any(uvs.stride > _UV_NUMBERS for group in geometry.groups for uvs in group.uvs):
-            self._say("stride", part)
-        if len(uv_sets(geometry)) > 1:
-            self._say("uvs", part)
-
-    def _say_weights(self, part: Part, mesh: sc.Mesh, weights: sc.FloatArray, *, is_reversed: bool) -> None:
-        if is_reversed:
-            self._say("reversed", part)
-        if weights.shape[1] > MOST_INFLUENCES:
-            self._say("influences", part)
-        if not weights.any(axis=1)[mesh.corner_point].all():
-            self._say("unweighted", part)
-
-    def _say_all(self) -> None:
-        """Report what concerns several objects, each once."""
-        clear = [name for name, given in self.materials.items() if given.has_transparency]
-        if clear:
-            template = "transparency settings are left out; textures keep their alpha: {}"
-            self.report.note("transparency-left-out", template, listed(clear, MOST_NAMED))
-        for what, names in self.said.items():
-            kind, code, template = _TEMPLATES[what]
-            add = self.report.note if kind == "note" else self.report.change
-            add(code, template, counted(len(names), "object"), listed(list(names), MOST_NAMED))
 
 
 def _shown_children(nodes: Sequence[Node], static: Container[int]) -> list[int]:
@@ -322,7 +273,7 @@ def placed(matrix: Matrix) -> tuple[Place, Matrix | None]:
         if np.abs(lengths).min() < _STRAIGHT * np.abs(lengths).max():
             return (translation, *_NO_PLACE[1:]), _linear(linear)
         axes, lengths = axes * np.sign(lengths), np.abs(lengths)
-        rest = _linear(upper * np.sign(np.diag(upper))[:, None] / lengths[:, None])
+        rest = _linear(upper / np.diag(upper)[:, None])
     if np.linalg.det(axes) < 0:
         mirrored = int(np.argmin(np.diag(axes)))
         axes[:, mirrored] *= -1
