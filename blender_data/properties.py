@@ -196,6 +196,9 @@ class MeshferrySkin(bpy.types.PropertyGroup):
     lock_scale: BoolProperty(
         name="Lock Scale", description="Body shape sliders do not scale joints whose positions are overridden"
     )
+    is_aligned: BoolProperty(
+        name="Aligned", description="The joints rest exactly where the matrices bind them, in the space of the armature"
+    )
 
 
 class MeshferryImportChoice(bpy.types.PropertyGroup):

@@ -354,6 +354,8 @@ class Joint:
     """Other names that bones for this joint may have."""
     target_joint: str = ""
     """Name of the joint of the target skeleton that the user chose for the bone, if any."""
+    is_as_imported: bool = False
+    """Whether neither its bone nor the parent was moved since the import that made them."""
 
 
 @dataclass

@@ -87,8 +87,9 @@ def read_skeleton(obj: bpy.types.Object, *, deform_only: bool = False, report: R
             sheared[0],
             item=obj.name,
         )
-    for bone, joint in zip(bones, joints, strict=True):
+    for number, (bone, joint) in enumerate(zip(bones, joints, strict=True)):
         joint.deforms = bone.use_deform
+        joint.is_as_imported = binds.exact(number)
         joint.target_joint = bone.meshferry.target_joint if obj.meshferry.use_bone_table else ""
     stored = stored_fields(obj.meshferry, Skeleton)
     skeleton = Skeleton(names.name_in_file(obj), joints, choices=import_choices.read(obj), **stored)

@@ -15,6 +15,7 @@ from ... import names
 from ...exporting.reading.armature_reading import ReadSkeleton, read_skeleton
 from ...rigging import joint_poses
 from ...rigging.joint_poses import Array
+from . import helper_bones
 from .armatures import BoneMap, bind_matrices, extent, parents_of
 
 _ENOUGH = 0.5
@@ -52,7 +53,8 @@ def choose_for_scene(
     """Return the existing armature for the weights and animations of a file's first skeleton, or None to create one.
 
     Meshes get a new armature, unless the mode is ``ACTIVE`` or the file stores their bind pose. In that case, they
-    share an armature with the same joints in the same pose.
+    share an armature with the same joints in the same pose, or with those that they need (``share_distance``), which
+    may also be the active one, if an import or Meshferry made it.
 
     Parameters
     ----------
@@ -81,7 +83,9 @@ def choose_for_scene(
         return None
     skeleton = scene.skeletons[0]
     if any(node.mesh is not None for node in scene.nodes):
-        return alike(skeleton, candidates) if is_bound(scene) else None
+        if skeleton.share_distance is not None and active is not None and was_made_here(active):
+            candidates = [*candidates, active]
+        return shared(scene, 0, candidates) if is_bound(scene) or skeleton.share_distance is not None else None
     keyed = keyed_joints(scene, 0)
     found = _best(skeleton, candidates, keyed)
     if found is None and active is not None:
@@ -166,6 +170,45 @@ def _best(
             same = alike and not match(candidate, skeleton, Report()).differs
             ranked.append((share, same, names.name_in_file(candidate) == skeleton.name, -age, candidate))
     return max(ranked, key=lambda entry: entry[:4])[4] if ranked else None
+
+
+def was_made_here(armature: bpy.types.Object) -> bool:
+    """Return whether bones of an armature were imported, or made of a skeleton."""
+    return any(bone.meshferry.order >= 0 for bone in armature.data.bones)
+
+
+def needed_joints(scene: Scene, number: int) -> set[int] | None:
+    """Return the joints of a skeleton that an existing armature needs; None if it needs all of them."""
+    if scene.skeletons[number].share_distance is None:
+        return keyed_joints(scene, number)
+    return helper_bones.weighted_joints([node for node in scene.nodes if node.skeleton == number])
+
+
+def shared(scene: Scene, number: int, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
+    """Return the first armature that the bound meshes of a skeleton can share.
+
+    It has all joints with weights within ``share_distance``; without one, it is :func:`alike`.
+    """
+    skeleton = scene.skeletons[number]
+    if skeleton.share_distance is None:
+        return alike(skeleton, candidates)
+    needed = needed_joints(scene, number) or set()
+    for candidate in candidates:
+        if candidate.library is None and needed and farthest(candidate, skeleton, needed) <= skeleton.share_distance:
+            return candidate
+    return None
+
+
+def farthest(armature: bpy.types.Object, skeleton: Skeleton, joints: Collection[int]) -> float:
+    """Return the largest distance of joints from their bones in an armature, in metres; infinity without a bone."""
+    there = read_skeleton(armature)
+    found = _find(there, skeleton)
+    chosen = sorted(joints)
+    if any(found[joint] < 0 for joint in chosen):
+        return float("inf")
+    heads = hierarchy.world_matrices(bind_matrices(skeleton), parents_of(skeleton))[chosen, :3, 3]
+    apart: Array = np.linalg.norm(there.rest[[found[joint] for joint in chosen], :3, 3] - heads, axis=1)
+    return float(apart.max(initial=0.0))
 
 
 def alike(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import bpy
 
 from ....io_formats.core.scene import Skeleton
@@ -16,9 +18,11 @@ def build_skeletons(job: ImportContext) -> None:
     for number, skeleton in enumerate(job.scene.skeletons):
         if job.options.armature == "NONE":
             job.bones.append(None)
-        elif (there := _find_armature(job, skeleton)) is not None:
-            keyed = armature_matching.keyed_joints(job.scene, number)
-            job.bones.append(armature_matching.match(there, skeleton, job.report, keyed))
+        elif (there := _find_armature(job, number)) is not None:
+            needed = armature_matching.needed_joints(job.scene, number)
+            job.bones.append(armature_matching.match(there, skeleton, job.report, needed))
+            if needed and skeleton.share_distance is not None:
+                _report_distance(job, there, skeleton, needed)
             if there == job.request.armature:
                 job.played.refer(skeleton)
         elif skeleton.joints:
@@ -42,7 +46,16 @@ def switch_on_weighted(job: ImportContext) -> None:
         deform_bones.switch_on(found.armature, [name for name in bones if name is not None])
 
 
-def _find_armature(job: ImportContext, skeleton: Skeleton) -> bpy.types.Object | None:
+def _report_distance(
+    job: ImportContext, armature: bpy.types.Object, skeleton: Skeleton, needed: Collection[int]
+) -> None:
+    distance = armature_matching.farthest(armature, skeleton, needed)
+    if skeleton.share_distance is not None and skeleton.share_distance < distance < float("inf"):
+        template = "The bones of '{}' are up to {:.3g} m away from where '{}' binds its meshes"
+        job.report.change("bones-elsewhere", template, armature.name, distance, skeleton.name)
+
+
+def _find_armature(job: ImportContext, number: int) -> bpy.types.Object | None:
     """Return the existing armature for a skeleton, or None to create one.
 
     The given armature was chosen for the first skeleton. Further skeletons of bound meshes, in a file of several
@@ -51,7 +64,7 @@ def _find_armature(job: ImportContext, skeleton: Skeleton) -> bpy.types.Object |
     given = job.request.armature
     if job.options.armature != "AUTO" or not armature_matching.is_bound(job.scene):
         return given
-    return armature_matching.alike(skeleton, [*([] if given is None else [given]), *job.armatures])
+    return armature_matching.shared(job.scene, number, [*([] if given is None else [given]), *job.armatures])
 
 
 def _build_armature(job: ImportContext, number: int, skeleton: Skeleton) -> BoneMap:

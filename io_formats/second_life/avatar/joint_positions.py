@@ -8,7 +8,7 @@ without joint positions binds it: in the viewer the avatar keeps its own joints 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 
 import numpy as np
 
@@ -23,6 +23,9 @@ MOVED = 1e-4
 """Distance in metres from its standard position beyond which a joint counts as moved, as in the viewer."""
 ADVISED = 5e-3
 """Distance in metres of a joint from its standard position from which joint positions are advised."""
+_SHARED = 0.005
+"""Distance in metres of a bone from where a file binds its joint, up to which the bones of an armature that was there
+before serve the file. Such bones count as unmoved while the armature is unchanged."""
 _DAMAGED = 1e-6
 """Tolerance for elements of an inverse bind matrix that is the identity."""
 _MOST_NAMED = 4
@@ -39,10 +42,15 @@ class JointPositions:
         The imported binding of the mesh, or None.
     turn:
         (4, 4) from the space of the skin to the avatar's.
+    as_imported:
+        Names of the joints whose bones were not moved since the import of the armature.
     """
 
-    def __init__(self, heads: Mapping[str, Matrix], skin: Skin | None, turn: Matrix) -> None:
+    def __init__(
+        self, heads: Mapping[str, Matrix], skin: Skin | None, turn: Matrix, as_imported: Container[str] = ()
+    ) -> None:
         self.heads = heads
+        self.as_imported = as_imported if skin is not None and skin.is_aligned else ()
         self.imported_rests: dict[str, Matrix] = {}
         """(4, 4) rest matrices of the joints listed by the file, in avatar space."""
         self.stored: dict[str, Matrix] = {}
@@ -71,7 +79,8 @@ class JointPositions:
 
     def is_unmoved(self, name: str) -> bool:
         """Return whether a joint has the position, relative to its parent, that the import gave it."""
-        return self.has_file and _distance(self.relative(name), _relative(name, self._imported_heads)) <= MOVED
+        tolerance = 2 * _SHARED if name in self.as_imported else MOVED  # that of two joints
+        return self.has_file and _distance(self.relative(name), _relative(name, self._imported_heads)) <= tolerance
 
     def offset(self, name: str) -> float:
         """Return the distance of the written position of a joint from the nearest standard one, in metres."""
@@ -113,7 +122,8 @@ class JointPositions:
     def imported_rest(self, name: str) -> Matrix | None:
         """Return the rest matrix of a joint in the file, (4, 4), or None if its bone is not there any more."""
         rest = self.imported_rests.get(name)
-        return rest if rest is not None and _distance(rest[:3, 3], self.heads[name]) <= MOVED else None
+        tolerance = _SHARED if name in self.as_imported else MOVED
+        return rest if rest is not None and _distance(rest[:3, 3], self.heads[name]) <= tolerance else None
 
 
 def snapped(heads: Mapping[str, Matrix], kept: Collection[str]) -> dict[str, Matrix]:

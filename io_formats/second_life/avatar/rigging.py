@@ -22,7 +22,7 @@ from ...geometry.transforms import Matrix, matrix_of_transform
 from ..models.faces import FaceArrays
 from ..options import JOINT_POSITIONS, LOCK_SCALE
 from . import avatar_space, skeleton_table
-from .joint_positions import JointPositions, position_of_unknown, report_offsets
+from .joint_positions import MOVED, JointPositions, position_of_unknown, report_offsets
 from .skeleton_table import MOST_JOINTS
 
 MOST_INDICES = 255
@@ -163,7 +163,8 @@ def rig_of(
     known = [skeleton_table.canonical(joint.name) for joint in skeleton.joints]
     place_of = {name: head for name, head in zip(reversed(known), reversed(heads), strict=True) if name is not None}
     chosen = list(used) or [next((number for number, name in enumerate(known) if name is not None), 0)]
-    places = JointPositions(place_of, skin, turn)
+    as_imported = {name for name, joint in zip(known, skeleton.joints, strict=True) if name and joint.is_as_imported}
+    places = JointPositions(place_of, skin, turn, as_imported)
     choice = JOINT_POSITIONS.text(options)
     above = {joint for number in chosen if known[number] for joint in skeleton_table.ancestors(known[number] or "")}
     moved = [] if choice == "NEVER" else places.moved(above)
@@ -257,8 +258,10 @@ def _rest(known: str | None, head: Matrix, places: JointPositions) -> Matrix:
     if not skeleton_table.table()[known].is_bone:
         rest[:3, :3] = skeleton_table.rest_matrices()[known][:3, :3]
     imported = places.imported_rest(known)
-    if imported is not None and np.abs(imported[:3, :3] - rest[:3, :3]).max() > _STRAIGHT:
-        return imported
+    if imported is not None:
+        is_turned = np.abs(imported[:3, :3] - rest[:3, :3]).max() > _STRAIGHT
+        if is_turned or np.abs(imported[:3, 3] - head).max() > MOVED:
+            return imported
     rest[:3, 3] = head
     return rest
 

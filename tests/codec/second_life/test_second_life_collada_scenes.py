@@ -1,0 +1,216 @@
+"""Scenes of Collada documents that are put together by hand: rigs at other heights, polygons, shared meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from meshferry.io_formats.core.scene import Scene
+from meshferry.io_formats.geometry.polygons import fan, with_polygons
+from meshferry.io_formats.geometry.vertices import drop_repeated_corners
+from meshferry.io_formats.second_life.avatar import skeleton_table
+from meshferry.io_formats.second_life.avatar.rigging import world_matrices
+from meshferry.io_formats.second_life.collada.document import (
+    Collada,
+    Geometry,
+    Group,
+    Instance,
+    Material,
+    Node,
+    Skin,
+    Values,
+)
+from meshferry.io_formats.second_life.collada.scene_mapping import to_scene
+from meshferry.io_formats.second_life.mesh import scene_mapping as mesh_mapping
+from meshferry.io_formats.second_life.upload_set import scene_mapping as upload_mapping
+
+BODY = ("mPelvis", "mTorso", "mChest", "mNeck", "mHead", "mShoulderLeft", "mShoulderRight", "mHipLeft", "mHipRight")
+QUAD = np.array(((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)), np.float32)
+
+
+def moved_by(*offset: float) -> np.ndarray:
+    matrix = np.identity(4)
+    matrix[:3, 3] = offset
+    return matrix
+
+
+def geometry(*groups: tuple[str, Sequence[int], Sequence[int]], points: np.ndarray = QUAD) -> Geometry:
+    """Return a geometry of groups, each a symbol, points of the corners, and sizes of the polygons."""
+    made = [
+        Group("polylist", symbol, np.array(corners, np.int32), np.array(sizes, np.int32))
+        for symbol, corners, sizes in groups
+    ]
+    return Geometry("mesh", points, made)
+
+
+def static(*matrices: np.ndarray, shape: Geometry | None = None) -> Collada:
+    shape = shape or geometry(("a", (0, 1, 2, 3), (4,)))
+    nodes = [Node(f"n{at}", -1, matrix, instances=[Instance(0)]) for at, matrix in enumerate(matrices)]
+    return Collada(up_axis="Z_UP", nodes=nodes, geometries=[shape])
+
+
+def rigged(
+    binds: Mapping[str, np.ndarray], parts: Sequence[Sequence[str]] = (), positions: Mapping[str, np.ndarray] = {}
+) -> Collada:
+    """Return a rig whose joints are bound by these matrices and whose nodes have the standard positions.
+
+    ``parts`` are the joints of each mesh; a mesh for all joints by default.
+    """
+    document = Collada(up_axis="Z_UP")
+    table = skeleton_table.table()
+    for joint in table:
+        if table[joint].is_bone:
+            above = next((at for at, node in enumerate(document.nodes) if node.name == table[joint].parent), -1)
+            position = np.array(positions.get(joint, table[joint].position))
+            document.nodes.append(Node(joint, above, moved_by(*position), joint, joint, True, position))
+    for number, names in enumerate(parts or [list(binds)]):
+        heads = np.array([binds[joint][:3, 3] for joint in names])
+        points = np.concatenate((heads, heads + (0, 0.01, 0), heads + (0.01, 0, 0))).astype(np.float32)
+        count = len(names)
+        corners = np.arange(count)[:, None] + (0, count, 2 * count)
+        document.geometries.append(geometry(("a", corners.reshape(-1).tolist(), [3] * count), points=points))
+        document.skins.append(
+            Skin(
+                number,
+                np.identity(4),
+                list(names),
+                np.linalg.inv([binds[joint] for joint in names]),
+                np.ones(count, bool),
+                np.ones(3 * count, np.int32),
+                np.tile(np.arange(count, dtype=np.int32), 3),
+                np.ones(3 * count, np.float32),
+            )
+        )
+        document.nodes.append(Node(f"part {number}", -1, np.identity(4), instances=[Instance(number, number)]))
+    return document
+
+
+def shaped(height: float, *, spine: float = 0.0, scale: float = 1.0) -> dict[str, np.ndarray]:
+    """Return the binds of an avatar of another height, with a longer spine and the scale of a shape."""
+    binds = {}
+    for joint in BODY:
+        binds[joint] = moved_by(0, 0, height + (0.0 if "Pelvis" in joint or "Hip" in joint else spine))
+        binds[joint] = binds[joint] @ skeleton_table.rest_matrices()[joint] @ np.diag((scale, scale, 1.0, 1.0))
+    return binds
+
+
+def stored_positions(scene: Scene) -> list[object]:
+    """Return what exports with default options write of joint positions."""
+    asset = [mesh_mapping.from_scene(part) for part in mesh_mapping.files_of(scene)]
+    skins = [found.blocks["skin"] for found in asset]
+    written = [skin.get("alt_inverse_bind_matrix") for skin in skins] + [skin.get("pelvis_offset") for skin in skins]
+    upload = upload_mapping.from_scene(scene)
+    table = skeleton_table.table()
+    moved = [
+        node.name
+        for tree in upload.files[0].trees
+        for node in tree.joints
+        if np.abs(node.local[:3, 3] - table[node.name].position).max() > 1e-6
+    ]
+    return [value for value in written if value is not None] + moved + upload.boxes[1:]
+
+
+@pytest.mark.parametrize("parts", [(), (BODY[:3], BODY[3:5], BODY[5:])])
+@pytest.mark.parametrize(("height", "spine", "scale"), [(0.151, 0.0, 1.0), (0.151, 0.08, 1.0), (0.1, 0.05, 0.9)])
+def test_a_bind_at_another_height_moves_no_joint(
+    height: float, spine: float, scale: float, parts: Sequence[Sequence[str]]
+) -> None:
+    binds = shaped(height, spine=spine, scale=scale)
+    scene = to_scene(rigged(binds, parts), "file")
+    skeleton = scene.skeletons[0]
+    heads = {joint.name: world[:3, 3] for joint, world in zip(skeleton.joints, world_matrices(skeleton), strict=True)}
+    for joint, bind in binds.items():
+        x, y, z = bind[:3, 3]
+        assert heads[joint] == pytest.approx((y, -x, z), abs=1e-6)
+    for node in scene.nodes:
+        assert node.skin is not None and node.skin.joint_positions is None and not node.skin.pelvis_offset
+    assert stored_positions(scene) == []
+    codes = {message.code for message in scene.warnings if message.is_loss}
+    assert not codes & {"rig-moved-to-avatar", "joint-positions-stored"}
+
+
+def test_nodes_that_move_joints_are_joint_positions() -> None:
+    moved = {"mTorso": np.array((0.0, 0.0, 0.2))}
+    scene = to_scene(rigged(shaped(0.1), positions=moved), "file")
+    assert scene.nodes[0].skin is not None and scene.nodes[0].skin.joint_positions is not None
+    assert stored_positions(scene)
+    assert "joint-positions-in-file" in {message.code for message in scene.warnings}
+
+
+def test_inverse_binds_with_the_scale_of_a_shape_are_written_again() -> None:
+    binds = shaped(0.1, scale=0.9)
+    scene = to_scene(rigged(binds), "file")
+    skin = upload_mapping.from_scene(scene).files[0].instances[0].skin
+    assert skin is not None
+    for joint, matrix in zip(skin.joint_names, skin.inverse_bind, strict=True):
+        assert matrix == pytest.approx(np.linalg.inv(binds[joint]), abs=1e-6)
+
+
+def test_polygons_are_fans_and_come_back() -> None:
+    points = np.random.default_rng(1).random((12, 3)).astype(np.float32)
+    corners = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 5)
+    shape = geometry(("a", corners[:12], (3, 5, 4)), ("b", (0, 5, 7), (3,)), points=points)
+    uvs = np.arange(24, dtype=np.float32).reshape(12, 2)
+    shape.groups[0].uvs = [Values(uvs, np.arange(12, dtype=np.int32)[::-1].copy(), stride=2)]
+    mesh = to_scene(static(np.identity(4), shape=shape), "f").nodes[0].mesh
+    assert mesh is not None and mesh.triangle_count == 7
+    assert mesh.corner_point.reshape(-1, 3).tolist()[1:4] == [[3, 4, 5], [3, 5, 6], [3, 6, 7]]
+    again, sizes = with_polygons(mesh)
+    assert sizes is not None and sizes.tolist() == [3, 5, 4, 3]
+    assert again.corner_point.tolist() == [*corners[:12], 0, 5, 7]
+    assert again.material_index.tolist() == [0, 0, 0, 1]
+    assert again.uvs[0].at_corners(again.corner_point)[:12].tolist() == uvs[::-1].tolist()
+    assert again.uvs[0].at_corners(again.corner_point)[12:].tolist() == [[0, 0]] * 3
+
+
+@pytest.mark.parametrize("sizes", [[4], [3], [5, 3], [4, 4, 4], [2, 6], [6, -2, 4]])
+def test_sizes_that_are_not_those_of_the_triangles_do_no_harm(sizes: list[int]) -> None:
+    mesh = to_scene(static(np.identity(4), shape=geometry(("a", (0, 1, 2, 3, 3, 2, 1, 0), (4, 4)))), "f").nodes[0].mesh
+    assert mesh is not None
+    mesh.polygon_sizes = np.array(sizes, np.int32)
+    polygons, found = with_polygons(mesh)
+    corners = None if found is None else fan(found)
+    again = polygons.corner_point if corners is None else polygons.corner_point[corners]
+    assert again.tolist() == mesh.corner_point.tolist()
+
+
+def test_polygons_that_repeat_a_point_become_triangles() -> None:
+    shape = geometry(("a", (0, 1, 2, 1, 0, 1, 2, 3, 0, 1, 1, 3), (4, 4, 4)))
+    mesh, dropped = drop_repeated_corners(to_scene(static(np.identity(4), shape=shape), "f").nodes[0].mesh)  # type: ignore[arg-type]
+    polygons, sizes = with_polygons(mesh)
+    assert dropped == 1 and sizes is not None and sizes.tolist() == [3, 3, 4, 3]
+    assert polygons.corner_point.tolist() == [0, 1, 2, 0, 2, 1, 0, 1, 2, 3, 0, 1, 3]
+
+
+def test_objects_of_one_geometry_share_a_mesh_unless_it_is_sheared() -> None:
+    shear = np.identity(4)
+    shear[0, 1] = 0.5
+    mirrored = np.diag((-2.0, 1.0, 1.0, 1.0))
+    scene = to_scene(static(np.identity(4), moved_by(1, 2, 3), mirrored, shear), "f")
+    first, second, third, last = scene.nodes
+    assert first.mesh is second.mesh is third.mesh is not last.mesh
+    assert (second.translation, third.scale) == ((1, 2, 3), (-2, 1, 1))
+    assert last.mesh is not None and last.mesh.points[2] == pytest.approx((1.5, 1, 0))
+    assert {"mirrored-objects", "shear-applied"} <= {message.code for message in scene.warnings}
+
+
+def test_groups_become_empties_only_where_they_hold_several_objects() -> None:
+    document = static(np.identity(4), np.identity(4), np.identity(4))
+    one, two, three = document.nodes
+    document.nodes = [Node("outer", -1, moved_by(1, 0, 0)), Node("inner", 0, moved_by(0, 1, 0)), one, two]
+    document.nodes += [Node("single", -1, moved_by(0, 0, 5)), three]
+    one.parent, two.parent, three.parent = 1, 1, 4
+    scene = to_scene(document, "f")
+    assert [(node.name, node.parent) for node in scene.nodes] == [("inner", -1), ("n0", 0), ("n1", 0), ("n2", -1)]
+    assert scene.nodes[0].translation == (1, 1, 0) and scene.nodes[3].translation == (0, 0, 5)
+
+
+def test_materials_of_one_name_stay_apart_and_full_bright_shows_the_colour() -> None:
+    document = static(np.identity(4), np.identity(4))
+    document.materials = [Material("m", (1, 1, 1, 1), 0.9), Material("m", (0, 0, 0, 1), 0.2)]
+    document.nodes[0].instances[0].materials = {"a": 0}
+    document.nodes[1].instances[0].materials = {"a": 1}
+    scene = to_scene(document, "f")
+    assert [(found.name, found.emission) for found in scene.materials] == [("m", 1.0), ("m.001", 0.0)]
+    assert [node.mesh and node.mesh.materials for node in scene.nodes] == [["m"], ["m.001"]]
