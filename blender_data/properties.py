@@ -575,7 +575,10 @@ FIELDS: Mapping[type, Mapping[str, StoredField]] = {
     Scene: {"format": StoredField("file_format"), **_alike("source_name")},
     Node: _alike("is_root", "lod"),
     Skeleton: {"guid": StoredField("skeleton_guid"), "path": StoredField("skeleton_path")},
-    Skin: {"pelvis_offset": StoredField("pelvis_offset", flag="has_pelvis_offset"), **_alike("lock_scale")},
+    Skin: {
+        "pelvis_offset": StoredField("pelvis_offset", flag="has_pelvis_offset"),
+        **_alike("lock_scale", "is_aligned"),
+    },
     Surface: {
         "order": StoredField("order", none=-1),
         "has_weights": StoredField("has_weights", none=False),

@@ -34,6 +34,7 @@ def lod_model_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
         replace(
             rounded_joint(joint.name, joint.parent, translation[number], rotation[number], scale[number]),
             tail=rounded(space[:3, :3] @ tails[number]),
+            is_as_imported=joint.is_as_imported,
         )
         for number, joint in enumerate(read.skeleton.joints)
     ]

@@ -20,9 +20,11 @@ def build_skeletons(job: ImportContext) -> None:
             job.bones.append(None)
         elif (there := _find_armature(job, number)) is not None:
             needed = armature_matching.needed_joints(job.scene, number)
-            job.bones.append(armature_matching.match(there, skeleton, job.report, needed))
+            bones = armature_matching.match(there, skeleton, job.report, needed)
+            job.bones.append(bones)
             if needed and skeleton.share_distance is not None:
-                _report_distance(job, there, skeleton, needed)
+                found = bones.bones
+                _report_distance(job, there, skeleton, [joint for joint in needed if found[joint] is not None])
             if there == job.request.armature:
                 job.played.refer(skeleton)
         elif skeleton.joints:
@@ -50,7 +52,7 @@ def _report_distance(
     job: ImportContext, armature: bpy.types.Object, skeleton: Skeleton, needed: Collection[int]
 ) -> None:
     distance = armature_matching.farthest(armature, skeleton, needed)
-    if skeleton.share_distance is not None and skeleton.share_distance < distance < float("inf"):
+    if skeleton.share_distance is not None and distance > skeleton.share_distance:
         template = "The bones of '{}' are up to {:.3g} m away from where '{}' binds its meshes"
         job.report.change("bones-elsewhere", template, armature.name, distance, skeleton.name)
 

@@ -121,7 +121,8 @@ class MaterialFinder:
         return block
 
     def report_textures(self) -> None:
-        """Report the textures that could not be read."""
+        """Report the textures that were not found or could not be read."""
+        self._textures.report_missing()
         self._project_images.report()
 
     def link_from_library(self, wanted: Iterable[str]) -> None:

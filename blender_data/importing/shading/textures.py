@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 import bpy
 
-from ....io_formats.core.messages import Report, Text
+from ....io_formats.core.messages import Report, Text, listed
 from ....io_formats.core.shading import Texture
 from ... import names
 from .project_images import ProjectImages
+from .texture_files import TextureFiles, last_part
+
+_MOST_NAMED = 5
+"""Largest number of missing textures in a message; of more, only the number is given."""
 
 
 class TextureLoader:
@@ -36,7 +40,9 @@ class TextureLoader:
         report: Report,
         project: ProjectImages,
     ) -> None:
-        self._folder = folder
+        self._files = TextureFiles(folder)
+        self._missing: dict[str, str] = {}
+        """The first material of each texture that was not found."""
         self._keep = keep
         self._report = report
         self._project = project
@@ -56,20 +62,14 @@ class TextureLoader:
         return self._known[key]
 
     def _load(self, material: str, texture: Texture) -> bpy.types.Image:
-        label = texture.name or _last_part(texture.path)
+        label = texture.name or last_part(texture.path)
         if texture.data is not None:
             image = self._empty(label, texture.path or f"//{label}")
             image.pack(data=texture.data, data_len=len(texture.data))
             return self._checked(material, label, image)
-        path = self._find(texture)
+        path = self._files.find(texture.path, texture.name)
         if path is None:
-            self._report.loss(
-                "missing-texture",
-                "its texture '{}' was not found; put it beside the file, or use File > External Data > Find Missing "
-                "Files",
-                texture.path or label,
-                item=Text("Material '{}'", material),
-            )
+            self._missing.setdefault(texture.path or label, material)
             return self._empty(label, texture.path)
         there = next((image for image in bpy.data.images if _is_file(image, path)), None)
         if there is not None:
@@ -79,6 +79,27 @@ class TextureLoader:
         except RuntimeError:  # Blender could not open the file
             image = self._empty(label, str(path))
         return self._checked(material, label, image)
+
+    def report_missing(self) -> None:
+        """Report the textures that were not found, all at once."""
+        if len(self._missing) == 1:
+            path, material = next(iter(self._missing.items()))
+            self._report.loss(
+                "missing-texture",
+                "its texture '{}' was not found; put it beside the file, or use File > External Data > Find Missing "
+                "Files",
+                path,
+                item=Text("Material '{}'", material),
+            )
+        elif self._missing:
+            self._report.loss(
+                "missing-texture",
+                "{} textures were not found; put them beside the file, or use File > External Data > Find Missing "
+                "Files: {}",
+                len(self._missing),
+                listed(list(self._missing), _MOST_NAMED),
+            )
+        self._missing.clear()
 
     def _empty(self, label: str, path: str) -> bpy.types.Image:
         image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
@@ -91,34 +112,6 @@ class TextureLoader:
             item = Text("Material '{}'", material)
             self._report.loss("unreadable-image", "its texture '{}' cannot be read as an image", label, item=item)
         return image
-
-    def _find(self, texture: Texture) -> Path | None:
-        """Return the path of the texture file, as stored or beside the imported file, or None if it does not exist.
-
-        Network paths are ignored, since a file from the internet must not make the computer contact other machines.
-        """
-        places = []
-        if texture.path and not texture.path.startswith(("\\\\", "//")):
-            path = Path(texture.path)
-            if path.is_absolute():
-                places.append(path)
-            elif self._folder is not None:
-                places.append(self._folder / texture.path.replace("\\", "/"))
-        if self._folder is not None:
-            places += [self._folder / name for name in (_last_part(texture.path), texture.name) if name]
-        return next((place for place in places if _exists(place)), None)
-
-
-def _last_part(path: str) -> str:
-    """Return the file name of a Windows or POSIX path."""
-    return PureWindowsPath(path).name
-
-
-def _exists(place: Path) -> bool:
-    try:
-        return place.is_file()
-    except (OSError, ValueError):  # too long, or contains NUL
-        return False
 
 
 def _is_file(image: bpy.types.Image, path: Path) -> bool:

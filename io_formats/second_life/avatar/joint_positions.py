@@ -50,7 +50,8 @@ class JointPositions:
         self, heads: Mapping[str, Matrix], skin: Skin | None, turn: Matrix, as_imported: Container[str] = ()
     ) -> None:
         self.heads = heads
-        self.as_imported = as_imported if skin is not None and skin.is_aligned else ()
+        self.is_aligned = skin is not None and skin.is_aligned
+        self.as_imported = as_imported if self.is_aligned else ()
         self.imported_rests: dict[str, Matrix] = {}
         """(4, 4) rest matrices of the joints listed by the file, in avatar space."""
         self.stored: dict[str, Matrix] = {}

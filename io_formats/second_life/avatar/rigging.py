@@ -22,13 +22,15 @@ from ...geometry.transforms import Matrix, matrix_of_transform
 from ..models.faces import FaceArrays
 from ..options import JOINT_POSITIONS, LOCK_SCALE
 from . import avatar_space, skeleton_table
-from .joint_positions import MOVED, JointPositions, position_of_unknown, report_offsets
+from .joint_positions import JointPositions, position_of_unknown, report_offsets
 from .skeleton_table import MOST_JOINTS
 
 MOST_INDICES = 255
 """Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""
 _STRAIGHT = 1e-4
 """Tolerance for elements of a 3 × 3 matrix up to which an imported joint has the axes of the avatar's."""
+_EXACT = 1e-6
+"""The same for matrices that are written as in the file, but for the error of single precision."""
 _QUARTER = np.radians(1.0)
 """Tolerance for snapping a rig to multiples of 90°, in radians."""
 
@@ -259,8 +261,9 @@ def _rest(known: str | None, head: Matrix, places: JointPositions) -> Matrix:
         rest[:3, :3] = skeleton_table.rest_matrices()[known][:3, :3]
     imported = places.imported_rest(known)
     if imported is not None:
-        is_turned = np.abs(imported[:3, :3] - rest[:3, :3]).max() > _STRAIGHT
-        if is_turned or np.abs(imported[:3, 3] - head).max() > MOVED:
+        tolerance = _EXACT if places.is_aligned else _STRAIGHT
+        is_moved = places.is_aligned and np.abs(imported[:3, 3] - head).max() > tolerance
+        if is_moved or np.abs(imported[:3, :3] - rest[:3, :3]).max() > tolerance:
             return imported
     rest[:3, 3] = head
     return rest

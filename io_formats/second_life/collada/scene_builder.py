@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import PureWindowsPath
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -103,7 +104,9 @@ class SceneBuilder:
                 if not here:
                     self.scene.nodes.append(sc.Node(node.name, above, *place))
                 for model in here:
-                    self._add_model(model, self._static_node(file, model.main, place, rest, above))
+                    finest = self._static_node(file, model.main, place, rest, above)
+                    finest.file_matrix = local if above < 0 and rest is None else None
+                    self._add_model(model, finest)
 
     def _add_model(self, model: Model, finest: sc.Node) -> None:
         """Add the node of an object, and those of its levels of detail and its physics."""
@@ -200,7 +203,7 @@ class SceneBuilder:
             emission = mean  # strength 1: full bright shows the plain colour
         material = sc.Material(name, (red, green, blue, given.color[3]), emission)
         if given.image:
-            material.texture = Texture(PurePosixPath(given.image.replace("\\", "/")).name, given.image)
+            material.texture = Texture(PureWindowsPath(unquote(given.image)).name, given.image)
         return material
 
 

@@ -66,9 +66,9 @@ def rigged(
             document.nodes.append(Node(joint, above, moved_by(*position), joint, joint, True, position))
     for number, names in enumerate(parts or [list(binds)]):
         heads = np.array([binds[joint][:3, 3] for joint in names])
-        points = np.concatenate((heads, heads + (0, 0.01, 0), heads + (0.01, 0, 0))).astype(np.float32)
+        points = np.concatenate([heads + np.array(away) for away in np.identity(3) / 100]).astype(np.float32)
         count = len(names)
-        corners = np.arange(count)[:, None] + (0, count, 2 * count)
+        corners = np.arange(count)[:, None] + np.array((0, count, 2 * count))
         document.geometries.append(geometry(("a", corners.reshape(-1).tolist(), [3] * count), points=points))
         document.skins.append(
             Skin(

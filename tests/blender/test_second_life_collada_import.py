@@ -1,0 +1,192 @@
+"""Collada files of other programs in Blender, against an independent reader and Blender's own importer (up to 4.5)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from load_package import SAMPLES
+from meshferry.io_formats.second_life.collada import reader, scene_mapping
+from meshferry.io_formats.second_life.collada.document import Collada, Geometry, Group, Instance, Node
+from meshferry.io_formats.second_life.upload_set import scene_mapping as upload_mapping
+
+bpy = pytest.importorskip("bpy", reason="Blender is absent")
+
+FOLDER = SAMPLES / "collada"
+EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text()) if FOLDER.is_dir() else {}
+REAL = [name for name in EXPECTED if "synthetic" not in name]
+HAS_COLLADA = bool(getattr(bpy.app.build_options, "collada", False))
+
+pytestmark = pytest.mark.needs_bpy
+with_samples = pytest.mark.skipif(not EXPECTED, reason="no sample files")
+
+
+def imported(document: Collada, path: Path | str = "", armature: Any = None, target: str = "AUTO") -> Any:
+    """Import a document; ``armature`` is one of the same run."""
+    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing.rigs import armature_matching
+
+    scene = scene_mapping.to_scene(document, "file", {})
+    chosen = importer.ImportOptions.of({"use_weld": False, "armature": target})
+    found = armature_matching.choose_for_scene(bpy.context, scene, [armature] if armature else [], target)
+    return importer.import_scene(importer.ImportRequest(bpy.context, scene, chosen, str(path), found))
+
+
+def sample(name: str, **general: Any) -> Any:
+    return imported(reader.read((FOLDER / name).read_bytes()), FOLDER / name, **general)
+
+
+def exported(made: Any) -> Any:
+    """Return the scene that an export of an import gets from Blender, with default options."""
+    from meshferry.blender_data.exporting import exporter
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+
+    source = exporter.Source("COLLECTION", made.collection)
+    options = exporter.ExportOptions.of({"missing_levels": "COPY"})
+    can = SECOND_LIFE_UPLOAD.capabilities
+    return exporter.export_scene(exporter.ExportRequest(bpy.context, source, options, "back", can))
+
+
+def column(owner: Any, name: str, width: int, dtype: Any = np.float32) -> np.ndarray:
+    found = np.empty(len(owner) * width, dtype)
+    owner.foreach_get(name, found)
+    return found.reshape(-1, width) if width > 1 else found
+
+
+def corners(obj: Any, *, rigged: bool, from_file: bool) -> np.ndarray:
+    """Return place, UVs and size of the polygon of all corners in world axes, those of the avatar for rigs."""
+    mesh = obj.data
+    places = column(mesh.vertices, "co", 3) @ np.array(obj.matrix_world)[:3, :3].T + np.array(obj.matrix_world)[:3, 3]
+    if rigged and from_file:
+        places = np.stack((-places[:, 1], places[:, 0], places[:, 2]), axis=1)
+    uvs = [column(layer.uv, "vector", 2) for layer in mesh.uv_layers]
+    sizes = np.repeat(
+        column(mesh.polygons, "loop_total", 1, np.int32), column(mesh.polygons, "loop_total", 1, np.int32)
+    )
+    return np.column_stack((places[column(mesh.loops, "vertex_index", 1, np.int32)], *uvs, sizes))
+
+
+def weights(obj: Any) -> dict[str, np.ndarray]:
+    found = {group.name: np.zeros(len(obj.data.vertices)) for group in obj.vertex_groups}
+    names = obj.vertex_groups.keys()
+    for vertex in obj.data.vertices:
+        for element in vertex.groups:
+            found[names[element.group]][vertex.index] = element.weight
+    return {name: values for name, values in found.items() if values.any()}
+
+
+@with_samples
+@pytest.mark.parametrize("name", REAL)
+def test_samples_become_what_an_independent_reader_finds(name: str) -> None:
+    made = sample(name)
+    bpy.context.view_layer.update()
+    meshes = [obj for obj in made.objects if obj.type == "MESH"]
+    for obj, wanted in zip(meshes, EXPECTED[name]["objects"], strict=True):
+        mesh = obj.data
+        assert obj.name.startswith(wanted["node"]) and mesh.name.startswith(wanted["geometry"][:60])
+        assert (len(mesh.vertices), len(mesh.polygons)) == (wanted["vertices"], wanted["polygons"])
+        assert not mesh.validate()
+        symbols = {group["symbol"] for group in wanted["groups"]} - {None, ""}
+        assert len(obj.material_slots) == len(symbols)
+        places = column(mesh.vertices, "co", 3) @ np.array(obj.matrix_world)[:3, :3].T
+        places += np.array(obj.matrix_world)[:3, 3]
+        skin = wanted.get("skin")
+        if skin is None:
+            box = np.stack((places.min(axis=0), places.max(axis=0)))
+            assert box == pytest.approx(np.array(wanted["bounds_world"]), abs=1e-4)
+            continue
+        x, y, z = places.T
+        box = np.stack((-y, x, z), axis=1)
+        assert np.stack((box.min(axis=0), box.max(axis=0))) == pytest.approx(
+            np.array(skin["bounds_avatar_axes"]), abs=1e-4
+        )
+        assert len(obj.vertex_groups) == skin["used_joints"]
+        (armature,) = made.armatures
+        assert obj.find_armature() == armature
+        for joint, head in skin["heads"].items():
+            if joint in armature.data.bones:
+                x, y, z = armature.data.bones[joint].head_local
+                assert (-y, x, z) == pytest.approx(head["avatar_axes"], abs=1e-4)
+
+
+@with_samples
+@pytest.mark.skipif(not HAS_COLLADA, reason=f"Blender {bpy.app.version_string} has no Collada importer")
+@pytest.mark.parametrize("name", [name for name in REAL if name != "fbx_male_skeleton.dae"])
+def test_corners_and_weights_are_those_of_blenders_importer(name: str) -> None:
+    """Without the FBX figure, which that importer leaves on its back."""
+    made = sample(name)
+    bpy.context.view_layer.update()
+    ours = {
+        obj.data.name: (corners(obj, rigged=bool(obj.vertex_groups), from_file=True), weights(obj))
+        for obj in made.objects
+        if obj.type == "MESH"
+    }
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    assert bpy.ops.wm.collada_import(filepath=str(FOLDER / name)) == {"FINISHED"}
+    theirs = {obj.data.name: obj for obj in bpy.data.objects if obj.type == "MESH"}
+    assert set(theirs) == set(ours)
+    for key, obj in theirs.items():
+        rows, groups = ours[key]
+        rigged = bool(obj.vertex_groups)
+        theirs_rows = corners(obj, rigged=rigged, from_file=False)
+        assert len(rows) == len(theirs_rows)
+        if "toenails" not in name:
+            np.testing.assert_allclose(rows, theirs_rows, atol=1e-5)
+        for group, values in weights(obj).items():
+            np.testing.assert_allclose(groups[group], values, atol=1e-5)
+
+
+@with_samples
+def test_all_meshes_of_a_file_and_of_fitting_files_share_an_armature() -> None:
+    first = sample("avastar281_eyes.dae")
+    (armature,) = first.armatures
+    assert {obj.find_armature() for obj in first.objects if obj.type == "MESH"} == {armature}
+    again = sample("avastar281_eyes.dae", armature=armature)
+    assert again.armatures == [armature] and not again.bones
+    bpy.context.view_layer.objects.active = armature
+    other = sample("avastar281_eyes.dae")
+    assert other.armatures == [armature]
+    assert not [message for message in other.warnings if message.is_loss and "bone" in message.code]
+    # Joints of the tunic are elsewhere.
+    assert sample("meshferry_set/tunic.dae").armatures != [armature]
+    bpy.context.view_layer.objects.active = sample("avastar232_head.dae").armatures[0]
+    forced = sample("meshferry_set/tunic.dae", target="ACTIVE")
+    assert "bones-elsewhere" in {message.code for message in forced.warnings}
+
+
+def test_objects_of_one_geometry_are_linked_duplicates() -> None:
+    quad = Geometry("g", np.array(((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)), np.float32))
+    quad.groups = [Group("polylist", "", np.arange(4, dtype=np.int32), np.array([4], np.int32))]
+    nodes = [Node(name, -1, np.identity(4), instances=[Instance(0)]) for name in "ab"]
+    made = imported(Collada(up_axis="Z_UP", nodes=nodes, geometries=[quad]))
+    one, other = made.objects
+    assert one.data == other.data and one.data.name == "g" and len(one.data.polygons) == 1
+
+
+@with_samples
+@pytest.mark.parametrize("name", ["avastar281_eyes.dae", "avastar232_head.dae", "avastar281_phys.dae"])
+@pytest.mark.parametrize("active", [False, True])
+def test_an_export_writes_the_binding_of_the_file(name: str, active: bool) -> None:
+    """Feet on the floor, in another shape: no joint positions, and the inverse binds of the file."""
+    made = sample(name)
+    if active:  # to the same bones
+        bpy.context.view_layer.objects.active = made.armatures[0]
+        made = sample(name)
+    document = reader.read((FOLDER / name).read_bytes())
+    scene = exported(made)
+    for node in scene.nodes:
+        assert node.skin is None or node.skin.joint_positions is None
+    upload = upload_mapping.from_scene(scene)
+    assert not upload.boxes[1:]
+    given = {
+        joint: matrix
+        for skin in document.skins
+        for joint, matrix in zip(skin.joint_names, skin.inverse_bind, strict=True)
+    }
+    for instance in upload.files[0].instances:
+        assert instance.skin is not None
+        for joint, matrix in zip(instance.skin.joint_names, instance.skin.inverse_bind, strict=True):
+            assert matrix == pytest.approx(given[joint], rel=1e-5, abs=1e-5), joint  # 6 digits in the file
