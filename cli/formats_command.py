@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from ..io_formats.core.capabilities import Capabilities
+from ..io_formats.core.capabilities import ANY_NUMBER, Capabilities
 from ..io_formats.core.format import Format
 from ..io_formats.core.messages import counted
 from ..io_formats.registry import FORMATS
-from .conversions.blender_formats import ANY_NUMBER, BLENDER_FORMATS, BlenderFormat
+from .conversions.blender_formats import BLENDER_FORMATS, BlenderFormat
 from .reporting import Reporter
 
 _NAMES = {

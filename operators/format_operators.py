@@ -202,7 +202,7 @@ def _file_handlers(family: Family, exporters: Mapping[str, Any]) -> list[type]:
         }
         if name in exporters:
             body["bl_export_operator"] = exporters[name].bl_idname
-        if known.is_read:
+        if any(other.is_read and other.is_dropped and extensions[0] in other.extensions for other in family.formats):
             body["bl_import_operator"] = f"import_scene.{family.name}"
             body["poll_drop"] = classmethod(lambda _cls, context: poll_file_object_drop(context))
         handlers.append(type(body["bl_idname"], (bpy.types.FileHandler,), {**body, "__module__": __name__}))

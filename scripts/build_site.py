@@ -41,7 +41,6 @@ docs/formats/unigine_scenes
 docs/formats/timbermesh
 docs/formats/second_life
 docs/formats/second_life_animation
-docs/formats/collada
 docs/formats/mesh_serializer
 api/index
 CHANGELOG

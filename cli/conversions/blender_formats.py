@@ -11,12 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.capabilities import ANY_NUMBER, Capabilities
 
 MOST_UV_LAYERS = 8
 """Maximum number of UV maps of a mesh in Blender."""
-ANY_NUMBER = 1_000_000
-"""Number of layers or weights if neither the file nor Blender has a practical limit."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import ExportOptions
-from ...io_formats.core.capabilities import Capabilities, losses
+from ...io_formats.core.capabilities import ANY_NUMBER, Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Kind, Message, Report, Text, counted, distinct, listed
@@ -16,7 +16,7 @@ from ...io_formats.registry import by_name
 from ..scene_facts import scene_facts
 from . import blender_exchange
 from .blend_files import BlendPart
-from .blender_formats import ANY_NUMBER, BLEND_FILE, BlenderFormat
+from .blender_formats import BLEND_FILE, BlenderFormat
 from .convert_plan import ConversionJob
 from .outcomes import Outcome
 from .scene_writing import OutputWriter

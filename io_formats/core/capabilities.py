@@ -17,6 +17,10 @@ _COMMON_NAMES = 5
 """Joints whose names, such as "head" and "hip", rigs of many programs share."""
 
 
+ANY_NUMBER = 1_000_000
+"""Number of layers or weights if a format has no practical limit."""
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """The data that a format can hold. All warnings about losses are derived from it."""

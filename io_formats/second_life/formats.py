@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..core.capabilities import Capabilities
+from ..core.capabilities import ANY_NUMBER, Capabilities
 from ..core.format import Family, FileFormat, Reading, Sniffer, Writing
+from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
-from .options import EXPORT_OPTIONS, IMPORT_OPTIONS, UPLOAD_OPTIONS
+from .options import COLLADA_IMPORT_OPTIONS, EXPORT_OPTIONS, IMPORT_OPTIONS, UPLOAD_OPTIONS
 
 if TYPE_CHECKING:
     from .animation.document import SecondLifeAnimation
     from .bundle.document import Bundle
+    from .collada.document import Collada
     from .mesh.document import Asset
     from .motion_text.document import Bvh
     from .request.document import UploadRequest
@@ -101,6 +103,33 @@ SECOND_LIFE_BUNDLE = FileFormat(
     reading=_bundle_reading,
     import_options=IMPORT_OPTIONS,
     export_options=EXPORT_OPTIONS,
+)
+
+
+def _collada_sniffing() -> Sniffer:
+    from .collada import sniffing
+
+    return sniffing
+
+
+def _collada_reading() -> Reading[Collada]:
+    from .collada import checks, facts, partners, reader, scene_mapping
+
+    return Reading(reader, scene_mapping, facts, checks=checks, partners=partners)
+
+
+SECOND_LIFE_COLLADA = FileFormat(
+    name="second_life_collada",
+    label="Collada",
+    extensions=(".dae",),
+    capabilities=replace(
+        _CAPABILITIES, uv_layers=8, color_layers=8, splits_vertices=False, influences=ANY_NUMBER, node_hierarchy=True
+    ),
+    sniffing=_collada_sniffing,
+    reading=_collada_reading,
+    import_options=COLLADA_IMPORT_OPTIONS,
+    rewritten_as="second_life_upload",
+    partner_suffixes=FILE_SUFFIXES,
 )
 
 
@@ -210,6 +239,7 @@ FORMATS = (
     SECOND_LIFE_MESH,
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_UPLOAD,
+    SECOND_LIFE_COLLADA,
     SECOND_LIFE_REQUEST,
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BVH,

@@ -69,13 +69,12 @@ def test_files_without_an_extension_are_found_by_their_content(meshferry, tmp_pa
 
 
 def test_what_is_only_written_is_not_searched_for(meshferry, tmp_path):
-    (tmp_path / "box.dae").write_text("<COLLADA/>")
     (tmp_path / "box.llsd").write_text("<llsd/>")
     done = meshferry("inspect", tmp_path)
     assert done.status == 1
     assert ".llmesh" in done.err
-    assert ".dae" not in done.err
-    done = meshferry("inspect", tmp_path / "box.dae")
+    assert ".llsd" not in done.err
+    done = meshferry("inspect", tmp_path / "box.llsd")
     assert done.status == 1
     assert "Traceback" not in done.err
 
@@ -91,6 +90,7 @@ def test_formats_tells_what_is_read_and_written(meshferry):
         "second_life_mesh": ([".llmesh", ".mesh"], [".llmesh"], False),
         "second_life_bundle": ([".slm"], [".slm"], True),
         "second_life_upload": ([], [".dae"], True),
+        "second_life_collada": ([".dae"], [], False),
         "second_life_request": ([], [".llsd"], True),
         "second_life_animation": ([".anim"], [".anim"], False),
         "second_life_bvh": ([".bvh"], [".bvh"], False),

@@ -24,7 +24,7 @@ from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.passes.compare_scenes import differences
 from meshferry.io_formats.registry import HEAD_SIZE
 from meshferry.io_formats.timbermesh import writer
-from meshfuzz import mesh_serializer_seeds, tokens, unigine_seeds
+from meshfuzz import collada_seeds, mesh_serializer_seeds, tokens, unigine_seeds
 from meshfuzz import second_life_animation_seeds as sl_animation
 from meshfuzz import second_life_seeds as sl
 
@@ -65,6 +65,7 @@ FILES: dict[str, dict[str, bytes]] = {
     "unigine_scene": unigine_scene_bytes.ALL,
     "second_life_mesh": {"asset": ASSET, "old prefix": sl.asset(LEVELS, prefix=sl.PREFIX + b"\n")},
     "second_life_bundle": {"bundle": sl.bundle([ASSET, ASSET], [sl.instance(), sl.instance(mesh_id=1)])},
+    "second_life_collada": {**collada_seeds.files()},
     "second_life_animation": {
         "arms": sl_animation.ARMS,
         "constraint": sl_animation.CONSTRAINED,

@@ -16,7 +16,7 @@ from typing import Any
 
 from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
 from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-from meshferry.io_formats.core.capabilities import Capabilities
+from meshferry.io_formats.core.capabilities import ANY_NUMBER, Capabilities
 from meshferry.io_formats.core.format import Format
 from meshferry.io_formats.core.options import Option, applicable
 from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
@@ -25,6 +25,7 @@ from meshferry.io_formats.second_life.formats import (
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_BVH,
+    SECOND_LIFE_COLLADA,
     SECOND_LIFE_MESH,
     SECOND_LIFE_UPLOAD,
 )
@@ -92,7 +93,7 @@ def _direction(known: Format) -> str:
 def _amount(value: bool | int) -> str:
     if isinstance(value, bool):
         return "yes" if value else "–"
-    return str(value) if value else "–"
+    return ("any number" if value >= ANY_NUMBER else str(value)) if value else "–"
 
 
 def import_table(*formats: Format) -> str:
@@ -189,7 +190,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/unigine.md", "mesh export options"): lambda: export_table(UNIGINE_MESH),
     ("docs/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
     ("docs/second_life.md", "import options"): lambda: import_table(
-        SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+        SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_COLLADA, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
     ),
     ("docs/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
     ("docs/second_life_animation.md", "export options"): lambda: export_table(SECOND_LIFE_ANIMATION),

@@ -72,10 +72,12 @@ def test_file_handler_names_the_operators_and_extensions(clean_blender, name, ex
         assert getattr(getattr(clean_blender.ops, module), name).get_rna_type()
 
 
-@pytest.mark.parametrize(("name", "extension"), [("upload", ".dae"), ("request", ".llsd")])
-def test_collections_are_exported_to_files_that_are_not_read(clean_blender, name, extension):
+@pytest.mark.parametrize(
+    ("name", "extension", "importer"), [("upload", ".dae", "import_scene.second_life"), ("request", ".llsd", "")]
+)
+def test_collections_are_exported_to_files_that_another_format_or_none_reads(clean_blender, name, extension, importer):
     handler = getattr(clean_blender.types, f"IO_FH_second_life_{name}")
-    assert (handler.bl_file_extensions, getattr(handler, "bl_import_operator", "")) == (extension, "")
+    assert (handler.bl_file_extensions, getattr(handler, "bl_import_operator", "")) == (extension, importer)
     assert getattr(clean_blender.ops.export_scene, handler.bl_export_operator.split(".")[1]).get_rna_type()
 
 

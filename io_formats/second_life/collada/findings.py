@@ -38,31 +38,33 @@ class Findings:
 
     def _report_losses(self, report: Report) -> None:
         if number := self.count("link-missing"):
-            template = "{} nothing in this file, and what they name was left out: {}"
+            template = "{} nothing in this file: {}"
             links = counted(number, "link leads to", "links lead to")
             report.loss("link-missing", template, links, self.names("link-missing"))
         if number := self.count("polygons-skipped"):
-            template = "{} left out, which use vertices that do not exist or fewer than 3 different ones: {}"
-            report.loss("polygons-skipped", template, counted(number, "polygon"), self.names("polygons-skipped"))
+            polygons = counted(number, "polygon was", "polygons were")
+            template = "{} left out, for vertices that do not exist or fewer than 3 different ones: {}"
+            report.loss("polygons-skipped", template, polygons, self.names("polygons-skipped"))
         if number := self.count("lists-cut-off"):
-            template = "{} of polygons shorter than stated; the whole polygons in them were imported: {}"
-            report.loss("lists-cut-off", template, counted(number, "list is", "lists are"), self.names("lists-cut-off"))
+            template = "{} shorter than stated; the whole polygons were imported: {}"
+            lists = counted(number, "list of polygons is", "lists of polygons are")
+            report.loss("lists-cut-off", template, lists, self.names("lists-cut-off"))
         if number := self.count("corner-values-skipped"):
             template = "{} normals, UVs or colours that do not exist; they have none: {}"
             corners = counted(number, "corner uses", "corners use")
             report.loss("corner-values-skipped", template, corners, self.names("corner-values-skipped"))
         if number := self.count("mesh-without-positions"):
             template = "{} left out, which have no vertices: {}"
-            names = self.names("mesh-without-positions")
-            report.loss("mesh-without-positions", template, counted(number, "mesh", "meshes"), names)
+            meshes, names = counted(number, "mesh was", "meshes were"), self.names("mesh-without-positions")
+            report.loss("mesh-without-positions", template, meshes, names)
         if number := self.count("influences-skipped"):
-            template = "{} of joints or weights that do not exist: {}"
-            influences = counted(number, "influence was left out, being", "influences were left out, being")
+            template = "{} left out, for joints or weights that do not exist: {}"
+            influences = counted(number, "influence was", "influences were")
             report.loss("influences-skipped", template, influences, self.names("influences-skipped"))
         if number := self.count("skin-without-joints"):
-            template = "{} list no joints, so that the meshes are not rigged: {}"
-            names = self.names("skin-without-joints")
-            report.loss("skin-without-joints", template, counted(number, "skin"), names)
+            template = "{} no joints, so that the mesh is not rigged: {}"
+            skins, names = counted(number, "skin has", "skins have"), self.names("skin-without-joints")
+            report.loss("skin-without-joints", template, skins, names)
 
     def _report_changes(self, report: Report) -> None:
         if number := self.count("vertices-not-finite"):
@@ -73,10 +75,6 @@ class Findings:
             template = "{} lists of weights that do not fit the vertices, so that viewers refuse the file: {}"
             skins = counted(number, "skin has", "skins have")
             report.change("weights-disagree", template, skins, self.names("weights-disagree"))
-        if number := self.count("bind-matrix-unusable"):
-            template = "{} no inverse bind matrix that can be used: {}"
-            joints = counted(number, "joint has", "joints have")
-            report.change("bind-matrix-unusable", template, joints, self.names("bind-matrix-unusable"))
         if number := self.count("bind-shape-unusable"):
             template = "{} a bind shape matrix that cannot be used; the identity was taken: {}"
             skins = counted(number, "skin has", "skins have")
@@ -101,5 +99,5 @@ class Findings:
             report.note("values-fewer-than-stated", template, lists, self.names("values-fewer-than-stated"))
         if number := self.count("geometry-without-object"):
             template = "{} left out, which no object uses: {}"
-            names = self.names("geometry-without-object")
-            report.note("geometry-without-object", template, counted(number, "mesh", "meshes"), names)
+            meshes, names = counted(number, "mesh was", "meshes were"), self.names("geometry-without-object")
+            report.note("geometry-without-object", template, meshes, names)

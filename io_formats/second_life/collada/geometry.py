@@ -21,6 +21,7 @@ _WIDTHS = {"POSITION": 3, **_OF_CORNERS}
 _MOST_INPUTS = 8
 
 _Usable = tuple[FloatArray, npt.NDArray[np.bool_] | None, int]
+_NONE: _Usable = np.empty((0, 3), np.float32), None, 0
 
 
 @dataclass
@@ -71,10 +72,10 @@ class GeometryReader:
         vertices = None if mesh is None else mesh.find("vertices")
         inputs = [] if vertices is None else list(inputs_of(vertices))
         source = next((given.get("source") for meaning, given in inputs if meaning == "POSITION"), None)
-        if mesh is None or source is None:
+        positions, finite, _ = _NONE if source is None else self._values(source, "POSITION", name)
+        if mesh is None or not len(positions):
             self._findings.add("mesh-without-positions", name)
             return None
-        positions, finite, _ = self._values(source, "POSITION", name)
         self._vertices += len(positions)
         if self._vertices > self.most_vertices:
             raise FormatError("The meshes of the file have more than {:,} vertices", self.most_vertices)

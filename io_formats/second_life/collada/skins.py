@@ -23,7 +23,7 @@ _SMALLEST_VOLUME = 1e-9
 """Determinant below which a matrix counts as singular, relative to its largest number."""
 _LARGEST = 1e12
 _MOST_WORDS_OF_A_NAME = 3
-_MOST_JOINTS = 200_000
+_MOST_JOINTS = 50_000
 """Of all skins: a small file may use one long list many times."""
 _PAIR = ("JOINT", "WEIGHT")
 
@@ -59,11 +59,10 @@ class SkinReader:
             self._findings.add("skin-without-joints", owner)
             return geometry, -1
         usable = _usable(inverse_bind)
-        for name, is_usable in zip(names, usable, strict=True):
-            self._findings.add("bind-matrix-unusable", name, not is_usable)
         inverse_bind[~usable] = np.identity(4)
-        shape = numbers.exact(taken_text(element.find("bind_shape_matrix")))
-        bind_shape = shape[:16].reshape(-1, 4, 4)[0] if len(shape) >= 16 else np.identity(4)
+        stated = element.find("bind_shape_matrix")
+        shape = np.identity(4).ravel() if stated is None else numbers.exact(taken_text(stated))
+        bind_shape = np.resize(shape[:16], (4, 4)) if len(shape) >= 16 else np.full((4, 4), np.nan)
         if not _usable(bind_shape[None])[0]:
             self._findings.add("bind-shape-unusable", owner)
             bind_shape = np.identity(4)

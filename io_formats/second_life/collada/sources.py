@@ -86,7 +86,7 @@ class Sources:
             named = [number for number, param in enumerate(accessor.findall("param")) if param.get("name")]
             stride = numbers.integer(accessor.get("stride")) or (max(named) + 1 if named else width)
             offset, stated = numbers.integer(accessor.get("offset")), numbers.integer(accessor.get("count"))
-            columns = [column for column in named or range(stride) if column < stride][:width]
+            columns = [column for column in named or range(min(stride, width)) if column < stride][:width]
         last = offset + max(columns, default=0)
         available = max(0, (len(values) - last - 1) // stride + 1) if len(values) > last else 0
         self._findings.add("values-fewer-than-stated", owner, stated > available)
@@ -94,7 +94,7 @@ class Sources:
         self._count += count
         if self._count > self._most_values:
             raise FormatError("The file uses more than {:,} values", self._most_values)
-        if offset == 0 and columns == list(range(stride)) and stride == width:
+        if offset == 0 and stride == width and columns == list(range(width)):
             return values[: count * stride].reshape(-1, stride), stride
         found = np.zeros((count, width), np.float32)
         found[:, 3:] = 1.0  # colours without alpha are opaque

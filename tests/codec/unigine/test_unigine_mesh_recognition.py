@@ -55,7 +55,7 @@ def test_real_files_are_taken_whatever_they_are_called(samples: Path) -> None:
         (b"\x00\x10[Serializer_v1.10]\n" + bytes(60), "an OGRE skeleton"),
         (b'<?xml version="1.0"?>\n<mesh>\n  <submeshes>\n    <submesh', "OGRE mesh or skeleton in XML"),
         (b'<mesh>\n  <sharedgeometry vertexcount="4">', "OGRE mesh or skeleton in XML"),
-        (b'<?xml version="1.0"?>\n<COLLADA>', "XML"),
+        (b'<?xml version="1.0"?>\n<svg>', "XML"),
         (b"@@b@" + bytes(60), "Paradox"),
         (CLIP, "a Unity animation clip"),
         (CLIP.replace(b"!u!74", b"!u!43").replace(b"AnimationClip", b"Mesh"), "a Unity mesh asset"),
