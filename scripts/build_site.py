@@ -41,6 +41,7 @@ docs/formats/unigine_scenes
 docs/formats/timbermesh
 docs/formats/second_life
 docs/formats/second_life_animation
+docs/formats/collada
 docs/formats/mesh_serializer
 api/index
 CHANGELOG

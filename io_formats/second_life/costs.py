@@ -22,8 +22,10 @@ _BUDGET_TRIANGLES, _BUDGET_WEIGHT = 250_000, 15_000
 
 _TRIANGLE_WEIGHT = _BUDGET_WEIGHT / _BUDGET_TRIANGLES
 
-_VERTEX, _WEIGHTS, _TRIANGLE_INDICES = 16, 12, 6
-"""Bytes of a vertex with normal and UV, of its weights, and of the indices of a triangle (sections 3 and 4.1)."""
+_SEPARATE_TRIANGLE, _ITS_WEIGHTS = 32, 10
+"""Compressed bytes of a triangle with vertices of its own that share normal and UV, and of the weights that they share:
+the mean of triangles added to real assets.
+"""
 
 COMPLEXITY_FACTORS = {"alpha": 4.0, "rigged": 1.2}
 """Factors of the complexity for traits of a mesh, each once if any face has the trait."""
@@ -78,10 +80,9 @@ def level_shares(size_m: Sequence[float]) -> tuple[float, ...]:
 
 
 def added_weight(triangles: Sequence[int], size_m: Sequence[float], *, is_rigged: bool) -> float:
-    """Estimate the download weight that separate triangles of each level add, as if they were not compressed."""
-    size = 3 * (_VERTEX + (_WEIGHTS if is_rigged else 0)) + _TRIANGLE_INDICES
-    shares = level_shares(size_m)
-    added = sum(share * count for share, count in zip(shares, triangles, strict=True))
+    """Estimate the download weight that separate triangles of each level add; below 384 bytes, a level adds none."""
+    size = _SEPARATE_TRIANGLE + (_ITS_WEIGHTS if is_rigged else 0)
+    added = sum(share * count for share, count in zip(level_shares(size_m), triangles, strict=True))
     return added * size / _TRIANGLE * _TRIANGLE_WEIGHT
 
 

@@ -27,6 +27,7 @@ GROUPS = {
     "unigine": ("read", "import", "export", "rigged", "animation", "project"),
     "unigine_scene": ("import", "peer", "memory"),
     "second_life": ("import", "export", "animation"),
+    "second_life_collada": ("import", "memory", "memory_rigged"),
     "batch": ("library", "exchange", "million", "memory"),
 }
 """What is measured, by family of formats: the groups of ``meshbench/<family>_rows.py``."""

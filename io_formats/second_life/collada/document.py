@@ -1,4 +1,4 @@
-"""A Collada file as it is stored: no unit, axis or binding is applied (page ``collada_second_life.md``).
+"""A Collada file as it is stored: no unit, axis or binding is applied (page ``docs/formats/collada.md``).
 
 Matrices are for column vectors, (4, 4) float64. Indices point into arrays of the same document; -1 means none. Names
 are those of the file; ids have been resolved.

@@ -1,4 +1,4 @@
-"""Files of a set: the levels and physics of the objects in the main file (page ``collada_second_life.md``, section 6).
+"""Files of a set: the levels and physics of the objects in the main file (page ``docs/formats/collada.md``, section 6).
 
 The viewer compares the names of geometries up to their last ``_`` if they contain ``_LOD`` or ``_PHYS``; case counts.
 """

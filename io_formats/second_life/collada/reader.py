@@ -19,7 +19,7 @@ _VALUES_IN_ANY_FILE = 1_000_000
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Collada:
-    """Decode a Collada file (page ``collada_second_life.md``, sections 2 to 5).
+    """Decode a Collada file (page ``docs/formats/collada.md``, sections 2 to 5).
 
     Raises
     ------

@@ -221,13 +221,15 @@ def _report_boxes_of(levels: Levels, model: Model, report: Report) -> None:
             for label, number in zip(LEVEL_LABELS, levels.box_triangles, strict=True)
             if number
         ]
-        template = "{} added to levels that end inside the box of the highest ({}), so that the viewer does not "
-        template += "stretch them: about {:.2g} more download weight"
+        template = (
+            "{} added to levels that end inside the box of the highest ({}), so that the viewer does not stretch "
+            "them: up to about {:.2g} more download weight"
+        )
         number = counted(sum(levels.box_triangles), "small triangle")
         report.note("level-box-triangles", template, number, joined(parts), weight)
     if levels.moved:
         template = (
-            "outermost vertices of levels that almost end where the highest does were moved there, by up to {:.2%}"
+            "outermost vertices of levels that end just inside the box of the highest were moved to it, by {:.2%}"
         )
         report.note("level-box-vertices", template, levels.moved)
 

@@ -47,7 +47,8 @@ class Row:
     """One line of the table: a measured value, and the limit that it must not exceed (None: for information)."""
 
     name: str
-    value: float
+    value: float | None
+    """None: not measured, for the reason in ``detail``."""
     limit: float | None
     detail: str = ""
     data: dict[str, Any] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class Row:
     @property
     def missed(self) -> bool:
         # Rounded like the printed value, so that "0.60 of 0.60" does not count as a miss.
-        return self.limit is not None and round(self.value, 2) > self.limit
+        return self.limit is not None and self.value is not None and round(self.value, 2) > self.limit
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "missed": self.missed}
@@ -87,8 +88,9 @@ def table(rows: Sequence[Row]) -> str:
     lines = [f"{'':{width}}  {'value':>6}  {'limit':>6}         medians"]
     for row in rows:
         limit = "" if row.limit is None else f"{row.limit:.2f}"
-        verdict = "" if row.limit is None else "MISS" if row.missed else "ok"
-        lines.append(f"{row.name:{width}}  {row.value:6.2f}  {limit:>6}  {verdict:4}   {row.detail}")
+        value = "" if row.value is None else f"{row.value:.2f}"
+        verdict = "" if not limit or not value else "MISS" if row.missed else "ok"
+        lines.append(f"{row.name:{width}}  {value:>6}  {limit:>6}  {verdict:4}   {row.detail}")
     return "\n".join(lines)
 
 

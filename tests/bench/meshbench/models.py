@@ -86,6 +86,11 @@ def build(triangles: int, *, uv_maps: int = 1, use_colors: bool = True) -> bpy.t
     return obj
 
 
+def surface_arrays(grid: Grid) -> tuple[Floats, Floats, Floats, Ints]:
+    """Return points (P, 3), their normals (P, 3), the UV of all corners (C, 2), and the points of all corners (C,)."""
+    return (*_surface(grid), _uvs(grid), _corners(grid))
+
+
 def _corners(grid: Grid) -> Ints:
     """Return the points of all corners, (6 columns rows,), counter-clockwise seen from above."""
     width = grid.columns + 1

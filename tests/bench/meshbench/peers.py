@@ -33,7 +33,7 @@ PLY_EXPORT = {
 
 
 def enable() -> None:
-    """Enable Blender's glTF add-on; PLY is part of Blender."""
+    """Enable Blender's glTF add-on; PLY and Collada are part of Blender."""
     addon_utils.enable("io_scene_gltf2", default_set=False)
 
 
@@ -65,3 +65,12 @@ def export_ply(path: Path) -> None:
 
 def import_ply(path: Path) -> None:
     bpy.ops.wm.ply_import(filepath=str(path))
+
+
+def has_collada() -> bool:
+    """Return whether this Blender has its own Collada importer, which 5.0 removed."""
+    return "collada_import" in dir(bpy.ops.wm)
+
+
+def import_collada(path: Path) -> None:
+    bpy.ops.wm.collada_import(filepath=str(path))

@@ -308,7 +308,7 @@ def test_sides_within_a_hundredth_are_moved() -> None:
     assert np.array_equal(box(level), box(finest))
     assert level.triangle_count == 12
     assert codes(messages) == [VERTICES]
-    assert "up to 0.75%" in next(found for found in messages if found.code == VERTICES)
+    assert "by 0.75%" in next(found for found in messages if found.code == VERTICES)
 
 
 @pytest.mark.parametrize(("sides", "triangles"), [(1, 1), (2, 2), (3, 2), (6, 2)])
