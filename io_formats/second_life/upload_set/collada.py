@@ -31,9 +31,17 @@ def _add(parent: Element, tag: str, text: str | None = None, **attributes: objec
 
 
 class Collada:
-    """Write the files of a set. Materials, textures and repeated geometries are encoded once."""
+    """Write the files of a set. Materials, textures and repeated geometries are encoded once.
 
-    def __init__(self, document: UploadSet, textures: Sequence[str]) -> None:
+    Parameters
+    ----------
+    textures:
+        Names of the files of the images.
+    prefix:
+        Start of these names, which images are named without, so that a second export after an import names them alike.
+    """
+
+    def __init__(self, document: UploadSet, textures: Sequence[str], prefix: str = "") -> None:
         self.materials = document.materials
         self.images = document.images
         self.textures = textures
@@ -41,7 +49,8 @@ class Collada:
         self._material_ids = [f"{n}-material" for n in _identifiers(symbols)]
         self._id_of_symbol = dict(zip(symbols, self._material_ids, strict=True))
         self._effect_ids = [f"{found.removesuffix('-material')}-effect" for found in self._material_ids]
-        self._image_ids = [f"{n}-image" for n in _identifiers([image.name for image in document.images])]
+        self._image_names = [image.name.removeprefix(prefix) for image in document.images]
+        self._image_ids = [f"{n}-image" for n in _identifiers(self._image_names)]
         self._geometries: dict[tuple[int, str], Element] = {}
 
     def encode(self, file: ColladaFile) -> bytes:
@@ -92,7 +101,7 @@ class Collada:
         library = _add(root, "library_images")
         for number in images:
             image = self.images[number]
-            own = _add(library, "image", id=self._image_ids[number], name=image.name)
+            own = _add(library, "image", id=self._image_ids[number], name=self._image_names[number])
             _add(own, "init_from", _address(image, self.textures[number]))
 
     def _add_effect(self, effects: Element, number: int, *, has_image: bool) -> None:

@@ -52,7 +52,7 @@ def file_names(names: Iterable[str], stem: str) -> list[str]:
 
     The set's name is put in front, since two sets in a folder may have different files of the same name.
     """
-    before = f"{plain_file_name(stem)}_" if stem else ""
+    before = set_prefix(stem)
     taken: dict[str, set[str]] = {}
     found: list[str] = []
     for name in names:
@@ -60,6 +60,11 @@ def file_names(names: Iterable[str], stem: str) -> list[str]:
         own = plain if plain.startswith(before) else before + plain
         found.append(unique(own, taken.setdefault(extension.casefold(), set())) + dot + extension)
     return found
+
+
+def set_prefix(stem: str) -> str:
+    """Return the start of the names of the files beside those of a set."""
+    return f"{plain_file_name(stem)}_" if stem else ""
 
 
 def texture_name(name: str, extension: str) -> str:

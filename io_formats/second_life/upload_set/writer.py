@@ -21,7 +21,7 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
     The files of other suffixes are obsolete, since the viewer would find them by their names.
     """
     textures = names.file_names([image.name for image in document.images], stem)
-    collada = Collada(document, textures)
+    collada = Collada(document, textures, names.set_prefix(stem))
     outputs = [OutputFile(f"{stem}{file.suffix}.dae", collada.encode(file)) for file in document.files]
     copies = [
         OutputFile(name, image.data if image.path is None else b"", copy_of=image.path)
