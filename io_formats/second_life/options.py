@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.option_rules import completes_models, imports_bones, imports_new_bones
 from ..core.options import Choice, Option
+from ..core.shared_options import FILES_AS_LEVELS, PARTNER_FILES
 
 
 def _moves_joints(values: Mapping[str, Any]) -> bool:
@@ -63,7 +64,7 @@ APPLY_UNIT = Option(
     section="Objects",
 )
 
-COLLADA_IMPORT_OPTIONS: tuple[Option, ...] = (APPLY_UNIT, JOINTS, REST)
+COLLADA_IMPORT_OPTIONS: tuple[Option, ...] = (APPLY_UNIT, JOINTS, REST, PARTNER_FILES, FILES_AS_LEVELS)
 
 MANY_MATERIALS = Option(
     name="many_materials",

@@ -148,7 +148,10 @@ class SceneBuilder:
         if rest is not None:
             self.oddities.add("sheared", part.name)
         matrix = file.axes if rest is None else rest @ file.axes
-        return sc.Node(part.name, parent, *place, mesh=self._mesh(file, part, matrix))
+        node = sc.Node(part.name, parent, *place, mesh=self._mesh(file, part, matrix))
+        if rest is None and parent < 0:
+            node.file_matrix = file.root @ file.converted(file.world(part.node))
+        return node
 
     def _rigged_node(self, file: _File, part: Part, rig: Rig) -> sc.Node:
         skin = file.document.skins[part.instance.skin]
