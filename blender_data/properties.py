@@ -545,6 +545,10 @@ class MeshferryMesh(bpy.types.PropertyGroup):
     slot_names: StringProperty(
         name="Materials in File", description="Name that the material of each slot has in the file, as JSON"
     )
+    symbols: StringProperty(
+        name="Symbols in File",
+        description="Symbols that materials have in the file by their names there, as JSON; they number the faces",
+    )
     backward_normals: FloatProperty(
         name="Backward Normals on Import",
         description="Share of the file's normals that point away from their faces; "

@@ -104,6 +104,8 @@ class NodeBuilder:
         mesh, sizes = with_polygons(triangles)
         built = meshes.build_mesh(mesh.name or node.name, mesh, found, self.job.keep, weights, sizes)
         built.meshferry.slot_names = json.dumps(materials)
+        if mesh.symbols:
+            built.meshferry.symbols = json.dumps(mesh.symbols)
         quantised_values.write(built, mesh)
         self._set_normals(index, mesh, built, triangles, is_skinned=weights is not None)
         return mesh, built

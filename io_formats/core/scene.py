@@ -199,8 +199,8 @@ class Mesh:
     """Name of the mesh in its file; empty: that of its node."""
     render_uv: int = 0
     """Index of the layer of ``uvs`` that the target program shows."""
-    symbols: list[str] = field(default_factory=list)
-    """Symbol of each of ``materials`` in the file, if the target program numbers faces by them."""
+    symbols: dict[str, str] = field(default_factory=dict)
+    """Symbols of materials in the file by their names, if the target program numbers faces by them in another order."""
 
     @property
     def triangle_count(self) -> int:

@@ -6,6 +6,7 @@ If the format lacks bones or shape keys, their current effect is applied to the 
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterable, Iterator
 
 import bpy
@@ -95,6 +96,8 @@ class RestMeshes:
         if keys and not plain:
             mesh.shape_keys = self._evaluated_shapes(obj, mesh, cut)
         mesh.surfaces = self._surfaces(obj, mesh)
+        if isinstance(obj.data, bpy.types.Mesh):
+            mesh.symbols = json.loads(obj.data.meshferry.symbols or "{}")
         return mesh
 
     def _without_faces(self, obj: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:

@@ -56,6 +56,7 @@ def mesh_of(geometry: Geometry, materials: Sequence[str]) -> Mesh:
         polygon_sizes=sizes if corners.fan is not None else None,
         name=geometry.name,
         render_uv=shown_set(geometry),
+        symbols=_symbols_in_other_order(symbols, materials),
     )
     mesh.normal = _normals(corners, mesh)
     for number, key in enumerate(uv_sets(geometry)):
@@ -75,6 +76,17 @@ def _uvs_by_set(group: Group) -> dict[tuple[int, int], Values]:
     for uvs in group.uvs:
         found[uvs.set_number, sum(number == uvs.set_number for number, _ in found)] = uvs
     return found
+
+
+def _symbols_in_other_order(symbols: Sequence[str], materials: Sequence[str]) -> dict[str, str]:
+    """Return the symbols by material if sorting by them gives another order than sorting by the materials' names.
+
+    The viewer numbers faces in the order of the symbols, without regard to case.
+    """
+    slots = range(len(symbols))
+    by_symbol = sorted(slots, key=lambda slot: symbols[slot].casefold())
+    by_name = sorted(slots, key=lambda slot: materials[slot].casefold())
+    return {} if by_symbol == by_name else dict(zip(materials, symbols, strict=True))
 
 
 class _Corners:

@@ -182,6 +182,8 @@ class SceneBuilder:
         key = (part.instance.geometry, *names, b"" if matrix is None else matrix.tobytes())
         if key not in file.meshes:
             mesh = mesh_of(part.geometry, names)
+            if file.document.tool == OWN_TOOL:  # an export writes the same symbols again
+                mesh.symbols = dict(zip(names, symbols_of(part.geometry), strict=True))
             if matrix is not None and not np.array_equal(matrix, np.identity(4)):
                 mesh = moved(mesh, matrix)
             self.oddities.add_geometry(part.geometry, part.name)

@@ -50,7 +50,7 @@ def faces_of_slots(slots: Sequence[str], model: str) -> list[tuple[str, int, int
         Name of the model, for slots without a material.
     """
     symbols = Materials(Scene(""), is_copied=False).slot_symbols(
-        slots, range(len(slots)), names.model_name(model, set())
+        slots, range(len(slots)), names.model_name(model, set()), {}
     )
     name_of = dict(zip(reversed(symbols), reversed(slots), strict=True))
     return [(name_of[symbol], part, number) for symbol, (part, number) in face_numbers(symbols).items()]

@@ -136,7 +136,7 @@ class _SetBuilder:
 
     def _symbols(self, mesh: Mesh, name: str) -> list[str]:
         """Return the symbols of a mesh's slots; unused slots have an empty one."""
-        return self.materials.slot_symbols(mesh.materials or [""], _used_slots(mesh), name)
+        return self.materials.slot_symbols(mesh.materials or [""], _used_slots(mesh), name, mesh.symbols)
 
     def _rig(
         self,

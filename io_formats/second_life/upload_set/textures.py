@@ -49,23 +49,29 @@ class Materials:
         self._taken: set[str] = set()
         self._image_of: dict[object, int | None] = {}
 
-    def symbol(self, name: str, fallback: str) -> str:
-        """Return the symbol of a material by its name; for a slot without a material, of the name ``fallback``."""
+    def symbol(self, name: str, fallback: str, imported: str = "") -> str:
+        """Return the symbol of a material by its name; for a slot without a material, of the name ``fallback``.
+
+        A new one is made of the name, or of the ``imported`` symbol.
+        """
         known = name or fallback
         if known not in self._symbols:
-            symbol = self._symbols[known] = names.symbol(known, self._taken)
+            symbol = self._symbols[known] = names.symbol(imported or known, self._taken)
             self.materials.append(self._material(self._known.get(name) if name else None, known, symbol))
         return self._symbols[known]
 
-    def slot_symbols(self, slots: Sequence[str], used: Container[int], model: str) -> list[str]:
+    def slot_symbols(
+        self, slots: Sequence[str], used: Container[int], model: str, imported: Mapping[str, str]
+    ) -> list[str]:
         """Return the symbols of material slots, empty for unused ones.
 
-        Slots without a material get the model's name and a number, so that they match between levels.
+        Slots without a material get the model's name and a number, so that they match between levels. ``imported`` are
+        symbols of the imported file by the names of materials.
         """
         unnamed = list(itertools.accumulate(not name for name in slots))
         fallbacks = [f"{model}_plain" + (f"_{count}" if count > 1 else "") for count in unnamed]
         return [
-            self.symbol(name, fallback) if number in used else ""
+            self.symbol(name, fallback, imported.get(name, "")) if number in used else ""
             for number, (name, fallback) in enumerate(zip(slots, fallbacks, strict=True))
         ]
 

@@ -214,3 +214,17 @@ def test_materials_of_one_name_stay_apart_and_full_bright_shows_the_colour() -> 
     scene = to_scene(document, "f")
     assert [(found.name, found.emission) for found in scene.materials] == [("m", 1.0), ("m.001", 0.0)]
     assert [node.mesh and node.mesh.materials for node in scene.nodes] == [["m"], ["m.001"]]
+
+
+def test_symbols_that_sort_in_another_order_number_the_faces_of_an_upload() -> None:
+    points = np.concatenate((QUAD, QUAD + 1)).astype(np.float32)
+    shape = geometry(("z", (0, 1, 2, 3), (4,)), ("a", (4, 5, 6, 7), (4,)), points=points)
+    document = static(np.identity(4), shape=shape)
+    document.materials = [Material("Apple"), Material("Pear")]
+    document.nodes[0].instances[0].materials = {"z": 0, "a": 1}
+    scene = to_scene(document, "f")
+    assert scene.nodes[0].mesh is not None and scene.nodes[0].mesh.materials == ["Apple", "Pear"]
+    written = upload_mapping.from_scene(scene)
+    assert {found.symbol: found.name for found in written.materials} == {"z": "Apple", "a": "Pear"}
+    document.nodes[0].instances[0].materials = {"z": 1, "a": 0}
+    assert {found.symbol for found in upload_mapping.from_scene(to_scene(document, "f")).materials} == {"Apple", "Pear"}
