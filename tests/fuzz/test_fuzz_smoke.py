@@ -64,6 +64,7 @@ def expect_clean(judge: Judge, case: Case, depth: Depth = ALL_STEPS) -> str:
         ("unigine_skeleton", CASES),
         ("second_life_mesh", CASES // 4),  # the slowest
         ("second_life_bundle", CASES // 8),
+        ("second_life_collada", CASES),
         ("second_life_animation", CASES),
         ("second_life_bvh", CASES),
         ("mesh_serializer", CASES),

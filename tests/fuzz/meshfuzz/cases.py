@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import (
+    collada_cases,
     image_cases,
     mesh_serializer_cases,
     raw,
@@ -66,6 +67,7 @@ _FOLDERS = {
     "unigine_project": "unigine_scenes",
     "second_life_mesh": "secondlife",
     "second_life_bundle": "secondlife",
+    "second_life_collada": "collada",
     "second_life_animation": "secondlife_animation",
     "second_life_bvh": "secondlife_animation",
     "mesh_serializer": "unity_meshserializer",
@@ -160,6 +162,7 @@ _MAKERS: dict[str, tuple[Maker, Mapping[str, Any]]] = {
     "unigine_scene": (of_files(unigine_scene_cases.make), {}),
     "second_life_mesh": (make_second_life, second_life_seeds.assets()),
     "second_life_bundle": (make_second_life, second_life_seeds.bundles()),
+    "second_life_collada": (of_files(collada_cases.make), {}),
     "second_life_animation": (of_files(second_life_animation_cases.make_animation), {}),
     "second_life_bvh": (of_files(second_life_animation_cases.make_bvh), {}),
     "mesh_serializer": (of_files(mesh_serializer_cases.make), {}),
