@@ -81,6 +81,14 @@ def test_only_success_or_refusal(judge: Judge, name: str, cases: int) -> None:
     assert {"refused", "accepted, whole"} <= outcomes, "the cases exercise one side alone"
 
 
+@pytest.mark.slow
+def test_many_collada_files(judge: Judge) -> None:
+    """Their reader tolerates more than others, so that fewer cases are refused early."""
+    maker = CaseMaker(SEED, "second_life_collada", use_samples=False)
+    for number in range(2_000):
+        expect_clean(judge, maker.make(number), Depth(convert=number % 100 == 0))
+
+
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.bin")), ids=lambda path: path.stem)
 def test_corpus(judge: Judge, path: Path) -> None:
     depth = Depth(convert="-found-" in path.name)

@@ -68,7 +68,7 @@ class Findings:
 
     def _report_changes(self, report: Report) -> None:
         if number := self.count("vertices-not-finite"):
-            template = "{} NaN or infinite coordinates; moved to the origin: {}"
+            template = "{} NaN, infinite or huge coordinates; moved to the origin: {}"
             vertices = counted(number, "vertex has", "vertices have")
             report.change("vertices-not-finite", template, vertices, self.names("vertices-not-finite"))
         if number := self.count("weights-disagree"):

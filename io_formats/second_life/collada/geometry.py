@@ -19,6 +19,9 @@ from .tree import Tree, inputs_of, name_of
 _OF_CORNERS = {"NORMAL": 3, "TEXCOORD": 2, "COLOR": 4}
 _WIDTHS = {"POSITION": 3, **_OF_CORNERS}
 _MOST_INPUTS = 8
+"""Of one meaning, as Blender has room for."""
+_LARGEST = 1e9
+"""Larger numbers overflow in the areas and lengths that normals are made of."""
 
 _Usable = tuple[FloatArray, npt.NDArray[np.bool_] | None, int]
 _NONE: _Usable = np.empty((0, 3), np.float32), None, 0
@@ -113,13 +116,13 @@ class GeometryReader:
         values, usable, stride = self._values(given.source, given.meaning, owner)
         if not len(values):
             return
-        index = np.ascontiguousarray(rows[:, given.offset])
+        index = np.ascontiguousarray(rows[:, given.offset])  # with one index a corner, the positions are the same array
         outside = (index < 0) | (index >= len(values))
         if outside.any():
             self._findings.add("corner-values-skipped", owner, np.count_nonzero(outside & (index != -1)))
-            index[outside] = -1
+            index = np.where(outside, np.int32(-1), index)
         if usable is not None:
-            index[~usable[index]] = -1
+            index = np.where(usable[index], index, np.int32(-1))
         found = Values(values, index, given.set_number, stride)
         if given.meaning == "NORMAL":
             group.normals = found
@@ -131,7 +134,7 @@ class GeometryReader:
         key = (source, meaning)
         if key not in self._usable:
             values, stride = self._sources.rows(source, _WIDTHS[meaning], owner)
-            usable = np.asarray(np.isfinite(values).all(axis=1))
+            usable = np.asarray((np.abs(values) < _LARGEST).all(axis=1))
             if meaning == "NORMAL":
                 usable &= values.any(axis=1)
             if usable.all():

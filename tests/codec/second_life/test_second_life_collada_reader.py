@@ -139,7 +139,7 @@ MESSAGES = {
     "cut_lists": "1 list of polygons is shorter than stated; the whole polygons were imported: 'box'",
     "index_out": "1 polygon was left out, for vertices that do not exist or fewer than 3 different ones: 'box'",
     "latin1_undeclared": "The text is not UTF-8 as stated; read as Windows-1252",
-    "nan": "2 vertices have NaN or infinite coordinates; moved to the origin: 'box'",
+    "nan": "2 vertices have NaN, infinite or huge coordinates; moved to the origin: 'box'",
     "nodes_nested": "1 node stops where it holds itself: 'loop'",
     "strips_fans_holes": "1 hole in polygons left out: 'box'; 1 list of lines left out: 'box'",
     "weights_odd": "",
@@ -325,9 +325,11 @@ def test_inputs_of_vertices_and_shared_offsets() -> None:
     box = seeds.geometry(f"<triangles>{seeds.inputs(VERTEX='box-v')}<p>0 1 2</p></triangles>")
     box = box.replace("</vertices>", '<input semantic="NORMAL" source="#box-n"/></vertices>')
     more = '<input semantic="TEXCOORD" source="#box-t" offset="0" set="3"/>'
-    (group,) = read(geometries=box.replace('offset="0"/>', f'offset="0"/>{more}')).geometries[0].groups
-    assert group.normals is not None and group.normals.index.tolist() == [0, 1, 2]
-    assert (group.uvs[0].set_number, group.uvs[0].index.tolist()) == (3, [0, 1, 2])
+    box = box.replace('offset="0"/>', f'offset="0"/>{more}').replace("0 1 2</p>", "0 1 7</p>")
+    (group,) = read(geometries=box).geometries[0].groups
+    assert group.points.tolist() == [0, 1, 7]
+    assert group.normals is not None and group.normals.index.tolist() == [0, 1, -1]
+    assert (group.uvs[0].set_number, group.uvs[0].index.tolist()) == (3, [0, 1, -1])
 
 
 @pytest.mark.parametrize(
