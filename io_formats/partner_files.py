@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,10 +52,20 @@ def part_of(name: str) -> tuple[str, str, int]:
     Of files with the same part, the one with the lowest rank counts. Names without a suffix have rank 0.
     """
     stem, extension = os.path.splitext(name)
-    for rank, (suffix, part) in enumerate(suffixes_of(name).items(), 1):
-        if stem.lower().endswith(suffix) and len(stem) > len(suffix):
-            return (stem[: -len(suffix)] + extension).casefold(), part, rank
-    return name.casefold(), "", 0
+    pattern = _pattern(extension.lower())
+    found = pattern.fullmatch(stem) if pattern is not None else None
+    if found is None:
+        return name.casefold(), "", 0
+    suffixes = _suffixes(extension.lower())
+    suffix = found[2].lower()
+    return (found[1] + extension).casefold(), suffixes[suffix], list(suffixes).index(suffix) + 1
+
+
+@functools.cache
+def _pattern(extension: str) -> re.Pattern[str] | None:
+    """Return the pattern of names, without extension, that have a suffix; None for other files."""
+    suffixes = _suffixes(extension)
+    return re.compile(f"(.+)({'|'.join(suffixes)})", re.IGNORECASE | re.DOTALL) if suffixes else None
 
 
 class PartnerFiles:
@@ -64,18 +75,22 @@ class PartnerFiles:
         self._sets_in = functools.lru_cache(_FOLDERS_KEPT)(_sets_in)
 
     def partners(self, path: str | Path) -> dict[str, Path]:
-        """Return the files beside a main file that belong to it, by their part, in the order of the suffixes.
+        """Return the files beside a main file that belong to it, by their part, in the order of the suffixes."""
+        folder, name = os.path.split(path)
+        return {part: Path(folder, other) for part, other in self.names(folder, name).items()}
+
+    def names(self, folder: str, name: str) -> dict[str, str]:
+        """Return what :meth:`partners` does as names in the folder.
 
         A file is not the main one if its name names another part, or if another file of its part counts.
         """
-        path = Path(path)
-        if not suffixes_of(path):
+        if not suffixes_of(name):
             return {}
-        key, part, _rank = part_of(path.name)
-        found = self._sets_in(str(path.parent)).get(key, {})
-        if part or found.get("", path.name).casefold() != path.name.casefold():
+        key, part, _rank = part_of(name)
+        found = {} if part else self._sets_in(folder or os.curdir).get(key, {})
+        if found.get("", name).casefold() != name.casefold():
             return {}
-        return {part: path.with_name(name) for part, name in found.items() if part}
+        return {part: other for part, other in found.items() if part}
 
 
 def _sets_in(folder: str) -> dict[str, dict[str, str]]:
@@ -114,7 +129,7 @@ def file_sets(
             return [
                 FileSet(path, levels=levels if path == levels[0] else ()) for path in files if path not in levels[1:]
             ]
-    if not _is_on(PARTNER_FILES, given):
+    if not reads_partners(given):
         return [FileSet(path) for path in files]
     finder = finder or PartnerFiles()
     found = [FileSet(path, finder.partners(path)) for path in files]
@@ -125,6 +140,11 @@ def file_sets(
 def file_set(path: str | Path, options: Mapping[str, Any] | None = None, finder: PartnerFiles | None = None) -> FileSet:
     """Return the set of one file that was chosen alone."""
     return file_sets([path], options, finder)[0]
+
+
+def reads_partners(options: Mapping[str, Any]) -> bool:
+    """Return whether an import with these options reads the files beside a main file that belong to it."""
+    return _is_on(PARTNER_FILES, options)
 
 
 def _is_on(option: Option, values: Mapping[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...io_formats.core.errors import MeshferryError, refusal
 from ...io_formats.disk.file_names import NameRules, rules_of
-from ...io_formats.partner_files import PartnerFiles, file_set
+from ...io_formats.partner_files import PartnerFiles, reads_partners
 from .. import inputs
 from ..conversions.convert_plan import refuse_levels, renamed
 from .plan import TASK_COLUMNS, Plan, PlanHead, insert_tasks, name_hash, new_plan, set_head, text_hash, to_sql
@@ -121,8 +121,7 @@ class _Draft:
         self._output = os.path.abspath(output)
         self._output_key = inputs.file_key(output).rstrip(os.sep) + os.sep
         self._extension = head.extension
-        self._options = head.settings.read_options
-        self._finder = PartnerFiles()
+        self._finder = PartnerFiles() if reads_partners(head.settings.read_options) else None
         self._rules = rules
         self._real_folder = functools.lru_cache(256)(_real_folder)
         self._linked_names = functools.lru_cache(64)(lambda folder: _links_in(os.path.join(self._output, folder)))
@@ -149,11 +148,12 @@ class _Draft:
             target = _renamed(place, self._extension)
             key = self._key(root, path)
             size, modified = own_size, changed
-            partners = [] if member or own_size < 0 else self._partners(os.path.join(root, path))
-            for partner in partners:
-                name = self._key(root, path[: path.rfind("/") + 1] + partner.name)
-                execute("INSERT INTO partners VALUES (?)", (hash((name, "")),))
-                size, modified = _with_partner(partner, size, modified)
+            parent, _, own = path.rpartition("/")
+            folder = os.path.join(root, parent)
+            partners = {} if self._finder is None or member else self._finder.names(folder, own)
+            for partner in partners.values():
+                execute("INSERT INTO partners VALUES (?)", (hash((self._key(root, f"{parent}/{partner}"), "")),))
+                size, modified = _with_partner(os.path.join(folder, partner), size, modified)
             execute("INSERT INTO keys VALUES (?, ?, ?)", (line, hash((key, member)), name_hash(target)))
             for file in (key, inputs.file_key(Path(root, path))) if is_link else (key,):
                 if (below := self._below(file)) is not None:
@@ -238,9 +238,6 @@ class _Draft:
             below = self._below(self._key(root, task.path))
             return below is None or self._name_key(below) == self._name_key(target)
 
-    def _partners(self, path: str) -> list[Path]:
-        return list(file_set(path, self._options, self._finder).partners.values())
-
     def _task(self, line: int) -> Task:
         statement = f"SELECT {TASK_COLUMNS} FROM tasks WHERE line = ?"
         return Task._make(self._connection.execute(statement, (line,)).fetchone())
@@ -271,7 +268,7 @@ class _Draft:
         return inputs.file_key(Path(self._output, target)) if name in self._linked_names(folder) else ""
 
 
-def _with_partner(path: Path, size: int, modified: int) -> tuple[int, int]:
+def _with_partner(path: str, size: int, modified: int) -> tuple[int, int]:
     """Return the size of a set with another file, and the latest time of a change."""
     try:
         info = os.stat(path)

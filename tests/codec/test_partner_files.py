@@ -44,8 +44,10 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, toy))
     partner_files._suffixes.cache_clear()
+    partner_files._pattern.cache_clear()
     yield
     partner_files._suffixes.cache_clear()
+    partner_files._pattern.cache_clear()
 
 
 def write(folder: Path, *names: str) -> list[Path]:
