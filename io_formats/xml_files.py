@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.etree.ElementTree import Element, ParseError, fromstring
+from xml.etree.ElementTree import Element, ParseError, XMLParser
 from xml.parsers import expat
 
 from .core.errors import FormatError
@@ -11,6 +11,8 @@ SIZE_LIMIT = 512 * 2**20
 MOST_TAGS = 20_000_000
 """Limit of the number of ``<`` in a file, which bounds the memory of its elements."""
 DEPTH_LIMIT = 1_000
+_PIECE = 2**23
+"""Bytes given to the parser at a time. It scans an unfinished tag again with each piece, so pieces are not small."""
 
 
 class _ReachedRoot(Exception):
@@ -29,7 +31,7 @@ def parse_xml(data: bytes) -> Element:
         raise FormatError("The XML file is too large")
     _check_prolog(data)
     try:
-        root = fromstring(data)  # noqa: S314  # document types, and with them entities, are refused above
+        root = _root(data)
     except (ParseError, LookupError, ValueError) as problem:
         raise FormatError("The XML is not well-formed: {}", problem) from None
     depth, level = 0, [root]
@@ -37,6 +39,16 @@ def parse_xml(data: bytes) -> Element:
         depth, level = depth + 1, [child for element in level for child in element]
     if depth > DEPTH_LIMIT:
         raise FormatError("The XML is nested more than {:,} levels deep", DEPTH_LIMIT)
+    return root
+
+
+def _root(data: bytes) -> Element:
+    """Parse the elements in pieces: the parser copies what it gets, which would double the memory of a file."""
+    parser = XMLParser()  # noqa: S314  # document types, and with them entities, are refused before
+    view = memoryview(data)
+    for start in range(0, len(data), _PIECE):
+        parser.feed(view[start : start + _PIECE])
+    root: Element = parser.close()
     return root
 
 

@@ -43,3 +43,11 @@ def test_sizes_are_bounded(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xml_files, limit, 2)
     with pytest.raises(FormatError, match="too large"):
         parse_xml(b"<a><b/></a>")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_files_are_parsed_in_pieces(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces end within tags, texts and characters."""
+    monkeypatch.setattr(xml_files, "_PIECE", 3)
+    root = xml_files.parse_xml('<a n="ä€𝄞">1 2 <b/>ö€𝄞 &amp; 3</a>'.encode(encoding))
+    assert (root.get("n"), root.text, root[0].tail) == ("ä€𝄞", "1 2 ", "ö€𝄞 & 3")
