@@ -26,9 +26,10 @@ rigged          {collada_files.JOINTS} joints of the avatar, four weights a vert
 
 
 def make(folder: Path, kind: str, triangles: int) -> Path:
-    """Write a file of a kind, and return its path."""
+    """Return the path of a file of a kind, which is written if it is missing."""
     path = folder / f"{kind}-{triangles}.dae"
-    (collada_files.write_rigged if kind == "rigged" else collada_files.write_static)(path, triangles)
+    if not path.exists():
+        (collada_files.write_rigged if kind == "rigged" else collada_files.write_static)(path, triangles)
     return path
 
 
@@ -81,7 +82,8 @@ def memory_rigged(_triangles: int, _rounds: int, folder: Path) -> list[Row]:
 def _peak(kind: str, triangles: int, folder: Path) -> Row:
     """Compare the peak of resident memory above that before the import with the decoded arrays (Linux only).
 
-    A tiny import goes first, so that loading libraries is not counted.
+    A tiny import goes first, so that loading libraries is not counted. The group "import" has written the files:
+    after writing a large one here, the C library would keep more memory at hand.
     """
     small, large = make(folder, kind, 1000), make(folder, kind, triangles)
     models.empty_file()
