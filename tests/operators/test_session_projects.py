@@ -48,9 +48,10 @@ def test_the_preferences_choose_the_project_of_files_outside(clean_blender: Any,
 
 
 def test_cancelling_ends_the_reading_thread(path: Path) -> None:
+    from meshferry.io_formats.partner_files import FileSet
     from meshferry.operators.importing.session_projects import ReadingCancelledError, reading_steps
 
-    steps = reading_steps(path, {})
+    steps = reading_steps(FileSet(path), {})
     job = next(steps).job
     assert job is not None
     steps.close()

@@ -8,13 +8,17 @@ import numpy as np
 
 from ...core.messages import Report, Text, counted, listed
 from ...core.scene import FloatArray, Mesh
+from ...geometry.normals import face_normals
+from ...geometry.polygons import fan
 from ..models.faces import MOST_FACES, MOST_INFLUENCES
-from .document import Geometry
+from .document import Geometry, Group
 from .mesh_builder import uv_sets
 
 MOST_NAMED = 5
 """Number of names in a message; of more, only the number is given."""
 _UV_NUMBERS = 2
+_FOLDED = 1e-3
+"""Cosine of the angle between a triangle and its polygon, from 90° on, up to which it counts as rounding."""
 
 
 class Oddities:
@@ -36,6 +40,8 @@ class Oddities:
             self.add("many-materials", name)
         if any(group.kind in {"tristrips", "trifans"} for group in geometry.groups):
             self.add("strips", name)
+        if any(_is_folded(geometry, group) for group in geometry.groups):
+            self.add("concave", name)
         if any(uvs.stride > _UV_NUMBERS for group in geometry.groups for uvs in group.uvs):
             self.add("uv-numbers", name)
         if len(uv_sets(geometry)) > 1:
@@ -73,6 +79,9 @@ class Oddities:
             report.note("transform-of-rigged-mesh", "{} rigged, so that its transform has no effect: {}", *found)
         if found := self._texts("strips"):
             report.note("strips-and-fans", "{} with strips or fans, which the viewer does not read: {}", *found)
+        if found := self._texts("concave"):
+            template = "{} with concave polygons, which the viewer fills from their first corner, so wrongly: {}"
+            report.note("concave-polygons", template, *found)
         if found := self._texts("uv-numbers"):
             report.note("uvs-of-three-numbers", "{} with UVs of three numbers, which the viewer misreads: {}", *found)
         if found := self._texts("uv-sets"):
@@ -90,3 +99,17 @@ class Oddities:
         names: Iterable[str] = self._names.get(what, {})
         found = list(names)
         return (counted(len(found), "object"), listed(found, MOST_NAMED)) if found else ()
+
+
+def _is_folded(geometry: Geometry, group: Group) -> bool:
+    """Return whether a polygon overlaps itself as a fan of triangles, which is how the viewer fills it."""
+    corners = fan(group.sizes)
+    if corners is None:
+        return False
+    triangles = group.points[corners]
+    normals = face_normals(geometry.positions, triangles).astype(np.float64)
+    counts = group.sizes - 2
+    whole = np.repeat(np.add.reduceat(normals, np.cumsum(counts) - counts), counts, axis=0)
+    along = (normals * whole).sum(axis=1)
+    limit = _FOLDED * np.linalg.norm(normals, axis=1) * np.linalg.norm(whole, axis=1)
+    return bool((along < -limit).any())

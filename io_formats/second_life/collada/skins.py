@@ -91,7 +91,9 @@ class SkinReader:
         joints = skin.find("joints")
         inputs = {} if joints is None else dict(inputs_of(joints))
         weights = skin.find("vertex_weights")
-        listed = inputs.get("JOINT") or (None if weights is None else dict(inputs_of(weights)).get("JOINT"))
+        listed = inputs.get("JOINT")
+        if listed is None and weights is not None:
+            listed = dict(inputs_of(weights)).get("JOINT")
         words, stated, are_ids = self._sources.words(None if listed is None else listed.get("source"))
         names = [self._of_id(word) for word in words] if are_ids else _whole_names(words, stated)
         self._joint_count += len(names)

@@ -164,6 +164,15 @@ def test_polygons_are_fans_and_come_back() -> None:
     assert again.uvs[0].at_corners(again.corner_point)[12:].tolist() == [[0, 0]] * 3
 
 
+@pytest.mark.parametrize(("corners", "is_told"), [((0, 3, 2, 1), True), ((3, 2, 1, 0), False), ((0, 4, 2, 1), False)])
+def test_concave_polygons_that_the_viewer_fills_wrongly_are_told(corners: tuple[int, ...], is_told: bool) -> None:
+    """Seen from the notch, point 3, a chevron is filled rightly; from its neighbour, it is not. With 4 it is a kite."""
+    points = np.array(((-1, 0, 0), (0, 1, 0), (1, 0, 0), (0, 0.5, 0), (0, -0.5, 0)), np.float32)
+    document = static(np.identity(4), shape=geometry(("a", corners, (4,)), points=points))
+    codes = [message.code for message in to_scene(document, "chevron").warnings]
+    assert ("concave-polygons" in codes) == is_told
+
+
 @pytest.mark.parametrize("sizes", [[4], [3], [5, 3], [4, 4, 4], [2, 6], [6, -2, 4]])
 def test_sizes_that_are_not_those_of_the_triangles_do_no_harm(sizes: list[int]) -> None:
     mesh = to_scene(static(np.identity(4), shape=geometry(("a", (0, 1, 2, 3, 3, 2, 1, 0), (4, 4)))), "f").nodes[0].mesh
