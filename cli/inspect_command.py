@@ -93,6 +93,7 @@ def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
         lines.append(f"  {', '.join(layers)}")
     lines += _nodes(entry)
     lines += _placed(entry)
+    lines += _space(entry)
     lines += _playback(entry)
     lines += [f"  animation {printable(clip_text(clip, with_kind=True))}" for clip in entry["clips"]]
     if len(lines) == 1:
@@ -127,6 +128,14 @@ def _nodes(entry: dict[str, Any]) -> list[str]:
     models = f"{counted(entry['meshes'], 'mesh', 'meshes')} and {counted(entry['references'], 'node file')} referred to"
     types = ", ".join(f"{count:,} {printable(kind) or 'without a type'}" for kind, count in entry["types"].items())
     return [f"  {models}", *([f"  {types}"] if types else [])]
+
+
+def _space(entry: dict[str, Any]) -> list[str]:
+    """Return the additional line for Collada files: the program that wrote it, its unit and axis."""
+    if "up_axis" not in entry:
+        return []
+    tool = f"written by {printable(entry['tool'])}, " if entry["tool"] else ""
+    return [f"  {tool}unit {entry['meter']:g} m, {entry['up_axis'][0]} up"]
 
 
 def _placed(entry: dict[str, Any]) -> list[str]:

@@ -104,7 +104,7 @@ def by_content(head: bytes, size: int) -> Format:
             return candidate
         elif found > best_match:
             best, best_match = candidate, found
-    signature = signature_text(head) or next((miss.text for miss in misses if miss.has_signature), "")
+    signature = next((miss.text for miss in misses if miss.has_signature), "") or signature_text(head)
     if best is not None and not signature:
         return best
     raise UnsupportedFormatError(signature or _unknown_text(head, size, misses))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import pytest
 import second_life_made as made
 import second_life_oracle as oracle
+from meshfuzz import collada_seeds
 from meshfuzz import second_life_seeds as seeds
 
 
@@ -77,6 +80,28 @@ def test_what_is_only_written_is_not_searched_for(meshferry, tmp_path):
     done = meshferry("inspect", tmp_path / "box.llsd")
     assert done.status == 1
     assert "Traceback" not in done.err
+
+
+def test_collada_files_show_their_origin(meshferry, tmp_path):
+    path = tmp_path / "box.dae"
+    path.write_bytes(collada_seeds.files()["nested"])
+    shown = meshferry("inspect", path).out
+    assert "Collada 1.4.1\n  2 nodes, 24 triangles, 16 vertices, 4 surfaces\n" in shown
+    assert "  written by seed, unit 0.01 m, Y up\n" in shown
+    packed = tmp_path / "box.zae"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("box.dae", path.read_bytes())
+    assert "This is a compressed Collada file (.zae); unpack it" in meshferry("inspect", packed).err
+
+
+def test_check_tells_what_the_viewer_refuses_of_collada_files(meshferry, tmp_path):
+    (tmp_path / "a.dae").write_bytes(collada_seeds.files()["nested"])
+    (tmp_path / "b.dae").write_bytes(collada_seeds.files()["shapes"])
+    done = meshferry("check", "--json", tmp_path)
+    found = {entry["file"][-5:]: {m["code"]: m["kind"] for m in entry["messages"]} for entry in done.entries}
+    assert done.status == 1
+    assert found["a.dae"]["mirrored-objects"] == "error"
+    assert found["b.dae"]["strips-and-fans"] == "warning"
 
 
 def test_formats_tells_what_is_read_and_written(meshferry):
