@@ -549,6 +549,14 @@ class MeshferryMesh(bpy.types.PropertyGroup):
         name="Symbols in File",
         description="Symbols that materials have in the file by their names there, as JSON; they number the faces",
     )
+    source_file: StringProperty(
+        name="Source File",
+        description="File that the mesh was made from in place of the engine's own, which was missing. "
+        "It is not written over files of the engine's project",
+    )
+    source_identity: StringProperty(
+        name="Missing Mesh", description="Identifier in the engine's project of the mesh that was missing"
+    )
     backward_normals: FloatProperty(
         name="Backward Normals on Import",
         description="Share of the file's normals that point away from their faces; "

@@ -250,7 +250,8 @@ class BlendSession:
         if chosen is None:
             scene.warnings += armature_matching.mismatches(context, scene, there, options.armature)
         request = importer.ImportRequest(context, scene, options, str(source.absolute()), chosen)
-        with self._quiet():
+        has_sources = scene.placement is not None and any(model.source for model in scene.placement.models)
+        with self._quiet(errors=has_sources):  # Blender's importer lists missing textures there
             result = importer.import_scene(request)
         self._empty_file = empty_file
         there += [armature for armature in result.armatures if armature not in there]

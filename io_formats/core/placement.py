@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from .scene import Scene
+    from .source_files import SourceFile
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,11 @@ class PlacedModel:
     read: Callable[[], Scene]
     """Return the model's scene; called once. It raises ``FormatError``."""
     path: str = ""
-    """Its file, if it has one of its own."""
+    """Its file, or its source file; empty if it is in the file that places it."""
+    source: SourceFile | None = None
+    """The file that Blender has to import before ``read`` is called, if the model's own file is missing."""
+    identity: str = ""
+    """Identifier of the model in its project, if it is made from a source file."""
 
 
 @dataclass

@@ -7,17 +7,24 @@ project is, the formats know.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ..disk.shared_results import SharedResults
 
+if TYPE_CHECKING:
+    from .source_files import SourceFile
+
 ProjectT = TypeVar("ProjectT", bound="OpenProject")
+SourceT = TypeVar("SourceT", bound="SourceFile")
 _CHECK_INTERVAL = 2.0
 """Seconds for which an open project counts as unchanged."""
+_MOST_SOURCE_BYTES = 2**30
+"""Memory for the content of imported source files, above which those of earlier imports are discarded."""
 
 
 class OpenProject(Protocol):
@@ -54,6 +61,7 @@ class Projects:
         self._caller = _Caller()
         self._open: dict[Path, tuple[Any, float]] = {}
         self._roots: dict[Path, tuple[Path | None, float]] = {}
+        self._sources: dict[Path, tuple[tuple[int, int], Any]] = {}
 
     @contextlib.contextmanager
     def watched_by(self, check: Callable[[float], object]) -> Iterator[None]:
@@ -99,6 +107,27 @@ class Projects:
             project, checked = make(), time.monotonic()
         self._open[root] = (project, checked)
         return cast(ProjectT, project)
+
+    def source(self, path: Path, make: Callable[[], SourceT]) -> SourceT:
+        """Return the source file at a path, which ``make`` returns if it is not known or has changed.
+
+        Raises
+        ------
+        OSError
+            The file cannot be found.
+        """
+        info = os.stat(path)
+        stamp = (info.st_size, info.st_mtime_ns)
+        known, source = self._sources.get(path, (None, None))
+        if known != stamp:
+            source = make()
+            self._sources[path] = (stamp, source)
+        return cast(SourceT, source)
+
+    def discard_sources(self) -> None:
+        """Discard the content of source files if it takes too much memory; Blender imports them again."""
+        if sum(source.stored_bytes for _, source in self._sources.values()) > _MOST_SOURCE_BYTES:
+            self._sources.clear()
 
     def root_of(self, folder: Path, find: Callable[[], Path | None]) -> Path | None:
         """Return the project's folder for files in a folder, which ``find`` looks for if it is not known."""

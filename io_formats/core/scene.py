@@ -201,6 +201,9 @@ class Mesh:
     """Index of the layer of ``uvs`` that the target program shows."""
     symbols: dict[str, str] = field(default_factory=dict)
     """Symbols of materials in the file by their names, if the target program numbers faces by them in another order."""
+    own_files: frozenset[str] | None = None
+    """Full paths of the files that the mesh was written to, if it was made from a source file in place of the engine's
+    own mesh: it replaces no others. None for other meshes."""
 
     @property
     def triangle_count(self) -> int:

@@ -110,8 +110,15 @@ def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
         material_index=slot[kept],
         materials=[mesh.materials[number] for number in slots],
         surfaces=[mesh.surfaces[number] for number in slots] if mesh.surfaces else [],
-        polygon_sizes=None,
+        polygon_sizes=_sizes_of_kept(mesh.polygon_sizes, kept),
     )
+
+
+def _sizes_of_kept(sizes: IntArray | None, kept: npt.NDArray[np.bool_]) -> IntArray | None:
+    """Return the sizes of polygons, all triangles of which are among those that are kept, (T,), or are not."""
+    if sizes is None or not len(sizes) or int(sizes.min()) < 3 or int((sizes - 2).sum()) != len(kept):
+        return None
+    return sizes[kept[np.cumsum(sizes - 2) - (sizes - 2)]]
 
 
 def runs(triangles: IntArray, most_vertices: int, most_triangles: int | None = None) -> Iterator[slice]:

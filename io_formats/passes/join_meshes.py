@@ -39,6 +39,10 @@ def join(meshes: Sequence[Mesh], *, merge_slots: bool = True) -> Mesh:
         materials=materials,
         surfaces=surfaces,
     )
+    sizes = [mesh.polygon_sizes for mesh in meshes if mesh.polygon_sizes is not None]
+    joined.polygon_sizes = np.concatenate(sizes) if len(sizes) == len(meshes) else None
+    owned = [mesh.own_files for mesh in meshes if mesh.own_files is not None]
+    joined.own_files = frozenset.intersection(*owned) if owned else None
     layers = _LayerJoin(meshes)
     joined.normal = layers.join([mesh.normal for mesh in meshes])
     joined.tangent = layers.join([mesh.tangent for mesh in meshes])

@@ -33,7 +33,7 @@ def _mesh_reading() -> Reading[MeshFile]:
 def _mesh_writing() -> Writing[MeshFile]:
     from .mesh import checks, scene_mapping, writer
 
-    return Writing(writer, scene_mapping, checks)
+    return Writing(writer, scene_mapping, checks, context_checks=checks)
 
 
 UNIGINE_MESH = FileFormat(

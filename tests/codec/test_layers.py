@@ -27,6 +27,7 @@ NEUTRAL = (
     "passes",
     "disk",
     "api.py",
+    "fbx_files.py",
     "partner_files.py",
     "unknown_files.py",
     "xml_files.py",

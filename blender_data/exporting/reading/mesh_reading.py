@@ -16,7 +16,7 @@ from ....io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
 from ....io_formats.geometry.normals import share_backwards
 from ....io_formats.geometry.vertices import turn_triangles
 from ....io_formats.passes import flatten
-from ... import arrays, compat
+from ... import arrays, compat, file_records
 from ...importing.meshes import FILE_VERTEX
 from ...mesh_data import file_normals, quantised_values, surfaces
 from ..export_options import ExportOptions
@@ -76,6 +76,7 @@ class MeshReader:
         """Convert ``data``, the mesh of ``seen``, which is either ``obj`` itself or its evaluated version."""
         loops = cut.loops
         mesh = Mesh(arrays.points_of(data), cut.corner_point, np.zeros(len(cut.corner_point) // 3, np.int32))
+        mesh.own_files = _own_files(obj)
         mesh.materials, mesh.material_index = self._materials(obj, seen, data, cut.polygon)
         mesh.normal = _normals(data, loops, cut.polygon)
         if self.can.lod_models and not self.options.use_as_imported and _has_blurred_normals(data):
@@ -417,6 +418,14 @@ def _fill_triangle_mesh(twin: bpy.types.Mesh, mesh: Mesh) -> None:
     twin.uv_layers.new(name="uv").uv.foreach_set("vector", arrays.flat(mesh.uvs[0].values))
     if mesh.normal is not None:
         compat.set_corner_normals(twin, np.ascontiguousarray(mesh.normal.at_corners(mesh.corner_point)))
+
+
+def _own_files(obj: bpy.types.Object) -> frozenset[str] | None:
+    """Return the files that a mesh from a source file was written to; None for other meshes."""
+    if not isinstance(obj.data, bpy.types.Mesh) or not obj.data.meshferry.source_file:
+        return None
+    records = [file_records.read(owner) for owner in (obj, *obj.users_collection)]
+    return frozenset(str(record.path.absolute()) for record in records if record is not None)
 
 
 def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64], *, turned: bool | None = None) -> Mesh:

@@ -12,8 +12,10 @@ from ....io_formats.core.errors import FormatError
 from ....io_formats.core.messages import Message, Text, counted, distinct, listed
 from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
 from ....io_formats.core.scene import Mesh, Scene
+from ....io_formats.core.source_files import SourceFile
 from ....io_formats.geometry.submeshes import part_of_slots
 from ....io_formats.passes.lod import level_of
+from ...foreign import source_import
 from ...steps import Steps, scaled, without_bpy
 from .. import scene_blocks
 from ..import_context import ImportContext
@@ -70,11 +72,17 @@ class ModelBuilder:
         self._templates: list[Template] = []
         self._unknown: list[str] = []
         self._broken: list[Text] = []
+        self._failed: dict[SourceFile, Text] = {}
+        """Why source files cannot be imported."""
+        self._from_sources: dict[str, SourceFile] = {}
+        """The source file of each model made from one, by the model's identifier."""
         self._warnings: list[Message] = []
 
     def build(self, model: PlacedModel, uses: Iterable[ModelUse]) -> Steps[None]:
         """Read a model and build it once for each set of surfaces that is shown; a broken one is reported."""
         try:
+            if model.source is not None and not (yield from self._import_source(model.source)):
+                return
             scene: Scene = yield from without_bpy("Reading models", model.read)
         except FormatError as problem:
             self._broken.append(problem.sentence())
@@ -91,7 +99,28 @@ class ModelBuilder:
             materials = tuple(setting.material or setting.name for setting in (named[slot] for slot in kept))
             if kept not in templates:
                 templates[kept] = yield from scaled(self._template(scene, kept, materials, len(named)), 0.5, 1.0)
+                self._mark(model, templates[kept])
             self.stands[use] = Stand(templates[kept], materials, not set(shown) & set(level) and bool(named))
+
+    def _import_source(self, source: SourceFile) -> Steps[bool]:
+        """Import a source file, and return whether that succeeded; each is tried once."""
+        if source not in self._failed:
+            try:
+                yield from scaled(source_import.import_steps(self.job.request.context, source), 0.0, 0.5)
+            except FormatError as problem:
+                self._failed[source] = problem.sentence(with_file=False)
+            else:
+                return True
+        return False
+
+    def _mark(self, model: PlacedModel, template: Template) -> None:
+        """Store on the mesh data of a template that it was made from a source file."""
+        if model.source is not None:
+            self._from_sources[model.identity] = model.source
+            for made in template.objects:
+                if made.type == "MESH":
+                    made.data.meshferry.source_file = str(model.source.path)
+                    made.data.meshferry.source_identity = model.identity
 
     def report(self) -> None:
         """Report broken models, the first warnings about others, and surfaces that nodes name and models lack."""
@@ -103,6 +132,15 @@ class ModelBuilder:
         if self._broken:
             number, first = counted(len(self._broken), "mesh", "meshes"), listed(self._broken, _NAMED)
             report.loss("unreadable-meshes", "{} cannot be read; an empty stands for each: {}", number, first)
+        for problem in dict.fromkeys(self._failed.values()):
+            files = [source.name for source, found in self._failed.items() if found == problem]
+            number, first = counted(len(files), "source file"), listed(files, _NAMED)
+            text = "{} cannot be imported; an empty stands for each mesh: {}: {}"
+            report.loss("unreadable-source", text, number, first, problem)
+        if self._from_sources:
+            number, files = counted(len(self._from_sources), "mesh", "meshes"), {*self._from_sources.values()}
+            text = "{} missing in the project; made from {} instead"
+            report.change("meshes-from-sources", text, number, counted(len(files), "source file"))
         if self._unknown:
             number, first = counted(len(self._unknown), "surface"), listed(self._unknown, _NAMED)
             report.loss("unknown-surfaces", "{} named by nodes but not in their meshes: {}", number, first)
@@ -139,7 +177,8 @@ class ModelBuilder:
         for made in (*part.armatures, *part.objects):
             made.rotation_mode = "QUATERNION"
             made.name = _UNPLACED  # leaves the names of nodes free
-        triangles = sum(len(made.data.polygons) for made in part.objects if made.type == "MESH")
+        meshes = [made.data for made in part.objects if made.type == "MESH"]
+        triangles = sum(len(data.loops) - 2 * len(data.polygons) for data in meshes)
         self._templates.append(Template([*part.armatures, *part.objects], materials, triangles))
         return self._templates[-1]
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from ...core.messages import Message, Report, Text, counted, listed
 from ...geometry.vertices import repeats_corners
 from ..animation.checks import check_bones
+from ..project.guid_index import RUNTIMES
 from . import array_checks
 from .document import MeshFile, Surface, Weights
 from .reader import soup_name
@@ -38,6 +43,20 @@ def check(document: MeshFile) -> list[Message]:
     _check_common(document, report)
     for surface in document.surfaces:
         _check_surface(document, surface, report.about(Text("Surface '{}'", surface.name)))
+    return report.messages
+
+
+def check_in_context(document: MeshFile, _options: Mapping[str, Any], path: Path | None) -> list[Message]:
+    """Report a mesh from a source file that would become a runtime, or replace a file that was not made from it."""
+    report = Report()
+    if path is not None and document.own_files is not None:
+        place = path.absolute()
+        if RUNTIMES in place.as_posix().lower() or (place.exists() and str(place) not in document.own_files):
+            report.error(
+                "source-replaces-mesh",
+                "The mesh was made from an FBX file and differs from the engine's own; it is written neither to "
+                ".runtimes nor over another mesh. Choose a new file",
+            )
     return report.messages
 
 

@@ -111,3 +111,5 @@ class MeshFile:
     """sk10: path of the skeleton file in the project."""
     warnings: list[Any] = field(default_factory=list)
     """Messages of the reader (section 11); not part of the file."""
+    own_files: frozenset[str] | None = None
+    """The only files that this one may replace, see ``Mesh.own_files``; not part of the file."""

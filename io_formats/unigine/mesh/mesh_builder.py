@@ -51,7 +51,7 @@ class MeshBuilder:
         self.node, self.mesh = only_mesh(self.scene, "UNIGINE mesh")
         self.embeds = EMBED_ANIMATION.flag(chosen)
         refuse(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)
-        self.document = doc.MeshFile(self.version)
+        self.document = doc.MeshFile(self.version, own_files=self.mesh.own_files)
         self.held_keys: set[str] = set()
         self.report = self.scene.report.about(self.node.name)
         self.vertices = TriangleVertices(self.mesh, scene.tolerance, self.report)

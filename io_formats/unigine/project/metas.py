@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...core.errors import FormatError
 from ...xml_files import parse_xml
 
 GUID = re.compile(r"[0-9a-f]{40}\Z")
+GUID_PREFIX = "guid://"
 _ANY_GUID = re.compile(rb"[0-9a-f]{40}")
 _OWN_GUIDS = (re.compile(rb'<runtime id="([0-9a-f]{40})"'), re.compile(rb"<guid>([0-9a-f]{40})<"))
 """Where the editor writes the GUIDs of an asset and its runtimes. Patterns that begin with plain text are ten times as
@@ -44,6 +46,23 @@ class AssetMeta:
     """Whether the import inverted the green channel, so that the source image has green up."""
     materials: dict[str, str] = field(default_factory=dict)
     """GUIDs of the materials of a container's surfaces by name, in which the editor turns A to Z into a to z."""
+    version: str = ""
+    """Version of the SDK that wrote the file."""
+    parameters: dict[str, str] = field(default_factory=dict)
+    """Import settings by name."""
+
+    @cached_property
+    def surfaces(self) -> dict[str, tuple[str, ...]]:
+        """Names of the surfaces of each runtime mesh of a container by GUID, in order; empty before SDK 2.15."""
+        try:
+            found = parse_json(self.parameters.get("lightmaps", "").encode())
+        except FormatError:
+            return {}
+        return {
+            reference.removeprefix(GUID_PREFIX): tuple(surfaces)
+            for reference, surfaces in found.items()
+            if isinstance(surfaces, dict)
+        }
 
     @property
     def primary(self) -> Runtime | None:
@@ -94,6 +113,8 @@ def parse_asset_meta(data: bytes) -> AssetMeta:
         ),
         is_green_inverted=values.get("invert_g", "").strip() == "1",
         materials=_materials(values.get("material_guids", "")),
+        version=root.get("version", ""),
+        parameters=values,
     )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from ...core.messages import Message, Report
@@ -15,19 +14,18 @@ from ...core.projects import Projects
 from ...disk.rooted_files import RootedFiles, path_key
 from ...passes.lod import without_level
 from .engine import engine_path
-from .guid_index import RUNTIMES, GuidIndex
+from .guid_index import META, RUNTIMES, GuidIndex
 from .materials import MaterialLibrary, ProjectMaterial
 from .mesh_uses import SCENE_EXTENSIONS, SurfaceUses, uses_of_meshes
 from .mounts import add_mounts
 from .references import ASSET_PREFIX, Found, FoundTexture, Rule, is_guid, path_in_project, plain_reference
+from .sources import LOWER, SOURCE_EXTENSION, FbxSource, ImportSettings, SourceMesh
 
 IMAGES = (".png", ".tga", ".jpg", ".jpeg", ".tif", ".tiff", ".psd", ".dds", ".exr", ".hdr", ".bmp")
 """Extensions of source images."""
 _CONTAINERS = (".fbx", ".glb", ".gltf", ".obj", ".dae", ".stl")
 """Extensions of assets of several runtimes, which have names inside the asset."""
 _GUID_LENGTH = 40
-_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
-"""What the editor does to the names of materials in containers."""
 
 
 class Project:
@@ -124,6 +122,21 @@ class Project:
             name = key.rsplit("/", 1)[-1]
             found[name] = None if name in found else path
         return found
+
+    def source_mesh(self, reference: str) -> SourceMesh | None:
+        """Return the FBX file that a missing runtime mesh was made from; None if there is no such file."""
+        guid = plain_reference(reference)
+        container = self._guids.container(guid) if is_guid(guid) else None
+        path = self.files.find(container[0][: -len(META)]) if container is not None else None
+        if container is None or path is None or not path.lower().endswith(SOURCE_EXTENSION):
+            return None
+        meta, full = container[1], self.files.location(path)
+        try:
+            file = self._projects.source(full, lambda: FbxSource(full, path, partial(self.files.read, path)))
+        except OSError:  # deleted since the folder was listed
+            return None
+        name = PurePosixPath(self._guids.alias_of(guid)).stem
+        return SourceMesh(file, guid, name, ImportSettings.of(meta), meta.surfaces.get(guid, ()))
 
     def texture(self, reference: str) -> FoundTexture:
         """Return the source image and the runtime of the texture that a reference means."""
@@ -238,7 +251,7 @@ class Project:
 
 def _stated_names(surface: str, plain: str) -> list[str]:
     """Return the keys to try, in order, for a surface in a container's materials; ``plain`` is it without its level."""
-    return [surface, surface.translate(_LOWER), plain, plain.translate(_LOWER)]
+    return [surface, surface.translate(LOWER), plain, plain.translate(LOWER)]
 
 
 def _joined(uses: Iterable[SurfaceUses]) -> SurfaceUses:

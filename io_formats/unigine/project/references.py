@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from .metas import GUID
+from .metas import GUID, GUID_PREFIX
 
-GUID_PREFIX = "guid://"
 ASSET_PREFIX = "asset://"
 _ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?/(?:.*?/)?data/", re.IGNORECASE)
 

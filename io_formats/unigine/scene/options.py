@@ -28,4 +28,20 @@ COARSER_LEVELS = Option(
     section="Objects",
 )
 
-IMPORT_OPTIONS: tuple[Option, ...] = (LIGHTS, CAMERAS, COARSER_LEVELS, PROJECT_MATERIALS, PROJECT_FOLDER)
+SOURCE_FILES = Option(
+    name="use_source_files",
+    default=True,
+    label="Source Files",
+    description="Where the engine's own mesh is missing, take the mesh from the FBX file that it was made from, with "
+    "Blender's importer. Needs Blender 4.5",
+    section="Objects",
+)
+
+IMPORT_OPTIONS: tuple[Option, ...] = (
+    LIGHTS,
+    CAMERAS,
+    COARSER_LEVELS,
+    SOURCE_FILES,
+    PROJECT_MATERIALS,
+    PROJECT_FOLDER,
+)

@@ -21,9 +21,9 @@ from ...core.placement import (
     SlotUse,
 )
 from ...core.scene import Scene
-from . import lights_and_cameras, models, reader
+from . import lights_and_cameras, models, reader, source_models
 from .document import MESH_KINDS, MOST_LEVELS, MOST_NODES, REFERENCE_FIELDS, SceneFile, SceneNode, SurfaceSetting
-from .options import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS
+from .options import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS, SOURCE_FILES
 from .project_links import LinkedFile, ProjectLinks
 from .unresolved import Problem, Unresolved
 
@@ -217,13 +217,25 @@ class PlacementBuilder:
             return self._models[key]
         found = self._find(reference)
         if found is None or found.is_source:
-            problem = Problem.MESH if found is None else Problem.SOURCE_MESH
-            self.unresolved.add(problem, f"{node.name} ({found.path})" if found is not None else node.name)
-            return None
+            return self._source_model(node, reference, found)
         animation = self._animation(node)
         key = (found.path, animation.path if animation is not None else "")
         if key not in self._models:
             self._add_model(key, PlacedModel(node.name, models.from_file(found, animation, node.name), found.path))
+        return self._models[key]
+
+    def _source_model(self, node: SceneNode, reference: str, found: LinkedFile | None) -> int | None:
+        """Return the index of the model of a mesh node whose mesh is missing, or None if its source is, too."""
+        is_wanted = found is not None and self._links is not None and SOURCE_FILES.flag(self._chosen)
+        source = self._links.source_mesh(reference) if is_wanted and self._links is not None else None
+        if source is None:
+            problem = Problem.MESH if found is None else Problem.SOURCE_MESH
+            self.unresolved.add(problem, f"{node.name} ({found.path})" if found is not None else node.name)
+            return None
+        key = (source.guid,)
+        if key not in self._models:
+            read = source_models.from_source(source, node.name, [surface.name for surface in node.surfaces])
+            self._add_model(key, PlacedModel(node.name, read, source.file.name, source.file, source.guid))
         return self._models[key]
 
     def _animation(self, node: SceneNode) -> LinkedFile | None:

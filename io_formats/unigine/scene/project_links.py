@@ -10,6 +10,7 @@ from ...core.messages import Message
 from ...core.scene import Material
 from ..project.project import Project
 from ..project.references import Rule
+from ..project.sources import SourceMesh
 from ..project_materials import ProjectMaterials
 
 _SOURCES = (".fbx", ".gltf", ".glb", ".obj", ".dae")
@@ -50,6 +51,10 @@ class ProjectLinks:
             return None
         is_source = found.rule is Rule.SOURCE_OF_MISSING_RUNTIME or found.path.lower().endswith(_SOURCES)
         return LinkedFile(found.path, partial(self._project.files.read, found.path), is_source)
+
+    def source_mesh(self, reference: str) -> SourceMesh | None:
+        """Return the FBX file that a missing mesh was made from; None if it is missing, too."""
+        return self._project.source_mesh(reference)
 
     def material(self, reference: str, surface: str) -> str | None:
         """Return the name of the material of a reference; None for that of the mesh file."""

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import bpy
+from meshferry.operators.importing import session_projects
 
-from . import levels, models, peers
+from . import levels, models, peers, source_level
 from .measure import Row, Task, in_turns, memory_of, ratio_row, reset_peak
 
 OPTIONS = """\
 import, ours    a world with 1,000 nodes of 50 meshes (5,000 triangles each), 50 materials, 100 textures (tx11, BC1 and
                 BC5, 2048²); exact normals, all else default
-import, glTF    the same scene as one .glb with PNG images of a similar size; import_scene.gltf with its defaults"""
+import, glTF    the same scene as one .glb with PNG images of a similar size; import_scene.gltf with its defaults
+sources         a world with 100 meshes (5,000 triangles each) that are made from FBX files, none of which was imported
+                before; the same world with its runtimes; and these files alone by wm.fbx_import without animations"""
 
 
 def import_ours(path: Path) -> None:
@@ -61,4 +64,32 @@ def _peak(work: Callable[[], None]) -> int:
     return memory_of("VmHWM") - before
 
 
-GROUPS: dict[str, Callable[[int, int, Path], list[Row]]] = {"import": importing, "peer": peer, "memory": memory}
+def _import_anew(world: Path) -> None:
+    session_projects.session_projects.cache_clear()  # forgets the source files that were imported before
+    import_ours(world)
+
+
+def sources(_triangles: int, rounds: int, folder: Path) -> list[Row]:
+    """Compare a world whose meshes come from FBX files with what that consists of: its runtimes, and the files."""
+    with_runtimes, without, files = source_level.make(folder)
+
+    def import_files() -> None:
+        for path in files:
+            bpy.ops.wm.fbx_import(filepath=str(path), use_anim=False)
+
+    tasks = [
+        Task("FBX", lambda: _import_anew(without), models.empty_file, source_level.count_meshes),
+        Task("runtimes", lambda: _import_anew(with_runtimes), models.empty_file, source_level.count_meshes),
+        Task("files", import_files, models.empty_file, source_level.count_meshes),
+    ]
+    seconds = in_turns(tasks, rounds)
+    seconds["parts"] = [sum(pair) for pair in zip(seconds["runtimes"], seconds["files"], strict=True)]
+    return [ratio_row("import world of 100 FBX files : with runtimes + FBX alone", "FBX", "parts", 1.2, seconds)]
+
+
+GROUPS: dict[str, Callable[[int, int, Path], list[Row]]] = {
+    "import": importing,
+    "peer": peer,
+    "memory": memory,
+    "sources": sources,
+}

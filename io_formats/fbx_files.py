@@ -1,0 +1,108 @@
+"""Axes, unit and names of an FBX file, binary or text; its geometry is read by Blender's importer.
+
+A property of ``GlobalSettings`` is a record ``P`` (before version 7 ``Property``) of strings, the first of which is its
+name, and a number: in binary files each string has the letter S and its length in front, each number a letter for its
+type. Names of objects are followed by the bytes 0 and 1 and their class; in text files ``class::`` is in front.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .core.errors import FormatError
+
+BINARY_MAGIC = b"Kaydara FBX Binary  \0"
+_TEXT_MARKS = (b"; FBX", b"FBXHeaderExtension")
+_HEAD = 4096
+_DEFAULTS = {"UpAxis": 1, "UpAxisSign": 1, "FrontAxis": 2, "FrontAxisSign": 1, "CoordAxis": 0, "CoordAxisSign": 1}
+_UNIT = "UnitScaleFactor"
+_CLASSES = (b"Model", b"Geometry", b"Material")
+_LONGEST_NAME = 1000
+_TEXT_NAME = re.compile(rb'"(?:Model|Geometry|Material)::([^"\r\n]{1,1000})"')
+_NUMBERS = {b"I": "<i", b"L": "<q", b"F": "<f", b"D": "<d"}
+_TEXT_NUMBER = re.compile(rb'"\s*(?:,\s*"[^"\r\n]*"\s*){1,3},\s*([-+.0-9eE]+)')
+
+
+@dataclass(frozen=True)
+class FbxHead:
+    """What is needed of an FBX file besides its objects."""
+
+    to_blender: npt.NDArray[np.float64]
+    """(3, 3): rotation from the axes of the file to Blender's, whose -Y is the front."""
+    unit: float
+    """Centimetres that a unit of the file is."""
+    names: list[str]
+    """Names of objects, meshes and materials, in the order of the file."""
+
+
+def read_head(data: bytes) -> FbxHead:
+    """Return axes, unit and names of an FBX file.
+
+    Raises
+    ------
+    FormatError
+        It is not an FBX file.
+    """
+    is_binary = data.startswith(BINARY_MAGIC)
+    if not is_binary and not any(mark in data[:_HEAD] for mark in _TEXT_MARKS):
+        raise FormatError("The content is not that of an FBX file")
+    find = _binary_number if is_binary else _text_number
+    axes = {name: int(_found(find(data, name), default)) for name, default in _DEFAULTS.items()}
+    unit = _found(find(data, _UNIT), 1.0)
+    names = _binary_names(data) if is_binary else _TEXT_NAME.findall(data)
+    decoded = [name.decode("utf-8", "replace") for name in names]
+    return FbxHead(_rotation(axes), unit if unit > 0 else 1.0, list(dict.fromkeys(decoded)))
+
+
+def _found(number: float | None, default: float) -> float:
+    return default if number is None or not np.isfinite(number) else number
+
+
+def _rotation(axes: dict[str, int]) -> npt.NDArray[np.float64]:
+    rows = np.zeros((3, 3))
+    for row, name, sign in ((0, "CoordAxis", 1), (1, "FrontAxis", -1), (2, "UpAxis", 1)):
+        rows[row, axes[name] % 3] = sign * (-1 if axes[f"{name}Sign"] < 0 else 1)
+    if abs(np.linalg.det(rows)) < 0.5:  # two axes are the same
+        return _rotation(_DEFAULTS)
+    return rows
+
+
+def _binary_number(data: bytes, name: str) -> float | None:
+    wanted = struct.pack("<cI", b"S", len(name)) + name.encode()
+    at = data.find(wanted)
+    if at < 0:
+        return None
+    try:
+        while data[at : at + 1] == b"S":
+            at += 5 + int(struct.unpack_from("<I", data, at + 1)[0])
+        layout = _NUMBERS.get(data[at : at + 1])
+        return float(struct.unpack_from(layout, data, at + 1)[0]) if layout else None
+    except struct.error:  # the file ends here
+        return None
+
+
+def _text_number(data: bytes, name: str) -> float | None:
+    start = data.find(b'"' + name.encode() + b'"')
+    found = _TEXT_NUMBER.match(data, start + len(name) + 1) if start >= 0 else None
+    try:
+        return float(found[1]) if found is not None else None
+    except ValueError:
+        return None
+
+
+def _binary_names(data: bytes) -> list[bytes]:
+    places: list[tuple[int, bytes]] = []
+    for kind in _CLASSES:
+        mark = b"\0\1" + kind
+        end = data.find(mark)
+        while end >= 0:
+            start = data.rfind(b"\0", max(0, end - _LONGEST_NAME), end) + 1
+            if start < end:
+                places.append((end, data[start:end]))
+            end = data.find(mark, end + 1)
+    return [name for _, name in sorted(places)]
