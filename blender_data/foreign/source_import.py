@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import bpy
@@ -117,9 +118,8 @@ def _read_mesh(data: bpy.types.Mesh, materials: list[str]) -> Mesh:
         materials=materials,
         normal=Layer("normal", arrays.read(data.corner_normals, "vector", 3), per_corner=True),
         uvs=[Layer(layer.name, arrays.read(layer.uv, "vector", 2), per_corner=True) for layer in data.uv_layers],
-        polygon_sizes=sizes,
     )
     for color in data.color_attributes[:1]:
         values = np.rint(255 * arrays.read(color.data, "color_srgb", 4).clip(0, 1)).astype(np.uint8)
         mesh.colors.append(Layer(color.name, values, per_corner=color.domain == "CORNER"))
-    return mesh if corners is None else with_corners(mesh, corners)
+    return replace(mesh if corners is None else with_corners(mesh, corners), polygon_sizes=sizes)

@@ -17,6 +17,7 @@ from meshferry.io_formats.core.scene import Layer, Mesh
 from meshferry.io_formats.core.source_files import SourceObject
 from meshferry.io_formats.fbx_files import BINARY_MAGIC, read_head
 from meshferry.io_formats.geometry.polygons import with_polygons
+from meshferry.io_formats.geometry.submeshes import part_of_slots
 from meshferry.io_formats.unigine.mesh import checks
 from meshferry.io_formats.unigine.mesh.document import MeshFile
 from unigine_projects import asset_meta, guid, write_project
@@ -198,6 +199,8 @@ def test_surfaces_have_the_names_and_the_order_of_the_runtime(
     assert mesh.material_index[0] == quad
     _, sizes = with_polygons(mesh)
     assert sizes is not None and sizes.tolist() == [4, 3]
+    if len(names) > 1:
+        assert (part := with_polygons(part_of_slots(mesh, [quad]))[1]) is not None and part.tolist() == [4]
     assert [layer.name for layer in mesh.uvs] == ["UV0"]
 
 
