@@ -118,7 +118,8 @@ def _sizes_of_kept(sizes: IntArray | None, kept: npt.NDArray[np.bool_]) -> IntAr
     """Return the sizes of polygons, all triangles of which are among those that are kept, (T,), or are not."""
     if sizes is None or not len(sizes) or int(sizes.min()) < 3 or int((sizes - 2).sum()) != len(kept):
         return None
-    return sizes[kept[np.cumsum(sizes - 2) - (sizes - 2)]]
+    found: IntArray = sizes[kept[np.cumsum(sizes - 2) - (sizes - 2)]]
+    return found
 
 
 def runs(triangles: IntArray, most_vertices: int, most_triangles: int | None = None) -> Iterator[slice]:

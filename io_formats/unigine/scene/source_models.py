@@ -1,6 +1,6 @@
 """Models of a placement from FBX files that Blender imported: which objects, and their surfaces.
 
-See docs/formats/unigine_projects.md, section 7.
+The last section of docs/formats/unigine_projects.md describes the rules.
 """
 
 from __future__ import annotations
