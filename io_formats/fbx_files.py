@@ -20,12 +20,11 @@ BINARY_MAGIC = b"Kaydara FBX Binary  \0"
 _TEXT_MARKS = (b"; FBX", b"FBXHeaderExtension")
 _HEAD = 4096
 _DEFAULTS = {"UpAxis": 1, "UpAxisSign": 1, "FrontAxis": 2, "FrontAxisSign": 1, "CoordAxis": 0, "CoordAxisSign": 1}
-_UNIT = "UnitScaleFactor"
-_CLASSES = (b"Model", b"Geometry", b"Material")
+_BINARY_CLASS = re.compile(rb"\x00\x01(?:Model|Geometry|Material)")
 _LONGEST_NAME = 1000
 _TEXT_NAME = re.compile(rb'"(?:Model|Geometry|Material)::([^"\r\n]{1,1000})"')
 _NUMBERS = {b"I": "<i", b"L": "<q", b"F": "<f", b"D": "<d"}
-_TEXT_NUMBER = re.compile(rb'"\s*(?:,\s*"[^"\r\n]*"\s*){1,3},\s*([-+.0-9eE]+)')
+_TEXT_NUMBER = rb'\s*(?:,\s*"[^"\r\n]*"\s*){1,3},\s*([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d{1,3})?)'
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,16 @@ def read_head(data: bytes) -> FbxHead:
     if not is_binary and not any(mark in data[:_HEAD] for mark in _TEXT_MARKS):
         raise FormatError("The content is not that of an FBX file")
     find = _binary_number if is_binary else _text_number
-    axes = {name: int(_found(find(data, name), default)) for name, default in _DEFAULTS.items()}
-    unit = _found(find(data, _UNIT), 1.0)
+
+    def number(name: str, default: float) -> float:
+        found = find(data, name)
+        return default if found is None or not np.isfinite(found) else found
+
+    axes = {name: int(number(name, default)) for name, default in _DEFAULTS.items()}
+    unit = number("UnitScaleFactor", 1.0)
     names = _binary_names(data) if is_binary else _TEXT_NAME.findall(data)
-    decoded = [name.decode("utf-8", "replace") for name in names]
-    return FbxHead(_rotation(axes), unit if unit > 0 else 1.0, list(dict.fromkeys(decoded)))
-
-
-def _found(number: float | None, default: float) -> float:
-    return default if number is None or not np.isfinite(number) else number
+    decoded = dict.fromkeys(name.decode("utf-8", "replace") for name in names)
+    return FbxHead(_rotation(axes), unit if unit > 0 else 1.0, list(decoded))
 
 
 def _rotation(axes: dict[str, int]) -> npt.NDArray[np.float64]:
@@ -87,22 +87,10 @@ def _binary_number(data: bytes, name: str) -> float | None:
 
 
 def _text_number(data: bytes, name: str) -> float | None:
-    start = data.find(b'"' + name.encode() + b'"')
-    found = _TEXT_NUMBER.match(data, start + len(name) + 1) if start >= 0 else None
-    try:
-        return float(found[1]) if found is not None else None
-    except ValueError:
-        return None
+    found = re.search(rb'"%s"%s' % (name.encode(), _TEXT_NUMBER), data)
+    return float(found[1]) if found is not None else None
 
 
 def _binary_names(data: bytes) -> list[bytes]:
-    places: list[tuple[int, bytes]] = []
-    for kind in _CLASSES:
-        mark = b"\0\1" + kind
-        end = data.find(mark)
-        while end >= 0:
-            start = data.rfind(b"\0", max(0, end - _LONGEST_NAME), end) + 1
-            if start < end:
-                places.append((end, data[start:end]))
-            end = data.find(mark, end + 1)
-    return [name for _, name in sorted(places)]
+    ends = [mark.start() for mark in _BINARY_CLASS.finditer(data)]
+    return [data[data.rfind(b"\0", max(0, end - _LONGEST_NAME), end) + 1 : end] for end in ends]

@@ -58,11 +58,8 @@ class AssetMeta:
             found = parse_json(self.parameters.get("lightmaps", "").encode())
         except FormatError:
             return {}
-        return {
-            reference.removeprefix(GUID_PREFIX): tuple(surfaces)
-            for reference, surfaces in found.items()
-            if isinstance(surfaces, dict)
-        }
+        stated = {mesh: surfaces for mesh, surfaces in found.items() if isinstance(surfaces, dict)}
+        return {mesh.removeprefix(GUID_PREFIX): tuple(surfaces) for mesh, surfaces in stated.items()}
 
     @property
     def primary(self) -> Runtime | None:

@@ -19,7 +19,7 @@ from .materials import MaterialLibrary, ProjectMaterial
 from .mesh_uses import SCENE_EXTENSIONS, SurfaceUses, uses_of_meshes
 from .mounts import add_mounts
 from .references import ASSET_PREFIX, Found, FoundTexture, Rule, is_guid, path_in_project, plain_reference
-from .sources import LOWER, SOURCE_EXTENSION, FbxSource, ImportSettings, SourceMesh
+from .sources import LOWER, SOURCE_EXTENSION, FbxSource, SourceMesh
 
 IMAGES = (".png", ".tga", ".jpg", ".jpeg", ".tif", ".tiff", ".psd", ".dds", ".exr", ".hdr", ".bmp")
 """Extensions of source images."""
@@ -130,13 +130,12 @@ class Project:
         path = self.files.find(container[0][: -len(META)]) if container is not None else None
         if container is None or path is None or not path.lower().endswith(SOURCE_EXTENSION):
             return None
-        meta, full = container[1], self.files.location(path)
+        full = self.files.location(path)
         try:
             file = self._projects.source(full, lambda: FbxSource(full, path, partial(self.files.read, path)))
         except OSError:  # deleted since the folder was listed
             return None
-        name = PurePosixPath(self._guids.alias_of(guid)).stem
-        return SourceMesh(file, guid, name, ImportSettings.of(meta), meta.surfaces.get(guid, ()))
+        return SourceMesh(file, guid, PurePosixPath(self._guids.alias_of(guid)).stem, container[1])
 
     def texture(self, reference: str) -> FoundTexture:
         """Return the source image and the runtime of the texture that a reference means."""

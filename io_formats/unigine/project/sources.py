@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from string import ascii_lowercase, ascii_uppercase
 
 import numpy as np
@@ -27,9 +27,12 @@ _SAFE_BYTES = 59
 """Bytes at the start of a name that Blender never cuts off."""
 _UNIT_SINCE = (2, 11)
 """First SDK that applies the unit of the file."""
+_MOST_SCALE = 1e9
 _KEPT_FRONT = "4"
 """Value of ``front_axis`` for a front that stays where Blender puts it; otherwise it is turned round."""
-_HALF_TURN = np.diag([-1.0, -1.0, 1.0])
+_POSTFIX = re.compile(r"(?:^|[,;])((?!inf)[^\W\d][^,;]*)")
+"""A postfix of objects in the parameter ``lods``, among numbers."""
+_INTEGER = re.compile(r"\d+")
 
 
 def name_key(name: str) -> str:
@@ -84,48 +87,6 @@ class FbxSource(SourceFile):
 
 
 @dataclass(frozen=True)
-class ImportSettings:
-    """The settings with which the editor imported an FBX file."""
-
-    scale: float = 1.0
-    applies_unit: bool = True
-    keeps_front: bool = False
-    is_merged: bool = False
-    """Whether all meshes become one, in the space of the scene."""
-    merges_materials: bool = False
-    """Whether the merged mesh has one surface for each material."""
-    levels: tuple[str, ...] = ()
-    """Postfixes of the objects that are levels of detail of one mesh, the finest first."""
-
-    @classmethod
-    def of(cls, meta: AssetMeta) -> ImportSettings:
-        """Return the settings in the ``.meta`` file of an FBX file."""
-        values = meta.parameters
-        by_postfix = values.get("lods_mode") == "by_postfix" or values.get("combine_by_lods") == "1"
-        return cls(
-            scale=_number(values.get("scale", "")),
-            applies_unit=_version(meta.version) >= _UNIT_SINCE,
-            keeps_front=values.get("front_axis") == _KEPT_FRONT,
-            is_merged=values.get("merge_static_meshes") == "1",
-            merges_materials=values.get("merge_surfaces_by_materials") == "1",
-            levels=_postfixes(values.get("lods", "")) if by_postfix else (),
-        )
-
-    def from_object(self, head: FbxHead) -> npt.NDArray[np.float64]:
-        """Return the matrix (4, 4) from an object's space in Blender to that of its mesh in the engine."""
-        factor = self.scale * (head.unit / 100 if self.applies_unit else 1.0)
-        return _affine(factor * self._turn @ head.to_blender)
-
-    def from_world(self, head: FbxHead) -> npt.NDArray[np.float64]:
-        """Return the matrix (4, 4) from Blender's world space to that of the merged mesh in the engine."""
-        return _affine(self.scale * (1.0 if self.applies_unit else 100 / head.unit) * self._turn)
-
-    @property
-    def _turn(self) -> npt.NDArray[np.float64]:
-        return np.identity(3) if self.keeps_front else _HALF_TURN
-
-
-@dataclass(frozen=True)
 class SourceMesh:
     """A missing runtime mesh, and the FBX file that it was made from."""
 
@@ -133,15 +94,46 @@ class SourceMesh:
     guid: str
     name: str
     """Name of the runtime in the file, without extension."""
-    settings: ImportSettings
-    surfaces: tuple[str, ...] = ()
-    """Names of its surfaces in order; empty if the ``.meta`` file does not state them."""
+    meta: AssetMeta
+    """The settings with which the editor imported the file."""
 
+    @property
+    def surfaces(self) -> tuple[str, ...]:
+        """Names of its surfaces in order; empty if the ``.meta`` file does not state them."""
+        return self.meta.surfaces.get(self.guid, ())
 
-def _affine(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    found = np.identity(4)
-    found[:3, :3] = matrix
-    return found
+    @property
+    def is_merged(self) -> bool:
+        """Whether all meshes of the file became this one, in the space of the scene."""
+        is_named = name_key(self.name) == name_key(PurePosixPath(self.file.name).stem)
+        return is_named and self._is_set("merge_static_meshes")
+
+    @property
+    def merges_materials(self) -> bool:
+        """Whether the merged mesh has one surface for each material."""
+        return self.is_merged and self._is_set("merge_surfaces_by_materials")
+
+    @property
+    def levels(self) -> list[str]:
+        """Postfixes of the objects that are levels of detail of one mesh, the finest first."""
+        by_postfix = self._is_set("combine_by_lods") or self.meta.parameters.get("lods_mode") == "by_postfix"
+        return _POSTFIX.findall(self.meta.parameters.get("lods", "").lower()) if by_postfix else []
+
+    def to_engine(self, head: FbxHead) -> npt.NDArray[np.float64]:
+        """Return the matrix (4, 4) from an object's space in Blender, or the world if merged, to that of the mesh."""
+        applies_unit = tuple(map(int, _INTEGER.findall(self.meta.version)[:2])) >= _UNIT_SINCE
+        matrix = np.identity(4)
+        if self.meta.parameters.get("front_axis") != _KEPT_FRONT:
+            matrix[:2, :2] *= -1  # half a turn
+        matrix[:3, :3] *= _number(self.meta.parameters.get("scale", ""))
+        if self.is_merged:
+            matrix[:3, :3] *= 1.0 if applies_unit else 100 / head.unit
+        else:
+            matrix[:3, :3] = matrix[:3, :3] @ head.to_blender * (head.unit / 100 if applies_unit else 1.0)
+        return matrix
+
+    def _is_set(self, name: str) -> bool:
+        return self.meta.parameters.get(name) == "1"
 
 
 def _number(text: str) -> float:
@@ -149,14 +141,4 @@ def _number(text: str) -> float:
         number = float(text)
     except ValueError:
         return 1.0
-    return number if np.isfinite(number) and number > 0 else 1.0
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())
-
-
-def _postfixes(text: str) -> tuple[str, ...]:
-    """Return the postfixes in the setting ``lods``, among numbers."""
-    parts = text.replace(";", ",").split(",")
-    return tuple(part.lower() for part in parts if part and part[0] not in "+-.0123456789" and part.lower() != "inf")
+    return number if 0 < number < _MOST_SCALE else 1.0

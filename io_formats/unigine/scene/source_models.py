@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ...geometry.normals import unit
 from ...geometry.submeshes import with_corners
 from ...passes.join_meshes import join
 from ..mesh.scene_builder import UV_NAMES
-from ..project.sources import SourceMesh, name_key
+from ..project.sources import SourceMesh
 
 _NO_MATERIAL = "surface_0"
 
@@ -61,7 +60,7 @@ def from_source(source: SourceMesh, name: str, surfaces: Sequence[str]) -> Calla
         if any(part.obj.is_skinned for part in parts):
             raise FormatError("The mesh is skinned; only static meshes are taken from FBX files", file=_label(source))
         names = source.surfaces or surfaces
-        if not names and source.settings.merges_materials and len(parts) > 1:
+        if not names and source.merges_materials:
             names = sorted({name for part in parts for name in part.surfaces().values()}, reverse=True)
         mesh = join(_with_surfaces(parts, names))
         return Scene(name, [Node(name, mesh=mesh)], format="unigine_mesh")
@@ -81,22 +80,20 @@ def _parts(source: SourceMesh) -> list[_Part]:
     FormatError
         There is no such object, or the file was not imported.
     """
-    file, settings = source.file, source.settings
+    file = source.file
     if file.head is None or file.objects is None:
         raise FormatError("Only Blender can read FBX files", file=_label(source))
-    if settings.is_merged and name_key(source.name) == name_key(PurePosixPath(file.name).stem):
+    matrix = source.to_engine(file.head)
+    if source.is_merged:
         order = {name: number for number, name in enumerate(file.head.names)}
         static = sorted((obj for obj in file.objects if not obj.is_skinned), key=lambda obj: order.get(obj.name, -1))
-        prefixes = ["" if settings.merges_materials else f"{obj.name}_" for obj in static]
-        to_model = settings.from_world(file.head)
-        parts = [_Part(obj, to_model @ obj.world, prefix) for obj, prefix in zip(static, prefixes, strict=True)]
+        parts = [_Part(obj, matrix @ obj.world, "" if source.merges_materials else f"{obj.name}_") for obj in static]
     else:
-        to_model = settings.from_object(file.head)
-        named = [(postfix, file.find(source.name + postfix)) for postfix in settings.levels]
-        parts = [_Part(obj, to_model, postfix=postfix) for postfix, obj in named if obj is not None]
+        named = [(postfix, file.find(source.name + postfix)) for postfix in source.levels]
+        parts = [_Part(obj, matrix, postfix=postfix) for postfix, obj in named if obj is not None]
         if len(parts) < 2:  # a lone level keeps its name
             found = file.find(source.name, source.surfaces)
-            parts = [_Part(found, to_model)] if found is not None else []
+            parts = [_Part(found, matrix)] if found is not None else []
     if not parts:
         raise FormatError("The FBX file has no such mesh", file=_label(source))
     return parts
