@@ -23,8 +23,9 @@ ProjectT = TypeVar("ProjectT", bound="OpenProject")
 SourceT = TypeVar("SourceT", bound="SourceFile")
 _CHECK_INTERVAL = 2.0
 """Seconds for which an open project counts as unchanged."""
-_MOST_SOURCE_BYTES = 2**30
-"""Memory for the content of imported source files, above which those of earlier imports are discarded."""
+_MOST_SOURCE_BYTES = 2**28
+"""Size of source files above which the content of those that were imported is discarded; it takes several times that.
+"""
 
 
 class OpenProject(Protocol):
@@ -120,14 +121,11 @@ class Projects:
         stamp = (info.st_size, info.st_mtime_ns)
         known, source = self._sources.get(path, (None, None))
         if known != stamp:
+            if sum(size for (size, _), _ in self._sources.values()) > _MOST_SOURCE_BYTES:
+                self._sources.clear()
             source = make()
             self._sources[path] = (stamp, source)
         return cast(SourceT, source)
-
-    def discard_sources(self) -> None:
-        """Discard the content of source files if it takes too much memory; Blender imports them again."""
-        if sum(source.stored_bytes for _, source in self._sources.values()) > _MOST_SOURCE_BYTES:
-            self._sources.clear()
 
     def root_of(self, folder: Path, find: Callable[[], Path | None]) -> Path | None:
         """Return the project's folder for files in a folder, which ``find`` looks for if it is not known."""

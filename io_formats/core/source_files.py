@@ -50,9 +50,3 @@ class SourceFile(ABC):
         FormatError
             It cannot be read, is too large or is another kind of file.
         """
-
-    @property
-    def stored_bytes(self) -> int:
-        """Memory that the objects take, about."""
-        meshes = {id(obj.mesh): obj.mesh for obj in self.objects or ()}
-        return sum(mesh.points.nbytes + 40 * len(mesh.corner_point) for mesh in meshes.values())

@@ -26,7 +26,6 @@ def link(
     project = open_project(path, projects, PROJECT_FOLDER.text(resolve(IMPORT_OPTIONS, options)), is_scene=True)
     if project is None:
         return
-    projects.discard_sources()
     built, _ = _build(document, project, path, scene.name, options)
     scene.placement, scene.materials = built.placement, built.materials
     scene.warnings = built.warnings
