@@ -339,6 +339,7 @@ def test_inputs_of_vertices_and_shared_offsets() -> None:
         ('count="2" stride="4"><param/><param name="X"/><param name="Y"/><param name="Z"/>', "1 2 3, 5 6 7", False),
         ('count="9" stride="4"><param name="X"/><param name="Y"/>', "0 1 0, 4 5 0, 8 9 0", True),
         ('count="9" stride="4" offset="99">', "", True),
+        ('count="3" stride="3" offset="2">', "2 3 4, 5 6 7, 8 9 10", False),
         ('stride="0">', "0 1 2, 3 4 5, 6 7 8, 9 10 11", False),
         ('count="x" stride="-3">', "0 1 2, 3 4 5, 6 7 8, 9 10 11", False),
         ('count="1" stride="99999999999999999999">', "0 1 2", False),
