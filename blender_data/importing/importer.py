@@ -7,7 +7,7 @@ import bpy
 from .. import import_marks, names
 from ..properties import store_fields
 from ..steps import Steps, finish
-from . import objects, scene_blocks
+from . import meshes, objects, scene_blocks
 from .import_context import ImportContext, ImportResult
 from .import_options import ImportOptions
 from .import_request import ImportRequest
@@ -42,7 +42,8 @@ def _build(job: ImportContext) -> Steps[ImportResult]:
         return (yield from PlacementImporter(job, job.scene.placement).build())
     actions = yield from scene_blocks.build(job)
     job.materials.report_textures()
-    triangles = sum(len(made.data.polygons) for made in job.objects if made.data and made.meshferry.role == "RENDER")
+    rendered = (made for made in job.objects if made.data and made.meshferry.role == "RENDER")
+    triangles = sum(meshes.triangle_count(made.data) for made in rendered)
     armatures = list(dict.fromkeys(found.armature for found in job.bones if found is not None))
     return ImportResult.of(job, _link(job), [*job.armatures, *job.objects], armatures, triangles, actions)
 

@@ -56,6 +56,11 @@ class GroupWeights:
         return cls([joint_names[joint] for joint in used.tolist()], groups, mesh.joint_weights)
 
 
+def triangle_count(mesh: bpy.types.Mesh) -> int:
+    """Return the number of triangles of a mesh; a polygon of n corners has n - 2."""
+    return len(mesh.loops) - 2 * len(mesh.polygons)
+
+
 def build_mesh(
     name: str,
     mesh: Mesh,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from example_files import EXAMPLES
 from load_package import SAMPLES
+from meshfuzz import collada_seeds as seeds
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -173,6 +174,12 @@ def test_partners_are_imported_once_and_on_demand(clean_blender, tmp_path, capfd
     capfd.readouterr()
     assert imported(bpy, folder / "tunic.dae") == [name for name in names if name != "tunic_LOD1"]
     assert "tunic_LOD1.dae: The file was not read: " in capfd.readouterr().out
+
+
+def test_the_report_counts_the_triangles_of_polygons(clean_blender, tmp_path, capfd):
+    (tmp_path / "box.dae").write_bytes(seeds.files()["static"])
+    assert imported(clean_blender, tmp_path / "box.dae") == ["my box"]
+    assert "box.dae: 1 object, 12 triangles" in capfd.readouterr().out
 
 
 def test_files_of_any_names_become_levels_by_their_triangles(clean_blender, tmp_path):

@@ -17,7 +17,7 @@ from ....io_formats.geometry.submeshes import part_of_slots
 from ....io_formats.passes.lod import level_of
 from ...foreign import source_import
 from ...steps import Steps, scaled, without_bpy
-from .. import scene_blocks
+from .. import meshes, scene_blocks
 from ..import_context import ImportContext
 
 _NAMED = 5
@@ -177,8 +177,7 @@ class ModelBuilder:
         for made in (*part.armatures, *part.objects):
             made.rotation_mode = "QUATERNION"
             made.name = _UNPLACED  # leaves the names of nodes free
-        meshes = [made.data for made in part.objects if made.type == "MESH"]
-        triangles = sum(len(data.loops) - 2 * len(data.polygons) for data in meshes)
+        triangles = sum(meshes.triangle_count(made.data) for made in part.objects if made.type == "MESH")
         self._templates.append(Template([*part.armatures, *part.objects], materials, triangles))
         return self._templates[-1]
 

@@ -10,7 +10,7 @@ from .document import Collada
 
 _REFUSED = ("mirrored-objects", "vertices-not-finite", "weights-disagree")
 """Codes of what the viewer refuses the file for."""
-_MISREAD = ("strips-and-fans", "uvs-of-three-numbers", "weights-before-joints", "more-than-four-weights")
+_MISREAD = ("strips-and-fans", "uvs-of-three-numbers", "weights-before-joints", "more-than-4-weights")
 """Codes of notes about what is imported, but shown otherwise or not at all by the viewer."""
 
 

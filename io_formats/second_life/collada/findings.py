@@ -79,6 +79,10 @@ class Findings:
             template = "{} a bind shape matrix that cannot be used; the identity was taken: {}"
             skins = counted(number, "skin has", "skins have")
             report.change("bind-shape-unusable", template, skins, self.names("bind-shape-unusable"))
+        if number := self.count("bind-matrix-unusable"):
+            template = "{} no usable inverse bind matrix; bound where the standard avatar has them: {}"
+            joints, names = counted(number, "joint has", "joints have"), self.names("bind-matrix-unusable")
+            report.change("bind-matrix-unusable", template, joints, names)
         if number := self.count("invalid-transform"):
             template = "{} without a valid transform, kept at the parent's place: {}"
             report.change("invalid-transform", template, counted(number, "node"), self.names("invalid-transform"))

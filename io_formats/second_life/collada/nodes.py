@@ -154,7 +154,7 @@ class NodeReader:
                     self._findings.add("invalid-transform", name_of(element))
                     return np.identity(4)
                 matrix = matrix @ _matrix_of(child.tag, values)
-        if not np.isfinite(matrix).all():
+        if not (np.abs(matrix) < _LARGEST).all():
             self._findings.add("invalid-transform", name_of(element))
             return np.identity(4)
         return matrix

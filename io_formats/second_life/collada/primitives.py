@@ -54,7 +54,7 @@ def _polylist(element: Element, stride: int, findings: Findings, owner: str) -> 
     sizes = np.maximum(numbers.integers(taken_text(element.find("vcount"))), 0)
     _, rows = _lists(element.findall("p"), stride)
     whole = np.cumsum(sizes, dtype=np.int64) <= len(rows)
-    findings.add("lists-cut-off", owner, not whole.all())
+    findings.add("lists-cut-off", owner, not whole.all() or len(sizes) == 0 < len(rows))
     sizes = sizes[whole]
     return sizes, rows[: int(sizes.sum(dtype=np.int64))]
 

@@ -85,7 +85,7 @@ class Rig:
         chosen += [joint for joint in names if joint in needed and joint not in chosen and table[joint].is_bone]
         expected = skeleton_table.rest_matrices()
         rests = np.array([self.rests.get(joint, expected.get(joint, np.identity(4))) for joint in chosen])
-        parents = {joint: above for joint in chosen if joint not in table and (above := self._above(joint, chosen))}
+        parents = {joint: above for joint, above in self._parents(chosen).items() if above and joint not in table}
         skeleton, numbers = bound_skeleton(
             name, chosen, rests, whole_avatar=whole, rest_of_file=not self.at_table, parents=parents
         )
@@ -103,20 +103,24 @@ class Rig:
                 return nodes[above].name
         return ""
 
-    def _above(self, joint: str, chosen: Sequence[str]) -> str:
-        """Return the nearest ancestor of a joint in the node tree that is among the chosen ones, or an empty text."""
+    def _parents(self, chosen: Sequence[str]) -> dict[str, str]:
+        """Return the nearest ancestor of each chosen joint in the node tree that is chosen, too, or an empty text."""
         nodes = self.document.nodes
         names = {self.nodes[name]: name for name in chosen if name in self.nodes}
-        above = nodes[self.nodes[joint]].parent if joint in self.nodes else -1
-        while above >= 0 and above not in names:
-            above = nodes[above].parent
-        return names.get(above, "")
+        found: dict[str, str] = {}
+        for joint in chosen:
+            above = nodes[self.nodes[joint]].parent if joint in self.nodes else -1
+            while above >= 0 and above not in names:
+                above = nodes[above].parent
+            found[joint] = names.get(above, "")
+        return found
 
     def _other_skeleton(self, name: str, joints: list[str]) -> tuple[Skeleton, dict[str, int]]:
         """Return the skeleton of a rig that is not an avatar's: places and axes of the bind matrices."""
         number_of = {joint: number for number, joint in enumerate(joints)}
         rests = np.array([self.rests.get(joint, np.identity(4)) for joint in joints])
-        parents = [number_of.get(self._above(joint, joints), -1) for joint in joints]
+        names_above = self._parents(joints)
+        parents = [number_of.get(names_above[joint], -1) for joint in joints]
         lengths = np.linalg.norm(rests[:, :3, :3], axis=1)
         rests[:, :3, :3] /= np.where(lengths > 0, lengths, 1)[:, None]
         rotations = matrices_to_quaternions(rests[:, :3, :3])
@@ -248,7 +252,7 @@ class Rig:
             number = counted(len(unknown), "joint is", "joints are")
             template = "{} unknown to the viewer, which does not bind the mesh then: {}"
             report.change("unknown-joints", template, number, listed(unknown, MOST_NAMED))
-        if self.space.found_by != "bind":
+        if self.space.found_by != "bind" and self.binds:
             template = "its joints are bound in other axes or another unit; the viewer would show it turned or scaled"
             report.change("rig-turned-or-scaled", template)
         self._say_shape()

@@ -5,8 +5,9 @@ Static objects stand where unit, up axis and nodes put them; rigged ones where t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import PureWindowsPath
 from typing import Any
 from urllib.parse import unquote
@@ -58,6 +59,8 @@ class SceneBuilder:
         self.document = document
         self.materials: dict[str, Material] = {}
         """Materials of the set by their name in the scene."""
+        self._material_names: dict[tuple[Any, ...], str] = {}
+        self._numbered: Counter[str] = Counter()
         self.oddities = Oddities()
         documents = [document, *document.partners.values()]
         self.files = {id(found): _File(self, found) for found in documents}
@@ -194,11 +197,15 @@ class SceneBuilder:
 
     def material_name(self, material: Material) -> str:
         """Return the name of a material in the scene; another one of the same name gets a number."""
-        name, number = material.name, 0
-        while self.materials.setdefault(name, material) != material:
-            number += 1
-            name = f"{material.name}.{number:03d}"
-        return name
+        content = astuple(material)
+        if content not in self._material_names:
+            name = material.name
+            while name in self.materials:
+                self._numbered[material.name] += 1
+                name = f"{material.name}.{self._numbered[material.name]:03d}"
+            self.materials[name] = material
+            self._material_names[content] = name
+        return self._material_names[content]
 
     def _material(self, name: str, given: Material) -> sc.Material:
         red, green, blue = srgb_to_linear(np.array((given.color[:3],), np.float32))[0].tolist()
@@ -232,6 +239,7 @@ class _File:
         applies = APPLY_UNIT.flag(builder.options)
         self.axes = asset if applies else np.identity(4)
         """(4, 4) that is applied to the vertices."""
+        self._from_axes = np.linalg.inv(self.axes)
         self.root = np.identity(4) if applies else asset
         """(4, 4) that is applied to the objects without a parent."""
         self.meshes: dict[tuple[object, ...], sc.Mesh] = {}
@@ -239,9 +247,7 @@ class _File:
 
     def converted(self, matrix: Matrix) -> Matrix:
         """Return a transform of the file for vertices to which unit and axes are applied."""
-        if np.array_equal(self.axes, np.identity(4)):
-            return matrix
-        found: Matrix = self.axes @ matrix @ np.linalg.inv(self.axes)
+        found: Matrix = self.axes @ matrix @ self._from_axes
         return found
 
     def world(self, node: int) -> Matrix:

@@ -72,6 +72,8 @@ class SkinReader:
         empty = np.zeros(len(self._geometries.geometries[geometry].positions), np.int32)
         skin = Skin(geometry, bind_shape, names, inverse_bind, usable, empty, empty[:0], np.empty(0, np.float32))
         self.skins.append(self._weights(element, owner, skin))
+        unbound = np.unique(skin.joints[~usable[skin.joints]])
+        self._findings.add("bind-matrix-unusable", owner, len(unbound))
         return geometry, len(self.skins) - 1
 
     def _geometry(self, source: Element | None) -> int:

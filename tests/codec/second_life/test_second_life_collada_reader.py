@@ -13,7 +13,7 @@ import pytest
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.messages import Kind
 from meshferry.io_formats.core.recognition import Match, NearMiss
-from meshferry.io_formats.second_life.collada import facts, numbers, reader, sniffing
+from meshferry.io_formats.second_life.collada import checks, facts, numbers, reader, sniffing
 from meshferry.io_formats.second_life.collada.document import Collada, Group, Instance, Node
 from meshfuzz import collada_seeds as seeds
 
@@ -190,6 +190,10 @@ def codes(document: Collada) -> dict[str, Kind]:
         (b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <svg> -->\n<c:COLLADA xmlns:c='x'>", Match.SIGNATURE),
         ("\ufeff<?xml version='1.0'?><COLLADA version='1.5.0'>".encode("utf-16-le"), Match.SIGNATURE),
         ("\ufeff<COLLADA>".encode("utf-16-be"), Match.SIGNATURE),
+        ("<?xml version='1.0'?><COLLADA>".encode("utf-16-le"), Match.SIGNATURE),
+        ("<COLLADA>".encode("utf-16-be"), Match.SIGNATURE),
+        (b"<?a?><!-- -->" * 300 + b"<COLLADA>", Match.SIGNATURE),
+        (b"<?a?>" * 24 + b"<svg>", Match.NONE),
         (b"<!DOCTYPE COLLADA [<!ENTITY a 'b'>]><COLLADA>", Match.SIGNATURE),
         (b"<svg><COLLADA>", Match.NONE),
         (b"<!-- <COLLADA> --><svg>", Match.NONE),
@@ -287,6 +291,7 @@ def test_strips_and_fans_become_triangles() -> None:
         ("<polylist>{}<vcount>3 3 99999999999</vcount><p>0 1 2 1</p></polylist>", [0, 1, 2], "lists-cut-off"),
         ("<polygons>{}<p>0 1 2 3</p><p/><p>2 1 3</p></polygons>", [0, 1, 2, 3, 2, 1, 3], "polygons-skipped"),
         ("<triangles>{}<p>0 1 2</p></triangles><polylist/><triangles/>", [0, 1, 2], ""),
+        ("<triangles>{0}<p>0 1 2</p></triangles><polylist>{0}<p>2 1 3</p></polylist>", [0, 1, 2], "lists-cut-off"),
     ],
 )
 def test_damaged_polygons(primitive: str, points: list[int], code: str) -> None:
@@ -558,7 +563,16 @@ def test_bind_matrices_that_cannot_be_used(matrix: str, usable: bool) -> None:
     assert skin.usable.tolist() == [True, usable]
     assert np.isfinite(skin.inverse_bind).all() and (usable or np.array_equal(skin.inverse_bind[1], np.identity(4)))
     assert ("bind-shape-unusable" in codes(document)) != usable
+    assert ("bind-matrix-unusable" in codes(document)) != usable
+    assert "rig-turned-or-scaled" not in {message.code for message in checks.check(document)}
     assert np.array_equal(skin.bind_shape, np.identity(4)) or usable
+
+
+def test_a_check_warns_of_what_an_import_only_notes() -> None:
+    lists = "<vcount>5 1 1 1 1 1 1 1</vcount><v>" + "0 0 " * 12 + "</v>"
+    document = rigged(weights=seeds.inputs(JOINT="box-j", WEIGHT="box-w") + lists)
+    kinds = {message.code: message.kind for message in checks.check(document)}
+    assert kinds == {"more-than-4-weights": Kind.WARNING}
 
 
 def test_names_of_joints() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -216,13 +217,14 @@ def test_groups_become_empties_only_where_they_hold_several_objects() -> None:
 
 
 def test_materials_of_one_name_stay_apart_and_full_bright_shows_the_colour() -> None:
-    document = static(np.identity(4), np.identity(4))
-    document.materials = [Material("m", (1, 1, 1, 1), 0.9), Material("m", (0, 0, 0, 1), 0.2)]
-    document.nodes[0].instances[0].materials = {"a": 0}
-    document.nodes[1].instances[0].materials = {"a": 1}
+    document = static(*[np.identity(4)] * 4)
+    dark = Material("m", (0, 0, 0, 1), 0.2)
+    document.materials = [Material("m", (1, 1, 1, 1), 0.9), dark, Material("m.001"), replace(dark)]
+    for number, node in enumerate(document.nodes):
+        node.instances[0].materials = {"a": number}
     scene = to_scene(document, "f")
-    assert [(found.name, found.emission) for found in scene.materials] == [("m", 1.0), ("m.001", 0.0)]
-    assert [node.mesh and node.mesh.materials for node in scene.nodes] == [["m"], ["m.001"]]
+    assert [(found.name, found.emission) for found in scene.materials] == [("m", 1.0), ("m.001", 0.0), ("m.001.001", 0)]
+    assert [node.mesh and node.mesh.materials[0] for node in scene.nodes] == ["m", "m.001", "m.001.001", "m.001"]
 
 
 def test_symbols_that_sort_in_another_order_number_the_faces_of_an_upload() -> None:
