@@ -17,7 +17,7 @@ from ..models.unit_cube import box_of, is_as_imported, unit_cube_of
 from ..rules import rules
 from ..rules.degenerates import degenerate_triangles
 from .document import SUFFIXES, Instance, UploadSet
-from .level_boxes import box_of_triangles
+from .level_boxes import box_of_triangles, flat_axes, short_sides
 
 _STRETCHED = 0.01
 """Share of an object's size by which a level's box may differ from the finest one's without a warning."""
@@ -56,8 +56,12 @@ def check(document: UploadSet) -> list[Message]:
 def _stretched(instance: Instance, highest: Instance, label: str) -> Iterator[Message]:
     """Warn about a level or physics mesh that the uploader stretches or shrinks."""
     box, wanted = box_of_triangles(instance.geometry), box_of_triangles(highest.geometry)
-    size = float(np.ptp(wanted, axis=0).max()) or 1.0
-    inside = np.concatenate((box[0] - wanted[0], wanted[1] - box[1])) / size
+    item = Text("Object '{}'", instance.object_name)
+    if (flat_axes(wanted) & ~flat_axes(box)).any():
+        template = "its {} is not flat as its highest level is, so the viewer stretches it to about 1 m; flatten it"
+        yield warning("level-not-flat", template, Text(label), item=item)
+    extent = np.ptp(wanted, axis=0)
+    inside = short_sides(box, wanted) * np.tile(extent / (extent.max() or 1.0), 2)
     share = float(np.abs(inside).max())
     if share > _STRETCHED:
         is_short = inside.max() >= share
@@ -70,7 +74,7 @@ def _stretched(instance: Instance, highest: Instance, label: str) -> Iterator[Me
             Text("inside" if is_short else "outside"),
             Text("stretches" if is_short else "shrinks"),
             Text("" if label in LEVEL_TEXTS else ", so that avatars collide elsewhere than they see"),
-            item=Text("Object '{}'", instance.object_name),
+            item=item,
         )
 
 

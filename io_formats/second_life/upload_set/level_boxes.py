@@ -51,55 +51,83 @@ def box_of_triangles(geometry: Geometry) -> Matrix:
 def vertex_count(geometry: Geometry) -> int:
     """Return the number of vertices in the viewer, which merges those of a face with equal values."""
     columns = (geometry.positions, geometry.normals, *([] if geometry.uvs is None else [geometry.uvs]))
-    return sum(
-        len(weld_map([values[face.corners[:, number]] for number, values in enumerate(columns)])[1])
-        for face in geometry.faces
-    )
+    count = 0
+    for face in geometry.faces:
+        corner = np.full(len(geometry.normals), -1, np.intp)
+        corner[face.corners[:, 1]] = np.arange(len(face.corners))
+        vertices = face.corners[corner[corner >= 0]]
+        count += len(weld_map([values[vertices[:, number]] for number, values in enumerate(columns)])[1])
+    return count
 
 
 def short_sides(box: Matrix, wanted: Matrix) -> Matrix:
     """Return by which share of its axis each side of a box is inside of another: (6,), the lower sides first.
 
-    Axes without extent, which the viewer does not scale, count as 1 metre.
+    It is 0 for the sides of an axis that is flat in the other box, since the viewer centres levels on it.
     """
     short: Matrix = np.concatenate((box[0] - wanted[0], wanted[1] - box[1])) / np.tile(_size(wanted), 2)
+    short[np.tile(flat_axes(wanted), 2)] = 0.0
     return short
 
 
-def box_triangles(
-    level: Geometry, finest: Geometry, number: int, *, missing: Collection[str], room: int | None
-) -> list[BoxTriangle]:
-    """Return triangles for the sides at which a level ends inside the box of the highest by more than ``NEAR``.
+def flat_axes(box: Matrix) -> npt.NDArray[np.bool_]:
+    """Return the axes without extent, (3,): the viewer gives them a size of 1 metre."""
+    flat: npt.NDArray[np.bool_] = np.ptp(box, axis=0) < FLAT
+    return flat
 
-    Each has a corner at an outermost vertex of the highest level, and the others along a triangle there. Vertices at
-    several sides, and triangles of missing materials, come first.
 
-    Parameters
-    ----------
-    number:
-        1 to 3: the finest level for which the geometry is used.
-    missing:
-        Symbols of which the level gets a triangle in any case.
-    room:
-        Number of vertices that the level may get besides, or None for any number; sides without room are left out.
-    """
-    wanted = box_of_triangles(finest)
-    needed = short_sides(box_of_triangles(level), wanted) > NEAR
-    if not needed.any():
-        return []
-    search = _Search(level, finest, wanted, _LEGS[number - 1])
-    missing = set(missing)
-    found: list[BoxTriangle] = []
-    while needed.any():
-        triangle = search.triangle(needed, missing, is_full=room is not None and room < _CORNERS)
-        if triangle is None:
-            break
-        if room is not None and triangle.symbol not in missing:
-            room -= _CORNERS
-        missing.discard(triangle.symbol)
-        found.append(triangle)
-        needed &= ~search.sides(triangle.positions[:1])[0]
-    return found
+class HighestLevel:
+    """The box of the highest level, and the C corners of its triangles that are at the sides of that box."""
+
+    def __init__(self, geometry: Geometry) -> None:
+        self.box = box_of_triangles(geometry)
+        at_sides = np.concatenate((geometry.positions == self.box[0], geometry.positions == self.box[1]), axis=1)
+        at_sides &= ~np.tile(flat_axes(self.box), 2)
+        is_outermost: npt.NDArray[np.bool_] = np.logical_or.reduce(at_sides, axis=1)
+        self.symbols = [face.symbol for face in geometry.faces]
+        found = [np.flatnonzero(is_outermost[face.corners[:, 0]]) for face in geometry.faces]
+        self.face = np.repeat(np.arange(len(found)), [len(corners) for corners in found])
+        """(C,): index of the symbol of each corner."""
+        self.corners = np.concatenate([face.corners[own] for face, own in zip(geometry.faces, found, strict=True)])
+        self.at_sides = at_sides[self.corners[:, 0]]
+        """(C, 6): the sides at which each corner is, the lower ones first."""
+        others = [
+            face.corners[np.stack([own - own % 3 + (own + step) % 3 for step in (1, 2)], axis=1), 0]
+            for face, own in zip(geometry.faces, found, strict=True)
+        ]
+        self.points = geometry.positions[self.corners[:, 0]]
+        self.others = geometry.positions[np.concatenate(others)]
+        """(C, 2, 3): positions of the other corners of the triangle of each corner."""
+
+    def triangles(
+        self, level: Geometry, number: int, *, missing: Collection[str], room: int | None
+    ) -> list[BoxTriangle]:
+        """Return triangles for the sides at which a level ends inside the box by more than ``NEAR``.
+
+        Each has a corner at an outermost vertex of the highest level, and the others along a triangle there. Vertices
+        at several sides, and triangles of missing materials, come first.
+
+        Parameters
+        ----------
+        number:
+            1 to 3: the finest level for which the geometry is used.
+        missing:
+            Symbols of which the level gets a triangle in any case.
+        room:
+            Number of vertices that the level may get besides, or None for any number; sides without room are left out.
+        """
+        search = _Search(self, level, _LEGS[number - 1])
+        missing = set(missing)
+        found: list[BoxTriangle] = []
+        while search.needed.any():
+            triangle = search.triangle(missing, is_full=room is not None and room < _CORNERS)
+            if triangle is None:
+                break
+            if room is not None and triangle.symbol not in missing:
+                room -= _CORNERS
+            missing.discard(triangle.symbol)
+            found.append(triangle)
+        return found
 
 
 def moved_to_box(geometry: Geometry, wanted: Matrix) -> tuple[Geometry, float]:
@@ -111,7 +139,7 @@ def moved_to_box(geometry: Geometry, wanted: Matrix) -> tuple[Geometry, float]:
     """
     own = box_of_triangles(geometry)
     short = short_sides(own, wanted)
-    near = (short > 0) & (short <= NEAR) & np.tile(np.ptp(wanted, axis=0) >= FLAT, 2)
+    near = (short > 0) & (short <= NEAR)
     positions, used = geometry.positions.copy(), _used(geometry)
     for side in np.flatnonzero(near).tolist():
         end, axis = divmod(side, 3)
@@ -120,71 +148,73 @@ def moved_to_box(geometry: Geometry, wanted: Matrix) -> tuple[Geometry, float]:
 
 
 class _Search:
-    """The corners of the highest level, (C,), as places for triangles of a level."""
+    """Places for triangles of a level at corners of the highest level."""
 
-    def __init__(self, level: Geometry, finest: Geometry, wanted: Matrix, leg: float) -> None:
-        self.wanted, self.leg = wanted, leg
-        own = box_of_triangles(level)
-        self.size = _size(np.stack((np.minimum(own[0], wanted[0]), np.maximum(own[1], wanted[1]))))
+    def __init__(self, highest: HighestLevel, level: Geometry, leg: float) -> None:
+        self.highest, self.leg = highest, leg
+        own, wanted = box_of_triangles(level), highest.box
+        self.needed = short_sides(own, wanted) > NEAR
+        """(6,): sides without a triangle."""
+        self.limits = np.where(flat_axes(wanted), own, wanted)
+        """The box of triangles. Where the highest level is flat, it is that of the level, which remains flat so."""
+        self.size = _size(np.stack((np.minimum(own[0], self.limits[0]), np.maximum(own[1], self.limits[1]))))
         """Lengths of the box that the level will have, also where it sticks out."""
-        self.corners = np.concatenate([face.corners for face in finest.faces])
-        self.symbols = np.repeat([face.symbol for face in finest.faces], [len(face.corners) for face in finest.faces])
-        self.points = finest.positions[self.corners[:, 0]]
-        self.at_sides = self.sides(self.points)
+        self.at_sides = highest.at_sides.copy()
         self.vertices = level.positions / self.size
         """Positions of the level and of the triangles found, as shares of the box."""
 
-    def sides(self, points: FloatArray) -> npt.NDArray[np.bool_]:
-        """Return at which sides of the box points are, (n, 6)."""
-        return np.concatenate((points == self.wanted[0], points == self.wanted[1]), axis=1)
-
-    def triangle(self, needed: npt.NDArray[np.bool_], missing: Collection[str], *, is_full: bool) -> BoxTriangle | None:
+    def triangle(self, missing: Collection[str], *, is_full: bool) -> BoxTriangle | None:
         """Return the triangle for most of the needed sides, or None; ``is_full``: only one of a missing symbol."""
-        served = (self.at_sides & needed).sum(axis=1)
-        is_missing = np.isin(self.symbols, list(missing))
-        chosen = np.flatnonzero((served > 0) & (is_missing | (not is_full)))
-        ways, sine = self._ways(chosen)
-        order = np.lexsort((-sine, ~is_missing[chosen], -served[chosen]))[:_TRIES]
-        for corner, way, width in zip(chosen[order].tolist(), ways[order], sine[order].tolist(), strict=True):
-            positions = self._positions(corner, way, width)
-            if positions is not None:
-                self.vertices = np.concatenate((self.vertices, positions / self.size))
-                return BoxTriangle(str(self.symbols[corner]), self.corners[corner], positions)
-        return None
+        highest = self.highest
+        is_missing = np.array([symbol in missing for symbol in highest.symbols])[highest.face]
+        while True:
+            served = (self.at_sides & self.needed).sum(axis=1) * (is_missing | (not is_full))
+            most = int(served.max(initial=0))
+            if not most:
+                return None
+            chosen = np.flatnonzero(served == most)
+            ways, sine = self._ways(chosen)
+            order = np.lexsort((-sine, ~is_missing[chosen]))[:_TRIES]
+            for corner, way, width in zip(chosen[order].tolist(), ways[order], sine[order].tolist(), strict=True):
+                positions = self._positions(corner, way, width)
+                if positions is not None:
+                    self.vertices = np.concatenate((self.vertices, positions / self.size))
+                    self.needed &= ~highest.at_sides[corner]
+                    return BoxTriangle(highest.symbols[highest.face[corner]], highest.corners[corner], positions)
+            self.at_sides[chosen] = False
 
     def _ways(self, chosen: npt.NDArray[np.intp]) -> tuple[Matrix, Matrix]:
         """Return directions in the unit cube to the other corners of triangles, (n, 2, 3), and the sines between them.
 
         In thin triangles, they are directions along the two longest axes of the box instead.
         """
-        triangle, corner = np.divmod(chosen, 3)
-        start = self.points[chosen].astype(np.float64)
-        others = self.points[np.stack((triangle * 3 + (corner + 1) % 3, triangle * 3 + (corner + 2) % 3), axis=1)]
+        start, wanted = self.highest.points[chosen].astype(np.float64), self.highest.box
+        others = self.highest.others[chosen]
         ways: Matrix = unit(((others - start[:, None]) / self.size).reshape(-1, 3)).reshape(-1, 2, 3).astype(np.float64)
         sine = np.linalg.norm(np.cross(ways[:, 0], ways[:, 1]), axis=1)
         thin = np.flatnonzero(~(sine >= _LEAST_SINE))
-        inwards = np.where(start[thin] < self.wanted.mean(axis=0), 1.0, -1.0)
-        for number, axis in enumerate(np.argsort(np.ptp(self.wanted, axis=0), kind="stable").tolist()[:0:-1]):
+        inwards = np.where(start[thin] < wanted.mean(axis=0), 1.0, -1.0)
+        for number, axis in enumerate(np.argsort(np.ptp(wanted, axis=0), kind="stable").tolist()[:0:-1]):
             ways[thin, number] = np.identity(3)[axis] * inwards[:, axis, None]
         return ways, sine
 
     def _positions(self, corner: int, ways: Matrix, sine: float) -> FloatArray | None:
         """Return the positions of a triangle (3, 3), or None if it is degenerate or touches another vertex."""
         leg = max(self.leg, float(np.sqrt(_LEAST_AREA / sine)) if sine >= _LEAST_SINE else 0.0)
-        start = self.points[corner]
-        ends = np.clip(start + leg * ways * self.size, *self.wanted).astype(np.float32)
-        positions = np.concatenate((start[None], ends))
+        start = self.highest.points[corner]
+        ends = start + leg * ways * self.size
+        positions = np.clip(np.concatenate((start[None], ends)), *self.limits).astype(np.float32)
         shares = positions / self.size
         if degenerate_triangles(shares - shares[0], np.arange(3, dtype=np.int32))[0]:
             return None
-        apart = min(float(np.abs(self.vertices - share).max(axis=1).min()) for share in shares)
+        near = self.vertices[(np.abs(self.vertices - shares[0]) < 2 * leg).all(axis=1)]
+        apart = np.abs(near - shares[:, None]).max(axis=2).min(initial=np.inf)
         return positions if apart > _APART else None
 
 
 def _size(box: Matrix) -> Matrix:
     """Return the lengths of a box by which the viewer divides positions, (3,)."""
-    extent = np.ptp(box, axis=0)
-    return np.where(extent < FLAT, 1.0, extent)
+    return np.where(flat_axes(box), 1.0, np.ptp(box, axis=0))
 
 
 def _used(geometry: Geometry) -> npt.NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from ...core.scene import FloatArray, IntArray, Scene
 from ..models.faces import MOST_FACES
 from . import names
 from .document import Geometry, Instance, Skin, Triangles
-from .level_boxes import box_of_triangles, box_triangles, moved_to_box, short_sides, vertex_count
+from .level_boxes import NEAR, HighestLevel, box_of_triangles, moved_to_box, short_sides, vertex_count
 from .textures import Materials
 
 _SHARE = 0.02
@@ -86,6 +86,7 @@ def with_all_faces(levels: Sequence[Instance], *, keeps_size: bool) -> Levels:
         for face in level.geometry.faces:
             sources.setdefault(face.symbol, level)
     filled = Levels([], [])
+    highest: HighestLevel | None = None
     done: dict[int, int] = {}
     for number, level in enumerate(levels):
         first = done.setdefault(id(level), number)
@@ -95,7 +96,9 @@ def with_all_faces(levels: Sequence[Instance], *, keeps_size: bool) -> Levels:
             continue
         found, added = level, 0
         if number and keeps_size:
-            found, added, moved = _with_box(level, levels[0], filled.instances[-1], number, sources)
+            highest = highest or HighestLevel(levels[0].geometry)
+            finer = [levels[0], filled.instances[-1]]
+            found, added, moved = _with_box(level, highest, finer, number, sources)
             filled.moved = max(filled.moved, moved)
         own = {face.symbol for face in found.geometry.faces}
         for symbol, source in sources.items():
@@ -112,32 +115,34 @@ def with_all_faces(levels: Sequence[Instance], *, keeps_size: bool) -> Levels:
 
 
 def _with_box(
-    level: Instance, finest: Instance, finer: Instance, number: int, symbols: Iterable[str]
+    level: Instance, highest: HighestLevel, finer: Sequence[Instance], number: int, symbols: Iterable[str]
 ) -> tuple[Instance, int, float]:
-    """Return a level with the box of the finest, the number of triangles added, and the largest move of a vertex.
+    """Return a level with the box of the highest, the number of triangles added, and the largest move of a vertex.
 
     Parameters
     ----------
     finer:
-        The next finer level, as written.
+        The highest level, and the next finer one as written.
     number:
         Number of the level.
     symbols:
         The symbols that each level will have.
     """
-    geometry, wanted = level.geometry, box_of_triangles(finest.geometry)
-    if not (short_sides(box_of_triangles(geometry), wanted) > 0).any():
+    geometry, added = level.geometry, 0
+    short = short_sides(box_of_triangles(geometry), highest.box)
+    if (short > NEAR).any():
+        missing = set(symbols) - {face.symbol for face in geometry.faces}
+        count, most = vertex_count(geometry), vertex_count(finer[1].geometry)
+        room = most - count - 3 * len(missing) if count <= most else None
+        for triangle in highest.triangles(geometry, number, missing=missing, room=room):
+            corners = np.repeat(triangle.corner[None], 3, axis=0)
+            normal = finer[0].geometry.normals[triangle.corner[1:2]]
+            level = _with_triangle(level, Triangles(triangle.symbol, corners), finer[0], triangle.positions, normal)
+            added += 1
+    if not (short > 0).any():
         return level, 0, 0.0
-    missing = set(symbols) - {face.symbol for face in geometry.faces}
-    count, most = vertex_count(geometry), vertex_count(finer.geometry)
-    room = most - count - 3 * len(missing) if count <= most else None
-    triangles = box_triangles(geometry, finest.geometry, number, missing=missing, room=room)
-    for triangle in triangles:
-        corners = np.repeat(triangle.corner[None], 3, axis=0)
-        normal = finest.geometry.normals[triangle.corner[1:2]]
-        level = _with_triangle(level, Triangles(triangle.symbol, corners), finest, triangle.positions, normal)
-    geometry, moved = moved_to_box(level.geometry, wanted)
-    return replace(level, geometry=geometry), len(triangles), moved
+    geometry, moved = moved_to_box(level.geometry, highest.box)
+    return replace(level, geometry=geometry), added, moved
 
 
 def _with_triangle(

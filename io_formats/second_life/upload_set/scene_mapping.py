@@ -37,6 +37,9 @@ JOINT_POSITION = "Include joint positions"
 LOCKED_SCALE = "Lock scale if joint position defined"
 """Labels of boxes in the viewer's upload window."""
 
+_WORTH_SAYING = 1e-3
+"""Share of the box of the highest level by which vertices may be moved without a note."""
+
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
     """Return the whole scene: all its models are one upload, and the first node is the root of the linkset."""
@@ -227,7 +230,7 @@ def _report_boxes_of(levels: Levels, model: Model, report: Report) -> None:
         )
         number = counted(sum(levels.box_triangles), "small triangle")
         report.note("level-box-triangles", template, number, joined(parts), weight)
-    if levels.moved:
+    if levels.moved > _WORTH_SAYING:
         template = (
             "outermost vertices of levels that end just inside the box of the highest were moved to it, by {:.2%}"
         )

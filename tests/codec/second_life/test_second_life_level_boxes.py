@@ -278,6 +278,19 @@ def test_flat_models_stay_flat() -> None:
     assert codes(messages) == [BOX]
 
 
+@pytest.mark.parametrize(("height", "bulge"), [(0.0, 0.0), (0.3, 0.0), (0.3, 0.002)])
+def test_levels_of_flat_models_stay_as_flat_as_they_are(height: float, bulge: float) -> None:
+    """The viewer gives flat axes a size of 1 metre: a level with any other height would be as high."""
+    level = grid(2, 0.5, bulge)
+    level.points[:, 2] += np.float32(height)
+    found, messages = exported(scene_of(grid(6, 1.0), level))
+    one, other = (box(geometry) for geometry in geometries(found)[:2])
+    assert np.array_equal(one[:, :2], other[:, :2])
+    assert np.ptp(other[:, 2]) == pytest.approx(np.ptp(level.points[:, 2]), abs=1e-9)
+    assert codes(messages) == [BOX]
+    assert ["level-not-flat"] * (bulge > 0) == [found.code for found in messages if found.code == "level-not-flat"]
+
+
 def test_flat_levels_of_solid_models() -> None:
     found, messages = exported(scene_of(grid(6, 1.0, 0.7), grid(2, 1.0), grid(1, 1.0)))
     finest, *levels = geometries(found)
@@ -309,6 +322,13 @@ def test_sides_within_a_hundredth_are_moved() -> None:
     assert level.triangle_count == 12
     assert codes(messages) == [VERTICES]
     assert "by 0.75%" in next(found for found in messages if found.code == VERTICES)
+
+
+def test_rounding_errors_are_moved_without_a_note() -> None:
+    found, messages = exported(scene_of(spiked((0.5,) * 6), inner((0.9999, 0.99999, 1.0))))
+    finest, level = geometries(found)[:2]
+    assert np.array_equal(box(level), box(finest))
+    assert codes(messages) == []
 
 
 @pytest.mark.parametrize(("sides", "triangles"), [(1, 1), (2, 2), (3, 2), (6, 2)])
