@@ -144,7 +144,7 @@ class IntoBlender:
         outcome.collection = result.collection.name
         made = [obj for obj in result.objects if obj.type != "ARMATURE"]
         finest = [obj for obj in made if obj.data and _is_finest(obj)]
-        triangles = sum(len(obj.data.polygons) for obj in finest)
+        triangles = sum(len(obj.data.loops) - 2 * len(obj.data.polygons) for obj in finest)
         outcome.facts = facts | {"nodes": len(made), "triangles": triangles}
         if scene.placement is not None:
             found = {slot.material for obj in finest for slot in obj.material_slots if slot.material}

@@ -7,10 +7,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..core.scene import IntArray, Mesh
+from ..core.scene import FloatArray, IntArray, Mesh
+from .normals import face_normals
 from .submeshes import with_corners
 
 Mask = npt.NDArray[np.bool_]
+_FOLDED = 1e-3
+"""Cosine of the angle between a triangle and its polygon, from 90° on, up to which it counts as rounding."""
+_MOST_STARTS = 64
+"""Number of corners of a concave polygon that are tried as the first one."""
 
 
 def fan(sizes: IntArray) -> npt.NDArray[np.intp] | None:
@@ -29,6 +34,54 @@ def fan(sizes: IntArray) -> npt.NDArray[np.intp] | None:
     corners[:, 1] = first + step + 1
     corners[:, 2] = first + step + 2
     return corners.reshape(-1)
+
+
+def folded(positions: FloatArray, points: IntArray, sizes: IntArray) -> Mask:
+    """Return which polygons overlap themselves as fans, (G,).
+
+    Parameters
+    ----------
+    positions:
+        (P, 3).
+    points:
+        (C,) the position of each corner.
+    sizes:
+        (G,) how many corners each polygon has.
+    """
+    corners = fan(sizes)
+    if corners is None:
+        return np.zeros(len(sizes), bool)
+    normals = face_normals(positions, points[corners]).astype(np.float64)
+    counts = sizes - 2
+    starts = np.cumsum(counts) - counts
+    whole = np.repeat(np.add.reduceat(normals, starts), counts, axis=0)
+    along = (normals * whole).sum(axis=1)
+    limit = _FOLDED * np.linalg.norm(normals, axis=1) * np.linalg.norm(whole, axis=1)
+    return np.asarray(np.logical_or.reduceat(along < -limit, starts))
+
+
+def unfolded(positions: FloatArray, points: IntArray, sizes: IntArray) -> npt.NDArray[np.intp] | None:
+    """Return corners of polygons, (C,), so that concave ones start where their fan does not overlap, if it is possible.
+
+    Return None if no polygon is folded. Parameters are those of :func:`folded`.
+    """
+    is_folded = folded(positions, points, sizes)
+    if not is_folded.any():
+        return None
+    order = np.arange(len(points))
+    starts = np.cumsum(sizes) - sizes
+    for turn in range(1, min(int(sizes[is_folded].max()), _MOST_STARTS)):
+        left = np.flatnonzero(is_folded & (sizes > turn))
+        counts = sizes[left]
+        step = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        turned = np.repeat(starts[left], counts) + (step + turn) % np.repeat(counts, counts)
+        found = ~folded(positions, points[turned], counts)
+        chosen = np.repeat(found, counts)
+        order[(np.repeat(starts[left], counts) + step)[chosen]] = turned[chosen]
+        is_folded[left[found]] = False
+        if not is_folded.any():
+            break
+    return order
 
 
 def sizes_of_kept(sizes: IntArray | None, kept: Mask) -> IntArray | None:

@@ -48,3 +48,4 @@ def test_nothing_is_fetched_over_a_network(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(texture_files, "_exists", asked.append)
     assert texture_files.TextureFiles(tmp_path).find(stored, "") is None
     assert not asked
+    assert texture_files.is_network_path(stored) == stored.startswith("\\")

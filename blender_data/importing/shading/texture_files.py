@@ -71,6 +71,11 @@ class TextureFiles:
         return found
 
 
+def is_network_path(path: str) -> bool:
+    """Return whether Windows would contact another machine for a path. Two slashes mean a relative path in Blender."""
+    return path.startswith(("\\\\", "\\/", "/\\"))
+
+
 def local_path(path: str) -> str:
     """Return the path in a file address such as ``file:///C:/my%20image.png``; other paths only decoded."""
     plain = unquote(path)

@@ -9,7 +9,7 @@ import numpy as np
 from ...binary.quantization import srgb_to_linear
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
 from ...geometry.normals import unit, vertex_normals, without_direction
-from ...geometry.polygons import fan
+from ...geometry.polygons import fan, unfolded
 from .document import Geometry, Group, Values
 
 UV_NAME = "UVMap"
@@ -44,13 +44,14 @@ def mesh_of(geometry: Geometry, materials: Sequence[str]) -> Mesh:
     """Return the mesh of a geometry as it is in the file, with names for the slots of :func:`symbols_of`."""
     groups = geometry.groups
     sizes = _joined([group.sizes for group in groups], np.int32)
-    corners = _Corners(groups, fan(sizes))
+    points = _joined([group.points for group in groups], np.int32)
+    corners = _Corners(groups, _fan(geometry, points, sizes))
     symbols = symbols_of(geometry)
     triangles = [int(group.sizes.sum(dtype=np.int64)) - 2 * len(group.sizes) for group in groups]
     slots = np.array([symbols.index(group.symbol) for group in groups], np.int32)
     mesh = Mesh(
         points=geometry.positions,
-        corner_point=corners.spread(_joined([group.points for group in groups], np.int32)),
+        corner_point=corners.spread(points),
         material_index=np.repeat(slots, triangles),
         materials=list(materials),
         polygon_sizes=sizes if corners.fan is not None else None,
@@ -69,6 +70,13 @@ def mesh_of(geometry: Geometry, materials: Sequence[str]) -> Mesh:
         values[:, :3] = srgb_to_linear(values[:, :3])
         mesh.colors.append(Layer(_COLOR_NAME, values, index))
     return mesh
+
+
+def _fan(geometry: Geometry, points: IntArray, sizes: IntArray) -> AnyArray | None:
+    """Return the polygon corner of each triangle corner, (3 T,); None if all polygons are triangles."""
+    corners = fan(sizes)
+    order = None if corners is None else unfolded(geometry.positions, points, sizes)
+    return corners if corners is None or order is None else order[corners]
 
 
 def _uvs_by_set(group: Group) -> dict[tuple[int, int], Values]:

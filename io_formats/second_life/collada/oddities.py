@@ -8,17 +8,14 @@ import numpy as np
 
 from ...core.messages import Report, Text, counted, listed
 from ...core.scene import FloatArray, Mesh
-from ...geometry.normals import face_normals
-from ...geometry.polygons import fan
+from ...geometry.polygons import folded
 from ..models.faces import MOST_FACES, MOST_INFLUENCES
-from .document import Geometry, Group
+from .document import Geometry
 from .mesh_builder import uv_sets
 
 MOST_NAMED = 5
 """Number of names in a message; of more, only the number is given."""
 _UV_NUMBERS = 2
-_FOLDED = 1e-3
-"""Cosine of the angle between a triangle and its polygon, from 90° on, up to which it counts as rounding."""
 
 
 class Oddities:
@@ -40,7 +37,7 @@ class Oddities:
             self.add("many-materials", name)
         if any(group.kind in {"tristrips", "trifans"} for group in geometry.groups):
             self.add("strips", name)
-        if any(_is_folded(geometry, group) for group in geometry.groups):
+        if any(folded(geometry.positions, group.points, group.sizes).any() for group in geometry.groups):
             self.add("concave", name)
         if any(uvs.stride > _UV_NUMBERS for group in geometry.groups for uvs in group.uvs):
             self.add("uv-numbers", name)
@@ -99,17 +96,3 @@ class Oddities:
         names: Iterable[str] = self._names.get(what, {})
         found = list(names)
         return (counted(len(found), "object"), listed(found, MOST_NAMED)) if found else ()
-
-
-def _is_folded(geometry: Geometry, group: Group) -> bool:
-    """Return whether a polygon overlaps itself as a fan of triangles, which is how the viewer fills it."""
-    corners = fan(group.sizes)
-    if corners is None:
-        return False
-    triangles = group.points[corners]
-    normals = face_normals(geometry.positions, triangles).astype(np.float64)
-    counts = group.sizes - 2
-    whole = np.repeat(np.add.reduceat(normals, np.cumsum(counts) - counts), counts, axis=0)
-    along = (normals * whole).sum(axis=1)
-    limit = _FOLDED * np.linalg.norm(normals, axis=1) * np.linalg.norm(whole, axis=1)
-    return bool((along < -limit).any())

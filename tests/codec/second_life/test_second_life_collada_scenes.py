@@ -149,7 +149,8 @@ def test_inverse_binds_with_the_scale_of_a_shape_are_written_again() -> None:
 
 
 def test_polygons_are_fans_and_come_back() -> None:
-    points = np.random.default_rng(1).random((12, 3)).astype(np.float32)
+    around = np.arange(12) / 2
+    points = np.stack((np.cos(around), np.sin(around), np.zeros(12)), axis=1).astype(np.float32)
     corners = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 5)
     shape = geometry(("a", corners[:12], (3, 5, 4)), ("b", (0, 5, 7), (3,)), points=points)
     uvs = np.arange(24, dtype=np.float32).reshape(12, 2)
@@ -170,8 +171,26 @@ def test_concave_polygons_that_the_viewer_fills_wrongly_are_told(corners: tuple[
     """Seen from the notch, point 3, a chevron is filled rightly; from its neighbour, it is not. With 4 it is a kite."""
     points = np.array(((-1, 0, 0), (0, 1, 0), (1, 0, 0), (0, 0.5, 0), (0, -0.5, 0)), np.float32)
     document = static(np.identity(4), shape=geometry(("a", corners, (4,)), points=points))
-    codes = [message.code for message in to_scene(document, "chevron").warnings]
-    assert ("concave-polygons" in codes) == is_told
+    scene = to_scene(document, "chevron")
+    assert ("concave-polygons" in [message.code for message in scene.warnings]) == is_told
+    mesh = scene.nodes[0].mesh
+    assert mesh is not None
+    sides = np.diff(mesh.points[mesh.corner_point.reshape(-1, 3)], axis=1)[:, :, :2]
+    assert len(set(np.sign(np.linalg.det(sides)))) == 1  # triangles face the same side
+    assert mesh.corner_point[[0, 1, 2, 5]].tolist() == ([3, 2, 1, 0] if is_told else list(corners))
+
+
+def test_concave_polygons_of_many_corners_are_filled_from_another_corner() -> None:
+    outline = ((0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2))
+    points = np.array([(x, y, 0) for x, y in outline] * 2, np.float32)
+    corners = (2, 3, 4, 5, 0, 1, 0, 1, 2, 8, 9, 10, 11, 6, 7)
+    mesh = to_scene(static(np.identity(4), shape=geometry(("a", corners, (6, 3, 6)), points=points)), "f").nodes[0].mesh
+    assert mesh is not None
+    sides = np.diff(mesh.points[mesh.corner_point.reshape(-1, 3)], axis=1)[:, :, :2]
+    assert np.allclose(np.linalg.det(sides) / 2, (0.5, 1, 1, 0.5, 1, 0.5, 1, 1, 0.5))
+    polygons, sizes = with_polygons(mesh)
+    assert sizes is not None and sizes.tolist() == [6, 3, 6]
+    assert polygons.corner_point.tolist() == [3, 4, 5, 0, 1, 2, 0, 1, 2, 9, 10, 11, 6, 7, 8]
 
 
 @pytest.mark.parametrize("sizes", [[4], [3], [5, 3], [4, 4, 4], [2, 6], [6, -2, 4]])
