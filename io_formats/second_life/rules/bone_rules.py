@@ -42,7 +42,7 @@ class BoneRules(CheckedModel):
         if not self.stored and (angle := tilt(skeleton)) > _LEANS:
             yield warning(
                 "avatar-not-upright",
-                "it does not stand upright, but leans by {:.0f}°, and is exported so, with joint positions; "
+                "it does not stand upright, but leans by {:.0f}°, and is exported as it is; "
                 "rotate it with its meshes until its head is above its feet",
                 np.degrees(angle),
                 item=Text("Armature '{}'", skeleton.name),
