@@ -14,8 +14,8 @@ from .submeshes import with_corners
 Mask = npt.NDArray[np.bool_]
 _FOLDED = 1e-3
 """Cosine of the angle between a triangle and its polygon, from 90° on, up to which it counts as rounding."""
-_MOST_STARTS = 64
-"""Number of corners of a concave polygon that are tried as the first one."""
+_MOST_TRIED = 4_000_000
+"""Number of corners for which starts of concave polygons are tried, about 2 seconds: damaged files have many."""
 
 
 def fan(sizes: IntArray) -> npt.NDArray[np.intp] | None:
@@ -70,7 +70,8 @@ def unfolded(positions: FloatArray, points: IntArray, sizes: IntArray) -> npt.ND
         return None
     order = np.arange(len(points))
     starts = np.cumsum(sizes) - sizes
-    for turn in range(1, min(int(sizes[is_folded].max()), _MOST_STARTS)):
+    concave = sizes[is_folded]
+    for turn in range(1, min(int(concave.max()), 1 + _MOST_TRIED // int(concave.sum(dtype=np.int64)))):
         left = np.flatnonzero(is_folded & (sizes > turn))
         counts = sizes[left]
         step = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
