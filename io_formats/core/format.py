@@ -6,7 +6,7 @@ functions that a format's module of one kind must have; type checkers compare th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from .output_file import OutputFile
 from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
+    from .placement_edits import NodeEdit, Patched
     from .projects import Projects
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
@@ -124,6 +125,12 @@ class SceneChecks(Protocol):
     def check_scene(self, scene: Scene, /) -> list[Message]: ...
 
 
+class Patcher(Protocol):
+    """Function of a format's module ``patching``."""
+
+    def patch(self, data: bytes, edits: Sequence[NodeEdit], /) -> Patched: ...
+
+
 @dataclass(frozen=True)
 class Reading(Generic[DocumentT]):
     """Modules that read a format."""
@@ -165,6 +172,8 @@ class FileFormat(Generic[DocumentT]):
     sniffing: Callable[[], Sniffer] | None = field(default=None, repr=False)
     reading: Callable[[], Reading[DocumentT]] | None = field(default=None, repr=False)
     """Import the modules that recognise and read; None for formats that are only written."""
+    patching: Callable[[], Patcher] | None = field(default=None, repr=False)
+    """Import the module that changes nodes in the bytes of a file; None for formats without placements."""
     import_options: tuple[Option, ...] = field(default=(), repr=False)
     """Options of ``to_scene``."""
     export_options: tuple[Option, ...] = field(default=(), repr=False)
@@ -192,6 +201,11 @@ class FileFormat(Generic[DocumentT]):
     def is_written(self) -> bool:
         """Whether files of this format are written."""
         return self.writing is not None
+
+    @property
+    def is_patched(self) -> bool:
+        """Whether the nodes of imported files can be changed."""
+        return self.patching is not None
 
     @property
     def written_extensions(self) -> tuple[str, ...]:
@@ -235,6 +249,18 @@ class FileFormat(Generic[DocumentT]):
     def write(self, document: DocumentT) -> bytes:
         """Encode a document; ``write(read(data))`` has the content of ``data``."""
         return self._writing.writer.write(document)
+
+    def patch(self, data: bytes, edits: Sequence[NodeEdit]) -> Patched:
+        """Return the bytes of a file with edits of its nodes; all other bytes stay.
+
+        Raises
+        ------
+        MeshferryError
+            The file cannot be changed, or not so.
+        """
+        if self.patching is None:
+            raise UnsupportedFormatError("{} files cannot be changed", self.label)
+        return self.patching().patch(data, edits)
 
     def write_files(self, document: DocumentT, stem: str) -> list[OutputFile]:
         """Encode a document as one or more files for one folder, the one that the user chose last.

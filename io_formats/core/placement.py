@@ -114,6 +114,8 @@ class PlacedNode:
     """Type of the node in its program."""
     properties: dict[str, str] = field(default_factory=dict)
     """Values without a counterpart in Blender, shown to the user."""
+    key: str = ""
+    """Identifies the node in its file, whatever else of the file changes; empty if it cannot be edited."""
 
 
 @dataclass
@@ -138,6 +140,8 @@ class PlacementPart:
     name: str
     nodes: list[PlacedNode] = field(default_factory=list)
     path: str = ""
+    has_one_root: bool = False
+    """Whether new nodes without a parent go below the only root."""
 
 
 @dataclass

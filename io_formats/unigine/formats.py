@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.capabilities import Capabilities
-from ..core.format import Family, FileFormat, Reading, Sniffer, Writing
+from ..core.format import Family, FileFormat, Patcher, Reading, Sniffer, Writing
 from .animation import options as animation_options
 from .mesh import options as mesh_options
 from .scene import options as scene_options
@@ -136,6 +136,12 @@ def _scene_reading() -> Reading[SceneFile]:
     return Reading(reader, scene_mapping, facts, linking, checks)
 
 
+def _scene_patching() -> Patcher:
+    from .scene import patching
+
+    return patching
+
+
 UNIGINE_SCENE = FileFormat(
     name="unigine_scene",
     label="UNIGINE Scene",
@@ -157,6 +163,7 @@ UNIGINE_SCENE = FileFormat(
     ),
     sniffing=_scene_sniffing,
     reading=_scene_reading,
+    patching=_scene_patching,
     import_options=scene_options.IMPORT_OPTIONS,
     ambiguous=(".node", ".world"),
 )

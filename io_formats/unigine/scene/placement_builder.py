@@ -81,7 +81,8 @@ class PlacementBuilder:
         self._read_nodes += len(document.nodes)
         if self._read_nodes > MOST_NODES:
             raise FormatError("The scene and the files that it refers to have more than {:,} nodes", MOST_NODES)
-        part = PlacementPart(name, path=path)
+        has_one_root = document.root == "nodes" and sum(node.parent < 0 for node in document.nodes) == 1
+        part = PlacementPart(name, path=path, has_one_root=has_one_root)
         index = len(self._placement.parts)
         self._placement.parts.append(part)
         self._totals.append(0)
@@ -102,10 +103,12 @@ class PlacementBuilder:
     def _add_nodes(self, document: SceneFile, part: PlacementPart) -> None:
         geometries = {node.identifier: node for node in document.nodes if node.geometry is not None}
         coarser: list[PlacedNode] = []
+        uses = Counter(node.identifier for node in document.nodes)
         for node in document.nodes:
             content = self._content(node, geometries)
             placed = PlacedNode(node.name or node.kind, node.parent, node.matrix, content)
             placed.is_hidden, placed.kind = not node.is_enabled, node.kind
+            placed.key = node.identifier if uses[node.identifier] == 1 else ""
             if isinstance(content, ModelUse):
                 placed.instances = node.instances
                 coarser += self._coarser(placed, content)

@@ -1,0 +1,255 @@
+"""Compare the nodes of a file with the objects that stand for them: the edits that bring the file up to date.
+
+Transforms are compared in double precision, location and axes separately, each with a tolerance relative to its own
+size: objects hold them in single precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ..core.messages import Report, counted, listed
+from ..core.placement import ModelUse, PlacedNode, PlacementPart
+from ..core.placement_edits import Matrix, NodeEdit, PlacedObject
+from ..core.scene import Scene
+
+_LOCATION, _LEAST = 2.4e-7, 1e-7
+"""Tolerance of each coordinate of a location, relative to it: two steps of single precision; and in metres."""
+_AXES = 1e-6
+"""Tolerance of an axis, relative to its length: the matrix becomes a quaternion and scales in single precision."""
+_MOST_NAMES = 5
+
+
+def is_same_place(one: Matrix, other: Matrix) -> bool:
+    """Return whether two matrices (4, 4) are equal within the precision of an object's transform."""
+    return bool(_same(one, other).all())
+
+
+def _same(now: Matrix, base: Matrix) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Return which elements (4, 4) of a matrix count as unchanged: whole axes, and each coordinate of the location."""
+    difference = np.abs(now - base)
+    same = np.ones((4, 4), bool)
+    sizes = np.linalg.norm(base[:3, :3], axis=0)
+    same[:3, :3] = np.linalg.norm(now[:3, :3] - base[:3, :3], axis=0) <= _AXES * sizes
+    same[:3, 3] = difference[:3, 3] <= _LOCATION * np.abs(base[:3, 3]) + _LEAST
+    return same
+
+
+def node_edits(base: Scene, part: PlacementPart, objects: Sequence[PlacedObject], report: Report) -> list[NodeEdit]:
+    """Return the edits of the nodes of a file that the objects show, in the order of the objects, removals last.
+
+    Parameters
+    ----------
+    base:
+        The scene of the file, for its materials.
+    part:
+        The nodes of the file. Those without a key are not edited.
+    objects:
+        All objects that stand for its nodes or are added; parents in any order.
+    report:
+        Gets what is not written.
+    """
+    return _Comparison(base, part, objects, report).edits()
+
+
+class _Comparison:
+    """One comparison. Nodes are called by their keys, added ones by ``+`` and the index of their object."""
+
+    def __init__(self, base: Scene, part: PlacementPart, objects: Sequence[PlacedObject], report: Report) -> None:
+        self.part = part
+        self.objects = objects
+        self.report = report
+        self.nodes: dict[str, PlacedNode] = {node.key: node for node in part.nodes if node.key}
+        self.above = {node.key: part.nodes[node.parent].key if node.parent >= 0 else "" for node in part.nodes}
+        self.identities = {material.name: material.identity for material in base.materials}
+        self.names: dict[int, str] = self._choose()
+        self.index = {key: number for number, key in self.names.items()}
+        self.removed = [key for key in self.nodes if key not in self.index]
+        self.parents = {key: self._parent_of(number) for number, key in self.names.items()}
+        self.lost: dict[str, list[str]] = {}
+
+    def edits(self) -> list[NodeEdit]:
+        """Return the edits, and report what is not written."""
+        hidden: dict[str, bool] = {}
+        found = {key: self._edit(number, key, hidden) for number, key in self._parents_first()}
+        edits = [found[key] for key in self.names.values() if not found[key].is_empty]
+        edits += [NodeEdit(key, self.nodes[key].name, is_removed=True) for key in self.removed]
+        self._report()
+        return edits
+
+    def _choose(self) -> dict[int, str]:
+        """Return the key of the node that each object stands for; others of the same key become added nodes."""
+        by_key: dict[str, list[int]] = {}
+        for number, placed in enumerate(self.objects):
+            by_key.setdefault(placed.key, []).append(number)
+        names: dict[int, str] = {}
+        originals: dict[str, int] = {"": -1}
+        for key, node in self.nodes.items():
+            candidates = by_key.get(key, [])
+            if candidates:
+                chosen = min(candidates, key=lambda number: self._strangeness(number, node, originals))
+                originals[key] = chosen
+                names[chosen] = key
+        for number, placed in enumerate(self.objects):
+            if number not in names and (placed.key or placed.source) in self.nodes:
+                names[number] = f"+{number}"
+        gone = [placed.title for placed in self.objects if placed.key and placed.key not in self.nodes]
+        if gone:
+            template = "{} not in the file any more, so not written: {}"
+            self.report.loss("node-gone-from-file", template, counted(len(gone), "object"), listed(gone, _MOST_NAMES))
+        return dict(sorted(names.items()))
+
+    def _strangeness(self, number: int, node: PlacedNode, originals: Mapping[str, int]) -> tuple[object, ...]:
+        """Return a key that sorts the object that a node belongs to before its copies."""
+        placed = self.objects[number]
+        is_below = placed.parent == originals.get(self.above[node.key], -1)
+        is_there = is_same_place(_in_file(placed, placed.matrix), node.matrix)
+        return not (is_below and is_there), not is_there, placed.is_likely_copy, number
+
+    def _parent_of(self, number: int) -> str:
+        """Return the key of the parent that the node of an object gets."""
+        placed, key = self.objects[number], self.names[number]
+        base = self.above.get(key)
+        if base is not None and not placed.is_reparented:
+            return self._remaining(base)
+        above = placed.parent
+        while above >= 0 and above not in self.names:
+            above = self.objects[above].parent
+        if above >= 0:
+            return self.names[above]
+        if base is not None and base not in self.index:
+            return self._remaining(base)
+        return self._root(key)
+
+    def _remaining(self, key: str) -> str:
+        """Return the nearest node that remains: this one or one of its ancestors."""
+        while key and key not in self.index:
+            key = self.above[key]
+        return key
+
+    def _root(self, key: str) -> str:
+        """Return the parent of nodes without a parent: none, or the only root."""
+        roots = [node.key for node in self.part.nodes if node.parent < 0]
+        is_below = self.part.has_one_root and len(roots) == 1 and roots[0] != key
+        return roots[0] if is_below and roots[0] in self.index else ""
+
+    def _parents_first(self) -> Iterator[tuple[int, str]]:
+        """Yield the objects with their keys, parents first. Parents that form a loop are replaced by the root."""
+        done: set[str] = {""}
+        for start in self.names.values():
+            chain = [start]
+            while self.parents[chain[-1]] not in done:
+                above = self.parents[chain[-1]]
+                if above in chain:
+                    self.parents[chain[-1]] = ""
+                    break
+                chain.append(above)
+            for key in reversed(chain):
+                if key not in done:
+                    done.add(key)
+                    yield self.index[key], key
+
+    def _edit(self, number: int, key: str, hidden: dict[str, bool]) -> NodeEdit:
+        placed = self.objects[number]
+        is_added = key not in self.nodes
+        node = self.nodes[(placed.key or placed.source) if is_added else key]
+        edit = NodeEdit(key, placed.title, source=node.key if is_added else "")
+        if is_added or self.parents[key] != self.above[key]:
+            edit.parent = self.parents[key]
+        if is_added or placed.name != node.name:
+            edit.name = placed.name
+        self._set_matrix(edit, number, node)
+        self._set_hidden(edit, placed, node, hidden)
+        self._set_materials(edit, placed, node)
+        return edit
+
+    def _set_matrix(self, edit: NodeEdit, number: int, node: PlacedNode) -> None:
+        placed = self.objects[number]
+        if placed.is_place_kept and not edit.source:
+            if edit.parent is not None:
+                edit.parent = None
+                self.parents[edit.key] = self.above[edit.key]
+            return
+        local = _in_file(placed, self._local(number, self.parents[edit.key]))
+        if not local.any():
+            return
+        same = _same(local, node.matrix)
+        if same.all() and not edit.source:
+            return
+        changed = np.where(same, node.matrix, local)
+        is_flat = np.linalg.det(changed) == 0.0 and np.linalg.det(node.matrix) != 0.0
+        if not np.isfinite(changed).all() or is_flat:
+            self.lost.setdefault("a scale of zero", []).append(placed.title)
+            return
+        edit.matrix = changed
+
+    def _local(self, number: int, parent: str) -> Matrix:
+        """Return the matrix of an object relative to the one of another node, by way of their nearest ancestor."""
+        above = self.index[parent] if parent else -1
+        chain = {-1}
+        while above >= 0:
+            chain.add(above)
+            above = self.objects[above].parent
+        matrix, at = self.objects[number].matrix, self.objects[number].parent
+        while at not in chain:
+            matrix, at = self.objects[at].matrix @ matrix, self.objects[at].parent
+        if at == (above := self.index[parent] if parent else -1):
+            return matrix
+        down = np.identity(4)
+        while above != at:
+            down, above = self.objects[above].matrix @ down, self.objects[above].parent
+        try:
+            return np.linalg.solve(down, matrix).astype(np.float64)
+        except np.linalg.LinAlgError:
+            return matrix
+
+    def _set_hidden(self, edit: NodeEdit, placed: PlacedObject, node: PlacedNode, hidden: dict[str, bool]) -> None:
+        """Hide or show a node as its object is; ``hidden`` holds whether each node above is hidden in the file."""
+        is_below_hidden = hidden.get(self.parents[edit.key], False)
+        own = node.is_hidden
+        if placed.is_hidden is not None and not is_below_hidden:
+            own = placed.is_hidden
+        elif placed.is_hidden is False and is_below_hidden:
+            self.lost.setdefault("a hidden parent", []).append(placed.title)
+        if own != node.is_hidden:
+            edit.is_hidden = own
+        hidden[edit.key] = own or is_below_hidden
+
+    def _set_materials(self, edit: NodeEdit, placed: PlacedObject, node: PlacedNode) -> None:
+        slots = node.content.slots if isinstance(node.content, ModelUse) else ()
+        changed: dict[int, str] = {}
+        for now in placed.materials:
+            if now.slot >= len(slots):
+                continue
+            base = slots[now.slot]
+            identity = self.identities.get(base.material or "", "")
+            if now.identity == identity and (identity or now.name == (base.material or base.name)):
+                continue
+            if now.identity:
+                changed[now.slot] = now.identity
+            else:
+                self.lost.setdefault("a material that is not in the project", []).append(f"{placed.title}: {now.name}")
+        edit.materials = changed
+
+    def _report(self) -> None:
+        templates = {
+            "a scale of zero": ("place-not-written", "{} with a scale of zero, whose place is not written: {}"),
+            "a hidden parent": ("shown-below-hidden", "{} shown here, but hidden in the file with a parent: {}"),
+            "a material that is not in the project": (
+                "material-not-written",
+                "{} with a material that is not in the project, so not written: {}",
+            ),
+        }
+        for cause, names in self.lost.items():
+            code, template = templates[cause]
+            number = counted(len(names), "surface" if cause.startswith("a material") else "object")
+            (self.report.note if code == "shown-below-hidden" else self.report.loss)(
+                code, template, number, listed(names, _MOST_NAMES)
+            )
+
+
+def _in_file(placed: PlacedObject, matrix: Matrix) -> Matrix:
+    """Return the matrix of the file for a matrix of an object."""
+    return matrix if placed.shear is None else matrix @ placed.shear

@@ -1,0 +1,368 @@
+"""Change nodes in the bytes of a scene file; all other bytes stay."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, insort
+from collections.abc import Container, Iterable, Sequence
+from zlib import crc32
+
+from ...core.errors import ExportError
+from ...core.messages import Report, counted, listed
+from ...core.placement_edits import Matrix, NodeEdit, Patched
+from .spans import NodeSpan, SceneSpans, Span, find_spans
+
+_ATTRIBUTE = re.compile(rb"(\s+)([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
+_ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
+_DIGITS = re.compile(rb"[1-9][\d.]{10,}|0\.0*[1-9]\d{9,}")
+"""Numbers of ten digits and more, as projects of the double-precision build have them."""
+_BETWEEN_TAGS = re.compile(rb">\s+(?=<)")
+_LARGEST_ID = 2**31 - 1
+_MOST_NAMES = 5
+
+
+def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
+    """Return the file with edits of its nodes, whose keys are their ids.
+
+    Raises
+    ------
+    ExportError
+        An edit has no place in the file, or the result is not the file with these edits alone.
+    FormatError
+        The file cannot be changed.
+    """
+    if not edits:
+        return Patched(data, {})
+    patcher = _Patcher(data, find_spans(data), edits)
+    patched = patcher.run()
+    _verify(patcher, patched)
+    return patched
+
+
+class _Replacements:
+    """New bytes for spans of the old ones."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._texts: dict[Span, bytes] = {}
+        self._order: list[Span] = []
+        """Start and negative end of each span, sorted: a span comes before those inside it."""
+
+    def add(self, span: Span, text: bytes) -> None:
+        """Replace a span; an earlier replacement of the same span is dropped."""
+        if span not in self._texts:
+            insort(self._order, (span[0], -span[1]))
+        self._texts[span] = text
+
+    def get(self, span: Span) -> bytes:
+        """Return the bytes of a span that is replaced as a whole or not at all."""
+        return self._texts.get(span, self.data[slice(*span)])
+
+    def text(self, span: Span, without: Span | None = None) -> bytes:
+        """Return the new bytes of a span; replacements inside others have no effect, nor has that of one span."""
+        pieces = []
+        position, end = span
+        for start, negative in self._order[bisect_left(self._order, (position, -end)) :]:
+            if start >= end:
+                break
+            if start < position or -negative > end or (start, -negative) == without:
+                continue
+            pieces += [self.data[position:start], self._texts[start, -negative]]
+            position = -negative
+        return b"".join([*pieces, self.data[position:end]])
+
+
+class _Patcher:
+    """One patch: replacements of spans of the old bytes."""
+
+    def __init__(self, data: bytes, spans: SceneSpans, edits: Sequence[NodeEdit]) -> None:
+        self.data = data
+        self.spans = spans
+        self.edits = {edit.key: edit for edit in edits}
+        self.newline = b"\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else b"\n"
+        self.replaced = _Replacements(data)
+        self.incoming: dict[str, list[bytes]] = {}
+        """Elements to insert below each node, without the indent of their first lines."""
+        self.keys: dict[str, str] = {}
+        self.removed = self._removed()
+        transforms = b" ".join(data[slice(*node.transform)] for node in spans.nodes.values() if node.transform)
+        self.number = "%.12g" if _DIGITS.search(transforms) else "%.8g"
+        self._taken = set(spans.identifiers)
+
+    def run(self) -> Patched:
+        """Return the new bytes."""
+        for edit in self.edits.values():
+            if edit.source:
+                self.keys[edit.key] = self._new_id(f"{edit.source} {edit.name}")
+            elif edit.is_removed:
+                self.replaced.add(self._whole_lines(self._node(edit.key).span), b"")
+            else:
+                self._change_node(edit)
+                if edit.parent is not None:
+                    self.replaced.add(self._whole_lines(self._node(edit.key).span), b"")
+        moved = self._by_depth(edit for edit in self.edits.values() if edit.parent is not None)
+        self._fill_parents({edit.parent for edits in moved for edit in edits})
+        for edits in moved:
+            for edit in edits:
+                self._insert(edit)
+            self._fill_parents({""})
+        self._fill_parents(set())
+        result = self.replaced.text((0, len(self.data)))
+        report = Report()
+        self._report_references(result, report)
+        return Patched(result, self.keys, report.messages)
+
+    def _node(self, key: str) -> NodeSpan:
+        found = self.spans.nodes.get(key)
+        if found is None:
+            raise ExportError("The file has no node with the id '{}'; reload it first", key)
+        return found
+
+    def _removed(self) -> set[str]:
+        """Return the ids of all nodes to remove. All below them are removed or moved, too.
+
+        Raises
+        ------
+        ExportError
+            A node below would be lost.
+        """
+        removed = {edit.key for edit in self.edits.values() if edit.is_removed}
+        for key, node in self.spans.nodes.items():
+            edit = self.edits.get(key)
+            is_moved = edit is not None and edit.parent is not None
+            if node.parent in removed and key not in removed and not is_moved:
+                raise ExportError("Node '{}' would be removed with its parent; reload the file first", key)
+        return removed
+
+    def _new_id(self, seed: str) -> str:
+        number = crc32(seed.encode()) & _LARGEST_ID
+        while not number or str(number) in self._taken:
+            number = (number + 1) & _LARGEST_ID
+        self._taken.add(str(number))
+        return str(number)
+
+    def _by_depth(self, edits: Iterable[NodeEdit]) -> list[list[NodeEdit]]:
+        """Return the edits of moved and added nodes by their new depth, the deepest first."""
+        depths: dict[str, int] = {"": 0}
+        levels: dict[int, list[NodeEdit]] = {}
+        for wanted in edits:
+            chain: dict[str, None] = {}
+            key = wanted.key
+            while key not in depths:
+                if key in chain:
+                    raise ExportError("Node '{}' would be below itself", wanted.title)
+                chain[key] = None
+                edit = self.edits.get(key)
+                key = edit.parent if edit is not None and edit.parent is not None else self._node(key).parent or ""
+            depths.update((below, depth) for depth, below in enumerate(reversed(chain), depths[key] + 1))
+            levels.setdefault(depths[wanted.key], []).append(wanted)
+        return [levels[depth] for depth in sorted(levels, reverse=True)]
+
+    def _fill_parents(self, waiting: Container[str | None]) -> None:
+        """Insert what came into nodes that stay where they are, except into those that wait for more."""
+        for key in [key for key in self.incoming if key not in waiting]:
+            edit = self.edits.get(key)
+            if edit is not None and edit.parent is not None:
+                continue  # filled when it is inserted itself
+            node = self._node(key) if key else self.spans.container
+            if node is None:
+                raise ExportError("The file is a single node; no other can be put beside it")
+            self.replaced.add(*self._with_content(node, self.incoming.pop(key), self.replaced))
+
+    def _change_node(self, edit: NodeEdit) -> None:
+        """Replace attributes and the transform of a node that is there."""
+        node = self._node(edit.key)
+        tag = self.data[node.start : node.tag_end]
+        changed = self._changed_tag(tag, edit)
+        if changed != tag:
+            self.replaced.add((node.start, node.tag_end), changed)
+        self._change_content(self.replaced, node, edit)
+        if edit.matrix is not None and node.transform is None:
+            self.incoming.setdefault(edit.key, []).append(self._transform(None, edit.matrix))
+
+    def _changed_tag(self, tag: bytes, edit: NodeEdit) -> bytes:
+        if edit.name is not None:
+            tag = _with_attribute(tag, b"name", _escaped(edit.name))
+        if edit.is_hidden is not None:
+            tag = _with_attribute(tag, b"enabled", b"0" if edit.is_hidden else None, after=b"id")
+        return tag
+
+    def _change_content(self, replaced: _Replacements, node: NodeSpan, edit: NodeEdit) -> None:
+        """Replace the transform and the materials of a node."""
+        if edit.matrix is not None and node.transform is not None:
+            replaced.add(node.transform, self._transform(node.transform, edit.matrix))
+        for slot, material in edit.materials.items():
+            if slot >= len(node.surfaces):
+                raise ExportError("Node '{}' has no surface {}; reload the file first", edit.title, slot + 1)
+            span = node.surfaces[slot]
+            tag = self.data[slice(*span)]
+            replaced.add(span, _with_attribute(tag, b"material", _escaped(material), after=b"name"))
+
+    def _transform(self, span: Span | None, matrix: Matrix) -> bytes:
+        """Return the element of a matrix. Numbers that are not changed are written as they were."""
+        element = self.data[slice(*span)] if span is not None else b""
+        text = element.partition(b">")[2].rpartition(b"<")[0]
+        old = text.split()
+        numbers = [self.number % (value + 0.0) for value in matrix.T.reshape(-1).tolist()]
+        numbers[3::4] = ["0.0", "0.0", "0.0", "1.0"]
+        words = [number.encode() for number in numbers]
+        if len(old) == len(words):
+            values = matrix.T.reshape(-1).tolist()
+            pairs = zip(old, words, values, strict=True)
+            words = [word if float(word) == value else new for word, new, value in pairs]
+        return b"<transform>" + b" ".join(words) + b"</transform>"
+
+    def _insert(self, edit: NodeEdit) -> None:
+        """Add a moved or added node, with what came into it, to what comes into its parent."""
+        content = self.incoming.pop(edit.key, [])
+        node = self._node(edit.source or edit.key)
+        if edit.source:
+            text = self._copied(node, edit, content)
+        else:
+            if content:
+                self.replaced.add(*self._with_content(node, content, self.replaced))
+            text = self.replaced.text(node.span, without=self._whole_lines(node.span))
+        parent = edit.parent or ""
+        above = self.edits.get(parent)
+        key = above.source if above is not None and above.source else parent
+        level = self._child_indent(self._node(key) if key else self.spans.container)
+        indent = self._indent(node.span)
+        if level is not None and indent is not None:
+            text = re.sub(rb"(?<=>)(\r?\n)" + re.escape(indent) + rb"(?=\s*<)", rb"\g<1>" + level, text)
+        self.incoming.setdefault(parent, []).append(text)
+
+    def _copied(self, node: NodeSpan, edit: NodeEdit, content: Sequence[bytes]) -> bytes:
+        """Return a copy of a node with new ids, without properties, joints and the nodes below it."""
+        replaced = _Replacements(self.data)
+        for span in (*node.left_out, *node.children):
+            replaced.add(self._whole_lines(span), b"")
+        self._change_content(replaced, node, edit)
+        tag = _with_attribute(self.data[node.start : node.tag_end], b"id", self.keys[edit.key].encode())
+        replaced.add((node.start, node.tag_end), self._changed_tag(tag, edit))
+        for span in node.identified:
+            inner = self._new_id(f"{edit.name} {span[0]}").encode()
+            replaced.add(span, _with_attribute(self.data[slice(*span)], b"id", inner))
+        if edit.matrix is not None and node.transform is None:
+            content = [self._transform(None, edit.matrix), *content]
+        if content:
+            replaced.add(*self._with_content(node, content, replaced))
+        return replaced.text(node.span)
+
+    def _with_content(self, node: NodeSpan, elements: Sequence[bytes], replaced: _Replacements) -> tuple[Span, bytes]:
+        """Return a replacement that inserts elements at the end of a node."""
+        level = self._child_indent(node)
+        lines = b"".join(elements if level is None else [level + text + self.newline for text in elements])
+        if not node.is_empty:
+            place = node.close if level is None else self.data.rfind(b"\n", 0, node.close) + 1
+            return (place, place), lines
+        span = (node.start, node.tag_end)
+        tag = replaced.get(span)
+        if level is not None:
+            lines = self.newline + lines + level[:-1]
+        return span, tag[:-2].rstrip() + b">" + lines + b"</" + _element_name(tag) + b">"
+
+    def _child_indent(self, node: NodeSpan | None) -> bytes | None:
+        """Return the blanks before the elements in a node; None if its tags are not alone on their lines."""
+        indent = self._indent(node.span) if node is not None else None
+        if node is None or indent is None:
+            return None
+        last = self.data.rfind(b"\n", 0, node.close) + 1
+        is_alone = node.is_empty or (last > node.start and not self.data[last : node.close].strip())
+        return indent + b"\t" if is_alone else None
+
+    def _indent(self, span: Span) -> bytes | None:
+        """Return the blanks before an element; None if there is more in its lines."""
+        start = self.data.rfind(b"\n", 0, span[0]) + 1
+        end = self.data.find(b"\n", span[1])
+        indent, rest = self.data[start : span[0]], self.data[span[1] : end if end >= 0 else len(self.data)]
+        return None if indent.strip(b" \t") or rest.strip() else indent
+
+    def _whole_lines(self, span: Span) -> Span:
+        """Return the span of the lines of an element; that of the element if there is more in these lines."""
+        indent = self._indent(span)
+        if indent is None:
+            return span
+        return span[0] - len(indent), self.data.find(b"\n", span[1]) + 1 or len(self.data)
+
+    def _report_references(self, result: bytes, report: Report) -> None:
+        """Report removed nodes whose ids, or the GUIDs of whose properties, the rest of the file still names."""
+        if not self.removed:
+            return
+        words = set(re.findall(rb"(?<!id=\")(?<![\w.])(?:[1-9]\d{3,}|[0-9a-f]{40})(?![\w.])", result))
+        named = []
+        for key in self.removed:
+            node = self.spans.nodes[key]
+            own = b"".join(self.data[slice(*span)] for span in node.left_out)
+            if words & {key.encode(), *re.findall(rb"guid=\"([0-9a-f]{40})\"", own)}:
+                named.append(self.edits[key].title)
+        if named:
+            template = "{} removed, though other nodes refer to them: {}"
+            report.warning("removed-node-in-use", template, counted(len(named), "node"), listed(named, _MOST_NAMES))
+
+
+def _with_attribute(tag: bytes, name: bytes, value: bytes | None, after: bytes = b"") -> bytes:
+    """Return a start tag with another value of an attribute, or without it; a new one follows ``after``."""
+    place = 1 + len(_element_name(tag))
+    for found in _ATTRIBUTE.finditer(tag, place):
+        if found.group(2) == name:
+            quoted = b"" if value is None else found.group(1) + name + b'="' + value + b'"'
+            return tag[: found.start()] + quoted + tag[found.end() :]
+        if found.group(2) == after:
+            place = found.end()
+    return tag if value is None else tag[:place] + b" " + name + b'="' + value + b'"' + tag[place:]
+
+
+def _element_name(tag: bytes) -> bytes:
+    return tag[1:].split(None, 1)[0].rstrip(b"/>")
+
+
+def _escaped(text: str) -> bytes:
+    """Return a text as the value of an attribute, as the editor writes it."""
+    return "".join(_ESCAPED.get(sign, sign) for sign in text).encode("utf-8", "replace")
+
+
+def _verify(patcher: _Patcher, patched: Patched) -> None:
+    """Check that the result has the wanted nodes, and that all others have the same bytes as before.
+
+    Raises
+    ------
+    ExportError
+        It does not.
+    """
+    new = find_spans(patched.data)
+    old, edits = patcher.spans, patcher.edits
+    wanted = {*old.nodes} - patcher.removed | {*patched.keys.values()}
+    if set(new.nodes) != wanted:
+        raise ExportError("The changed file would not have the nodes that it should; nothing was written")
+    for key, node in old.nodes.items():
+        edit = edits.get(key)
+        if edit is not None and (edit.is_removed or edit.parent is not None):
+            continue
+        if new.nodes[key].parent != node.parent:
+            raise ExportError("Node '{}' would get another parent; nothing was written", key)
+        if edit is None and _own_bytes(patcher.data, node) != _own_bytes(patched.data, new.nodes[key]):
+            raise ExportError("Node '{}' would change; nothing was written", key)
+    for one, other in zip(_outside(patcher.data, old), _outside(patched.data, new), strict=True):
+        if one != other:
+            raise ExportError("Bytes outside the nodes would change; nothing was written")
+
+
+def _own_bytes(data: bytes, node: NodeSpan) -> bytes:
+    """Return the bytes of a node without those below it and blanks between tags."""
+    pieces = []
+    position = node.start
+    for start, end in node.children:
+        pieces.append(data[position:start])
+        position = end
+    own = b"".join([*pieces, data[position : node.end]])
+    own = _BETWEEN_TAGS.sub(b">", own)
+    return own[:-2].rstrip() + b"></node>" if own.endswith(b"/>") and own.count(b"<") == 1 else own
+
+
+def _outside(data: bytes, spans: SceneSpans) -> tuple[bytes, bytes]:
+    """Return the bytes before and after the nodes."""
+    container = spans.container
+    if container is not None:
+        return data[: container.start], data[container.end :]
+    first = next(iter(spans.nodes.values()))
+    return data[: first.start], data[first.end :]
