@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,10 @@ class SessionFile:
     """Whether the user agreed to replace the file."""
     left_out: frozenset[str] = frozenset()
     """Names of the animations of other files that the user was asked about."""
+    written: dict[str, str] = field(default_factory=dict)
+    """Digest that each import of the file last wrote, by its identifier."""
+    has_backup: bool = False
+    """Whether the content before the first write is kept beside the file."""
 
 
 _SESSION = "meshferry_files"

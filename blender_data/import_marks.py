@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 
@@ -28,18 +28,33 @@ def stored_options(owner: Any) -> dict[str, Any]:
     return options
 
 
-def mark_objects(collection: bpy.types.Collection, objects: Iterable[bpy.types.Object]) -> None:
+def mark_objects(collection: bpy.types.Collection, objects: Collection[bpy.types.Object]) -> None:
     """Store on new objects to which import and node they belong, and what the file says of them."""
-    identifier = uuid.uuid4().hex
-    collection.meshferry.import_id = identifier
+    collection.meshferry.import_id = new_import()
     for made in objects:
-        kept = made.meshferry
-        kept.import_id = identifier
-        above = names.name_in_file(made.parent) if made.parent is not None else ""
-        kept.node_path = f"{above}/{names.name_in_file(made)}"
-        kept.given_parent = made.parent
-        kept.given_transform = transform_of(made)
+        mark_object(made, collection.meshferry.import_id)
         mesh_edits.store_fingerprint(made)
+    for made in objects:
+        made.meshferry.given_parent = node_of(made.parent)
+
+
+def new_import() -> str:
+    """Return the identifier of a new import."""
+    return uuid.uuid4().hex
+
+
+def mark_object(made: bpy.types.Object, import_id: str) -> None:
+    """Store on a new object to which import and node it belongs, and its place."""
+    kept = made.meshferry
+    kept.import_id = import_id
+    above = names.name_in_file(made.parent) if made.parent is not None else ""
+    kept.node_path = f"{above}/{names.name_in_file(made)}"
+    kept.given_transform = transform_of(made)
+
+
+def node_of(obj: bpy.types.Object | None) -> str:
+    """Return what identifies the node of an object in its file; empty for None."""
+    return "" if obj is None else obj.meshferry.node_key or obj.meshferry.node_path
 
 
 def transform_of(obj: bpy.types.Object) -> tuple[float, ...]:

@@ -222,8 +222,27 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
     node_path: StringProperty(
         name="Node in File", description="Name of the object's node in the file and of its parent, for a reload"
     )
-    given_parent: PointerProperty(
-        type=bpy.types.Object, name="Parent on Import", description="Parent that the file gives the object"
+    node_key: StringProperty(
+        name="Key in File",
+        description="Identifies the object's node in a file that places models; an export finds the node by it",
+    )
+    given_parent: StringProperty(
+        name="Parent on Import",
+        description="Node of the parent that the object had when it was last in agreement with the file",
+    )
+    node_slots: StringProperty(
+        name="Surfaces of Slots",
+        description="Place of the surface of each material slot in the list of the node, as JSON; -1: not in the list",
+    )
+    shear: FloatVectorProperty(
+        name="Shear",
+        description="Matrix, row by row, that leads from the transform of the object to the one in the file, which "
+        "Blender's objects cannot hold; zeros if none does",
+        size=16,
+    )
+    has_hidden_surfaces: BoolProperty(
+        name="Hidden Surfaces",
+        description="The object is hidden since all surfaces of its node are, not the node itself",
     )
     given_transform: FloatVectorProperty(
         name="Transform on Import",

@@ -9,7 +9,7 @@ from typing import Any
 import bpy
 
 from .. import names
-from ..import_marks import is_moved
+from ..import_marks import is_moved, node_of
 from ..importing.importer import ImportResult
 from ..importing.objects import hide_levels
 from ..properties import copy_group
@@ -154,7 +154,7 @@ def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs,
     """Update parent, transform, modifiers and stored properties of an object."""
     kept = old.meshferry
     parent = changed.get(new.parent, new.parent)
-    if kept.node_path and old.parent == kept.given_parent and old.parent != parent:
+    if kept.node_path and node_of(old.parent) == kept.given_parent and old.parent != parent:
         old.parent, old.parent_type = parent, new.parent_type
         old.matrix_parent_inverse.identity()
     if not is_moved(old):
@@ -176,7 +176,7 @@ def _refer_to_old(added: Iterable[bpy.types.Object], pairs: Pairs) -> None:
     used: dict[bpy.types.Object | None, None] = {}
     for obj in added:
         kept = obj.meshferry
-        pointers = (getattr(kept, name) for name in (*_PARTS, "lod_of", "shape_of", "given_parent"))
+        pointers = (getattr(kept, name) for name in (*_PARTS, "lod_of", "shape_of"))
         rigs = (modifier.object for modifier in obj.modifiers if modifier.type == "ARMATURE")
         used.update(dict.fromkeys((obj.parent, *pointers, *rigs)))
     for new in used:

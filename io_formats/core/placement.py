@@ -140,6 +140,10 @@ class PlacementPart:
     name: str
     nodes: list[PlacedNode] = field(default_factory=list)
     path: str = ""
+    file: str = ""
+    """Path of the file on disk, if its nodes can be edited there; not set for the first part."""
+    digest: str = ""
+    """SHA-256 of its content."""
     has_one_root: bool = False
     """Whether new nodes without a parent go below the only root."""
 

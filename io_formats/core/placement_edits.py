@@ -39,8 +39,8 @@ class PlacedObject:
     """Key of the node that a new object is a copy of, if it has no ``key``."""
     parent: int = -1
     """Index of the nearest ancestor that is in the list, -1 = none."""
-    is_reparented: bool = False
-    """Whether the parent is another one than when the object was last in agreement with the file."""
+    given_parent: str = ""
+    """Key of the parent that the object had when it was last in agreement with the file, empty for none."""
     matrix: Matrix = field(default_factory=lambda: np.identity(4))
     """Relative to the parent."""
     shear: Matrix | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ..core.messages import Report, counted, listed
 from ..core.placement import ModelUse, PlacedNode, PlacementPart
@@ -24,16 +25,17 @@ _MOST_NAMES = 5
 
 def is_same_place(one: Matrix, other: Matrix) -> bool:
     """Return whether two matrices (4, 4) are equal within the precision of an object's transform."""
-    return bool(_same(one, other).all())
+    return bool(same_elements(one, other).all())
 
 
-def _same(now: Matrix, base: Matrix) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    """Return which elements (4, 4) of a matrix count as unchanged: whole axes, and each coordinate of the location."""
-    difference = np.abs(now - base)
-    same = np.ones((4, 4), bool)
-    sizes = np.linalg.norm(base[:3, :3], axis=0)
-    same[:3, :3] = np.linalg.norm(now[:3, :3] - base[:3, :3], axis=0) <= _AXES * sizes
-    same[:3, 3] = difference[:3, 3] <= _LOCATION * np.abs(base[:3, 3]) + _LEAST
+def same_elements(now: Matrix, base: Matrix) -> npt.NDArray[np.bool_]:
+    """Return which elements of matrices (…, 4, 4) count as equal: whole axes, and each coordinate of the location."""
+    same = np.ones(base.shape, bool)
+    change, axes = now - base, base[..., :3, :3]
+    same[..., :3, :3] = np.linalg.norm(change[..., :3, :3], axis=-2, keepdims=True) <= _AXES * np.linalg.norm(
+        axes, axis=-2, keepdims=True
+    )
+    same[..., :3, 3] = np.abs(change[..., :3, 3]) <= _LOCATION * np.abs(base[..., :3, 3]) + _LEAST
     return same
 
 
@@ -111,10 +113,10 @@ class _Comparison:
     def _parent_of(self, number: int) -> str:
         """Return the key of the parent that the node of an object gets."""
         placed, key = self.objects[number], self.names[number]
-        base = self.above.get(key)
-        if base is not None and not placed.is_reparented:
+        base, above = self.above.get(key), placed.parent
+        parent = self.objects[above].key if above >= 0 else ""
+        if base is not None and self.names.get(above, parent) == placed.given_parent:
             return self._remaining(base)
-        above = placed.parent
         while above >= 0 and above not in self.names:
             above = self.objects[above].parent
         if above >= 0:
@@ -175,7 +177,7 @@ class _Comparison:
         local = _in_file(placed, self._local(number, self.parents[edit.key]))
         if not local.any():
             return
-        same = _same(local, node.matrix)
+        same = same_elements(local, node.matrix)
         if same.all() and not edit.source:
             return
         changed = np.where(same, node.matrix, local)

@@ -11,8 +11,9 @@ from bpy.props import BoolProperty
 from ...blender_data import file_records
 from ...blender_data.exporting import exporter
 from ...blender_data.exporting.clips.clip_sources import clip_name
+from ...blender_data.exporting.placement_patch import BACKUP, plan_patch
 from ...blender_data.file_records import FileRecord, SessionFile
-from ...blender_data.steps import Steps, scaled, without_bpy
+from ...blender_data.steps import Steps, finish, scaled, without_bpy
 from ...io_formats.api import load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
 from ...io_formats.core.format import Format
@@ -24,21 +25,20 @@ from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.file_sets import obsolete_files, write_outputs
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
+from ...io_formats.registry import FORMATS, by_name
 from ..format_operators import EXPORTERS
+from ..importing.session_projects import session_projects
 from ..layouts import requires
 from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
 from ..reporting import Messages, conclude
-from ..sidebar import draw_wrapped, homes_of
+from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_, rpt_
 from .clips_of_files import clip_files_of, clips_left_out, facts_in, file_clips_of
 from .clips_of_files import note as note_of_clips
 from .clips_of_files import question as question_of_clips
 from .export_base import encode_steps, file_steps, without_needless_clips
-
-BACKUP = ".bak"
-"""Suffix of the backup of the replaced file."""
 
 
 class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
@@ -48,13 +48,18 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
     bl_label = "Re-export"
     bl_description = (
         "Export to the file that the active object last went to or came from, with the same options. The file that is "
-        f"replaced is kept beside it as {BACKUP}"
+        f"replaced is kept beside it as {BACKUP}. Of an imported scene, only the changes are written"
     )
 
     is_confirmed: BoolProperty(
         name="Replacing Confirmed",
         description="Scripts: also write to a path that is stored in the .blend file, but was neither read nor chosen "
         "since the file was opened",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    is_dry_run: BoolProperty(
+        name="Dry Run",
+        description="Scripts: report what would be changed in the file of an imported scene, but write nothing",
         options={"HIDDEN", "SKIP_SAVE"},
     )
     use_other_animations: BoolProperty(
@@ -77,13 +82,15 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser."""
         record, _owners, source = found_file(context)
-        self.has_others = bool(others_of(context, record, source))
+        self.has_others = not is_patched(record) and bool(others_of(context, record, source))
         self.confirm_text = "Replace" if record.path.exists() else "Export"
         return self.execute(context)
 
     def question(self, context: bpy.types.Context) -> str:
         """Return a question before a file is replaced for the first time, and about animations of other files."""
         record, _owners, source = found_file(context)
+        if is_patched(record):
+            return question_of_patch(context, record, source.collection)
         others = others_of(context, record, source)
         session = file_records.session_file(record.path) or SessionFile()
         is_asked_again = not {clip_name(action) for action in others} <= session.left_out
@@ -104,6 +111,8 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         messages = Messages()
         changes: list[str] = []
         record, owners, source = found_file(context)
+        if is_patched(record):
+            return (yield from self.patch_steps(context, record, source.collection))
         path = record.path
         target = EXPORTERS[record.format].format
         encoded = None
@@ -140,13 +149,32 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         usage = encoded.usage if encoded is not None and messages.done else ""
         return conclude(self, messages, [*changes, usage], "Exported")
 
+    def patch_steps(self, context: bpy.types.Context, record: FileRecord, collection: Any) -> Steps[set[str]]:
+        """Write only what was changed in an imported collection into its file."""
+        messages = Messages()
+        lines: list[str] = []
+        with messages.outcome(str(record.path)) as name:
+            if not (self.asked or self.is_confirmed or self.is_dry_run):
+                refuse_unknown(record)
+            leave_edited_modes(context)
+            plan = yield from plan_patch(collection, session_projects())
+            lines = [*plan.lines()] or [Text("nothing changed")]
+            if self.is_dry_run:
+                lines.insert(0, Text("nothing written"))
+            else:
+                plan.write()
+                if plan.patched.keys and not bpy.app.background:
+                    bpy.ops.ed.undo_push(message=self.bl_label)  # Undo of later steps must keep the new keys
+            messages.warn(name, plan.messages)
+        return conclude(self, messages, lines, "Compared" if self.is_dry_run else "Exported")
+
 
 def question_of_path(record: FileRecord) -> str:
     """Return a question about a file that the user did not agree to write since the .blend file was opened."""
     session = file_records.session_file(record.path)
     if session is not None and (session.is_confirmed or not record.path.exists()):
         return ""
-    label = EXPORTERS[record.format].format.label
+    label = by_name(record.format).label
     texts = [Text("The path is stored in this .blend file.")] if session is None else []
     if not record.path.exists():
         texts.append(Text("Write {} ({})? There is no such file yet.", record.path, label))
@@ -157,6 +185,32 @@ def question_of_path(record: FileRecord) -> str:
         )
         texts.append(text)
     return rpt_(joined(texts, " "))
+
+
+def is_patched(record: FileRecord) -> bool:
+    """Return whether only the changes are written into a file, since it places models of other files."""
+    return record.format not in EXPORTERS and any(
+        known.name == record.format and known.is_patched for known in FORMATS
+    )
+
+
+def question_of_patch(context: bpy.types.Context, record: FileRecord, collection: Any) -> str:
+    """Return the changes that would be written, a line for each kind; an empty string if there are none."""
+    leave_edited_modes(context)
+    try:
+        plan = finish(plan_patch(collection, session_projects()))
+    except MeshferryError:
+        return ""  # the export reports it
+    if not plan.edits:
+        return ""
+    path = question_of_path(record) or rpt_(Text("Write these changes into {}?", record.path))
+    return "\n".join([path, *(rpt_(line) for line in (*plan.lines(), *plan.messages))])
+
+
+def leave_edited_modes(context: bpy.types.Context) -> None:
+    """Apply changes of edit mode to the data of the objects."""
+    for obj in context.objects_in_mode if context.mode.startswith("EDIT") else ():
+        obj.update_from_editmode()
 
 
 def refuse_unknown(record: FileRecord) -> None:
@@ -194,9 +248,9 @@ def found_file(context: bpy.types.Context) -> Any:
             others = [other for other in context.scene.objects if other.meshferry.file.path == str(record.path)]
             objects = [other for other in others if file_records.read(other) is not None]
             return record, objects, exporter.Source("OBJECTS", objects=tuple(objects))
-    for collection in homes_of(obj) if obj is not None else [context.collection]:
+    for collection in import_homes_of(obj) if obj is not None else [context.collection]:
         record = file_records.read(collection)
-        if record is not None and record.format in EXPORTERS:
+        if record is not None and (record.format in EXPORTERS or is_patched(record)):
             return record, [collection], exporter.Source("COLLECTION", collection)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from ....io_formats.core.source_files import SourceFile
 from ....io_formats.geometry.submeshes import part_of_slots
 from ....io_formats.passes.lod import level_of
 from ...foreign import source_import
+from ...mesh_data import mesh_edits
 from ...steps import Steps, scaled, without_bpy
 from .. import meshes, scene_blocks
 from ..import_context import ImportContext
@@ -60,6 +62,8 @@ class Stand:
     materials: SlotNames
     is_hidden: bool = False
     """Whether none of the surfaces are shown. The template then has all of them."""
+    slots: str = ""
+    """The index in ``ModelUse.slots`` of the surface of each material slot, -1 for none, as JSON."""
 
 
 class ModelBuilder:
@@ -92,7 +96,7 @@ class ModelBuilder:
             self._warnings.append(replace(message, item=item))
         templates: dict[tuple[int, ...], Template] = {}
         for use in uses:
-            named = self._settings(model, scene, use)
+            named, listed_slots = self._settings(model, scene, use)
             shown = tuple(slot for slot, setting in enumerate(named) if not setting.is_hidden)
             level = tuple(slot for slot, setting in enumerate(named) if setting.level == use.level)
             kept = tuple(slot for slot in shown if slot in level) or level or tuple(range(len(named)))
@@ -100,7 +104,9 @@ class ModelBuilder:
             if kept not in templates:
                 templates[kept] = yield from scaled(self._template(scene, kept, materials, len(named)), 0.5, 1.0)
                 self._mark(model, templates[kept])
-            self.stands[use] = Stand(templates[kept], materials, not set(shown) & set(level) and bool(named))
+            is_hidden = not set(shown) & set(level) and bool(named)
+            slots = json.dumps([listed_slots.get(slot, -1) for slot in kept])
+            self.stands[use] = Stand(templates[kept], materials, is_hidden, slots)
 
     def _import_source(self, source: SourceFile) -> Steps[bool]:
         """Import a source file, and return whether that succeeded; each is tried once."""
@@ -145,11 +151,14 @@ class ModelBuilder:
             number, first = counted(len(self._unknown), "surface"), listed(self._unknown, _NAMED)
             report.loss("unknown-surfaces", "{} named by nodes but not in their meshes: {}", number, first)
 
-    def _settings(self, model: PlacedModel, scene: Scene, use: ModelUse) -> list[SlotUse]:
-        """Return the settings of each slot of a model; slots that the node does not name keep those of the model."""
+    def _settings(self, model: PlacedModel, scene: Scene, use: ModelUse) -> tuple[list[SlotUse], dict[int, int]]:
+        """Return the settings of each slot of a model, and the index in the list of the node of those that it names.
+
+        The others keep the settings of the model.
+        """
         mesh = _mesh_of(scene)
         if mesh is None:
-            return []
+            return [], {}
         names = [surface.name for surface in mesh.surfaces] or mesh.materials
         settings = [
             SlotUse(name, material or None, level=level_of(name) or 0)
@@ -158,13 +167,15 @@ class ModelBuilder:
         free: dict[str, list[int]] = {}
         for index, name in enumerate(names):
             free.setdefault(name, []).append(index)
-        for slot in use.slots:
+        places: dict[int, int] = {}
+        for place, slot in enumerate(use.slots):
             if free.get(slot.name):
                 index = free[slot.name].pop(0)
+                places[index] = place
                 settings[index] = replace(slot, material=slot.material or settings[index].material)
             elif f"{model.name}: {slot.name}" not in self._unknown:
                 self._unknown.append(f"{model.name}: {slot.name}")
-        return settings
+        return settings, places
 
     def _template(self, scene: Scene, kept: tuple[int, ...], materials: SlotNames, slots: int) -> Steps[Template]:
         nodes = list(scene.nodes)
@@ -177,6 +188,7 @@ class ModelBuilder:
         for made in (*part.armatures, *part.objects):
             made.rotation_mode = "QUATERNION"
             made.name = _UNPLACED  # leaves the names of nodes free
+            mesh_edits.store_fingerprint(made)
         triangles = sum(meshes.triangle_count(made.data) for made in part.objects if made.type == "MESH")
         self._templates.append(Template([*part.armatures, *part.objects], materials, triangles))
         return self._templates[-1]

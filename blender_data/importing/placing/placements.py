@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import bpy
 import numpy as np
@@ -11,7 +12,9 @@ from mathutils import Matrix
 
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.core.placement import Camera, Light, LightKind, ModelUse, PartUse, PlacedNode, Placement
-from ... import names
+from ....io_formats.passes.placement_changes import is_same_place, same_elements
+from ... import file_records, import_marks, names
+from ...file_records import FileRecord
 from ...properties import store_fields
 from ...steps import Step, Steps, scaled
 from ..import_context import ImportContext, ImportResult
@@ -25,8 +28,6 @@ _WATTS = 100.0
 _MOST_SUN = 10.0
 _SHEAR = 1e-3
 """Largest cosine between two axes that counts as a right angle."""
-_MOST_LISTED = 10_000_000
-"""Largest number of objects that Blender lists again and again while others are hidden: 1.3 s."""
 _STEP = 256
 """Nodes built between two chances to cancel."""
 
@@ -43,8 +44,7 @@ class PlacementImporter:
         self._collections: list[bpy.types.Collection] = []
         self._levels: dict[tuple[int, int], bpy.types.Collection] = {}
         self._sheared: list[str] = []
-        self._hidden: list[bpy.types.Object] = []
-        """Hidden objects of the main collection."""
+        self._import_ids = [import_marks.new_import() for _ in placement.parts]
         self._armatures: dict[bpy.types.Armature, bpy.types.Object] = {}
         """The armature of each skinned model, at the first node where it is placed."""
 
@@ -65,7 +65,7 @@ class PlacementImporter:
                 done += 1
                 hidden.append(node.is_hidden or (node.parent >= 0 and hidden[node.parent]))
                 made.append(self._build_node(number, node, made[node.parent] if node.parent >= 0 else None, hidden[-1]))
-            self._find_sheared(part.nodes)
+            self._find_sheared(part.nodes, made)
         self._models.remove_templates()
         self.job.materials.report_textures()
         self._report()
@@ -78,9 +78,15 @@ class PlacementImporter:
         context = self.job.request.context
         main, *others = self._collections
         main.meshferry.from_file = True
-        store_fields(main.meshferry, self.job.scene)
-        main.meshferry.source_path = self.job.request.source_path
-        self._link_main(main)
+        for collection, part, import_id in zip(self._collections, self.placement.parts, self._import_ids, strict=True):
+            store_fields(collection.meshferry, self.job.scene)
+            import_marks.write_origin(collection, self.job.request)
+            collection.meshferry.import_id = import_id
+            if collection != main:
+                collection.meshferry.source_path = part.file
+                record = FileRecord(Path(part.file), self.job.scene.format, part.digest)
+                file_records.write([collection], record)
+        context.scene.collection.children.link(main)
         if others:
             parts = self.job.keep(bpy.data.collections.new(names.fit(f"{main.name} Parts")))
             for other in others:
@@ -92,27 +98,6 @@ class PlacementImporter:
                     layer.exclude = True
         context.view_layer.update()
         return main
-
-    def _link_main(self, main: bpy.types.Collection) -> None:
-        """Link the main collection to the user's scene, with its hidden objects hidden by the eye.
-
-        After each use of the eye Blender lists all objects of the view layer again. The hidden objects are therefore
-        hidden while none of the others are linked; if there are very many, they are disabled in viewports instead.
-        """
-        scene = self.job.request.context.scene
-        if len(self._hidden) * (len(self._hidden) + len(scene.objects)) > _MOST_LISTED:
-            for made in self._hidden:
-                made.hide_viewport = True
-            self._hidden = []
-        first = self.job.keep(bpy.data.collections.new(names.fit(f"{main.name} Hidden")))
-        for made in self._hidden:
-            first.objects.link(made)
-        scene.collection.children.link(first)
-        for view_layer in scene.view_layers:
-            for made in self._hidden:
-                made.hide_set(True, view_layer=view_layer)
-        scene.collection.children.link(main)
-        self.job.discard([first])
 
     def _build_models(self, nodes: Sequence[PlacedNode]) -> Steps[None]:
         """Build the models that nodes use, each with all sets of surfaces that are shown somewhere."""
@@ -131,12 +116,17 @@ class PlacementImporter:
         """Build the objects of a node; return the one that is at its place."""
         stand = self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
         if stand is not None and node.instances is None:
-            return self._put(part, node, stand, parent, node.matrix, is_hidden)
-        made = self._new_object(node)
-        _place(made, parent, node.matrix)
-        if is_hidden:
-            self._hide(part, made)
-        self._link_object(part, made, _level_of(node))
+            made = self._put(part, node, stand, parent, node.matrix, is_hidden)
+        else:
+            made = self._new_object(node)
+            _place(made, parent, node.matrix)
+            if is_hidden:
+                _hide(made)
+            self._link_object(part, made, _level_of(node))
+        names.remember(made, node.name)
+        made.meshferry.node_key = node.key
+        import_marks.mark_object(made, self._import_ids[part])
+        made.meshferry.given_parent = parent.meshferry.node_key if parent is not None else ""
         if stand is not None and node.instances is not None:
             for matrix in node.instances:
                 self._put(part, node, stand, made, matrix, is_hidden)
@@ -162,12 +152,17 @@ class PlacementImporter:
             if stand.materials != stand.template.materials and obj.type == "MESH":
                 self._set_materials(obj, stand)
             if is_hidden or stand.is_hidden:
-                self._hide(part, obj)
+                _hide(obj)
+                obj.meshferry.has_hidden_surfaces = stand.is_hidden
+            if obj.type == "MESH":
+                obj.meshferry.node_slots = stand.slots
             self._link_object(part, obj, level)
             if obj.type == "ARMATURE":
                 self._armatures.setdefault(obj.data, obj)
         self.triangles += stand.template.triangles if level == 0 else 0
         _place(made[0], parent, matrix)
+        for obj in made:
+            import_marks.mark_object(obj, self._import_ids[part])
         return made[0]
 
     def _set_materials(self, obj: bpy.types.Object, stand: Stand) -> None:
@@ -224,17 +219,6 @@ class PlacementImporter:
         data.clip_start, data.clip_end = camera.near, camera.far
         return data
 
-    def _hide(self, part: int, made: bpy.types.Object) -> None:
-        """Hide an object in renders, and in viewports in the way that has an effect on its collection.
-
-        The eye, whose column the Outliner shows, has none on instances and needs a view layer (see :meth:`_link_main`).
-        """
-        made.hide_render = True
-        if part:
-            made.hide_viewport = True
-        else:
-            self._hidden.append(made)
-
     def _link_object(self, part: int, made: bpy.types.Object, level: int) -> None:
         self.objects.append(made)
         if level == 0:
@@ -249,11 +233,16 @@ class PlacementImporter:
             self._levels[key] = inner
         self._levels[key].objects.link(made)
 
-    def _find_sheared(self, nodes: Sequence[PlacedNode]) -> None:
-        """Note the nodes whose matrices have axes that are not at right angles."""
+    def _find_sheared(self, nodes: Sequence[PlacedNode], made: Sequence[bpy.types.Object]) -> None:
+        """Store on objects what of the matrices of their nodes they cannot hold; note those that are clearly sheared."""
         if not nodes:
             return
-        axes = np.stack([node.matrix for node in nodes])[:, :3, :3]
+        wanted = np.stack([node.matrix for node in nodes])
+        held = np.array([obj.matrix_basis for obj in made], np.float64)
+        same = same_elements(held, wanted).all(axis=(1, 2))
+        for index in np.flatnonzero(~same).tolist():
+            made[index].meshferry.shear = _shear(held[index], wanted[index]).reshape(-1)
+        axes = wanted[:, :3, :3]
         lengths = np.linalg.norm(axes, axis=1, keepdims=True)
         unit = np.divide(axes, lengths, out=np.zeros_like(axes), where=lengths > 0)
         products = np.abs(np.einsum("nij,nik->njk", unit, unit))[:, [0, 0, 1], [1, 2, 2]]
@@ -274,6 +263,21 @@ def _material_names(nodes: Sequence[PlacedNode]) -> set[str]:
 
 def _level_of(node: PlacedNode) -> int:
     return node.content.level if isinstance(node.content, ModelUse) else 0
+
+
+def _hide(made: bpy.types.Object) -> None:
+    """Hide an object in renders and viewports, also where its collection is instanced."""
+    made.hide_render = made.hide_viewport = True
+
+
+def _shear(held: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the matrix after which ``held`` is the wanted one; zeros if none does."""
+    try:
+        shear = np.linalg.solve(held, wanted)
+    except np.linalg.LinAlgError:
+        return np.zeros((4, 4))
+    single = shear.astype(np.float32).astype(np.float64)  # as the property stores it
+    return shear if is_same_place(held @ single, wanted) else np.zeros((4, 4))
 
 
 def _place(made: bpy.types.Object, parent: bpy.types.Object | None, matrix: npt.NDArray[np.float64]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -24,7 +25,7 @@ from ...core.scene import Scene
 from . import lights_and_cameras, models, reader, source_models
 from .document import MESH_KINDS, MOST_LEVELS, MOST_NODES, REFERENCE_FIELDS, SceneFile, SceneNode, SurfaceSetting
 from .options import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS, SOURCE_FILES
-from .project_links import LinkedFile, ProjectLinks
+from .project_links import LinkedFile, ProjectLinks, is_of_editor
 from .unresolved import Problem, Unresolved
 
 _PLAIN = {"", "NodeDummy", "NodePivot", "ObjectDummy", "NodeReference", "NodeLayer", *MESH_KINDS}
@@ -103,12 +104,13 @@ class PlacementBuilder:
     def _add_nodes(self, document: SceneFile, part: PlacementPart) -> None:
         geometries = {node.identifier: node for node in document.nodes if node.geometry is not None}
         coarser: list[PlacedNode] = []
+        is_product = is_of_editor(part.path)
         uses = Counter(node.identifier for node in document.nodes)
         for node in document.nodes:
             content = self._content(node, geometries)
             placed = PlacedNode(node.name or node.kind, node.parent, node.matrix, content)
             placed.is_hidden, placed.kind = not node.is_enabled, node.kind
-            placed.key = node.identifier if uses[node.identifier] == 1 else ""
+            placed.key = node.identifier if uses[node.identifier] == 1 and not is_product else ""
             if isinstance(content, ModelUse):
                 placed.instances = node.instances
                 coarser += self._coarser(placed, content)
@@ -186,11 +188,15 @@ class PlacementBuilder:
             return PartUse(known) if known >= 0 else None
         self._parts[found.path] = -1
         try:
-            document = reader.read(found.read())
+            data = found.read()
+            document = reader.read(data)
         except FormatError as problem:
             self.unresolved.add(Problem.BROKEN_NODE, f"{found.path}: {problem.message}")
             return None
-        return PartUse(self._add_part(document, PurePosixPath(found.path).stem, found.path))
+        index = self._add_part(document, PurePosixPath(found.path).stem, found.path)
+        part = self._placement.parts[index]
+        part.file, part.digest = found.file, hashlib.sha256(data).hexdigest()
+        return PartUse(index)
 
     def _model_use(self, node: SceneNode, geometries: Mapping[str, SceneNode]) -> ModelUse | None:
         if "cluster_file_id" in node.values and node.instances is None:

@@ -13,6 +13,7 @@ from ..project.references import Rule
 from ..project.sources import SourceMesh
 from ..project_materials import ProjectMaterials
 
+_OF_EDITOR = {".runtimes", ".cache_textures", ".editor2", ".thumbnails", "core", "editor2"}
 _SOURCES = (".fbx", ".gltf", ".glb", ".obj", ".dae")
 
 
@@ -24,8 +25,15 @@ class LinkedFile:
     """Its path, which is also its key."""
     read: Callable[[], bytes]
     """Return its content. It raises ``FormatError``."""
+    file: str = ""
+    """Its path on disk; empty if only the editor may change it."""
     is_source: bool = False
     """Whether it is not the file itself, which is missing, but the source that it was made from."""
+
+
+def is_of_editor(path: str) -> bool:
+    """Return whether a file of a project, given by its path there, is made by the editor or comes with the engine."""
+    return path.lower().split("/")[0] in _OF_EDITOR
 
 
 class ProjectLinks:
@@ -50,7 +58,8 @@ class ProjectLinks:
         if found.path is None:
             return None
         is_source = found.rule is Rule.SOURCE_OF_MISSING_RUNTIME or found.path.lower().endswith(_SOURCES)
-        return LinkedFile(found.path, partial(self._project.files.read, found.path), is_source)
+        file = "" if is_of_editor(found.path) else str(self._project.root / found.path)
+        return LinkedFile(found.path, partial(self._project.files.read, found.path), file, is_source)
 
     def source_mesh(self, reference: str) -> SourceMesh | None:
         """Return the FBX file that a missing mesh was made from; None if it is missing, too."""

@@ -69,6 +69,7 @@ def objects_of(part: PlacementPart) -> list[PlacedObject]:
                 node.name,
                 node.key,
                 parent=node.parent,
+                given_parent=part.nodes[node.parent].key if node.parent >= 0 else "",
                 matrix=node.matrix.copy(),
                 is_hidden=hidden[-1],
                 materials=materials,
@@ -96,7 +97,8 @@ def after(change: Callable[[dict[str, PlacedObject], list[PlacedObject]], object
     patched, _edits, _report = edited(data, objects)
     keys = [patched.keys.get(f"+{number}", placed.key) for number, placed in enumerate(objects)]
     for placed, key in zip(objects, keys, strict=True):
-        placed.key, placed.source, placed.is_reparented = key, "", False
+        placed.key, placed.source = key, ""
+        placed.given_parent = keys[placed.parent] if placed.parent >= 0 else ""
     again, edits, _report = edited(patched.data, objects)
     assert not edits and again.data == patched.data, "the file agrees with the objects afterwards"
     return patched.data
@@ -115,7 +117,6 @@ def remove(*keys: str) -> Callable[..., None]:
             if placed.parent >= 0:
                 above = objects[placed.parent]
                 placed.parent = left.index(above) if above in left else -1
-                placed.is_reparented = placed.parent < 0
         objects[:] = left
 
     return change
@@ -132,8 +133,7 @@ def move(by_key: dict[str, PlacedObject], _objects: object) -> None:
 
 
 def give_parent(by_key: dict[str, PlacedObject], objects: list[PlacedObject]) -> None:
-    placed = by_key["20"]
-    placed.parent, placed.is_reparented = objects.index(by_key["40"]), True
+    by_key["20"].parent = objects.index(by_key["40"])
 
 
 def add_copy(by_key: dict[str, PlacedObject], objects: list[PlacedObject]) -> None:
@@ -385,7 +385,7 @@ class Arrangement:
             chain.append(self.objects[chain[-1].parent])
         if not any(one is placed for one in chain):
             placed.matrix = np.linalg.solve(self.world(above), self.world(placed))
-            placed.parent, placed.is_reparented = self.objects.index(above), True
+            placed.parent = self.objects.index(above)
 
 
 @pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 5))])
@@ -405,7 +405,7 @@ def test_random_edits_arrive_and_nothing_else_changes(block: int) -> None:
             node = found[key]
             assert node.name == placed.name and node.rest == made.base[placed.key].rest, seed
             above = made.objects[placed.parent] if placed.parent >= 0 else None
-            if placed.is_reparented and above is not None:
+            if above is not None:
                 assert node.parent == keys[made.objects.index(above)], seed
             above = made.objects[keys.index(node.parent)] if node.parent else None
             wanted = placed.matrix

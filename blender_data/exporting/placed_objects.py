@@ -1,0 +1,220 @@
+"""The objects that stand for the nodes of an imported file that places models, and those that were added to them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import Report, counted, listed
+from ...io_formats.core.placement import PlacedNode, PlacementPart
+from ...io_formats.core.placement_edits import Matrix, PlacedObject, SlotMaterial
+from .. import compat, import_marks, names
+from ..mesh_data.mesh_edits import edits_of
+from ..reloading.matching import objects_of
+
+_NUMBER = re.compile(r"\.\d{3,}$")
+_MOST_NAMES = 5
+_TRANSFORMS = ("location", "rotation_", "scale", "delta_")
+"""Starts of the data paths of an object's transform."""
+
+
+class PlacedObjects:
+    """The objects of an imported collection that stand for nodes of its file, and those that are added.
+
+    Parameters
+    ----------
+    collection:
+        The collection of the import.
+    part:
+        The nodes of the file.
+    report:
+        Gets what is not written.
+
+    Raises
+    ------
+    ExportError
+        The collection was imported by a version that stored no keys.
+    """
+
+    def __init__(self, collection: bpy.types.Collection, part: PlacementPart, report: Report) -> None:
+        self.collection = collection
+        self.part = part
+        self.report = report
+        self.nodes = {node.key: node for node in part.nodes if node.key}
+        there = {obj for scene in bpy.data.scenes for obj in scene.collection.all_objects}
+        self.own = [obj for obj in objects_of(collection) if obj in there]
+        self.edits = self._mesh_edits()
+        self.objects = [obj for obj in self.own if obj.meshferry.node_key]
+        if not self.objects and self.own:
+            raise ExportError("Its objects do not know their nodes; import the file again, and from its own place")
+        self.sources = self._added(there)
+        self.objects += self.sources
+        self._index = {obj: number for number, obj in enumerate(self.objects)}
+        self._report_parts()
+        self._slots = self._slot_materials()
+        self.placed = [self._placed(obj) for obj in self.objects]
+        self._report_kept()
+
+    def agree(self, keys: Mapping[str, str]) -> None:
+        """Store that the objects agree with the file; ``keys`` are those of added nodes, as in ``Patched``."""
+        self.update(self.placed, keys)
+        for obj, placed in zip(self.objects, self.placed, strict=True):
+            kept = obj.meshferry
+            if kept.node_key != placed.key:
+                kept.node_key, kept.import_id = placed.key, self.collection.meshferry.import_id
+                names.remember(obj, placed.name)
+            if kept.given_parent != placed.given_parent:
+                kept.given_parent = placed.given_parent
+
+    @staticmethod
+    def update(placed: Sequence[PlacedObject], keys: Mapping[str, str]) -> None:
+        """Change the keys of objects to those that the file has after a patch."""
+        for number, one in enumerate(placed):
+            one.key, one.source = keys.get(f"+{number}", one.key), ""
+        for one in placed:
+            one.given_parent = placed[one.parent].key if one.parent >= 0 else ""
+
+    def _mesh_edits(self) -> dict[bpy.types.ID, list[str]]:
+        """Return the edits of meshes that have some, and report them."""
+        found: dict[bpy.types.ID, list[str]] = {}
+        first: dict[bpy.types.ID, bpy.types.Object] = {}
+        for obj in self.own:
+            if obj.type == "MESH" and obj.data not in first:
+                first[obj.data] = obj
+                found[obj.data] = edits_of(obj) or []
+        edited = [obj.name for data, obj in first.items() if found[data]]
+        if edited:
+            self.report.loss(
+                "edited-mesh-not-written",
+                "{} edited here, which the file does not hold: {}",
+                counted(len(edited), "mesh", "meshes"),
+                listed(edited, _MOST_NAMES),
+            )
+        return found
+
+    def _added(self, there: set[bpy.types.Object]) -> dict[bpy.types.Object, str]:
+        """Return new objects that show the mesh or the collection of a node, with its key; report the others."""
+        own = set(self.own)
+        shown: dict[Any, str] = {}
+        for obj in self.objects:
+            if what := obj.instance_collection or (obj.data if obj.type == "MESH" else None):
+                shown.setdefault(what, obj.meshferry.node_key)
+        inside = set(self.collection.all_objects)
+        new = [obj for obj in there if obj not in own and (obj in inside or obj.parent in own)]
+        new.sort(key=lambda obj: obj.name)
+        found: dict[bpy.types.Object, str] = {}
+        for obj in new:
+            source = shown.get(obj.instance_collection or obj.data)
+            if source is not None and source in self.nodes:
+                found[obj] = source
+        left = [obj.name for obj in new if obj not in found]
+        if left:
+            template = "{} made here not written, since the file has no node of the kind: {}"
+            self.report.loss(
+                "new-object-not-written", template, counted(len(left), "object"), listed(left, _MOST_NAMES)
+            )
+        return found
+
+    def _placed(self, obj: bpy.types.Object) -> PlacedObject:
+        kept = obj.meshferry
+        key = "" if obj in self.sources else kept.node_key
+        node = self.nodes.get(key or self.sources.get(obj, ""))
+        name = _name_for(obj, node)
+        matrix, above = _local(obj), obj.parent
+        while above is not None and above not in self._index:
+            matrix, above = _local(above) @ matrix, above.parent
+        return PlacedObject(
+            name,
+            obj.name,
+            key,
+            source=self.sources.get(obj, ""),
+            parent=self._index[above] if above is not None else -1,
+            given_parent=kept.given_parent,
+            matrix=matrix,
+            shear=np.array(kept.shear).reshape(4, 4) if key and kept.is_property_set("shear") else None,
+            is_place_kept=_is_driven(obj),
+            is_hidden=None if kept.has_hidden_surfaces else obj.hide_viewport,
+            is_likely_copy=bool(_NUMBER.search(obj.name)) and names.name_in_file(obj) != name,
+            materials=self._slots.get(obj, ()),
+        )
+
+    def _slot_materials(self) -> dict[bpy.types.Object, tuple[SlotMaterial, ...]]:
+        """Return the materials of the surfaces of each object. A skinned mesh counts for the armature that it is on."""
+        found: dict[bpy.types.Object, tuple[SlotMaterial, ...]] = {}
+        for obj in (*self.own, *self.sources):
+            kept = obj.meshferry
+            owner = obj if obj in self._index else obj.parent
+            if owner not in self._index or obj.type != "MESH":
+                continue
+            if obj is not owner and owner.type != "ARMATURE":
+                continue  # one of several instances of a cluster
+            places = json.loads(kept.node_slots or "[]")
+            edits = self.edits.get(obj.data, ())
+            if "material assignment" in edits or len(places) != len(obj.material_slots):
+                continue
+            materials = [slot.material for slot in obj.material_slots]
+            found[owner] = tuple(
+                SlotMaterial(place, names.name_in_file(material), material.meshferry.identity)
+                for place, material in zip(places, materials, strict=True)
+                if place >= 0 and material is not None
+            )
+        return found
+
+    def _report_parts(self) -> None:
+        """Report changed objects that stand for a part of a node: an instance of a cluster, a coarser level."""
+        parts = [obj for obj in self.own if obj not in self._index and obj.parent_type != "BONE"]
+        moved = [obj.name for obj in parts if obj.type != "ARMATURE" and import_marks.is_moved(obj)]
+        if moved:
+            template = "{} that are only a part of a node not written: {}"
+            self.report.loss("part-not-written", template, counted(len(moved), "object"), listed(moved, _MOST_NAMES))
+        below = Counter(obj.parent.meshferry.node_key for obj in parts if obj.parent in self._index)
+        wrong = [
+            node.name
+            for node in self.part.nodes
+            if node.key and node.instances is not None and below[node.key] not in (0, len(node.instances))
+        ]
+        if wrong:
+            template = "{} with instances that were added or removed, which is not written: {}"
+            self.report.loss("part-not-written", template, counted(len(wrong), "cluster"), listed(wrong, _MOST_NAMES))
+
+    def _report_kept(self) -> None:
+        kept = [placed.title for placed in self.placed if placed.is_place_kept]
+        if kept:
+            template = "{} animated, constrained or on a bone, so the place in the file stays: {}"
+            self.report.note("animated-place-kept", template, counted(len(kept), "object"), listed(kept, _MOST_NAMES))
+
+
+def _name_for(obj: bpy.types.Object, node: PlacedNode | None) -> str:
+    """Return the name for the file: that of the node until the object is renamed, also for numbered copies."""
+    name = names.name_in_file(obj)
+    if node is not None and name != node.name and _NUMBER.sub("", name) in {node.name, _NUMBER.sub("", node.name)}:
+        return node.name
+    return name
+
+
+def _local(obj: bpy.types.Object) -> Matrix:
+    """Return the matrix (4, 4) of an object relative to its parent, with parent inverse and delta transforms."""
+    basis = np.array(obj.matrix_basis, np.float64)
+    return basis if obj.parent is None else np.array(obj.matrix_parent_inverse, np.float64) @ basis
+
+
+def _is_driven(obj: bpy.types.Object) -> bool:
+    """Return whether the place of an object is not the one that its own transform gives."""
+    if obj.parent is not None and obj.parent_type not in {"OBJECT", "ARMATURE"}:
+        return True
+    if any(not constraint.mute for constraint in obj.constraints):
+        return True
+    animation = obj.animation_data
+    if animation is None:
+        return False
+    curves = list(animation.drivers)
+    for holder in compat.action_holders(obj):
+        curves += compat.action_curves(holder.action, compat.slot_of(holder))
+    return any(curve.data_path.startswith(_TRANSFORMS) for curve in curves)

@@ -1,0 +1,143 @@
+"""Write the changes of an imported collection back into the file that placed its models; all other bytes stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import bpy
+
+from ...io_formats.api import load, scene_of
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import Message, Report, Text, listed
+from ...io_formats.core.placement import PlacementPart
+from ...io_formats.core.placement_edits import NodeEdit, Patched, edit_texts
+from ...io_formats.core.projects import Projects
+from ...io_formats.core.scene import Scene
+from ...io_formats.disk.atomic_write import replace_file
+from ...io_formats.passes.placement_changes import node_edits
+from .. import file_records, import_marks
+from ..file_records import FileRecord, digest_of_content
+from ..steps import Steps, without_bpy
+from .placed_objects import PlacedObjects
+
+BACKUP = ".bak"
+"""Suffix of the copy of a file as it was before the first write since the .blend file was opened."""
+
+
+@dataclass
+class PlannedPatch:
+    """Changes that are ready to be written."""
+
+    record: FileRecord
+    data: bytes
+    """The file as it is."""
+    patched: Patched
+    edits: Sequence[NodeEdit]
+    messages: list[Message]
+    objects: PlacedObjects
+
+    def lines(self) -> list[Text]:
+        """Return a line for each kind of change."""
+        return edit_texts(self.edits)
+
+    def write(self) -> None:
+        """Replace the file, and store that the objects agree with it.
+
+        Raises
+        ------
+        ExportError
+            The file was changed meanwhile, or cannot be written.
+        """
+        if not self.edits:
+            return
+        path, collection = self.record.path, self.objects.collection
+        if file_records.digest_of(path) != digest_of_content(self.data):
+            raise ExportError("The file was changed meanwhile; nothing was written")
+        session = file_records.session_files().setdefault(str(path), file_records.SessionFile())
+        if not session.has_backup:
+            replace_file(path.with_name(path.name + BACKUP), self.data)
+            session.has_backup = True
+        replace_file(path, self.patched.data)
+        digest = digest_of_content(self.patched.data)
+        file_records.write([collection], replace(self.record, digest=digest), is_confirmed=True)
+        session.written[collection.meshferry.import_id] = digest
+        self.objects.agree(self.patched.keys)
+
+
+def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[PlannedPatch]:
+    """Compare an imported collection with its file on disk; return the changes, whose result has been verified.
+
+    Raises
+    ------
+    MeshferryError
+        The file is not the one that this collection was imported from or last written to, or cannot be changed.
+    """
+    record = file_records.read(collection)
+    if record is None:
+        raise ExportError("The collection '{}' was not imported from a file", collection.name)
+    loaded = yield from without_bpy("Reading", load, record.path)
+    refuse_other_content(collection, record, loaded.data)
+    options = import_marks.stored_options(collection)
+    scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
+    report = Report()
+    part = _first_part(scene)
+    objects = PlacedObjects(collection, part, report)
+    edits = node_edits(scene, part, objects.placed, report)
+    _report_others(collection, scene, report)
+    patched = yield from without_bpy("Encoding", loaded.format.patch, loaded.data, edits)
+    if edits:
+        again = replace(loaded, document=loaded.format.read(patched.data))
+        shown = yield from without_bpy("Comparing", scene_of, again, options, projects=projects)
+        _refuse_differences(shown, objects, patched)
+    return PlannedPatch(record, loaded.data, patched, edits, [*report.messages, *patched.messages], objects)
+
+
+def refuse_other_content(collection: bpy.types.Collection, record: FileRecord, data: bytes) -> None:
+    """Raise ExportError unless this collection was imported from, or last written to, a file with this content.
+
+    Another import of the same file may have changed it since. *Undo* takes the stored digest back, but not the file.
+    """
+    session = file_records.session_file(record.path)
+    known = {record.digest, session.written.get(collection.meshferry.import_id, "") if session is not None else ""}
+    if digest_of_content(data) not in known:
+        raise ExportError(
+            "The file was changed since '{}' was imported from it or written to it; choose Reload from File first",
+            collection.name,
+        )
+
+
+def _first_part(scene: Scene) -> PlacementPart:
+    if scene.placement is None:
+        raise ExportError("The file places no models any more")
+    return scene.placement.parts[0]
+
+
+def _refuse_differences(scene: Scene, objects: PlacedObjects, patched: Patched) -> None:
+    """Raise ExportError if the changed file does not show what Blender shows."""
+    placed = [copy(one) for one in objects.placed]
+    objects.update(placed, patched.keys)
+    left = node_edits(scene, _first_part(scene), placed, Report())
+    if left:
+        text = listed([edit.title for edit in left], 3)
+        raise ExportError("The changed file would not be what Blender shows, so nothing was written: {}", text)
+
+
+def _report_others(collection: bpy.types.Collection, scene: Scene, report: Report) -> None:
+    """Report changes of objects that belong to the files that this one refers to."""
+    homes = {home.meshferry.source_path: home for home in bpy.data.collections if home.meshferry.import_id}
+    for part in scene.placement.parts[1:] if scene.placement is not None else ():
+        home = homes.get(part.file)
+        if home is None or home == collection:
+            continue
+        edits = node_edits(scene, part, PlacedObjects(home, part, Report()).placed, Report())
+        if edits:
+            report.loss(
+                "belongs-to-other-file",
+                "Changes that belong to {} are written by Re-export of the collection '{}': {}",
+                Path(part.file).name,
+                home.name,
+                listed([edit.title for edit in edits], 5),
+            )

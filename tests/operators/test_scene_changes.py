@@ -1,0 +1,294 @@
+"""Re-export of imported scenes: only the changes go back into the file, and never another way than Blender shows."""
+
+from __future__ import annotations
+
+import difflib
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import courtyard
+import numpy as np
+import pytest
+import unigine_nodes
+
+pytestmark = pytest.mark.needs_bpy
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return courtyard.make(tmp_path_factory.mktemp("courtyard"))
+
+
+@pytest.fixture
+def path(whole: Path, tmp_path: Path, clean_blender: Any) -> Path:
+    """Return the world of a project, which is imported."""
+    path = shutil.copytree(whole, tmp_path / "data") / "courtyard.world"
+    imported(clean_blender, path)
+    return path
+
+
+def imported(bpy: Any, path: Path, **options: Any) -> Any:
+    assert bpy.ops.import_scene.unigine(filepath=str(path), **options) == {"FINISHED"}
+    return bpy.context.view_layer.active_layer_collection.collection
+
+
+def export(bpy: Any, active: str = "ground", **options: Any) -> str:
+    """Re-export the collection of an object; return the report."""
+    from meshferry.operators.exporting import export_again
+
+    bpy.context.view_layer.objects.active = bpy.data.objects[active]
+    reports: list[str] = []
+    record, _owners, source = export_again.found_file(bpy.context)
+    operator = type("Operator", (), {"report": lambda _self, _kind, text: reports.append(text)})()
+    again = export_again.EXPORT_SCENE_OT_meshferry_again
+    settings = {"asked": "", "is_confirmed": True, "is_dry_run": False, "bl_label": "", **options}
+    for name, value in settings.items():
+        setattr(operator, name, value)
+    from meshferry.blender_data.steps import finish
+
+    operator.result = finish(again.patch_steps(operator, bpy.context, record, source.collection))
+    return "\n".join(reports)
+
+
+def changed(old: bytes, path: Path) -> list[str]:
+    lines = difflib.ndiff(old.decode().splitlines(), path.read_bytes().decode().splitlines())
+    return [line.replace("\t", "") for line in lines if line[0] in "+-"]
+
+
+def by_name(path: Path) -> dict[str, unigine_nodes.OracleNode]:
+    return {node.name: node for node in unigine_nodes.read_nodes(path.read_bytes()).values()}
+
+
+def world_of(obj: Any) -> np.ndarray:
+    """Return the world matrix, which Blender does not compute for objects that are disabled in viewports."""
+    local = np.array(obj.matrix_basis)
+    return local if obj.parent is None else world_of(obj.parent) @ np.array(obj.matrix_parent_inverse) @ local
+
+
+def operate(bpy: Any, operator: Callable[..., Any], *names: str, **options: Any) -> None:
+    """Call one of Blender's operators with some objects selected, the last of them active."""
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj.name in names)
+    bpy.context.view_layer.objects.active = bpy.data.objects[names[-1]]
+    assert operator(**options) == {"FINISHED"}
+
+
+def test_unchanged_scene_keeps_its_file(path: Path, clean_blender: Any) -> None:
+    old, time = path.read_bytes(), path.stat().st_mtime_ns
+    assert "nothing changed" in export(clean_blender)
+    assert path.read_bytes() == old and path.stat().st_mtime_ns == time
+    assert not path.with_name("courtyard.world.bak").exists()
+
+
+def test_each_change_is_written_and_reported(path: Path, clean_blender: Any) -> None:
+    bpy, old = clean_blender, path.read_bytes()
+    bench, spare = bpy.data.objects["bench"], bpy.data.objects["barrel_spare"]
+    bench.location.z += 2
+    bpy.data.objects["lamp_2"].hide_viewport = True
+    spare.hide_viewport, spare.name = False, "barrel <new>"
+    glow = bpy.data.materials["glow"]
+    bench.material_slots[1].link = "OBJECT"
+    bench.material_slots[1].material = glow
+    assert "nothing written" in export(bpy, is_dry_run=True) and path.read_bytes() == old
+    report = export(bpy)
+    for text in ("Moved: 'bench'", "Hidden: 'lamp_2'", "Shown: 'barrel <new>'", "Other material: 'bench'"):
+        assert text in report
+    assert path.with_name("courtyard.world.bak").read_bytes() == old
+    lines = changed(old, path)
+    assert sum(line[0] == "+" for line in lines) == 4
+    assert f'material="{courtyard.material("glow")}"' in "".join(lines)
+    found = by_name(path)
+    assert not found["lamp_2"].enabled and found["barrel <new>"].enabled
+    assert "nothing changed" in export(bpy)
+
+
+def test_material_of_shared_mesh_names_every_node(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    wall = bpy.data.objects["wall_left"]
+    assert wall.data == bpy.data.objects["wall_back"].data
+    wall.data.materials[0] = bpy.data.materials["glow"]
+    wall.data.materials[1] = bpy.data.materials.new("not of the project")
+    report = export(bpy)
+    assert "Other material: 'wall_back', 'wall_left'" in report
+    assert "2 surfaces with a material that is not in the project, so not written" in report
+
+
+def test_copies_and_instances_become_nodes(path: Path, clean_blender: Any) -> None:
+    bpy, old = clean_blender, set(unigine_nodes.read_nodes(path.read_bytes()))
+    operate(bpy, bpy.ops.object.duplicate, "bench")
+    bpy.context.object.location.x += 3
+    operate(bpy, bpy.ops.object.duplicate, "wall_left", "walls", linked=True)
+    plain = bpy.data.objects.new("more planters", None)
+    plain.instance_type, plain.instance_collection = "COLLECTION", bpy.data.objects["planter_1"].instance_collection
+    unknown = bpy.data.objects.new("unknown", None)
+    for obj in (plain, unknown):
+        bpy.data.objects["ground"].users_collection[0].objects.link(obj)
+    report = export(bpy)
+    assert "Added: 'bench.001', 'wall_left.001', 'walls.001', 'more planters'" in report
+    assert "1 object made here not written" in report and "'unknown'" in report
+    found = unigine_nodes.read_nodes(path.read_bytes())
+    new = {key: node for key, node in found.items() if key not in old}
+    assert sorted(node.name for node in new.values()) == ["bench", "more planters", "wall_left", "walls"]
+    (wall,) = [node for node in new.values() if node.name == "wall_left"]
+    assert new[wall.parent].name == "walls" and wall.materials == by_name(path)["wall_left"].materials
+    assert "nothing changed" in export(bpy), "the new objects know their nodes"
+    bpy.data.objects["bench.001"].location.y += 1
+    assert "Moved: 'bench.001'" in export(bpy)
+
+
+def test_deleted_parent_leaves_what_blender_keeps(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    operate(bpy, bpy.ops.object.delete, "walls")
+    operate(bpy, bpy.ops.object.delete, "planter_1")
+    bpy.context.view_layer.update()
+    shown = np.array(bpy.data.objects["wall_left"].matrix_world)
+    assert "Removed: 'walls', 'planter_1'" in export(bpy)
+    found = by_name(path)
+    assert "walls" not in found and "planter_1" not in found
+    assert np.allclose(found["wall_left"].world, shown, atol=1e-5)
+    assert export(bpy).endswith("nothing changed")
+
+
+def test_transforms_of_every_kind_arrive(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    bench, post, wall = (bpy.data.objects[name] for name in ("bench", "lamp_1", "wall_back"))
+    operate(bpy, bpy.ops.object.parent_set, "wall_back", "bench", type="OBJECT", keep_transform=True)
+    wall.parent.scale = (1, 2, -0.5)
+    bench.delta_location, bench.delta_scale = (0, 0, 3), (1, 1, 2)
+    post.rotation_mode = "YZX"
+    post.rotation_euler, post.delta_rotation_euler = (0.1, 0.2, 0.3), (1, 0, 0)
+    bpy.context.view_layer.update()
+    shown = {obj.name: np.array(obj.matrix_world) for obj in (bench, post, wall)}
+    export(bpy)
+    found = by_name(path)
+    for name, world in shown.items():
+        assert np.allclose(found[name].world, world, atol=1e-5), name
+    assert export(bpy).endswith("nothing changed")
+
+
+def test_animated_and_edited_objects_are_named(path: Path, clean_blender: Any) -> None:
+    bpy, old = clean_blender, path.read_bytes()
+    bpy.data.objects["lamp_1"].keyframe_insert("location")
+    bpy.data.objects["lamp_2"].constraints.new("LIMIT_LOCATION")
+    bpy.data.objects["lamp_3"].driver_add("scale", 0)
+    for name in ("lamp_1", "lamp_2", "lamp_3"):
+        bpy.data.objects[name].location.x += 1
+    bpy.data.objects["ground"].data.vertices[0].co.z += 1
+    instance = next(obj for obj in bpy.data.objects if obj.parent == bpy.data.objects["barrels"])
+    instance.location.x += 1
+    report = export(bpy)
+    assert "3 objects animated, constrained or on a bone" in report
+    assert "1 mesh edited here, which the file does not hold: 'ground'" in report
+    assert "1 object that are only a part of a node not written" in report
+    assert path.read_bytes() == old
+
+
+def test_guard_refuses_files_that_changed(path: Path, clean_blender: Any) -> None:
+    bpy, old = clean_blender, path.read_bytes()
+    first = bpy.data.objects["bench"]
+    imported(bpy, path)
+    second = next(obj for obj in bpy.data.objects if obj.name == "bench.001")
+    first.location.x += 1
+    assert "Moved" in export(bpy, first.name)
+    second.location.x += 2
+    assert "choose Reload from File first" in export(bpy, second.name)
+    first.location.x -= 1
+    first.id_data.users_collection[0].meshferry.file.digest = "as Undo leaves it"
+    assert "Moved" in export(bpy, first.name)
+    assert path.with_name("courtyard.world.bak").read_bytes() == old, "the version before the first write"
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert "choose Reload from File first" in export(bpy, first.name)
+    path.unlink()
+    assert "No such file" in export(bpy, first.name)
+
+
+def test_objects_of_referenced_files_belong_to_these(path: Path, clean_blender: Any) -> None:
+    bpy, old = clean_blender, path.read_bytes()
+    planter = path.parent / "nodes/planter.node"
+    obj = bpy.data.objects["planter"]
+    obj.location.z += 1
+    report = export(bpy)
+    assert "Changes that belong to planter.node" in report and path.read_bytes() == old
+    bpy.context.view_layer.layer_collection.children["courtyard Parts"].exclude = False
+    assert "Moved: 'planter'" in export(bpy, "planter")
+    assert by_name(planter)["planter"].local[2, 3] == 1
+    assert export(bpy).endswith("nothing changed")
+    imported(bpy, planter)
+
+
+def test_objects_without_keys_are_refused(path: Path, clean_blender: Any) -> None:
+    """As those of version 0.2."""
+    for obj in clean_blender.data.objects:
+        obj.meshferry.node_key = ""
+    assert "import the file again" in export(clean_blender)
+
+
+def own_objects(bpy: Any) -> list[Any]:
+    """Return the objects that stand for nodes of the world."""
+    identifier = bpy.data.objects["ground"].meshferry.import_id
+    return [one for one in bpy.data.objects if one.meshferry.import_id == identifier and one.meshferry.node_key]
+
+
+def random_edit(bpy: Any, choice: random.Random) -> None:
+    from mathutils import Matrix
+
+    objects = own_objects(bpy)
+    obj = choice.choice(objects)
+    kind = choice.choice(["move", "turn", "scale", "mirror", "hide", "rename", "copy", "delete", "parent", "delta"])
+    if kind == "move":
+        obj.location.x += choice.uniform(-5, 5)
+    elif kind == "turn":
+        obj.rotation_mode = choice.choice(["XYZ", "QUATERNION", "AXIS_ANGLE"])
+        obj.rotation_euler.y, obj.rotation_quaternion.x = choice.random(), choice.random()
+        obj.rotation_axis_angle = (choice.random(), 1, 2, 3)
+    elif kind == "scale":
+        obj.scale = (choice.uniform(0.2, 3), 1, choice.uniform(0.2, 3))
+    elif kind == "mirror":
+        obj.scale.y *= -1
+    elif kind == "hide":
+        obj.hide_viewport = not obj.hide_viewport
+    elif kind == "rename":
+        obj.name = choice.choice(["new", "<&>", "ä"])
+    elif kind == "copy":
+        made = obj.copy()
+        obj.users_collection[0].objects.link(made)
+        made.location.z += 1
+    elif kind == "delete" and obj.name != "ground":
+        bpy.data.objects.remove(obj)
+    elif kind == "parent":
+        other = choice.choice(objects)
+        above = [other]
+        while above[-1].parent is not None:
+            above.append(above[-1].parent)
+        if obj not in above:
+            world = world_of(obj)
+            obj.parent = other
+            obj.matrix_parent_inverse = Matrix(np.linalg.inv(world_of(other)).tolist())
+            obj.delta_location = (0, 0, 0)
+            obj.matrix_basis = Matrix(world.tolist())
+    elif kind == "delta":
+        obj.delta_location.y += choice.random()
+
+
+@pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 6))])
+def test_random_edits_in_blender_arrive(whole: Path, tmp_path: Path, clean_blender: Any, block: int) -> None:
+    bpy = clean_blender
+    path = shutil.copytree(whole, tmp_path / "data") / "courtyard.world"
+    imported(bpy, path)
+    choice = random.Random(block)
+    for _ in range(8):
+        for _ in range(choice.randint(1, 8)):
+            random_edit(bpy, choice)
+        report = export(bpy, "ground")
+        assert "would not" not in report and "Exported" not in report.splitlines()[-1], report
+        found = unigine_nodes.read_nodes(path.read_bytes())
+        objects = own_objects(bpy)
+        assert sorted(found) == sorted(obj.meshferry.node_key for obj in objects)
+        for obj in objects:
+            node = found[obj.meshferry.node_key]
+            world = world_of(obj)
+            assert np.abs(node.world - world).max() <= 1e-5 * max(1, np.abs(world).max()), (obj.name, report)
+        assert export(bpy, "ground").endswith("nothing changed")
