@@ -75,6 +75,12 @@ def by_extension(extension: str) -> Format | None:
     return None
 
 
+def patched_by_extension(extension: str) -> Format | None:
+    """Return the format whose imported files of an extension can be changed, though none is written anew, or None."""
+    wanted = "." + extension.lower().lstrip(".")
+    return next((known for known in FORMATS if known.is_patched and wanted in known.extensions), None)
+
+
 def of_same_family(target: Format, extension: str, source: str) -> Format:
     """Return the format to write for an extension that families share: that of the source's family, else ``target``.
 

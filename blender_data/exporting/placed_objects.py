@@ -40,7 +40,7 @@ class PlacedObjects:
     Raises
     ------
     ExportError
-        The collection was imported by a version that stored no keys.
+        The collection was imported by a version that stored no keys, or the file has none.
     """
 
     def __init__(self, collection: bpy.types.Collection, part: PlacementPart, report: Report) -> None:
@@ -52,8 +52,10 @@ class PlacedObjects:
         self.own = [obj for obj in objects_of(collection) if obj in there]
         self.edits = self._mesh_edits()
         self.objects = [obj for obj in self.own if obj.meshferry.node_key]
+        if not self.nodes and part.nodes:
+            raise ExportError("The file cannot be changed: its nodes have no ids, or only the editor may write it")
         if not self.objects and self.own:
-            raise ExportError("Its objects do not know their nodes; import the file again, and from its own place")
+            raise ExportError("Its objects do not know their nodes; import the file again")
         self.sources = self._added(there)
         self.objects += self.sources
         self._index = {obj: number for number, obj in enumerate(self.objects)}

@@ -43,6 +43,13 @@ class PlannedPatch:
         """Return a line for each kind of change."""
         return edit_texts(self.edits)
 
+    def notes(self) -> list[Message]:
+        """Return the lines as messages."""
+        report = Report()
+        for line in self.lines():
+            report.note("scene-change", line.template, *line.values)
+        return report.messages
+
     def write(self) -> None:
         """Replace the file, and store that the objects agree with it.
 
@@ -95,6 +102,25 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     return PlannedPatch(record, loaded.data, patched, edits, [*report.messages, *patched.messages], objects)
 
 
+def imported_from(scene: bpy.types.Scene, path: Path, names: Sequence[str] = ()) -> bpy.types.Collection:
+    """Return the collection of a scene that was imported from a file; ``names`` are those that it may have, if given.
+
+    Raises
+    ------
+    ExportError
+        There is none, or there are several.
+    """
+    found = []
+    for collection in scene.collection.children_recursive:
+        record = file_records.read(collection)
+        is_named = not names or collection.name in names
+        if record is not None and is_named and record.path.resolve() == path.resolve():
+            found.append(collection)
+    if len(found) != 1:
+        raise ExportError("{} collections were imported from {}; changes go back from exactly one", len(found), path)
+    return found[0]
+
+
 def refuse_other_content(collection: bpy.types.Collection, record: FileRecord, data: bytes) -> None:
     """Raise ExportError unless this collection was imported from, or last written to, a file with this content.
 
@@ -130,7 +156,7 @@ def _report_others(collection: bpy.types.Collection, scene: Scene, report: Repor
     homes = {home.meshferry.source_path: home for home in bpy.data.collections if home.meshferry.import_id}
     for part in scene.placement.parts[1:] if scene.placement is not None else ():
         home = homes.get(part.file)
-        if home is None or home == collection:
+        if home is None or home == collection or not any(node.key for node in part.nodes):
             continue
         edits = node_edits(scene, part, PlacedObjects(home, part, Report()).placed, Report())
         if edits:

@@ -231,11 +231,17 @@ class BlendSession:
         return {} if compat.HAS_FREE_NORMALS else {"normals": "AUTO"}
 
     def import_scene(
-        self, scene: Scene, options: ImportOptions, source: Path, armatures: list[Any] | None = None
+        self,
+        scene: Scene,
+        options: ImportOptions,
+        source: Path,
+        armatures: list[Any] | None = None,
+        given: Mapping[str, Any] | None = None,
     ) -> Any:
         """Add a scene to the open file; return the importer's ``ImportResult``.
 
         ``armatures`` lists the armatures of earlier files of the job, the oldest first; new ones are appended.
+        ``given`` are the options that the scene was read with.
         """
         from ...blender_data.importing import importer
         from ...blender_data.importing.rigs import armature_matching
@@ -249,7 +255,7 @@ class BlendSession:
         chosen = armature_matching.choose_for_scene(context, scene, there, options.armature)
         if chosen is None:
             scene.warnings += armature_matching.mismatches(context, scene, there, options.armature)
-        request = importer.ImportRequest(context, scene, options, str(source.absolute()), chosen)
+        request = importer.ImportRequest(context, scene, options, str(source.absolute()), chosen, given or {})
         has_sources = scene.placement is not None and any(model.source for model in scene.placement.models)
         with self._quiet(errors=has_sources):  # Blender's importer lists missing textures there
             result = importer.import_scene(request)

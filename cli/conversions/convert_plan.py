@@ -11,7 +11,7 @@ from typing import Any
 
 from ...io_formats import api, registry
 from ...io_formats.core.errors import FormatError, MeshferryError, refusal
-from ...io_formats.core.format import Format
+from ...io_formats.core.format import FileFormat, Format
 from ...io_formats.core.shared_options import FILES_AS_LEVELS
 from ...io_formats.disk.atomic_write import DEVICE_NAME
 from ...io_formats.disk.file_names import PathTable, is_device
@@ -109,6 +109,8 @@ def plan_conversions(
         The arguments are inconsistent, or a file would be overwritten that is still needed.
     """
     expander = _Expander(read_options or {}, warn)
+    if extension is not None:
+        refuse_changes(extension)
     if extension is not None and folder is not None:
         refuse_levels(expander.options)
         jobs, problems = _folder_jobs(
@@ -147,6 +149,17 @@ class _Expander:
         return replace(found, files=tuple(file for file in found.files if file.path in self.sets))
 
 
+def refuse_changes(extension: str) -> None:
+    """Raise an error for a format of which only imported files are changed: these are where they are."""
+    kind = known_kind(extension)[1]
+    if isinstance(kind, FileFormat) and not kind.is_written:
+        raise MeshferryError(
+            "Changes go back into the {} that a scene was imported from: name that file instead of --to {}",
+            kind.label,
+            extension,
+        )
+
+
 def output_folder(text: str) -> Path:
     """Return the folder of ``-o``, which need not exist.
 
@@ -182,7 +195,11 @@ def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
         if known.name == text.lower() and known.is_written:
             return known.extensions[0], known
     extension = "." + text.lower().lstrip(".")
-    found = registry.by_extension(extension) or blender_formats.by_extension(extension)
+    found = (
+        registry.by_extension(extension)
+        or blender_formats.by_extension(extension)
+        or registry.patched_by_extension(extension)
+    )
     if found is None:
         raise MeshferryError("Nothing here writes '{}' files; known are {}", extension, ", ".join(_writable()))
     return extension, found

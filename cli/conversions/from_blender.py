@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import CLIPS, MERGING, ExportOptions
+from ...blender_data.steps import finish
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.format import Format
+from ...io_formats.core.format import FileFormat, Format
 from ...io_formats.core.messages import Message
 from ...io_formats.disk.file_names import file_name
 from ...io_formats.registry import FORMATS, of_same_family
@@ -40,6 +41,7 @@ class FromBlender:
     """Open files of Blender's formats and write their content."""
 
     def __init__(self, context: ConversionContext, writer: OutputWriter, add_clips: _AddClips) -> None:
+        self._context = context
         self._settings = context.settings
         self._session = context.session
         self._names = context.names
@@ -59,6 +61,10 @@ class FromBlender:
                 else:
                     self._session.start_empty()
                     _, left_out = blender_exchange.read_file(self._session, path, source)
+            if isinstance(job.format, FileFormat) and not job.format.is_written:
+                self._patch(opened, job.format)
+                yield opened
+                return
             parts = [replace(part, left_out=tuple(left_out)) for part in self._parts(job, source)]
         if opened.problem is not None:
             yield opened
@@ -77,6 +83,19 @@ class FromBlender:
                 if source.is_blend and not job.is_named:
                     target = self._own_format(part, target, job.target.suffix.lower())
                 yield from self._part(part, outcome, job, target, _options_for(source))
+
+    def _patch(self, outcome: Outcome, target: Format) -> None:
+        """Write what was changed in the collection that was imported from the target into this file."""
+        from ...blender_data.exporting.placement_patch import imported_from, plan_patch
+
+        scene = self._session.load_for_changes().context.scene
+        collection = imported_from(scene, outcome.target, self._settings.collections)
+        plan = finish(plan_patch(collection, self._context.projects))
+        outcome.collection = collection.name
+        outcome.report([*plan.notes(), *plan.messages], strict=self._settings.strict)
+        if not self._settings.dry_run:
+            plan.write()
+        outcome.facts = target.facts(target.read(plan.patched.data))
 
     def _parts(self, job: ConversionJob, source: BlenderFormat) -> list[BlendPart]:
         if not source.is_blend and not self._settings.collections:

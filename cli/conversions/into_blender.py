@@ -140,7 +140,7 @@ class IntoBlender:
         outcome.report(lost, strict=self._settings.strict)
         outcome.add(scene.warnings)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
-        result = self._session.import_scene(scene, work.options, outcome.source, work.armatures)
+        result = self._session.import_scene(scene, work.options, outcome.source, work.armatures, options)
         outcome.collection = result.collection.name
         made = [obj for obj in result.objects if obj.type != "ARMATURE"]
         finest = [obj for obj in made if obj.data and _is_finest(obj)]

@@ -353,4 +353,18 @@ def draw_export_entry(self: Any, context: bpy.types.Context) -> None:
         self.layout.separator()
 
 
-ENTRIES = (MenuEntry("TOPBAR_MT_file_export", draw_export_entry, is_first=True),)
+def draw_scene_entries(self: Any, context: bpy.types.Context) -> None:
+    """Draw an entry for each format whose imported scenes can be changed, like those of formats that are written."""
+    found = found_file(context)
+    for known in FORMATS:
+        if known.is_patched and known.name not in EXPORTERS and is_format_used(known.name):
+            row = self.layout.row()
+            row.enabled = found is not None and found[0].format == known.name
+            text = f"{known.label} ({', '.join(known.extensions)})"
+            row.operator(EXPORT_SCENE_OT_meshferry_again.bl_idname, text=text, translate=False)
+
+
+ENTRIES = (
+    MenuEntry("TOPBAR_MT_file_export", draw_export_entry, is_first=True),
+    MenuEntry("TOPBAR_MT_file_export", draw_scene_entries),
+)

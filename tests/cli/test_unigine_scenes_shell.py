@@ -115,3 +115,28 @@ def test_a_batch_converts_scenes(meshferry: Callable, data: Path, tmp_path: Path
     done = meshferry("batch", data, "--to", "glb", "-o", tmp_path / "out", "--match", "*.world", "--match", "*.node")
     assert done.status == 0, done.err
     assert sorted(path.name for path in (tmp_path / "out").glob("*.glb")) == ["level.glb", "tree.glb"]
+
+
+@pytest.mark.needs_bpy
+def test_changes_of_a_blend_file_go_back_into_the_world(meshferry: Callable, data: Path, tmp_path: Path) -> None:
+    import bpy
+
+    level, blend = data / "level.world", tmp_path / "level.blend"
+    old = level.read_bytes().replace(b"<node ", b'<node id="1" ', 1).replace(b"<node type", b'<node id="2" type', 1)
+    level.write_bytes(old.replace(b'<node type="Fog"', b'<node id="3" type="Fog"'))
+    old = level.read_bytes()
+    assert meshferry("convert", level, blend).status == 0
+    bpy.ops.wm.open_mainfile(filepath=str(blend))
+    bpy.data.objects["one"].location.x = 33
+    bpy.ops.wm.save_mainfile()
+    done = meshferry("convert", blend, level, "--dry-run")
+    assert done.status == 0 and "Moved: 'one'" in done.out + done.err
+    assert level.read_bytes() == old
+    assert meshferry("convert", blend, level).status == 0
+    assert level.read_bytes() == old.replace(b" 10 0.0 0.0 1<", b" 33 0.0 0.0 1<")
+    again = meshferry("convert", blend, level)
+    assert again.status == 1 and "choose Reload from File first" in again.err
+    other = meshferry("convert", blend, data / "other.node")
+    assert other.status == 1 and "0 collections were imported from" in other.err
+    refused = meshferry("convert", blend, "--to", "world", "-o", tmp_path)
+    assert refused.status == 2 and "name that file instead of --to world" in refused.err

@@ -82,9 +82,10 @@ class PlacementImporter:
             store_fields(collection.meshferry, self.job.scene)
             import_marks.write_origin(collection, self.job.request)
             collection.meshferry.import_id = import_id
-            if collection != main:
-                collection.meshferry.source_path = part.file
-                record = FileRecord(Path(part.file), self.job.scene.format, part.digest)
+            file = part.file if collection != main else self.job.request.source_path
+            collection.meshferry.source_path = file
+            if file and part.digest:
+                record = FileRecord(Path(file).absolute(), self.job.scene.format, part.digest)
                 file_records.write([collection], record)
         context.scene.collection.children.link(main)
         if others:

@@ -76,5 +76,7 @@ class SceneFile:
     nodes: list[SceneNode] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     """Material libraries of SDK 2.0."""
+    digest: str = ""
+    """SHA-256 of the file's bytes, of which an export changes only those of edited nodes."""
     warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader; not part of the file."""

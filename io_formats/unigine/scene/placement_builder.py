@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -83,7 +82,7 @@ class PlacementBuilder:
         if self._read_nodes > MOST_NODES:
             raise FormatError("The scene and the files that it refers to have more than {:,} nodes", MOST_NODES)
         has_one_root = document.root == "nodes" and sum(node.parent < 0 for node in document.nodes) == 1
-        part = PlacementPart(name, path=path, has_one_root=has_one_root)
+        part = PlacementPart(name, path=path, digest=document.digest, has_one_root=has_one_root)
         index = len(self._placement.parts)
         self._placement.parts.append(part)
         self._totals.append(0)
@@ -188,14 +187,12 @@ class PlacementBuilder:
             return PartUse(known) if known >= 0 else None
         self._parts[found.path] = -1
         try:
-            data = found.read()
-            document = reader.read(data)
+            document = reader.read(found.read())
         except FormatError as problem:
             self.unresolved.add(Problem.BROKEN_NODE, f"{found.path}: {problem.message}")
             return None
         index = self._add_part(document, PurePosixPath(found.path).stem, found.path)
-        part = self._placement.parts[index]
-        part.file, part.digest = found.file, hashlib.sha256(data).hexdigest()
+        self._placement.parts[index].file = found.file
         return PartUse(index)
 
     def _model_use(self, node: SceneNode, geometries: Mapping[str, SceneNode]) -> ModelUse | None:
