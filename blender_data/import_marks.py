@@ -50,11 +50,27 @@ def mark_object(made: bpy.types.Object, import_id: str) -> None:
     above = names.name_in_file(made.parent) if made.parent is not None else ""
     kept.node_path = f"{above}/{names.name_in_file(made)}"
     kept.given_transform = transform_of(made)
+    if made.hide_viewport:
+        kept.given_hidden = True
 
 
 def node_of(obj: bpy.types.Object | None) -> str:
     """Return what identifies the node of an object in its file; empty for None."""
     return "" if obj is None else obj.meshferry.node_key or obj.meshferry.node_path
+
+
+def mark_node(made: bpy.types.Object, key: str, name: str) -> None:
+    """Store on the object of a node of a placement its key and its name."""
+    kept = made.meshferry
+    kept.node_key = key
+    kept.source_name, kept.given_name = names.readable(name), made.name
+    kept.given_parent = made.parent.meshferry.node_key if made.parent is not None else ""
+
+
+def material_identities(obj: bpy.types.Object) -> list[str]:
+    """Return what identifies the material of each slot, in its project or else in the .blend file."""
+    materials = [slot.material for slot in obj.material_slots]
+    return ["" if one is None else one.meshferry.identity or names.name_in_file(one) for one in materials]
 
 
 def transform_of(obj: bpy.types.Object) -> tuple[float, ...]:

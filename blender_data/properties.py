@@ -234,11 +234,19 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         name="Surfaces of Slots",
         description="Place of the surface of each material slot in the list of the node, as JSON; -1: not in the list",
     )
+    given_materials: StringProperty(
+        name="Materials on Import",
+        description="Identity of the material of each slot when the object was last in agreement with the file",
+    )
     shear: FloatVectorProperty(
         name="Shear",
         description="Matrix, row by row, that leads from the transform of the object to the one in the file, which "
         "Blender's objects cannot hold; zeros if none does",
         size=16,
+    )
+    given_hidden: BoolProperty(
+        name="Hidden on Import",
+        description="The object was disabled in viewports when it was last in agreement with the file",
     )
     has_hidden_surfaces: BoolProperty(
         name="Hidden Surfaces",

@@ -68,12 +68,14 @@ class PlacedObjects:
         """Store that the objects agree with the file; ``keys`` are those of added nodes, as in ``Patched``."""
         self.update(self.placed, keys)
         for obj, placed in zip(self.objects, self.placed, strict=True):
-            kept = obj.meshferry
-            if kept.node_key != placed.key:
-                kept.node_key, kept.import_id = placed.key, self.collection.meshferry.import_id
-                names.remember(obj, placed.name)
-            if kept.given_parent != placed.given_parent:
-                kept.given_parent = placed.given_parent
+            obj.meshferry.import_id = self.collection.meshferry.import_id
+            import_marks.mark_node(obj, placed.key, placed.name)
+            obj.meshferry.given_parent = placed.given_parent
+            obj.meshferry.given_transform = import_marks.transform_of(obj)
+            obj.meshferry.given_hidden = obj.hide_viewport
+        for obj in self.own:
+            if obj.type == "MESH":
+                obj.meshferry.given_materials = "\n".join(import_marks.material_identities(obj))
 
     @staticmethod
     def update(placed: Sequence[PlacedObject], keys: Mapping[str, str]) -> None:

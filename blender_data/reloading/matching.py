@@ -29,12 +29,17 @@ def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
 
 
 def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pairs:
-    """Match objects by type, level of detail, role and node; nodes by the name with their parent's, then by name.
+    """Match objects by type, level of detail, role and node; nodes by key, the name with their parent's, then by name.
 
     If a file has one node of a kind before and after, the node may be renamed.
     """
     waiting = sorted(old, key=_is_likely_copy)
     pairs: Pairs = {}
+    keyed = [made for made in new if made.meshferry.node_key]
+    _match([obj for obj in waiting if obj.meshferry.node_key], keyed, _node_key, pairs)
+    if keyed:  # other nodes are others, whatever their names; only parts of nodes have no key
+        waiting = [obj for obj in waiting if not obj.meshferry.node_key]
+        new = [made for made in new if not made.meshferry.node_key]
     for key_of in (_path_key, _name_key):
         _match(waiting, new, key_of, pairs)
     kinds = [_kind(obj) for obj in new]
@@ -70,6 +75,10 @@ def _match(
 
 def _kind(obj: bpy.types.Object) -> tuple[Hashable, ...]:
     return obj.type, obj.meshferry.role, obj.meshferry.lod
+
+
+def _node_key(obj: bpy.types.Object) -> tuple[Hashable, ...]:
+    return *_kind(obj), obj.meshferry.node_key
 
 
 def _path_key(obj: bpy.types.Object) -> tuple[Hashable, ...]:

@@ -15,6 +15,7 @@ from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptio
 from ...blender_data.importing.selection import Selection
 from ...blender_data.mesh_data.mesh_edits import edited_actions, edits_of
 from ...blender_data.reloading.matching import objects_of, pair
+from ...blender_data.reloading.placed_update import replace_placed
 from ...blender_data.reloading.reload import replace_data
 from ...blender_data.steps import Steps, scaled
 from ...io_formats.api import format_of
@@ -160,7 +161,10 @@ class Reload:
             raise
         parts = summary_parts(self.results)
         paths = {self.path: source.path}
-        found = replace_data(self.context, source.collection, self.pairs, self.results, paths)
+        if source.collection is not None and places_models(source.collection):
+            found = replace_placed(source.collection, self.results[0])
+        else:
+            found = replace_data(self.context, source.collection, self.pairs, self.results, paths)
         if found.missing:
             self.report.loss(
                 "object-gone-from-file", "Not in the file any more, but kept: {}", listed(found.missing, 5)
@@ -180,6 +184,8 @@ class Reload:
         others = [armature for armature in bound if armature not in objects]
         stand_in = self._stand_in_for(others[0]) if others else None
         result = yield from self._import(self.path, options, stand_in)
+        if places_models(collection):
+            return
         self.pairs.update(pair(objects, result.objects))
         record = file_records.read(collection)
         if record is not None and same_path(str(record.path), self.source.path):
@@ -246,11 +252,14 @@ def find_source(context: bpy.types.Context) -> Any:
 
 
 def is_imported(collection: Any) -> bool:
-    """Return whether a collection was imported from one file; those that place models of other files do not count."""
+    """Return whether a collection was imported from one file."""
     kept = collection.meshferry
-    return bool(kept.source_path) and not any(
-        known.capabilities.placement for known in FORMATS if known.name == kept.file_format
-    )
+    return bool(kept.source_path) and (not places_models(collection) or bool(kept.import_id))
+
+
+def places_models(collection: Any) -> bool:
+    """Return whether the file of a collection places models of other files."""
+    return any(known.capabilities.placement for known in FORMATS if known.name == collection.meshferry.file_format)
 
 
 def action_files(armature: Any) -> dict[str, Any]:

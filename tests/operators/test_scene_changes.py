@@ -292,3 +292,46 @@ def test_random_edits_in_blender_arrive(whole: Path, tmp_path: Path, clean_blend
             world = world_of(obj)
             assert np.abs(node.world - world).max() <= 1e-5 * max(1, np.abs(world).max()), (obj.name, report)
         assert export(bpy, "ground").endswith("nothing changed")
+
+
+def state(bpy: Any) -> dict[str, list[str]]:
+    kinds = ("objects", "meshes", "materials", "images", "collections")
+    return {kind: sorted(block.name for block in getattr(bpy.data, kind)) for kind in kinds}
+
+
+def reload(bpy: Any, active: str = "ground") -> None:
+    bpy.context.view_layer.objects.active = bpy.data.objects[active]
+    assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
+
+
+def test_reload_brings_what_others_changed_and_keeps_own_changes(path: Path, clean_blender: Any, capfd: Any) -> None:
+    bpy = clean_blender
+    reload(bpy)
+    before = state(bpy)
+    bench, lamp, spare = (bpy.data.objects[name] for name in ("bench", "lamp_1", "barrel_spare"))
+    bench.location.z = 7
+    bpy.data.objects["lamp_2"].name = "mine"
+    text = path.read_bytes().decode()
+    key = lamp.meshferry.node_key
+    text = text.replace(f'id="{key}" name="lamp_1"', f'id="{key}" name="theirs"').replace(' enabled="0"', "")
+    start = text.index("\t\t<node", text.index('name="sun"') - 90)
+    text = text[:start] + text[text.index("</node>\n", start) + 8 :]
+    text = text.replace("\t</editor>", '\t\t<node type="NodeDummy" id="77" name="new"/>\n\t</editor>')
+    text = text.replace(courtyard.material("tiles"), courtyard.material("stone"))
+    path.write_text(text)
+    planter = path.parent / "nodes/planter.node"
+    planter.write_text(planter.read_text().replace("0 0 0 1<", "0 0 4 1<").replace("0 0 0 1.0<", "0 0 4 1.0<"))
+    assert "choose Reload from File first" in export(bpy)
+    reload(bpy)
+    assert "Not in the file any more, but kept: 'sun'" in capfd.readouterr().out
+    assert lamp.name == "theirs" and not spare.hide_viewport and bpy.data.objects["new"].meshferry.node_key == "77"
+    assert bench.location.z == 7 and bpy.data.objects["mine"]
+    assert bpy.data.objects["ground"].material_slots[0].material.name == "stone"
+    assert bpy.data.objects["planter"].location.z == 4
+    now = state(bpy)
+    assert [now[kind] for kind in ("meshes", "images", "collections")] == [before[kind] for kind in ("meshes", "images", "collections")]
+    assert len(now["objects"]) == len(before["objects"]) + 1
+    report = export(bpy, "bench")
+    assert "Moved: 'bench', Renamed: 'mine'" in report and "'sun'" in report
+    reload(bpy)
+    assert state(bpy) == now, "nothing is left of the second import"

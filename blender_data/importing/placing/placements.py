@@ -124,10 +124,8 @@ class PlacementImporter:
             if is_hidden:
                 _hide(made)
             self._link_object(part, made, _level_of(node))
-        names.remember(made, node.name)
-        made.meshferry.node_key = node.key
+        import_marks.mark_node(made, node.key, node.name)
         import_marks.mark_object(made, self._import_ids[part])
-        made.meshferry.given_parent = parent.meshferry.node_key if parent is not None else ""
         if stand is not None and node.instances is not None:
             for matrix in node.instances:
                 self._put(part, node, stand, made, matrix, is_hidden)
@@ -157,12 +155,14 @@ class PlacementImporter:
                 obj.meshferry.has_hidden_surfaces = stand.is_hidden
             if obj.type == "MESH":
                 obj.meshferry.node_slots = stand.slots
+                obj.meshferry.given_materials = "\n".join(import_marks.material_identities(obj))
             self._link_object(part, obj, level)
             if obj.type == "ARMATURE":
                 self._armatures.setdefault(obj.data, obj)
         self.triangles += stand.template.triangles if level == 0 else 0
         _place(made[0], parent, matrix)
         for obj in made:
+            names.remember(obj, node.name)
             import_marks.mark_object(obj, self._import_ids[part])
         return made[0]
 
