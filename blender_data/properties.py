@@ -391,6 +391,9 @@ class MeshferryMaterial(NamedInFile, bpy.types.PropertyGroup):
         name="GUID",
         description="Identifier of the material in its project, which distinguishes materials of the same name",
     )
+    fingerprint: StringProperty(
+        name="Checksum on Import", description="Checksum of the imported nodes, to find changes before an export"
+    )
     file_properties: CollectionProperty(
         type=MeshferryFileProperty,
         name="In the Project",

@@ -16,6 +16,7 @@ from ...io_formats.core.messages import Report, counted, listed
 from ...io_formats.core.placement import PlacedNode, PlacementPart
 from ...io_formats.core.placement_edits import Matrix, PlacedObject, SlotMaterial
 from .. import compat, import_marks, names
+from ..material_checksum import is_changed
 from ..mesh_data.mesh_edits import edits_of
 from ..reloading.matching import objects_of
 
@@ -63,6 +64,7 @@ class PlacedObjects:
         self._slots = self._slot_materials()
         self.placed = [self._placed(obj) for obj in self.objects]
         self._report_kept()
+        self._report_materials()
 
     def agree(self, keys: Mapping[str, str]) -> None:
         """Store that the objects agree with the file; ``keys`` are those of added nodes, as in ``Patched``."""
@@ -87,8 +89,8 @@ class PlacedObjects:
 
     def _mesh_edits(self) -> dict[bpy.types.ID, list[str]]:
         """Return the edits of meshes that have some, and report them."""
-        found: dict[bpy.types.ID, list[str]] = {}
-        first: dict[bpy.types.ID, bpy.types.Object] = {}
+        found: dict[Any, list[str]] = {}
+        first: dict[Any, bpy.types.Object] = {}
         for obj in self.own:
             if obj.type == "MESH" and obj.data not in first:
                 first[obj.data] = obj
@@ -193,6 +195,14 @@ class PlacedObjects:
         if kept:
             template = "{} animated, constrained or on a bone, so the place in the file stays: {}"
             self.report.note("animated-place-kept", template, counted(len(kept), "object"), listed(kept, _MOST_NAMES))
+
+    def _report_materials(self) -> None:
+        used = dict.fromkeys(slot.material for obj in self.own for slot in obj.material_slots if slot.material)
+        changed = [material.name for material in used if is_changed(material)]
+        if changed:
+            template = "{} of the project changed here, which is not written: {}"
+            number = counted(len(changed), "material")
+            self.report.loss("project-material-not-written", template, number, listed(changed, _MOST_NAMES))
 
 
 def _name_for(obj: bpy.types.Object, node: PlacedNode | None) -> str:

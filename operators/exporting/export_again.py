@@ -189,9 +189,7 @@ def question_of_path(record: FileRecord) -> str:
 
 def is_patched(record: FileRecord) -> bool:
     """Return whether only the changes are written into a file, since it places models of other files."""
-    return record.format not in EXPORTERS and any(
-        known.name == record.format and known.is_patched for known in FORMATS
-    )
+    return record.format not in EXPORTERS and any(known.name == record.format and known.is_patched for known in FORMATS)
 
 
 def question_of_patch(context: bpy.types.Context, record: FileRecord, collection: Any) -> str:

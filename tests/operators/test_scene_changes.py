@@ -329,9 +329,18 @@ def test_reload_brings_what_others_changed_and_keeps_own_changes(path: Path, cle
     assert bpy.data.objects["ground"].material_slots[0].material.name == "stone"
     assert bpy.data.objects["planter"].location.z == 4
     now = state(bpy)
-    assert [now[kind] for kind in ("meshes", "images", "collections")] == [before[kind] for kind in ("meshes", "images", "collections")]
+    assert [now[kind] for kind in ("meshes", "images", "collections")] == [
+        before[kind] for kind in ("meshes", "images", "collections")
+    ]
     assert len(now["objects"]) == len(before["objects"]) + 1
     report = export(bpy, "bench")
     assert "Moved: 'bench', Renamed: 'mine'" in report and "'sun'" in report
     reload(bpy)
     assert state(bpy) == now, "nothing is left of the second import"
+
+
+def test_changed_material_of_the_project_is_named(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    assert "changed here" not in export(bpy)
+    bpy.data.materials["tiles"].node_tree.nodes["Principled BSDF"].inputs["IOR"].default_value = 2
+    assert "1 material of the project changed here, which is not written: 'tiles'" in export(bpy)

@@ -235,7 +235,7 @@ class PlacementImporter:
         self._levels[key].objects.link(made)
 
     def _find_sheared(self, nodes: Sequence[PlacedNode], made: Sequence[bpy.types.Object]) -> None:
-        """Store on objects what of the matrices of their nodes they cannot hold; note those that are clearly sheared."""
+        """Store on objects what they cannot hold of the matrices of their nodes; note those that are sheared."""
         if not nodes:
             return
         wanted = np.stack([node.matrix for node in nodes])
@@ -274,7 +274,7 @@ def _hide(made: bpy.types.Object) -> None:
 def _shear(held: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the matrix after which ``held`` is the wanted one; zeros if none does."""
     try:
-        shear = np.linalg.solve(held, wanted)
+        shear = np.linalg.solve(held, wanted).astype(np.float64)
     except np.linalg.LinAlgError:
         return np.zeros((4, 4))
     single = shear.astype(np.float32).astype(np.float64)  # as the property stores it

@@ -20,6 +20,7 @@ from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Channel, Factor, ImageMap, Opacity, Shading, Texture, Tint
 from ....io_formats.disk.special_files import special_kind
 from ... import names
+from ...material_checksum import checksum
 from ..import_options import ImportOptions
 from . import shaders
 from .project_images import ProjectImages
@@ -197,13 +198,17 @@ class MaterialFinder:
             self._shown[shading, layers] = self.fill(material, given, layers)
         else:
             _store_properties(material, given)
+            material.meshferry.fingerprint = checksum(material) if given.identity else ""
         return material
 
     def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers) -> ShownMaterial | None:
         """Give a material the nodes and properties of the file's, in place of those that it has; see :func:`.show`."""
         _store_properties(material, given)
         shading, image_of = self._shading(given, layers)
-        return shaders.show(material, shading, layers, image_of, multiply_occlusion=self.options.use_ambient_occlusion)
+        occlusion = self.options.use_ambient_occlusion
+        shown = shaders.show(material, shading, layers, image_of, multiply_occlusion=occlusion)
+        material.meshferry.fingerprint = checksum(material) if given.identity else ""
+        return shown
 
     def _shading(self, given: Material, layers: MeshLayers) -> tuple[Shading, ImageOf]:
         """Return the shading of a material, with numbers in place of textures, and the function for its images."""

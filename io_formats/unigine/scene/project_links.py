@@ -25,10 +25,10 @@ class LinkedFile:
     """Its path, which is also its key."""
     read: Callable[[], bytes]
     """Return its content. It raises ``FormatError``."""
-    file: str = ""
-    """Its path on disk; empty if only the editor may change it."""
     is_source: bool = False
     """Whether it is not the file itself, which is missing, but the source that it was made from."""
+    file: str = ""
+    """Its path on disk; empty if only the editor may change it."""
 
 
 def is_of_editor(path: str) -> bool:
@@ -59,7 +59,7 @@ class ProjectLinks:
             return None
         is_source = found.rule is Rule.SOURCE_OF_MISSING_RUNTIME or found.path.lower().endswith(_SOURCES)
         file = "" if is_of_editor(found.path) else str(self._project.root / found.path)
-        return LinkedFile(found.path, partial(self._project.files.read, found.path), file, is_source)
+        return LinkedFile(found.path, partial(self._project.files.read, found.path), is_source, file)
 
     def source_mesh(self, reference: str) -> SourceMesh | None:
         """Return the FBX file that a missing mesh was made from; None if it is missing, too."""
