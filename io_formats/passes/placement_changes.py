@@ -91,7 +91,9 @@ class _Comparison:
         for key, node in self.nodes.items():
             candidates = by_key.get(key, [])
             if candidates:
-                chosen = min(candidates, key=lambda number: self._strangeness(number, node, originals))
+                chosen = candidates[0]
+                if len(candidates) > 1:
+                    chosen = min(candidates, key=lambda number: self._strangeness(number, node, originals))
                 originals[key] = chosen
                 names[chosen] = key
         for number, placed in enumerate(self.objects):

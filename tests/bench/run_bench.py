@@ -25,7 +25,7 @@ FOLDER = ROOT / "build" / "bench"
 GROUPS = {
     "timbermesh": ("import", "export", "memory", "growth"),
     "unigine": ("read", "import", "export", "rigged", "animation", "project"),
-    "unigine_scene": ("import", "peer", "memory", "sources"),
+    "unigine_scene": ("import", "peer", "memory", "sources", "patch"),
     "second_life": ("import", "export", "animation"),
     "second_life_collada": ("import", "memory", "memory_rigged"),
     "batch": ("library", "exchange", "million", "memory"),

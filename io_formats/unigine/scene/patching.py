@@ -1,4 +1,4 @@
-"""Change nodes in the bytes of a scene file; all other bytes stay."""
+"""Change nodes in the bytes of a scene file; all other bytes stay (docs/formats/unigine_scenes.md, section 7)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from zlib import crc32
 from ...core.errors import ExportError
 from ...core.messages import Report, counted, listed
 from ...core.placement_edits import Matrix, NodeEdit, Patched
+from . import numbers
 from .spans import NodeSpan, SceneSpans, Span, find_spans
 
 _ATTRIBUTE = re.compile(rb"(\s+)([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
@@ -202,15 +203,14 @@ class _Patcher:
         """Return the element of a matrix. Numbers that are not changed are written as they were."""
         element = self.data[slice(*span)] if span is not None else b""
         text = element.partition(b">")[2].rpartition(b"<")[0]
-        old = text.split()
-        numbers = [self.number % (value + 0.0) for value in matrix.T.reshape(-1).tolist()]
-        numbers[3::4] = ["0.0", "0.0", "0.0", "1.0"]
-        words = [number.encode() for number in numbers]
-        if len(old) == len(words):
+        old = text.decode().split()
+        new = [self.number % (value + 0.0) for value in matrix.T.reshape(-1).tolist()]
+        new[3::4] = ["0.0", "0.0", "0.0", "1.0"]
+        if numbers.matrix(text.decode()) is not None:
             values = matrix.T.reshape(-1).tolist()
-            pairs = zip(old, words, values, strict=True)
-            words = [word if float(word) == value else new for word, new, value in pairs]
-        return b"<transform>" + b" ".join(words) + b"</transform>"
+            triples = zip(old, new, values, strict=True)
+            new = [word if float(word) == value else written for word, written, value in triples]
+        return b"<transform>" + " ".join(new).encode() + b"</transform>"
 
     def _insert(self, edit: NodeEdit) -> None:
         """Add a moved or added node, with what came into it, to what comes into its parent."""
@@ -360,9 +360,6 @@ def _own_bytes(data: bytes, node: NodeSpan) -> bytes:
 
 
 def _outside(data: bytes, spans: SceneSpans) -> tuple[bytes, bytes]:
-    """Return the bytes before and after the nodes."""
+    """Return the bytes before and after the element with the nodes; none without such."""
     container = spans.container
-    if container is not None:
-        return data[: container.start], data[container.end :]
-    first = next(iter(spans.nodes.values()))
-    return data[: first.start], data[first.end :]
+    return (data[: container.start], data[container.end :]) if container is not None else (b"", b"")

@@ -1,4 +1,4 @@
-"""Where the nodes of a scene file are in its bytes (docs/formats/unigine_scenes.md, section 8)."""
+"""Where the nodes of a scene file are in its bytes (docs/formats/unigine_scenes.md, section 7)."""
 
 from __future__ import annotations
 

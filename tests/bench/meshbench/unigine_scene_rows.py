@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import bpy
+import numpy as np
+from meshferry.blender_data.exporting.placement_patch import plan_patch
+from meshferry.blender_data.steps import finish
+from meshferry.io_formats.core.placement_edits import NodeEdit
+from meshferry.io_formats.core.projects import Projects
+from meshferry.io_formats.unigine.formats import UNIGINE_SCENE
 from meshferry.operators.importing import session_projects
 
 from . import levels, models, peers, source_level
@@ -17,7 +25,9 @@ import, ours    a world with 1,000 nodes of 50 meshes (5,000 triangles each), 50
                 BC5, 2048²); exact normals, all else default
 import, glTF    the same scene as one .glb with PNG images of a similar size; import_scene.gltf with its defaults
 sources         a world with 100 meshes (5,000 triangles each) that are made from FBX files, none of which was imported
-                before; the same world with its runtimes; and these files alone by wm.fbx_import without animations"""
+                before; the same world with its runtimes; and these files alone by wm.fbx_import without animations
+patch           one moved node of a world with 10,000 nodes, against parsing the world by xml.etree and writing it;
+                and the time of Blender's side: reading, comparing and verifying"""
 
 
 def import_ours(path: Path) -> None:
@@ -49,6 +59,43 @@ def memory(_triangles: int, _rounds: int, folder: Path) -> list[Row]:
     peak, other = _peak(lambda: import_ours(world)), int(_note(folder).read_text("utf-8"))
     detail = f"{peak / 2**20:.0f} MiB : {other / 2**20:.0f} MiB"
     return [Row("import world, peak memory : glTF", peak / other, 1.2, detail, {"peak": peak, "glTF": other})]
+
+
+def patching(_triangles: int, rounds: int, folder: Path) -> list[Row]:
+    """Compare the patch of one node with parsing and writing the whole file, and measure a whole export."""
+    path = folder / "data" / "large.world"
+    (path.parent / ".runtimes").mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data := _large_world(10_000))
+    place = np.identity(4)
+    place[0, 3] = 5
+    edits = [NodeEdit("500", "node", matrix=place)]
+    tasks = [
+        Task("patch", lambda: UNIGINE_SCENE.patch(data, edits)),
+        Task("etree", lambda: ET.tostring(ET.fromstring(data))),
+    ]
+    seconds = in_turns(tasks, max(rounds, 3))
+    models.empty_file()
+    bpy.ops.import_scene.unigine(filepath=str(path))
+    bpy.data.objects["node500"].location.z = 1
+    (collection,) = (one for one in bpy.data.collections if one.meshferry.from_file)
+    start = time.perf_counter()
+    finish(plan_patch(collection, Projects()))
+    return [
+        ratio_row("patch one of 10,000 nodes : parse and write by xml.etree", "patch", "etree", 3.0, seconds),
+        Row("export of one moved object of 10,000, all of it (s)", time.perf_counter() - start, None),
+    ]
+
+
+def _large_world(count: int) -> bytes:
+    surface = f'\t\t\t<surface name="s" intersection="1" material="{"6" * 40}"/>\n'
+    nodes = (
+        f'\t\t<node type="ObjectMeshStatic" id="{number + 1}" name="node{number + 1}">\n'
+        f"\t\t\t<mesh_name>guid://{'0' * 40}</mesh_name>\n{surface * 3}"
+        f"\t\t\t<transform>1 0 0 0.0 0 1 0 0.0 0 0 1 0.0 {number} 3 0.30000001 1.0</transform>\n\t\t</node>\n"
+        for number in range(count)
+    )
+    head = '<?xml version="1.0" encoding="utf-8"?>\n<world version="2.19.0.3">\n\t<editor>\n'
+    return f"{head}{''.join(nodes)}\t</editor>\n</world>\n".encode()
 
 
 def _note(folder: Path) -> Path:
@@ -92,4 +139,5 @@ GROUPS: dict[str, Callable[[int, int, Path], list[Row]]] = {
     "peer": peer,
     "memory": memory,
     "sources": sources,
+    "patch": patching,
 }

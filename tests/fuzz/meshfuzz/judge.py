@@ -201,6 +201,7 @@ class Judge:
                 check_placement(scene.placement)
                 linked = room("link", lambda: unigine_scene_cases.link(document, data, reading))
                 check_placement(room("expand", lambda: expanded_if_small(linked.placement)) if linked else None)
+                room("patch", lambda: unigine_scene_cases.patch(found, data, scene, rng))
             if depth.export and is_written:
                 self._exported(found, scene, writing, room, timed)
             self.peak = memory.peak()

@@ -67,7 +67,7 @@ def _file(rng: random.Random, *, hostile: bool) -> str:
 
 def _node(rng: random.Random, depth: int, *, hostile: bool) -> str:
     kind = rng.choice(_KINDS)
-    attributes = f'type="{kind}" name="n{rng.randrange(9)}" id="{rng.randrange(5)}"'
+    attributes = f'type="{kind}" name="n{rng.randrange(9)}" id="{rng.randrange(rng.choice((5, 10**6)))}"'
     if rng.random() < 0.3:
         attributes += f' enabled="{rng.choice(("0", "1", "", "yes") if hostile else ("0", "1"))}"'
     parts = []
@@ -132,6 +132,33 @@ def _geometry(rng: random.Random, *, hostile: bool) -> list[str]:
 
 def _number(rng: random.Random, *, hostile: bool) -> str:
     return rng.choice((*_NUMBERS, *_ODD)) if hostile else rng.choice(_NUMBERS[:5])
+
+
+def patch(found: Any, data: bytes, scene: Any, rng: random.Random) -> None:
+    """Change random nodes of a file; require that the result is read with these nodes, and no edits give its bytes."""
+    import numpy as np
+    from meshferry.io_formats.core.placement_edits import NodeEdit
+
+    nodes = [node for node in scene.placement.parts[0].nodes if node.key]
+    edits: dict[str, NodeEdit] = {}
+    for node in rng.sample(nodes, min(len(nodes), 3)):
+        edit = edits[node.key] = NodeEdit(node.key, node.name, materials={0: "a" * 40} if rng.random() < 0.2 else {})
+        choice = rng.random()
+        if choice < 0.3:
+            edit.matrix = np.identity(4) * rng.choice((1.0, 1e9, 0.1))
+        elif choice < 0.5:
+            edit.name, edit.is_hidden = rng.choice(("", "<&>\"'", "\u041a")), rng.choice((True, False, None))
+        elif choice < 0.7:
+            edit.parent = rng.choice(("", rng.choice(nodes).key))
+        elif choice < 0.9:
+            edit.key, edit.source, edit.parent = "+1", node.key, rng.choice(("", node.key))
+        else:
+            edit.is_removed = True
+    patched = found.patch(data, list(edits.values()))
+    removed = sum(edit.is_removed for edit in edits.values())
+    before, now = len(found.read(data).nodes), len(found.read(patched.data).nodes)
+    if now != before - removed + len(patched.keys) or found.patch(data, []).data != data:
+        raise AssertionError(f"{before} nodes became {now}")
 
 
 class SelfLinks:
