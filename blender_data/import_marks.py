@@ -35,7 +35,7 @@ def mark_objects(collection: bpy.types.Collection, objects: Collection[bpy.types
         mark_object(made, collection.meshferry.import_id)
         mesh_edits.store_fingerprint(made)
     for made in objects:
-        made.meshferry.given_parent = node_of(made.parent)
+        made.meshferry.given_parent_key = node_of(made.parent)
 
 
 def new_import() -> str:
@@ -59,12 +59,20 @@ def node_of(obj: bpy.types.Object | None) -> str:
     return "" if obj is None else obj.meshferry.node_key or obj.meshferry.node_path
 
 
+def has_given_parent(obj: bpy.types.Object) -> bool:
+    """Return whether an imported object has the parent that the file gives it."""
+    kept = obj.meshferry
+    if kept.given_parent is not None:  # stored by version 0.2
+        return bool(obj.parent == kept.given_parent)
+    return node_of(obj.parent) == kept.given_parent_key
+
+
 def mark_node(made: bpy.types.Object, key: str, name: str) -> None:
     """Store on the object of a node of a placement its key and its name."""
     kept = made.meshferry
     kept.node_key = key
     kept.source_name, kept.given_name = names.readable(name), made.name
-    kept.given_parent = made.parent.meshferry.node_key if made.parent is not None else ""
+    kept.given_parent_key = made.parent.meshferry.node_key if made.parent is not None else ""
 
 
 def material_identities(obj: bpy.types.Object) -> list[str]:

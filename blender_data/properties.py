@@ -226,8 +226,11 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         name="Key in File",
         description="Identifies the object's node in a file that places models; an export finds the node by it",
     )
-    given_parent: StringProperty(
-        name="Parent on Import",
+    given_parent: PointerProperty(
+        type=bpy.types.Object, name="Parent on Import", description="Stored by version 0.2 in place of its key"
+    )
+    given_parent_key: StringProperty(
+        name="Node of Parent on Import",
         description="Node of the parent that the object had when it was last in agreement with the file",
     )
     node_slots: StringProperty(

@@ -72,7 +72,7 @@ class PlacedObjects:
         for obj, placed in zip(self.objects, self.placed, strict=True):
             obj.meshferry.import_id = self.collection.meshferry.import_id
             import_marks.mark_node(obj, placed.key, placed.name)
-            obj.meshferry.given_parent = placed.given_parent
+            obj.meshferry.given_parent_key = placed.given_parent
             obj.meshferry.given_transform = import_marks.transform_of(obj)
             obj.meshferry.given_hidden = obj.hide_viewport
         for obj in self.own:
@@ -142,7 +142,7 @@ class PlacedObjects:
             key,
             source=self.sources.get(obj, ""),
             parent=self._index[above] if above is not None else -1,
-            given_parent=kept.given_parent,
+            given_parent=kept.given_parent_key,
             matrix=matrix,
             shear=np.array(kept.shear).reshape(4, 4) if key and kept.is_property_set("shear") else None,
             is_place_kept=_is_driven(obj),

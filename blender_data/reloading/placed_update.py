@@ -92,7 +92,7 @@ def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
     if old.type == "MESH":
         _update_mesh(old, new)
     parent = pairs.get(new.parent, new.parent)
-    if (old.parent.meshferry.node_key if old.parent is not None else "") == kept.given_parent and old.parent != parent:
+    if import_marks.has_given_parent(old) and old.parent != parent:
         old.parent, old.parent_type = parent, new.parent_type
         old.matrix_parent_inverse.identity()
     if not import_marks.is_moved(old):

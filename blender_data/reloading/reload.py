@@ -9,7 +9,7 @@ from typing import Any
 import bpy
 
 from .. import names
-from ..import_marks import is_moved, node_of
+from ..import_marks import has_given_parent, is_moved
 from ..importing.importer import ImportResult
 from ..importing.objects import hide_levels
 from ..properties import copy_group
@@ -154,7 +154,7 @@ def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs,
     """Update parent, transform, modifiers and stored properties of an object."""
     kept = old.meshferry
     parent = changed.get(new.parent, new.parent)
-    if kept.node_path and node_of(old.parent) == kept.given_parent and old.parent != parent:
+    if kept.node_path and has_given_parent(old) and old.parent != parent:
         old.parent, old.parent_type = parent, new.parent_type
         old.matrix_parent_inverse.identity()
     if not is_moved(old):
