@@ -64,6 +64,8 @@ class Stand:
     """Whether none of the surfaces are shown. The template then has all of them."""
     slots: str = ""
     """The index in ``ModelUse.slots`` of the surface of each material slot, -1 for none, as JSON."""
+    identities: str = ""
+    """What identifies the materials of the slots, as objects store it; set at the first place."""
 
 
 class ModelBuilder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -155,13 +156,14 @@ class PlacementImporter:
                 obj.meshferry.has_hidden_surfaces = stand.is_hidden
             if obj.type == "MESH":
                 obj.meshferry.node_slots = stand.slots
-                obj.meshferry.given_materials = "\n".join(import_marks.material_identities(obj))
+                stand.identities = stand.identities or "\n".join(import_marks.material_identities(obj))
+                obj.meshferry.given_materials = stand.identities
             self._link_object(part, obj, level)
             if obj.type == "ARMATURE":
                 self._armatures.setdefault(obj.data, obj)
         self.triangles += stand.template.triangles if level == 0 else 0
         _place(made[0], parent, matrix)
-        for obj in made:
+        for obj in made[0 if node.instances is not None else 1 :]:
             names.remember(obj, node.name)
             import_marks.mark_object(obj, self._import_ids[part])
         return made[0]
@@ -239,7 +241,8 @@ class PlacementImporter:
         if not nodes:
             return
         wanted = np.stack([node.matrix for node in nodes])
-        held = np.array([obj.matrix_basis for obj in made], np.float64)
+        rows = (row for obj in made for row in obj.matrix_basis)
+        held = np.fromiter(itertools.chain.from_iterable(rows), np.float64).reshape(-1, 4, 4)
         same = same_elements(held, wanted).all(axis=(1, 2))
         for index in np.flatnonzero(~same).tolist():
             made[index].meshferry.shear = _shear(held[index], wanted[index]).reshape(-1)
