@@ -17,9 +17,9 @@ def checksum(material: bpy.types.Material) -> str:
     for node in tree.nodes if tree is not None else ():
         image = getattr(node, "image", None)
         parts += [node.bl_idname, node.name, node.mute, image.name if image is not None else ""]
-        parts += [_value(socket) for socket in node.inputs if not socket.is_linked]
+        parts += [None if socket.is_linked else _value(socket) for socket in node.inputs]
     for link in tree.links if tree is not None else ():
-        parts.append((link.from_node.name, link.from_socket.identifier, link.to_node.name, link.to_socket.identifier))
+        parts.append((link.from_socket.identifier, link.to_node.name))
     return str(zlib.crc32(repr(parts).encode()))
 
 

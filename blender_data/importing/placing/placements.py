@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from mathutils import Matrix
 
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.core.placement import Camera, Light, LightKind, ModelUse, PartUse, PlacedNode, Placement
-from ....io_formats.passes.placement_changes import is_same_place, same_elements
+from ....io_formats.passes.placement_changes import is_same_place
 from ... import file_records, import_marks, names
 from ...file_records import FileRecord
 from ...properties import store_fields
@@ -29,6 +28,8 @@ _WATTS = 100.0
 _MOST_SUN = 10.0
 _SHEAR = 1e-3
 """Largest cosine between two axes that counts as a right angle."""
+_EXACT = 3e-7
+"""Largest cosine between two axes with which an object holds a matrix in single precision."""
 _STEP = 256
 """Nodes built between two chances to cancel."""
 
@@ -241,16 +242,15 @@ class PlacementImporter:
         if not nodes:
             return
         wanted = np.stack([node.matrix for node in nodes])
-        rows = (row for obj in made for row in obj.matrix_basis)
-        held = np.fromiter(itertools.chain.from_iterable(rows), np.float64).reshape(-1, 4, 4)
-        same = same_elements(held, wanted).all(axis=(1, 2))
-        for index in np.flatnonzero(~same).tolist():
-            made[index].meshferry.shear = _shear(held[index], wanted[index]).reshape(-1)
         axes = wanted[:, :3, :3]
         lengths = np.linalg.norm(axes, axis=1, keepdims=True)
         unit = np.divide(axes, lengths, out=np.zeros_like(axes), where=lengths > 0)
-        products = np.abs(np.einsum("nij,nik->njk", unit, unit))[:, [0, 0, 1], [1, 2, 2]]
-        self._sheared += [nodes[index].name for index in np.flatnonzero(products.max(axis=1) > _SHEAR).tolist()]
+        products = np.abs(np.einsum("nij,nik->njk", unit, unit))[:, [0, 0, 1], [1, 2, 2]].max(axis=1)
+        for index in np.flatnonzero((products > _EXACT) | (lengths == 0).any(axis=(1, 2))).tolist():
+            held = np.array(made[index].matrix_basis, np.float64)
+            if not is_same_place(held, wanted[index]):
+                made[index].meshferry.shear = _shear(held, wanted[index]).reshape(-1)
+        self._sheared += [nodes[index].name for index in np.flatnonzero(products > _SHEAR).tolist()]
 
     def _report(self) -> None:
         self._models.report()
