@@ -344,3 +344,23 @@ def test_changed_material_of_the_project_is_named(path: Path, clean_blender: Any
     assert "changed here" not in export(bpy)
     bpy.data.materials["tiles"].node_tree.nodes["Principled BSDF"].inputs["IOR"].default_value = 2
     assert "1 material of the project changed here, which is not written: 'tiles'" in export(bpy)
+
+
+def test_shear_that_blender_cannot_hold_stays_in_the_file(whole: Path, tmp_path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    path = shutil.copytree(whole, tmp_path / "data") / "courtyard.world"
+    start = path.read_text().index("<transform>", path.read_text().index('name="bench"'))
+    end = path.read_text().index("</transform>", start)
+    sheared = "<transform>1 0.5 0 0.0 0 2 0 0.0 0 0 1 0.0 -1 3.3 0 1.0"
+    path.write_text(path.read_text()[:start] + sheared + path.read_text()[end:])
+    imported(bpy, path)
+    old = path.read_bytes()
+    assert export(bpy).endswith("nothing changed")
+    bench = bpy.data.objects["bench"]
+    bench.location = (4, 5, 6)
+    export(bpy)
+    assert changed(old, path) == [f"- {sheared}</transform>", f"+ {sheared[:-12]}4 5 6 1.0</transform>"]
+    bench.scale.z *= 3
+    export(bpy)
+    assert np.allclose(by_name(path)["bench"].local[:3, :3], [[1, 0, 0], [0.5, 2, 0], [0, 0, 3]], atol=1e-6)
+    assert export(bpy).endswith("nothing changed")

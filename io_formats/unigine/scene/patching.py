@@ -290,8 +290,9 @@ class _Patcher:
             return
         words = set(re.findall(rb"(?<!id=\")(?<![\w.])(?:[1-9]\d{3,}|[0-9a-f]{40})(?![\w.])", result))
         named = []
-        for key in self.removed:
-            node = self.spans.nodes[key]
+        for key, node in self.spans.nodes.items():
+            if key not in self.removed:
+                continue
             own = b"".join(self.data[slice(*span)] for span in node.left_out)
             if words & {key.encode(), *re.findall(rb"guid=\"([0-9a-f]{40})\"", own)}:
                 named.append(self.edits[key].title)

@@ -238,7 +238,7 @@ def test_removed_nodes_in_use_are_named() -> None:
     data = data.replace(b'"30"', b'"30300"').replace(b">30<", b">30300<")
     edits = [NodeEdit("30300", "bulb", is_removed=True), NodeEdit("20", "lamp", is_removed=True)]
     (message,) = UNIGINE_SCENE.patch(data, edits).messages
-    assert message.code == "removed-node-in-use" and "'bulb', 'lamp'" in message
+    assert message.code == "removed-node-in-use" and "'lamp', 'bulb'" in message
 
 
 @pytest.mark.parametrize(
