@@ -561,14 +561,14 @@ def test_textures_of_the_network_are_not_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["PACKED", "BROKEN", "REFUSED"])
 def test_a_broken_texture_is_named(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from meshferry.blender_data.importing.shading import textures
+    from meshferry.blender_data.importing.shading import texture_files
     from meshferry.io_formats.core.scene import Material
     from meshferry.io_formats.core.shading import Texture
 
     (tmp_path / "a.png").write_bytes(b"no picture")
     texture = Texture("a.png", str(tmp_path / "a.png"), b"no picture" if how == "PACKED" else None)
     if how == "REFUSED":  # as where the file goes away, or may not be read
-        monkeypatch.setattr(textures, "_exists", lambda _place: True)
+        monkeypatch.setattr(texture_files, "_exists", lambda _place: True)
         (tmp_path / "a.png").unlink()
     (said,) = run(with_material(Material("Skin", texture=texture))).warnings
     assert "'Skin'" in said and "'a.png'" in said

@@ -121,10 +121,11 @@ def test_bad_files_are_told_in_words(make_converter, library, output):
 
 def test_large_files_are_not_held_in_memory(make_converter, library, monkeypatch):
     from meshferry.cli.batch.workers import converting
+    from meshferry.io_formats.partner_files import FileSet
 
     source = write_mesh(library / "crate.mesh")
     monkeypatch.setattr(converting, "_LARGE", 10)
-    content, hashed = converting._content_and_hash(source, task_of("crate.mesh", "crate.llmesh"))
+    content, hashed = converting._content_and_hash(FileSet(source), task_of("crate.mesh", "crate.llmesh"))
     assert (content, hashed) == (None, digest(source.read_bytes()))
     result = make_converter("llmesh").convert(task_of("crate.mesh", "crate.llmesh"))
     assert result.outputs == ["crate.llmesh"] and result.hash == hashed
