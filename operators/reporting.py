@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,29 +34,27 @@ class Messages:
     """Names of failed files and the causes."""
     warnings: dict[Message, list[str]] = field(default_factory=dict)
     """The names of the files concerned, by text of the warning."""
-    notes: list[str] = field(default_factory=list)
-    """Informational messages."""
+    notes: dict[Message, list[str]] = field(default_factory=dict)
+    """The names of the files concerned, by text of the informational message."""
     findings: list[Message] = field(default_factory=list)
     """Findings of the checks that prevented writing a file."""
 
     def warn(self, name: str, messages: Iterable[str]) -> None:
         """Add warnings and notes about a file, or about all with an empty name; equal ones are stored once."""
         for message in dict.fromkeys(messages):
-            if isinstance(message, Message) and message.kind is Kind.NOTE:
-                self.notes.append(message)
-            else:
-                self.warnings.setdefault(message, []).extend([name] if name else [])
+            is_note = isinstance(message, Message) and message.kind is Kind.NOTE
+            (self.notes if is_note else self.warnings).setdefault(message, []).extend([name] if name else [])
 
-    def lines(self) -> list[str]:
-        """Return one line for each different warning, with the names of the files concerned if there are several files.
+    def lines(self, found: Mapping[Message, Sequence[str]]) -> list[str]:
+        """Return one line for each warning or note, with the names of the files concerned if there are several files.
 
-        A warning that concerns no particular file has no name.
+        One that concerns no particular file has no name.
         """
         if len(self.done) + len(self.failures) <= 1:
-            return [rpt_(text) for text in self.warnings]
+            return [rpt_(text) for text in found]
         return [
             rpt_(Text("{}: {}", listed(list(dict.fromkeys(names)), 3, quote=""), text) if names else text)
-            for text, names in self.warnings.items()
+            for text, names in found.items()
         ]
 
     @contextmanager
@@ -124,7 +122,7 @@ def conclude(
     is_listed:
         Whether a dialog lists the causes of failures, so that Blender's error popup should not repeat them.
     """
-    lines = messages.lines()
+    lines = messages.lines(messages.warnings)
     is_refused = bool(messages.failures) and not messages.done
     # The summary contains the only warning, or the first failure with its first errors, so they are not reported again.
     single = lines[0] if len(lines) == 1 and not messages.failures else ""
@@ -133,7 +131,7 @@ def conclude(
         others = [rpt_(error) for error in list(dict.fromkeys(errors_of(messages.findings)))[MOST_ERRORS:]] + others
     others = [rpt_(Text("{}: {}", *failure)) for failure in messages.failures[1:]] + others
     report_lines(operator, others, "INFO" if is_listed else "WARNING")
-    notes = [] if is_refused else [rpt_(note) for note in messages.notes]
+    notes = [] if is_refused else messages.lines(messages.notes)
     for note in notes:
         report(operator, "INFO", note)
     summary = rpt_(_summary(messages, parts, verb)) + (f": {single}" if single else "")

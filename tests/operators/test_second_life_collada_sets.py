@@ -213,3 +213,10 @@ def test_a_reload_reads_the_partners_again(clean_blender, tmp_path):
     assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
     counts = {obj.name: len(obj.data.polygons) for obj in bpy.data.objects if obj.type == "MESH"}
     assert counts["tunic_LOD1"] == counts["tunic_LOD0"] < counts["tunic_LOD2"]
+
+
+def test_notes_name_their_files(clean_blender, tmp_path, capfd):
+    for name in ("a.dae", "b.dae"):
+        (tmp_path / name).write_bytes(seeds.files()["shapes"])
+    imported(clean_blender, tmp_path / "a.dae", tmp_path / "b.dae")
+    assert "a.dae, b.dae: 1 hole in polygons left out: 'box'" in capfd.readouterr().out

@@ -358,7 +358,7 @@ def test_the_last_report_has_all_lines(clean_blender):
     bpy = clean_blender
     kept = bpy.context.window_manager.meshferry_report
     operator = SimpleNamespace(report=lambda *_: None)
-    messages = Messages(done=["a", "b"], notes=["a note"], warnings={"first": ["a"], "second": ["a", "b"]})
+    messages = Messages(done=["a", "b"], notes={"a note": []}, warnings={"first": ["a"], "second": ["a", "b"]})
     conclude(operator, messages, ["2 objects"], "Imported")
     assert kept.summary == "Imported 2 files: 2 objects, 2 warnings" and kept.is_problem
     assert kept.lines.split("\n") == ["a: first", "a, b: second", "a note"]
