@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 from urllib.parse import unquote
 
+from ....io_formats.disk.special_files import special_kind
+
 _FOLDER = "textures"
 _EXTENSIONS = (".png", ".tga", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".dds", ".gif", ".webp", ".targa")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
@@ -74,6 +76,13 @@ class TextureFiles:
 def is_network_path(path: str) -> bool:
     """Return whether Windows would contact another machine for a path. Two slashes mean a relative path in Blender."""
     return path.startswith(("\\\\", "\\/", "/\\"))
+
+
+def may_be_opened(path: str) -> bool:
+    """Return whether Blender may try to open a path that is stored in an image."""
+    if path.startswith("//"):  # relative to the .blend file; as a path on Windows, another machine
+        return True
+    return not is_network_path(path) and not special_kind(path)
 
 
 def local_path(path: str) -> str:

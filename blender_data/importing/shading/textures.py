@@ -12,7 +12,7 @@ from ....io_formats.core.messages import Report, Text, listed
 from ....io_formats.core.shading import Texture
 from ... import names
 from .project_images import ProjectImages
-from .texture_files import TextureFiles, is_network_path, last_part
+from .texture_files import TextureFiles, last_part, may_be_opened
 
 _MOST_NAMED = 5
 """Largest number of missing textures in a message; of more, only the number is given."""
@@ -70,7 +70,7 @@ class TextureLoader:
         path = self._files.find(texture.path, texture.name)
         if path is None:
             self._missing.setdefault(texture.path or label, material)
-            return self._empty(label, f"//{label}" if is_network_path(texture.path) else texture.path)
+            return self._empty(label, texture.path if may_be_opened(texture.path) else f"//{label}")
         there = next((image for image in bpy.data.images if _is_file(image, path)), None)
         if there is not None:
             return there
