@@ -23,6 +23,7 @@ GUIDES = (
     "formats",
     "unigine",
     "unigine_projects",
+    "unigine_testing",
     "timbermesh",
     "second_life",
     "second_life_animation",

@@ -250,7 +250,7 @@ def random_edit(bpy: Any, choice: random.Random) -> None:
         obj.scale.y *= -1
     elif kind == "hide":
         obj.hide_viewport = not obj.hide_viewport
-    elif kind == "rename":
+    elif kind == "rename" and obj.name != "ground":  # by which the test finds the import
         obj.name = choice.choice(["new", "<&>", "ä"])
     elif kind == "copy":
         made = obj.copy()
