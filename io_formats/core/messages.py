@@ -205,9 +205,12 @@ class Message(Text):
         return cls(Kind(data["kind"]), item, Text(message), names=tuple(data["about"]), code=data["code"])
 
 
-def _message(kind: Kind, code: str, template: str, values: tuple[object, ...], details: Details) -> Message:
-    message = Message(kind, "", Text(template, *values), code=code)
-    return replace(message, **details) if details else message
+def _message(
+    kind: Kind, code: str, template: str, values: tuple[object, ...], details: Details, item: str = ""
+) -> Message:
+    """Return a message, about ``item`` if the details name none."""
+    fields: dict[str, Any] = {**details}
+    return Message(kind, fields.pop("item", "") or item, Text(template, *values), code=code, **fields)
 
 
 def warning(code: str, template: str, *values: object, **details: Unpack[Details]) -> Message:
@@ -250,23 +253,23 @@ class Report:
 
     def loss(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report data that is not carried over."""
-        self.add(_message(Kind.LOSS, code, template, values, details))
+        self.messages.append(_message(Kind.LOSS, code, template, values, details, self.item))
 
     def change(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report data that is replaced, such as NaN by 0."""
-        self.add(_message(Kind.CHANGE, code, template, values, details))
+        self.messages.append(_message(Kind.CHANGE, code, template, values, details, self.item))
 
     def note(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report something that is not a loss."""
-        self.add(_message(Kind.NOTE, code, template, values, details))
+        self.messages.append(_message(Kind.NOTE, code, template, values, details, self.item))
 
     def warning(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report something that the target program shows in an unexpected way."""
-        self.add(_message(Kind.WARNING, code, template, values, details))
+        self.messages.append(_message(Kind.WARNING, code, template, values, details, self.item))
 
     def error(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report something that lets the target program fail."""
-        self.add(_message(Kind.ERROR, code, template, values, details))
+        self.messages.append(_message(Kind.ERROR, code, template, values, details, self.item))
 
 
 def distinct(messages: Iterable[Message]) -> list[Message]:
