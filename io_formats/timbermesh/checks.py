@@ -68,13 +68,13 @@ def _check_properties(report: Report, node: doc.Node) -> None:
     if count < 0:
         report.error("negative-vertex-count", "its vertex count is {}", count)
         return
-    seen: set[str] = set()
-    for found in node.properties:
-        name, needed = found.name, GAME_DIMENSIONS.get(found.name)
-        if name in seen:
-            report.warning("repeated-property", "vertex property '{}' occurs twice; the game takes the first", name)
-        seen.add(name)
-        if needed is None:
+    times = Counter(found.name for found in node.properties)
+    for name in (name for name, number in times.items() if number > 1):
+        template = "vertex property '{}' occurs {:,} times; the game takes the first"
+        report.warning("repeated-property", template, name, times[name])
+    for name, needed in GAME_DIMENSIONS.items():
+        found = node.find(name)
+        if found is None:
             continue
         if len(found.data) < count * needed * 4:
             report.error("property-size", "vertex property '{}' is shorter than its {:,} vertices", name, count)
@@ -86,9 +86,9 @@ def _check_properties(report: Report, node: doc.Node) -> None:
             report.error("property-type", template, name, needed)
         elif name == "position" and not np.isfinite(np.frombuffer(found.data, "<f4", count * 3)).all():
             report.error("nan-coordinates", "some vertices have NaN or infinite positions")
-    if count and "position" not in seen:
+    if count and "position" not in times:
         report.error("no-positions", "its vertices have no position")
-    if count and "normal" not in seen:
+    if count and "normal" not in times:
         report.warning("no-normals", "it has no normals, and the game does not compute them: it will look unlit")
 
 

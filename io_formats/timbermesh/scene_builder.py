@@ -209,15 +209,12 @@ class _NodeBuilder:
     def custom_layers(self, count: int) -> list[Layer]:
         """Return the properties that the game ignores, with their own names and types."""
         layers: list[Layer] = []
-        seen: set[str] = set()
-        for found in self.node.properties:
-            if found.name in seen:
-                template = "a second vertex property '{}' is left out; the game ignores it too"
-                self.report.loss("repeated-property", template, found.name)
-                continue
-            seen.add(found.name)
-            if found.name in GAME_DIMENSIONS:
-                continue
+        times = Counter(found.name for found in self.node.properties)
+        for name in (name for name, number in times.items() if number > 1):
+            template = "vertex property '{}' occurs {:,} times; only the first is kept, as in the game"
+            self.report.loss("repeated-property", template, name, times[name])
+        first = {found.name: found for found in reversed(self.node.properties)}
+        for found in (first[name] for name in times if name not in GAME_DIMENSIONS):
             values = found.values(count)
             if values is None:
                 template = "its vertex property '{}' does not fit its {:,} vertices; left out"

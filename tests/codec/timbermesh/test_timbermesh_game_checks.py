@@ -206,7 +206,7 @@ WARNINGS: list[tuple[str, tuple[doc.Node, ...], str]] = [
     (
         "second property of a name",
         (mesh_node(properties=[*models.vertex_properties(), models.vertex_properties()[0]]),),
-        "'position' occurs twice",
+        "'position' occurs 2 times",
     ),
     (
         "several materials move",

@@ -292,7 +292,7 @@ def test_what_a_property_says_of_itself_is_ignored_as_in_the_game(fields: dict[s
 def test_the_first_property_of_a_name_wins() -> None:
     doubled = mesh_node()
     doubled.properties.append(doc.VertexProperty.of("position", np.zeros((4, 3), np.float32)))
-    assert "a second vertex property 'position' is left out" in one_warning(doubled)
+    assert "vertex property 'position' occurs 2 times; only the first is kept" in one_warning(doubled)
     np.testing.assert_array_equal(mesh_of(doubled).points, mesh_of(mesh_node()).points)
 
 
