@@ -10,6 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+import numpy as np
+import numpy.typing as npt
+
+Pixels = npt.NDArray[np.uint8]
 Color = tuple[float, float, float]
 
 
@@ -30,6 +34,8 @@ class Texture:
     ``path`` is then the image file that Blender may open itself, or empty if there is none."""
     source: str = ""
     """The project's file that ``read`` gets the content from, by which an image of an earlier import is found."""
+    pixels: Callable[[], Pixels] | None = field(default=None, compare=False)
+    """Return the pixels as they are stored, (H, W, 4) uint8, the topmost row first; None if only the file is known."""
 
 
 class Channel(Enum):

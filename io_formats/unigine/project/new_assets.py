@@ -1,0 +1,39 @@
+"""Files that an export adds to a project, before their GUIDs are known (docs/formats/unigine_writing.md, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class AssetKind(Enum):
+    """Element ``type`` of a ``.meta`` file."""
+
+    MESH = "mesh"
+    NODE = "node"
+    MATERIAL = "material"
+    TEXTURE = "texture"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An import setting in a ``.meta`` file."""
+
+    type: str
+    """Such as ``bool``, ``int``, ``string``."""
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class NewAsset:
+    """A file beside the scene, which gets a ``.meta`` file with its GUID."""
+
+    name: str
+    """Path with extension, relative to the folder of the scene, with ``/``."""
+    kind: AssetKind
+    encode: Callable[[Mapping[str, str]], bytes]
+    """Return the content, given the GUIDs of all new assets by their names; called once for each file."""
+    parameters: tuple[Parameter, ...] = ()
+    """Import settings, in the order of the file."""
