@@ -21,7 +21,9 @@ def _makes_levels(values: Mapping[str, Any]) -> bool:
 
 _geometry_option = partial(option, section="Geometry", needs=lambda can: can.meshes)
 _level_option = partial(option, section="Levels of Detail", needs=lambda can: can.lod_models)
-_clip_option = partial(option, section="Animation", shown_when=_exports_clips, needs=lambda can: can.clips)
+_clip_option = partial(
+    option, section="Animation", shown_when=_exports_clips, needs=lambda can: can.clips and not can.placement
+)
 
 
 def _ratio(default: float, label: str) -> Any:
@@ -69,7 +71,7 @@ class ExportOptions(Options):
             ),
             Choice("KEEP", "Every Object a Node", "Each object becomes a node with its own transform"),
         ),
-        needs=lambda can: can.node_hierarchy,
+        needs=lambda can: can.node_hierarchy and not can.placement,
     )
     use_hidden: bool = option(
         default=False,
@@ -221,7 +223,7 @@ class ExportOptions(Options):
             Choice("ANIMATED", "Animated Ones", "Bones that have keys, or move by constraints or drivers"),
             Choice("ALL", "All", "Every bone"),
         ),
-        needs=lambda can: can.joint_clips,
+        needs=lambda can: can.joint_clips and not can.placement,
     )
     animation_kind: str = _clip_option(
         default="AUTO",
@@ -243,7 +245,7 @@ class ExportOptions(Options):
             Choice("DROP", "Leave Out", "Left out of every clip whose last pose equals its first"),
             Choice("KEEP", "Keep", "Every frame of the range is stored"),
         ),
-        needs=lambda can: can.clips and not can.keyed_clips,
+        needs=lambda can: can.clips and not can.keyed_clips and not can.placement,
     )
     frame_rate: float = _clip_option(
         default=0.0,

@@ -20,6 +20,7 @@ from .models.lod_model_exporter import LodModelExport
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode, plan
 from .object_selection import Source, candidates_of, select
+from .placing.placement_export import PlacementExport
 from .reading.material_slots import names_in_files
 from .reading.mesh_reading import MeshReader
 from .scene_export import SceneExport
@@ -51,8 +52,10 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
         # Blender writes edits of edit mode to the object data only on request.
         for obj in {context.object, *context.objects_in_mode} - {None}:
             obj.update_from_editmode()
-    export: type[NodeTreeExport | ModelExport | LodModelExport] = ModelExport
-    if request.capabilities.node_hierarchy:
+    export: type[SceneExport] = ModelExport
+    if request.capabilities.placement:
+        export = PlacementExport
+    elif request.capabilities.node_hierarchy:
         export = NodeTreeExport
     elif request.capabilities.lod_models:
         export = LodModelExport

@@ -82,11 +82,8 @@ class NodeMeshes:
             if not instance.is_instance or instance.parent is None:
                 continue
             owner = instance.parent.original
-            # Blender lists the mesh of a curve or text as its instance. An exported object's mesh is read as a part
-            # instead.
-            is_own_mesh = instance.object.original == owner and tuple(instance.persistent_id)[1] == _UNUSED
             counts = instance.object.type == "MESH" and instance.object.original not in self.left_out
-            if owner in instancers and counts and not is_own_mesh:
+            if owner in instancers and counts and not is_own_mesh(instance):
                 yield owner, instance
 
     def instance_places(self, nodes: Iterable[PlannedNode]) -> dict[bpy.types.Object, list[Matrix4]]:
@@ -159,3 +156,12 @@ class NodeMeshes:
         back[:3, :3] = np.linalg.pinv(matrix[:3, :3])
         back[:3, 3] = -back[:3, :3] @ matrix[:3, 3]
         return back
+
+
+def is_own_mesh(instance: bpy.types.DepsgraphObjectInstance) -> bool:
+    """Return whether an instance is the mesh of a curve or text, which Blender lists as an instance of the object.
+
+    The mesh of an exported object is read as its own instead.
+    """
+    is_of_owner: bool = instance.object.original == instance.parent.original
+    return is_of_owner and tuple(instance.persistent_id)[1] == _UNUSED

@@ -13,6 +13,9 @@ from ...io_formats.core.messages import Kind, Message, Report, Text, joined, lis
 MESHABLE = frozenset({"MESH", "CURVE", "SURFACE", "FONT", "META"})
 """Types of objects that have a surface to export."""
 
+_PLACED = frozenset({"ARMATURE", "CAMERA", "LIGHT"})
+"""Further types of objects that are nodes of files that place models."""
+
 _SILENT = frozenset({"ARMATURE", "LATTICE"})
 """Types that are left out without a warning, since their effect on meshes is exported."""
 
@@ -82,6 +85,7 @@ def select(
     *,
     use_hidden: bool,
     with_empties: bool = True,
+    places_models: bool = False,
     report: Report | None = None,
 ) -> list[bpy.types.Object]:
     """Choose the objects of an export, parents before children, and report the others.
@@ -94,6 +98,9 @@ def select(
     ----------
     with_empties:
         Whether a file can hold empties; otherwise only those that show instances are chosen.
+    places_models:
+        Whether a file places models, so that armatures, cameras, lights and hidden nodes of imported files are chosen
+        too.
 
     Raises
     ------
@@ -108,8 +115,11 @@ def select(
     left_out: dict[Message, list[bpy.types.Object]] = {}
     for candidate in dict.fromkeys([*candidates, *sorted(coarser, key=lambda obj: obj.name)]):
         refusal = None
-        if candidate not in coarser:
-            refusal = refusal_of(context, candidate, enabled, use_hidden=use_hidden, with_empties=with_empties)
+        if candidate not in coarser and not (places_models and is_hidden_node(candidate)):
+            also = _PLACED if places_models else frozenset()
+            refusal = refusal_of(
+                context, candidate, enabled, use_hidden=use_hidden, with_empties=with_empties, also=also
+            )
         if refusal is None:
             chosen.append(candidate)
         elif refusal:
@@ -133,6 +143,7 @@ def refusal_of(
     *,
     use_hidden: bool,
     with_empties: bool,
+    also: Container[str] = (),
 ) -> Message | None:
     """Return why an object is not exported: None if it is exported, an empty message if that is not reported.
 
@@ -140,10 +151,12 @@ def refusal_of(
     ----------
     enabled:
         The objects that :func:`enabled_objects` yields.
+    also:
+        Further types of objects that the file can hold.
     """
     if candidate.type == "EMPTY" and not with_empties and candidate.instance_type == "NONE":
         return loss("empties-left-out", "empties have no place in such a file")
-    if candidate.type not in MESHABLE and candidate.type != "EMPTY":
+    if candidate.type not in MESHABLE and candidate.type != "EMPTY" and candidate.type not in also:
         if candidate.type in _SILENT:
             return loss("", "")
         kind = candidate.type.lower().replace("_", " ")
@@ -153,6 +166,11 @@ def refusal_of(
     if not use_hidden and not candidate.visible_get(view_layer=context.view_layer):
         return loss("hidden-objects", "hidden, left out")
     return None
+
+
+def is_hidden_node(obj: bpy.types.Object) -> bool:
+    """Return whether an object is a node that its imported file hides, and is still hidden."""
+    return bool(obj.hide_viewport and obj.meshferry.given_hidden and obj.meshferry.node_key)
 
 
 def loss(code: str, template: str, *values: object) -> Message:

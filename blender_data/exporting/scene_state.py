@@ -197,6 +197,13 @@ def linked(context: bpy.types.Context, copies: Sequence[bpy.types.Object]) -> It
 
 def update_worlds(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> None:
     """Update the world matrices of objects, including those that Blender does not evaluate (see :func:`stand_ins`)."""
+    with evaluated(context, objects):
+        pass
+
+
+@contextlib.contextmanager
+def evaluated(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
+    """Let Blender evaluate objects in their own right during a ``with`` block, including those that it does not."""
     enabled = set(enabled_objects(context.view_layer.layer_collection))
     unseen = [obj for obj in dict.fromkeys(objects) if obj not in enabled]
     home = context.scene.collection.objects
@@ -208,6 +215,7 @@ def update_worlds(context: bpy.types.Context, objects: Iterable[bpy.types.Object
         for obj in disabled:
             obj.hide_viewport = False
         context.view_layer.update()
+        yield
     finally:
         for obj in disabled:
             obj.hide_viewport = True

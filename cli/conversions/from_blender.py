@@ -86,7 +86,7 @@ class FromBlender:
 
     def _patch(self, outcome: Outcome, target: Format) -> None:
         """Write what was changed in the collection that was imported from the target into this file."""
-        from ...blender_data.exporting.placement_patch import imported_from, plan_patch
+        from ...blender_data.exporting.placing.placement_patch import imported_from, plan_patch
 
         scene = self._session.load_for_changes().context.scene
         collection = imported_from(scene, outcome.target, self._settings.collections)

@@ -11,7 +11,7 @@ from bpy.props import BoolProperty
 from ...blender_data import file_records
 from ...blender_data.exporting import exporter
 from ...blender_data.exporting.clips.clip_sources import clip_name
-from ...blender_data.exporting.placement_patch import BACKUP, plan_patch
+from ...blender_data.exporting.placing.placement_patch import BACKUP, plan_patch
 from ...blender_data.file_records import FileRecord, SessionFile
 from ...blender_data.steps import Steps, finish, scaled, without_bpy
 from ...io_formats.api import load_set, scene_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import bpy
 import numpy as np
@@ -34,9 +34,11 @@ def slot_of_faces(data: bpy.types.Mesh) -> npt.NDArray[np.int32]:
     return np.zeros(len(data.polygons), np.int32)
 
 
-def material_names(found: list[bpy.types.Material | None]) -> list[str]:
+def material_names(
+    found: list[bpy.types.Material | None], name_of: Callable[[bpy.types.Material], str] = names.name_in_file
+) -> list[str]:
     """Return the names to write, empty for slots without a material; without slots, one empty name."""
-    return [names.name_in_file(material.original) if material else "" for material in found] or [""]
+    return [name_of(material.original) if material else "" for material in found] or [""]
 
 
 def names_in_files(objects: Iterable[bpy.types.Object]) -> dict[str, set[str]]:

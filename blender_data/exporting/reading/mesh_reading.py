@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from ....io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
 from ....io_formats.geometry.normals import share_backwards
 from ....io_formats.geometry.vertices import turn_triangles
 from ....io_formats.passes import flatten
-from ... import arrays, compat, file_records
+from ... import arrays, compat, file_records, names
 from ...importing.meshes import FILE_VERTEX
 from ...mesh_data import file_normals, quantised_values, surfaces
 from ..export_options import ExportOptions
@@ -58,6 +59,7 @@ class MeshReader:
         """Whether corners that were one vertex in a file have one normal, since Blender's tangent space changes them
         slightly. Only normals of a vertex that differ by no more than that are meant; others were edited by the user.
         """
+        self.name_of_material: Callable[[bpy.types.Material], str] = names.name_in_file
         self.report = report or Report()
 
     def read(self, obj: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
@@ -151,7 +153,7 @@ class MeshReader:
             text = "{} faces point beyond its material slots and take the last one, as Blender shows them"
             report.change("missing-material-slot", text, beyond)
             np.clip(index, 0, last, out=index)
-        materials = material_slots.material_names(found)
+        materials = material_slots.material_names(found, self.name_of_material)
         used = set(np.unique(index).tolist())
         empty = [str(number + 1) for number, name in enumerate(materials) if not name and number in used]
         if empty and found:

@@ -23,7 +23,7 @@ from .placed_models import ModelBuilder, Stand
 
 _EMPTY_SIZE = 0.25
 _LIGHTS = {LightKind.POINT: "POINT", LightKind.SPOT: "SPOT", LightKind.SUN: "SUN"}
-_WATTS = 100.0
+WATTS = 100.0
 """Power of a lamp of intensity 1. Programs with automatic exposure have no exact equivalent."""
 _MOST_SUN = 10.0
 _SHEAR = 1e-3
@@ -205,7 +205,7 @@ class PlacementImporter:
         if light.kind is LightKind.SUN:
             data.energy = min(light.intensity, _MOST_SUN)
             return data  # type: ignore[no-any-return]
-        data.energy = light.intensity * _WATTS
+        data.energy = light.intensity * WATTS
         data.shadow_soft_size = light.radius
         if light.kind is LightKind.SPOT:
             data.spot_size = light.cone

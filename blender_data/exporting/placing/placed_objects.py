@@ -5,25 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import bpy
 import numpy as np
 
-from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import Report, counted, listed
-from ...io_formats.core.placement import PlacedNode, PlacementPart
-from ...io_formats.core.placement_edits import Matrix, PlacedObject, SlotMaterial
-from .. import compat, import_marks, names
-from ..material_checksum import is_changed
-from ..mesh_data.mesh_edits import edits_of
-from ..reloading.matching import objects_of
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.messages import Report, counted, listed
+from ....io_formats.core.placement import PlacedNode, PlacementPart
+from ....io_formats.core.placement_edits import PlacedObject, SlotMaterial
+from ... import import_marks, names
+from ...material_checksum import is_changed
+from ...mesh_data.mesh_edits import edits_of
+from ...reloading.matching import objects_of
+from .object_places import is_driven, local_matrix
 
 _NUMBER = re.compile(r"\.\d{3,}$")
 _MOST_NAMES = 5
-_TRANSFORMS = ("location", "rotation_", "scale", "delta_")
-"""Starts of the data paths of an object's transform."""
 
 
 class PlacedObjects:
@@ -133,9 +132,9 @@ class PlacedObjects:
         key = "" if obj in self.sources else kept.node_key
         node = self.nodes.get(key or self.sources.get(obj, ""))
         name = _name_for(obj, node)
-        matrix, above = _local(obj), obj.parent
+        matrix, above = local_matrix(obj), obj.parent
         while above is not None and above not in self._index:
-            matrix, above = _local(above) @ matrix, above.parent
+            matrix, above = local_matrix(above) @ matrix, above.parent
         return PlacedObject(
             name,
             obj.name,
@@ -145,7 +144,7 @@ class PlacedObjects:
             given_parent=kept.given_parent_key,
             matrix=matrix,
             shear=np.array(kept.shear).reshape(4, 4) if key and kept.is_property_set("shear") else None,
-            is_place_kept=_is_driven(obj),
+            is_place_kept=is_driven(obj),
             is_hidden=None if kept.has_hidden_surfaces else obj.hide_viewport,
             is_likely_copy=bool(_NUMBER.search(obj.name)) and names.name_in_file(obj) != name,
             materials=self._slots.get(obj, ()),
@@ -198,11 +197,16 @@ class PlacedObjects:
 
     def _report_materials(self) -> None:
         used = dict.fromkeys(slot.material for obj in self.own for slot in obj.material_slots if slot.material)
-        changed = [material.name for material in used if is_changed(material)]
-        if changed:
-            template = "{} of the project changed here, which is not written: {}"
-            number = counted(len(changed), "material")
-            self.report.loss("project-material-not-written", template, number, listed(changed, _MOST_NAMES))
+        report_changed_materials(used, self.report)
+
+
+def report_changed_materials(materials: Iterable[bpy.types.Material], report: Report) -> None:
+    """Report materials of a project that were changed in Blender."""
+    changed = [material.name for material in materials if is_changed(material)]
+    if changed:
+        template = "{} of the project changed here, which is not written: {}"
+        number = counted(len(changed), "material")
+        report.loss("project-material-not-written", template, number, listed(changed, _MOST_NAMES))
 
 
 def _name_for(obj: bpy.types.Object, node: PlacedNode | None) -> str:
@@ -211,24 +215,3 @@ def _name_for(obj: bpy.types.Object, node: PlacedNode | None) -> str:
     if node is not None and name != node.name and _NUMBER.sub("", name) in {node.name, _NUMBER.sub("", node.name)}:
         return node.name
     return name
-
-
-def _local(obj: bpy.types.Object) -> Matrix:
-    """Return the matrix (4, 4) of an object relative to its parent, with parent inverse and delta transforms."""
-    basis = np.array(obj.matrix_basis, np.float64)
-    return basis if obj.parent is None else np.array(obj.matrix_parent_inverse, np.float64) @ basis
-
-
-def _is_driven(obj: bpy.types.Object) -> bool:
-    """Return whether the place of an object is not the one that its own transform gives."""
-    if obj.parent is not None and obj.parent_type not in {"OBJECT", "ARMATURE"}:
-        return True
-    if any(not constraint.mute for constraint in obj.constraints):
-        return True
-    animation = obj.animation_data
-    if animation is None:
-        return False
-    curves = list(animation.drivers)
-    for holder in compat.action_holders(obj):
-        curves += compat.action_curves(holder.action, compat.slot_of(holder))
-    return any(curve.data_path.startswith(_TRANSFORMS) for curve in curves)

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import bpy
 
-from ...io_formats.api import load, scene_of
-from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import Message, Report, Text, listed
-from ...io_formats.core.placement import PlacementPart
-from ...io_formats.core.placement_edits import NodeEdit, Patched, edit_texts
-from ...io_formats.core.projects import Projects
-from ...io_formats.core.scene import Scene
-from ...io_formats.disk.atomic_write import replace_file
-from ...io_formats.passes.placement_changes import node_edits
-from .. import file_records, import_marks
-from ..file_records import FileRecord, digest_of_content
-from ..steps import Steps, without_bpy
+from ....io_formats.api import load, scene_of
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.messages import Message, Report, Text, listed
+from ....io_formats.core.placement import PlacementPart
+from ....io_formats.core.placement_edits import NodeEdit, Patched, edit_texts
+from ....io_formats.core.projects import Projects
+from ....io_formats.core.scene import Scene
+from ....io_formats.disk.atomic_write import replace_file
+from ....io_formats.passes.placement_changes import node_edits
+from ... import file_records, import_marks
+from ...file_records import FileRecord, digest_of_content
+from ...steps import Steps, without_bpy
 from .placed_objects import PlacedObjects
 
 BACKUP = ".bak"

@@ -1,0 +1,1 @@
+"""Files that place models: new placements, and changes of imported ones."""

@@ -1,0 +1,206 @@
+"""Models of a placement: each different evaluated mesh once, whichever objects show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
+from ....io_formats.core.placement_edits import Matrix
+from ....io_formats.core.scene import Mesh, Node, Scene, Surface
+from ....io_formats.passes.equal_meshes import EqualMeshes
+from ... import import_choices, names
+from ..export_options import ExportOptions
+from ..node_meshes import is_own_mesh
+from ..object_selection import MESHABLE, armature_of
+from ..reading import material_slots
+from ..reading.armature_reading import ReadSkeleton, read_skeleton
+from ..reading.mesh_reading import transformed
+from ..reading.rest_meshes import RestMeshes
+from .object_places import ObjectPlaces
+
+_ALIGNED = 1e-7
+"""Tolerance for equal matrices, per entry."""
+
+_Key = tuple[Any, ...]
+
+
+class MaterialNames:
+    """One name for each material of an export: that in its file, unless another material has it."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, bpy.types.Material] = {}
+        self._names: dict[bpy.types.Material, str] = {}
+
+    def name(self, material: bpy.types.Material) -> str:
+        """Return the name of a material."""
+        if material not in self._names:
+            name = names.name_in_file(material)
+            if name in self.by_name:
+                name = material.name
+            number = 2
+            while name in self.by_name:
+                name, number = f"{material.name}.{number:03d}", number + 1
+            self._names[material] = name
+            self.by_name[name] = material
+        return self._names[material]
+
+
+@dataclass
+class _Model:
+    """A model that was read."""
+
+    mesh: Mesh
+    skeleton: ReadSkeleton | None
+    sources: list[bpy.types.Object]
+    """The objects that show it."""
+
+
+class PlacedModels:
+    """Reads the models of one export.
+
+    Objects with the same mesh data share a model while their modifiers make the same mesh of it. Materials that are
+    linked to an object are settings of its place.
+    """
+
+    def __init__(self, meshes: RestMeshes, places: ObjectPlaces, options: ExportOptions) -> None:
+        self.meshes = meshes
+        self.places = places
+        self.options = options
+        self.materials = MaterialNames()
+        self.used_materials: dict[str, None] = {}
+        """Names of the materials that faces have."""
+        self._models: list[_Model] = []
+        self._plain: dict[_Key, int] = {}
+        """The models of mesh data that needs no evaluation."""
+        self._equal: dict[_Key, tuple[EqualMeshes, dict[int, int]]] = {}
+        """By mesh data: its different meshes without materials, and the model of each by its id."""
+        self._skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
+        self.owners: set[bpy.types.Object] = set()
+        """Objects that show instances. That they have no mesh of their own is not reported."""
+        meshes.reader.name_of_material = self.materials.name
+
+    def rig_of(self, obj: bpy.types.Object) -> bpy.types.Object | None:
+        """Return the armature in whose space the model of an object is, or None if it is in the object's own."""
+        return armature_of(obj) if obj.type in MESHABLE and self.meshes.with_bones else None
+
+    def use(self, obj: bpy.types.Object) -> ModelUse | None:
+        """Return the model of an object at its place, or None if it has no visible mesh."""
+        rig = self.rig_of(obj)
+        inside = np.identity(4) if rig is None else self._inside(obj, rig)
+        key = (obj.data, rig.data if rig is not None else None, inside.tobytes())
+        if key in self._plain and self.meshes.is_plain(obj):
+            return self._used(self._plain[key], obj, self._slot_names(obj))
+        skeleton = self._skeleton(rig) if rig is not None else None
+        before = len(self.meshes.report.messages)
+        mesh = self.meshes.read(obj, skeleton)
+        if mesh is None:
+            if obj in self.owners:
+                del self.meshes.report.messages[before:]
+            return None
+        number = self._add(key, transformed(mesh, inside), skeleton)
+        if self.meshes.is_plain(obj):
+            self._plain[key] = number
+        return self._used(number, obj, mesh.materials)
+
+    def use_generated(self, instance: bpy.types.DepsgraphObjectInstance, owner: bpy.types.Object) -> ModelUse | None:
+        """Return the model of an instance whose mesh was generated for it; Blender's evaluation must not change."""
+        key = (owner.data, instance.object.data.as_pointer())
+        if key not in self._plain:
+            mesh = self.meshes.reader.read(instance.object, is_instance=True)
+            if mesh is None:
+                return None
+            mesh.surfaces = [Surface(name or names.name_in_file(owner)) for name in mesh.materials]
+            self._plain[key] = self._add((owner.data,), mesh, None)
+        number = self._plain[key]
+        return self._used(number, owner, self._models[number].mesh.materials)
+
+    def models(self) -> list[PlacedModel]:
+        """Return the models in the order of their first use."""
+        return [self._placed(model) for model in self._models]
+
+    # -- models -------------------------------------------------------------------------------
+
+    def _inside(self, obj: bpy.types.Object, rig: bpy.types.Object) -> Matrix:
+        """Return the matrix from the space of a deformed object to that of its armature object."""
+        matrix = self.places.relative(obj, rig)
+        return np.identity(4) if np.allclose(matrix, np.identity(4), rtol=0, atol=_ALIGNED) else matrix
+
+    def _skeleton(self, rig: bpy.types.Object) -> ReadSkeleton:
+        if rig not in self._skeletons:
+            deform_only = self.options.use_deform_bones_only
+            self._skeletons[rig] = read_skeleton(rig, deform_only=deform_only, report=self.meshes.report)
+        return self._skeletons[rig]
+
+    def _add(self, key: _Key, mesh: Mesh, skeleton: ReadSkeleton | None) -> int:
+        """Return the index of the model with a mesh, which is added unless objects with the same data have it."""
+        mesh = replace(mesh, own_files=None)  # it becomes a new file
+        equal, numbers = self._equal.setdefault(key, (EqualMeshes(), {}))
+        first = equal.first(replace(mesh, materials=[""] * len(mesh.materials), surfaces=[]))
+        if id(first) not in numbers:
+            numbers[id(first)] = len(self._models)
+            self._models.append(_Model(mesh, skeleton, []))
+        return numbers[id(first)]
+
+    def _slot_names(self, obj: bpy.types.Object) -> list[str]:
+        return material_slots.material_names(material_slots.materials_of(obj, obj.data), self.materials.name)
+
+    def _used(self, number: int, obj: bpy.types.Object, materials: list[str]) -> ModelUse:
+        """Return the use of a model by an object whose slots have these materials."""
+        model = self._models[number]
+        model.sources.append(obj)
+        shown = np.unique(model.mesh.material_index).tolist()
+        self.used_materials.update(dict.fromkeys(materials[slot] for slot in shown if materials[slot]))
+        if materials == model.mesh.materials:
+            return ModelUse(number)
+        surfaces = [surface.name for surface in model.mesh.surfaces]
+        slots = (SlotUse(name, material or None) for name, material in zip(surfaces, materials, strict=True))
+        return ModelUse(number, tuple(slots))
+
+    def _placed(self, model: _Model) -> PlacedModel:
+        name = _model_name(model.sources)
+        scene = Scene(name, tolerance=self.options.tolerance)
+        scene.nodes = [Node(name, mesh=model.mesh, choices=import_choices.read(*model.sources[:1]))]
+        if model.skeleton is not None:
+            scene.skeletons = [model.skeleton.skeleton]
+            scene.nodes[0].skeleton = 0
+        read: Callable[[], Scene] = lambda: scene  # noqa: E731
+        return PlacedModel(name, read)
+
+
+def _model_name(sources: list[bpy.types.Object]) -> str:
+    """Return the name of a model: that of its imported mesh data, or else the shortest of its objects' names.
+
+    Copies of an object have longer names, so that further ones do not change the name of the file.
+    """
+    data = sources[0].data
+    if isinstance(data, bpy.types.Mesh) and data.meshferry.fingerprint:
+        return str(data.name)
+    return min((names.name_in_file(obj) for obj in sources), key=lambda name: (len(name), name))
+
+
+Instance = tuple[bpy.types.Object, "bpy.types.Object | ModelUse", Matrix]
+"""The object that shows an instance, the shown object or generated model, and the world matrix (4, 4)."""
+
+
+def instances_of(
+    models: PlacedModels, owners: set[bpy.types.Object], depsgraph: bpy.types.Depsgraph
+) -> Iterator[Instance]:
+    """Yield the instances of meshes that objects show otherwise than by *Instancing: Collection*."""
+    for instance in depsgraph.object_instances:
+        if not instance.is_instance or instance.parent is None or instance.object.type != "MESH":
+            continue
+        owner, shown = instance.parent.original, instance.object.original
+        if owner not in owners or owner.instance_type == "COLLECTION":
+            continue
+        world = np.array(instance.matrix_world, np.float64)
+        if shown != owner and shown.type in MESHABLE and armature_of(shown) is None:
+            yield owner, shown, world
+        elif not is_own_mesh(instance):
+            use = models.use_generated(instance, owner)
+            if use is not None:
+                yield owner, use, world

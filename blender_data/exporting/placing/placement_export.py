@@ -1,0 +1,286 @@
+"""Blender -> Scene for files that place models: a node for each object, a part for each instanced collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import bpy
+import numpy as np
+
+from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.placement import Content, ModelUse, PartUse, PlacedNode, Placement, PlacementPart
+from ....io_formats.core.placement_edits import Matrix
+from ....io_formats.core.scene import Material, Scene
+from ... import names
+from ...steps import Step, Steps
+from .. import scene_state, transforms
+from ..clips.animated_blocks import dependencies
+from ..export_request import ExportRequest
+from ..object_selection import MESHABLE, is_hidden_node, parents_first, select
+from ..reading.rest_meshes import RestMeshes
+from ..scene_export import SceneExport
+from .lights_and_cameras import read_camera, read_light
+from .object_places import ObjectPlaces, is_animated
+from .placed_models import Instance, PlacedModels, instances_of
+from .placed_objects import report_changed_materials
+
+_NAMED = 5
+
+
+@dataclass
+class _Part:
+    """The objects of a part, and their nodes."""
+
+    name: str
+    objects: list[bpy.types.Object]
+    """Parents before their children."""
+    root: Matrix = field(default_factory=lambda: np.identity(4))
+    """(4, 4) from the world to the space of the part."""
+    nodes: list[PlacedNode] = field(default_factory=list)
+    node_of: dict[bpy.types.Object, int] = field(default_factory=dict)
+
+
+class PlacementExport(SceneExport):
+    """An export to a format that places models; the user's scene is unchanged afterwards.
+
+    A node has the exact matrix of its object relative to the node above, in double precision. The model of a deformed
+    object is in the space of its armature object, and so is its node. An armature is a node itself if it has other
+    children, or deforms several objects.
+    """
+
+    def __init__(self, request: ExportRequest) -> None:
+        super().__init__(request)
+        use_hidden = self.options.use_hidden
+        objects = select(self.context, self.source, use_hidden=use_hidden, places_models=True, report=self.report)
+        collection = self.source.collection
+        self.parts = [_Part(collection.name if collection is not None else request.name, objects)]
+        self._part_of: dict[bpy.types.Collection, int] = {}
+        self.hidden = {obj for obj in objects if not obj.visible_get(view_layer=self.context.view_layer)}
+
+    def steps(self) -> Steps[Scene]:
+        """Read the scene in steps.
+
+        Raises
+        ------
+        ExportError
+            Nothing to export, an object of zero scale.
+        """
+        if self.options.use_instances:
+            for part in self.parts:  # grows by the collections that its parts instance
+                self._add_parts(part)
+        else:
+            self.leave_out_instances(self.parts[0].objects)
+        objects = list(dict.fromkeys(obj for part in self.parts for obj in part.objects))
+        with scene_state.evaluated(self.context, objects):
+            yield from self._read(objects)
+        self._report_left_out(objects)
+        return self.scene
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _add_parts(self, part: _Part) -> None:
+        """Add a part for each collection that objects of a part instance and that has none yet."""
+        for obj in part.objects:
+            collection = _instanced(obj)
+            if collection is None or collection in self._part_of:
+                continue
+            self._part_of[collection] = len(self.parts)
+            members = parents_first(_shown_members(collection))
+            offset = np.identity(4)
+            offset[:3, 3] = -np.array(collection.instance_offset, np.float64)
+            self.hidden.update(obj for obj in members if obj.hide_viewport)
+            self.parts.append(_Part(collection.name, members, offset))
+
+    def _read(self, objects: list[bpy.types.Object]) -> Steps[None]:
+        """Read all nodes and models while Blender evaluates all objects."""
+        of_models = replace(self.capabilities, node_hierarchy=False)  # the files of models have no tree
+        meshes = RestMeshes(self.context, self.options, of_models, self.report)
+        depsgraph = meshes.reader.depsgraph
+        places = ObjectPlaces(depsgraph)
+        models = PlacedModels(meshes, places, self.options)
+        shown = [instance.object.original for instance in depsgraph.object_instances if instance.is_instance]
+        with meshes.at_rest(obj for obj in dict.fromkeys([*objects, *shown]) if obj.type in MESHABLE):
+            places.depsgraph = meshes.reader.depsgraph
+            instances = self._instances(models, objects, meshes)
+            for number, part in enumerate(self.parts):
+                builder = _PartBuilder(self, part, places, models)
+                for done, obj in enumerate(builder.with_nodes()):
+                    yield Step("Reading meshes", (number + done / len(part.objects)) / len(self.parts))
+                    builder.add(obj)
+                builder.add_instances(instances)
+                builder.hide()
+        self.scene.placement = Placement([PlacementPart(part.name, part.nodes) for part in self.parts], models.models())
+        self._read_materials(models)
+
+    def _instances(
+        self, models: PlacedModels, objects: Sequence[bpy.types.Object], meshes: RestMeshes
+    ) -> list[Instance]:
+        if not self.options.use_instances:
+            return []
+        found = list(instances_of(models, set(objects), meshes.reader.depsgraph))
+        models.owners = {owner for owner, _shown, _world in found}
+        return found
+
+    def part_of(self, obj: bpy.types.Object) -> PartUse | None:
+        """Return the part that an object instances, or None."""
+        collection = _instanced(obj)
+        return PartUse(self._part_of[collection]) if collection in self._part_of else None
+
+    def _read_materials(self, models: PlacedModels) -> None:
+        used = {name: models.materials.by_name[name] for name in models.used_materials}
+        self.scene.materials = [Material(name, identity=one.meshferry.identity) for name, one in used.items()]
+        report_changed_materials(used.values(), self.report)
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def _report_left_out(self, objects: Sequence[bpy.types.Object]) -> None:
+        """Report what of the objects is in no file."""
+        moving = [obj for obj in objects if obj.type != "ARMATURE" and dependencies([obj]).any_change]
+        rigs = {obj for obj in objects if obj.type == "ARMATURE" and dependencies([obj]).any_change}
+        still = [obj for obj in moving if is_animated(obj) or obj.parent not in rigs]
+        if still:
+            text = "exported as it looks at the current frame; the file holds no animation"
+            self.report.loss("baked-animation", text, item=listed([obj.name for obj in still]))
+        if rigs:
+            text = "its animation is not in the file; export it with File > Export to an animation file"
+            self.report.loss("armature-animation-left-out", text, item=listed(sorted(obj.name for obj in rigs)))
+        on_bones = [obj.name for obj in objects if obj.parent is not None and obj.parent_type == "BONE"]
+        if on_bones:
+            text = "its parent bone is not carried over; it stands where the bone rests"
+            self.report.loss("parent-left-out", text, item=listed(on_bones))
+
+
+class _PartBuilder:
+    """Builds the nodes of one part."""
+
+    def __init__(self, export: PlacementExport, part: _Part, places: ObjectPlaces, models: PlacedModels) -> None:
+        self.export = export
+        self.part = part
+        self.places = places
+        self.models = models
+        self.rig_of = {obj: models.rig_of(obj) for obj in part.objects}
+        self.hidden: list[bool] = []
+
+    def with_nodes(self) -> list[bpy.types.Object]:
+        """Return the objects that become nodes: not those of which a parent shows instances only, nor bare armatures.
+
+        Armatures come before the objects that they deform.
+        """
+        shown = [obj for obj in self.part.objects if not self._is_instanced_only(obj)]
+        bound = [rig for obj in shown if (rig := self.rig_of[obj]) is not None]
+        parents = {obj.parent for obj in shown if self.rig_of[obj] is None and obj.type != "ARMATURE"}
+        nodes = [obj for obj in shown if obj.type != "ARMATURE" or obj in parents or bound.count(obj) > 1]
+        ordered: dict[bpy.types.Object, None] = {}
+        waiting = set(nodes)
+
+        def visit(obj: bpy.types.Object | None) -> None:
+            if obj in waiting:
+                waiting.remove(obj)
+                visit(obj.parent)
+                visit(self.rig_of[obj])
+                ordered.setdefault(obj)
+
+        for obj in nodes:
+            visit(obj)
+        return list(ordered)
+
+    def add(self, obj: bpy.types.Object) -> None:
+        """Add the node of an object."""
+        rig = self.rig_of[obj]
+        frame = rig or obj
+        above = frame if rig is not None and rig in self.part.node_of else frame.parent
+        while above is not None and above not in self.part.node_of:
+            above = above.parent
+        matrix = self.places.relative(frame, self._frame(above) if above is not None else None)
+        if above is None:
+            matrix = self.part.root @ matrix
+        transforms.require_size(obj, self.places.world(frame))
+        node = PlacedNode(names.name_in_file(obj), -1 if above is None else self.part.node_of[above], matrix)
+        self._take_over(obj, node)
+        node.content = self._content(obj)
+        self._append(node, obj in self.export.hidden)
+        self.part.node_of[obj] = len(self.part.nodes) - 1
+
+    def add_instances(self, instances: Sequence[Instance]) -> None:
+        """Add a node below its owner for each instance that an object of this part shows."""
+        for owner, shown, world in instances:
+            if owner not in self.part.node_of:
+                continue
+            use = shown if isinstance(shown, ModelUse) else self.models.use(shown)
+            matrix = self.places.seen_from(self._frame(owner), world)
+            name = names.name_in_file(owner if isinstance(shown, ModelUse) else shown)
+            number = self.part.node_of[owner]
+            self._append(PlacedNode(name, number, matrix, use), self.hidden[number])
+
+    def hide(self) -> None:
+        """Hide the topmost nodes of hidden objects. One with visible nodes below becomes a plain node instead."""
+        has_shown = [False] * len(self.part.nodes)
+        plain: list[str] = []
+        for number in range(len(self.part.nodes) - 1, -1, -1):
+            node = self.part.nodes[number]
+            if self.hidden[number] and has_shown[number] and node.content is not None:
+                node.content = None
+                plain.append(node.name)
+            if node.parent >= 0:
+                has_shown[node.parent] |= has_shown[number] or not self.hidden[number]
+        for number, node in enumerate(self.part.nodes):
+            is_below = node.parent >= 0 and self.hidden[node.parent] and not has_shown[node.parent]
+            node.is_hidden = self.hidden[number] and not has_shown[number] and not is_below
+        if plain:
+            template = "{} with visible children, which became nodes without a mesh: {}"
+            number_text = counted(len(plain), "hidden object")
+            self.export.report.loss("hidden-parents", template, number_text, listed(plain, _NAMED))
+
+    def _append(self, node: PlacedNode, is_hidden: bool) -> None:
+        self.part.nodes.append(node)
+        self.hidden.append(is_hidden)
+
+    def _frame(self, obj: bpy.types.Object) -> bpy.types.Object:
+        """Return the object in whose space the node of another one is."""
+        return self.rig_of[obj] or obj
+
+    def _is_instanced_only(self, obj: bpy.types.Object) -> bool:
+        """Return whether Blender shows an object only at the vertices or faces of its parent."""
+        parent = obj.parent if self.export.options.use_instances else None
+        return parent is not None and parent.instance_type in {"VERTS", "FACES"}
+
+    def _content(self, obj: bpy.types.Object) -> Content | None:
+        """Return what stands at the node of an object."""
+        if obj.type in MESHABLE:
+            if obj.is_instancer and not obj.show_instancer_for_viewport:
+                return None
+            return self.models.use(obj)
+        if obj.type == "CAMERA":
+            return read_camera(obj, self.export.context.scene)
+        if obj.type == "LIGHT":
+            light = read_light(obj.data)
+            if light is None:
+                self.export.report.loss("unsupported-objects", "area lights cannot be exported", item=obj.name)
+            return light
+        return self.export.part_of(obj)
+
+    @staticmethod
+    def _take_over(obj: bpy.types.Object, node: PlacedNode) -> None:
+        """Take over from an imported object what Blender cannot show: the type of its node, and a shear."""
+        kept = obj.meshferry
+        if not kept.node_key:
+            return
+        node.kind = str(obj.get("type", ""))
+        shear = np.array(kept.shear, np.float64).reshape(4, 4)
+        if kept.is_property_set("shear") and shear.any():
+            node.matrix = node.matrix @ shear
+
+
+def _instanced(obj: bpy.types.Object) -> bpy.types.Collection | None:
+    """Return the collection that an object shows an instance of, or None."""
+    return obj.instance_collection if obj.instance_type == "COLLECTION" else None
+
+
+def _shown_members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
+    """Return the objects that instances of a collection show, and hidden nodes of imported files."""
+    found = [obj for obj in collection.objects if not obj.hide_viewport or is_hidden_node(obj)]
+    for child in collection.children:
+        if not child.hide_viewport:
+            found += _shown_members(child)
+    return list(dict.fromkeys(found))
