@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import CLIPS, MERGING, ExportOptions
@@ -61,7 +62,7 @@ class FromBlender:
                 else:
                     self._session.start_empty()
                     _, left_out = blender_exchange.read_file(self._session, path, source)
-            if isinstance(job.format, FileFormat) and not job.format.is_written:
+            if isinstance(job.format, FileFormat) and self._goes_back(job.format, job.target):
                 self._patch(opened, job.format)
                 yield opened
                 return
@@ -83,6 +84,15 @@ class FromBlender:
                 if source.is_blend and not job.is_named:
                     target = self._own_format(part, target, job.target.suffix.lower())
                 yield from self._part(part, outcome, job, target, _options_for(source))
+
+    def _goes_back(self, target: Format, path: Path) -> bool:
+        """Return whether only changes are written: into a file that is never new, or one that was imported."""
+        from ...blender_data.exporting.placing.placement_patch import imports_of
+
+        if path.suffix.lower() not in target.written_extensions:
+            return True
+        scene = self._session.load_for_changes().context.scene
+        return target.is_patched and bool(imports_of(scene, path, self._settings.collections))
 
     def _patch(self, outcome: Outcome, target: Format) -> None:
         """Write what was changed in the collection that was imported from the target into this file."""

@@ -11,13 +11,13 @@ from bpy.props import BoolProperty
 from ...blender_data import file_records
 from ...blender_data.exporting import exporter
 from ...blender_data.exporting.clips.clip_sources import clip_name
-from ...blender_data.exporting.placing.placement_patch import BACKUP, plan_patch
+from ...blender_data.exporting.placing.placement_patch import BACKUP
 from ...blender_data.file_records import FileRecord, SessionFile
-from ...blender_data.steps import Steps, finish, scaled, without_bpy
+from ...blender_data.steps import Steps, scaled, without_bpy
 from ...io_formats.api import load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
 from ...io_formats.core.format import Format
-from ...io_formats.core.messages import Text, joined
+from ...io_formats.core.messages import Text, counted
 from ...io_formats.core.option_rules import EMBED_ANIMATION
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
@@ -25,20 +25,20 @@ from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.file_sets import obsolete_files, write_outputs
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
-from ...io_formats.registry import FORMATS, by_name
+from ...io_formats.registry import FORMATS
 from ..format_operators import EXPORTERS
-from ..importing.session_projects import session_projects
 from ..layouts import requires
 from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
 from ..reporting import Messages, conclude
 from ..sidebar import draw_wrapped, import_homes_of
-from ..translations import iface_, rpt_
+from ..translations import iface_
 from .clips_of_files import clip_files_of, clips_left_out, facts_in, file_clips_of
 from .clips_of_files import note as note_of_clips
 from .clips_of_files import question as question_of_clips
-from .export_base import encode_steps, file_steps, without_needless_clips
+from .export_base import encode_steps, file_steps, without_needless_clips, would_change
+from .scene_changes import is_patched, patch_steps, question_of_patch, question_of_path, refuse_unknown
 
 
 class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
@@ -112,7 +112,9 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         changes: list[str] = []
         record, owners, source = found_file(context)
         if is_patched(record):
-            return (yield from self.patch_steps(context, record, source.collection))
+            is_agreed = bool(self.asked or self.is_confirmed or self.is_dry_run)
+            patching = patch_steps(self, context, source.collection, is_agreed=is_agreed, is_dry_run=self.is_dry_run)
+            return (yield from patching)
         path = record.path
         target = EXPORTERS[record.format].format
         encoded = None
@@ -134,7 +136,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         if encoded is not None:
             with messages.outcome(str(path)) as name:
                 refuse_changed(record)  # check again: the file may have been changed meanwhile
-                keep_old_files(path, encoded.outputs)
+                keep_old_files(path, target, encoded.outputs)
                 written = write_outputs(path, encoded.outputs)
                 messages.warn(name, [*files.messages, *encoded.messages, *written])
                 record = replace(record, digest=file_records.digest_of(path))
@@ -148,82 +150,6 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                 messages.warn(name, note_of_clips(others, record) if own is not None else [])
         usage = encoded.usage if encoded is not None and messages.done else ""
         return conclude(self, messages, [*changes, usage], "Exported")
-
-    def patch_steps(self, context: bpy.types.Context, record: FileRecord, collection: Any) -> Steps[set[str]]:
-        """Write only what was changed in an imported collection into its file."""
-        messages = Messages()
-        lines: list[str] = []
-        with messages.outcome(str(record.path)) as name:
-            if not (self.asked or self.is_confirmed or self.is_dry_run):
-                refuse_unknown(record)
-            leave_edited_modes(context)
-            plan = yield from plan_patch(collection, session_projects())
-            lines = [*plan.lines()] or [Text("nothing changed")]
-            if self.is_dry_run:
-                lines.insert(0, Text("nothing written"))
-            else:
-                plan.write()
-                if plan.patched.keys and not bpy.app.background:
-                    bpy.ops.ed.undo_push(message=self.bl_label)  # Undo of later steps must keep the new keys
-            messages.warn(name, plan.messages)
-        return conclude(self, messages, lines, "Compared" if self.is_dry_run else "Exported")
-
-
-def question_of_path(record: FileRecord) -> str:
-    """Return a question about a file that the user did not agree to write since the .blend file was opened."""
-    session = file_records.session_file(record.path)
-    if session is not None and (session.is_confirmed or not record.path.exists()):
-        return ""
-    label = by_name(record.format).label
-    texts = [Text("The path is stored in this .blend file.")] if session is None else []
-    if not record.path.exists():
-        texts.append(Text("Write {} ({})? There is no such file yet.", record.path, label))
-    else:
-        backup = record.path.name + BACKUP
-        text = Text(
-            "Replace {} ({})? The old file is kept as {}. You are asked once for each file.", record.path, label, backup
-        )
-        texts.append(text)
-    return rpt_(joined(texts, " "))
-
-
-def is_patched(record: FileRecord) -> bool:
-    """Return whether only the changes are written into a file, since it places models of other files."""
-    return record.format not in EXPORTERS and any(known.name == record.format and known.is_patched for known in FORMATS)
-
-
-def question_of_patch(context: bpy.types.Context, record: FileRecord, collection: Any) -> str:
-    """Return the changes that would be written, a line for each kind; an empty string if there are none."""
-    leave_edited_modes(context)
-    try:
-        plan = finish(plan_patch(collection, session_projects()))
-    except MeshferryError:
-        return ""  # the export reports it
-    if not plan.edits:
-        return ""
-    path = question_of_path(record) or rpt_(Text("Write these changes into {}?", record.path))
-    return "\n".join([path, *(rpt_(line) for line in (*plan.lines(), *plan.messages))])
-
-
-def leave_edited_modes(context: bpy.types.Context) -> None:
-    """Apply changes of edit mode to the data of the objects."""
-    for obj in context.objects_in_mode if context.mode.startswith("EDIT") else ():
-        obj.update_from_editmode()
-
-
-def refuse_unknown(record: FileRecord) -> None:
-    """Raise ExportError for a path that was neither read nor chosen since the .blend file was opened.
-
-    Raises
-    ------
-    ExportError
-        The path is only stored in the .blend file, which may come from another user.
-    """
-    if file_records.session_file(record.path) is None:
-        raise ExportError(
-            "The path is stored in the .blend file, and was neither read nor chosen since; choose File > Export, or "
-            "set is_confirmed in a script"
-        )
 
 
 def others_of(context: bpy.types.Context, record: FileRecord, source: exporter.Source) -> list[Any]:
@@ -304,6 +230,9 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
     """Return the differences between the new and the old file as phrases for the summary."""
     if not path.exists():
         return [Text("new file")]
+    if target.capabilities.placement:
+        changed = sum(would_change(path.with_name(output.name), output) for output in outputs)
+        return [Text("{} changed", counted(changed, "file")) if changed else Text("nothing changed")]
     try:
         old = load_set(file_set(path))
         kind = old.format if old.format.rewritten_as == target.name else target
@@ -321,15 +250,19 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
         return [Text("replaced")]
 
 
-def keep_old_files(path: Path, outputs: Sequence[OutputFile]) -> None:
+def keep_old_files(path: Path, target: Format, outputs: Sequence[OutputFile]) -> None:
     """Copy each file that will be replaced or removed to a file with ``.bak`` after its name.
+
+    Of files that place models, only the chosen one: the others are in a project, where they would be copies of assets.
 
     Raises
     ------
     ExportError
         A copy cannot be written.
     """
-    companions = [path.with_name(output.name) for output in outputs[:-1] if output.copy_of is None]
+    places_models = target.capabilities.placement
+    others = [] if places_models else outputs[:-1]
+    companions = [path.with_name(output.name) for output in others if output.copy_of is None]
     for place in (path, *companions, *obsolete_files(path, outputs)[0]):
         if place.is_file():
             replace_file(place.with_name(place.name + BACKUP), place.read_bytes())

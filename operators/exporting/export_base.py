@@ -74,7 +74,7 @@ class ExportScene(ExportDialog):
                 existed = several and os.path.exists(path)
                 said = [*encoded.messages, *write_outputs(path, encoded.outputs)]
                 messages.warn(name, said if several else [*files.messages, *said])
-                usages.append(encoded.usage)
+                usages.append(self.usage(path, encoded))
                 written.append((path, scene))
                 replaced += existed
         if written:
@@ -146,6 +146,10 @@ class ExportScene(ExportDialog):
             counted(sum(len(scene.nodes) for scene in written), "node"),
             counted(sum(scene.triangle_count for scene in written), "triangle"),
         )
+
+    def usage(self, path: Path, encoded: EncodedFile) -> str:
+        """Return what to do with the files in the target program, or an empty text."""
+        return encoded.usage
 
     def name_to_write(self, given: str) -> str:
         """Return the name of the file with its extension, or an empty string if there is no name."""

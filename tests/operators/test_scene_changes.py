@@ -37,19 +37,22 @@ def imported(bpy: Any, path: Path, **options: Any) -> Any:
 
 def export(bpy: Any, active: str = "ground", **options: Any) -> str:
     """Re-export the collection of an object; return the report."""
-    from meshferry.operators.exporting import export_again
+    from meshferry.operators.exporting import export_again, scene_changes
 
     bpy.context.view_layer.objects.active = bpy.data.objects[active]
     reports: list[str] = []
-    record, _owners, source = export_again.found_file(bpy.context)
+    _record, _owners, source = export_again.found_file(bpy.context)
     operator = type("Operator", (), {"report": lambda _self, _kind, text: reports.append(text)})()
-    again = export_again.EXPORT_SCENE_OT_meshferry_again
     settings = {"asked": "", "is_confirmed": True, "is_dry_run": False, "bl_label": "", **options}
     for name, value in settings.items():
         setattr(operator, name, value)
     from meshferry.blender_data.steps import finish
 
-    operator.result = finish(again.patch_steps(operator, bpy.context, record, source.collection))
+    is_agreed = bool(operator.asked or operator.is_confirmed or operator.is_dry_run)
+    patching = scene_changes.patch_steps(
+        operator, bpy.context, source.collection, is_agreed=is_agreed, is_dry_run=operator.is_dry_run
+    )
+    operator.result = finish(patching)
     return "\n".join(reports)
 
 

@@ -110,15 +110,22 @@ def imported_from(scene: bpy.types.Scene, path: Path, names: Sequence[str] = ())
     ExportError
         There is none, or there are several.
     """
+    found = imports_of(scene, path, names)
+    if len(found) != 1:
+        raise ExportError("{} collections were imported from {}; changes go back from exactly one", len(found), path)
+    return found[0]
+
+
+def imports_of(scene: bpy.types.Scene, path: Path, names: Sequence[str] = ()) -> list[bpy.types.Collection]:
+    """Return the collections of a scene that were imported from a file; ``names`` are those that it may have."""
     found = []
     for collection in scene.collection.children_recursive:
         record = file_records.read(collection)
         is_named = not names or collection.name in names
-        if record is not None and is_named and record.path.resolve() == path.resolve():
+        is_import = record is not None and record.options is None  # the others were exported as new files
+        if is_import and is_named and record.path.resolve() == path.resolve():
             found.append(collection)
-    if len(found) != 1:
-        raise ExportError("{} collections were imported from {}; changes go back from exactly one", len(found), path)
-    return found[0]
+    return found
 
 
 def refuse_other_content(collection: bpy.types.Collection, record: FileRecord, data: bytes) -> None:

@@ -1,11 +1,12 @@
 """UNIGINE in the user interface: animations of armatures, surfaces of meshes."""
 
-from ....io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
+from ....io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE
 from ...findings.checks import CheckObject
 from ...hooks import Hooks
 from ...importing.import_base import ImportFiles
 from . import panel, textures
 from .exporters import ExportAnimation, ExportMesh
+from .scene_exporter import ExportUnigineScene
 
 
 class Importer(ImportFiles):
@@ -27,7 +28,11 @@ class Check(CheckObject):
 
 HOOKS = Hooks(
     importer=Importer,
-    exporters={UNIGINE_MESH.name: ExportMesh, UNIGINE_ANIMATION.name: ExportAnimation},
+    exporters={
+        UNIGINE_MESH.name: ExportMesh,
+        UNIGINE_ANIMATION.name: ExportAnimation,
+        **({UNIGINE_SCENE.name: ExportUnigineScene} if UNIGINE_SCENE.is_written else {}),
+    },
     check=Check,
     panels=(*panel.PANELS, textures.textures_panel),
 )

@@ -1,0 +1,101 @@
+"""Export of UNIGINE scenes: new files, or the changes of an imported scene into its own file."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import bpy
+
+from ....blender_data import file_records
+from ....blender_data.file_records import FileRecord
+from ....blender_data.steps import Steps
+from ....io_formats.api import EncodedFile
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import Text, counted
+from ....io_formats.core.scene import Scene
+from ....io_formats.unigine.formats import UNIGINE_SCENE
+from ....io_formats.unigine.project.folders import project_folder
+from ...exporting.export_base import ExportScene
+from ...exporting.scene_changes import is_patched, patch_steps, question_of_patch
+from ...option_properties import export_table, in_sections
+from ...sidebar import draw_wrapped
+from ...translations import iface_
+
+SECTION_ORDER = ("File", "Objects", "Materials", "Geometry", "Armature")
+
+
+class ExportUnigineScene(ExportScene):
+    """Export to a UNIGINE node file with meshes, materials and textures, or of changes into an imported one."""
+
+    bl_label = "Export UNIGINE Scene"
+    bl_description = (
+        "Export objects to a node file of the UNIGINE engine, with their meshes, materials and textures as assets "
+        "beside it. Of a collection that goes back to the file it was imported from, only the changes are written"
+    )
+    option_table = in_sections(export_table(UNIGINE_SCENE), SECTION_ORDER)
+
+    def own_file(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
+        """Return the record of the file that the exported collection was imported from, and the collection."""
+        try:
+            collection = self.shown_source(context).collection
+        except MeshferryError:
+            return None
+        record = file_records.read(collection) if collection is not None else None
+        return (record, collection) if record is not None and is_patched(record) else None
+
+    def patched(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
+        """Return the same if the chosen path is that of the file, so that only changes are written."""
+        own = self.own_file(context)
+        if own is None or not self.filepath:
+            return None
+        chosen = Path(bpy.path.abspath(self.filepath))
+        return own if chosen.absolute() == own[0].path.absolute() else None
+
+    def suggest_name(self, context: bpy.types.Context) -> str:
+        """Suggest the name of the imported file, otherwise a name as for other formats."""
+        own = self.own_file(context)
+        return own[0].path.name if own is not None else super().suggest_name(context)
+
+    def suggest_folder(self, context: bpy.types.Context) -> Path:
+        """Return the folder of the imported file, otherwise a folder as for other formats."""
+        own = self.own_file(context)
+        return own[0].path.parent if own is not None else super().suggest_folder(context)
+
+    def question(self, context: bpy.types.Context) -> str:
+        """Return the changes that would be written into an imported file, as a question."""
+        own = self.patched(context)
+        return question_of_patch(context, *own) if own is not None else ""
+
+    def draw_files(self, context: bpy.types.Context) -> None:
+        """Draw whether the chosen file gets changes only, or where the files of a new scene go."""
+        text = "Meshes, materials and textures become files in the folder of the node file"
+        if self.patched(context) is not None:
+            text = "Only the changes go into this file, which the collection came from. Another name writes a new scene"
+        draw_wrapped(self.layout.column(align=True), context, iface_(text), "INFO")
+
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
+        """Write a new scene, or changes into an imported one."""
+        own = self.patched(context)
+        if own is not None:
+            return (yield from patch_steps(self, context, own[1], is_agreed=True))
+        return (yield from super().steps(context))
+
+    def usage(self, path: Path, encoded: EncodedFile) -> str:
+        """Return how many files were written, and where the editor shows the scene."""
+        number = counted(len(encoded.outputs), "file")
+        project = project_folder(path.parent)
+        if project is None:
+            return Text("{} written; copy all of them into the data folder of a project", number)
+        shown = path.absolute().relative_to(project.absolute()).as_posix()
+        return Text("{} written; in the editor: Asset Browser, {}", number, shown)
+
+    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
+        """Return the numbers of nodes, meshes and materials."""
+        scenes = list(written)
+        placements = [scene.placement for scene in scenes if scene.placement is not None]
+        materials = sum(len(scene.materials) for scene in scenes)
+        return (
+            counted(sum(len(part.nodes) for placement in placements for part in placement.parts), "node"),
+            counted(sum(len(placement.models) for placement in placements), "mesh", "meshes"),
+            counted(materials, "material") if materials else "",
+        )
