@@ -29,11 +29,12 @@ class Texture:
     width: int = 0
     height: int = 0
     read: Callable[[], bytes] | None = field(default=None, compare=False)
-    """Return the content of an image file for a texture of a project. It is called once and raises ``FormatError``.
+    """Return the content of an image file, for a texture of a project or with ``pixels``. It raises ``FormatError``.
 
-    ``path`` is then the image file that Blender may open itself, or empty if there is none."""
+    Without ``pixels``, ``path`` is then the image file that Blender may open itself, or empty if there is none."""
     source: str = ""
-    """The project's file that ``read`` gets the content from, by which an image of an earlier import is found."""
+    """The project's file that ``read`` gets the content from, by which an image of an earlier import is found. With
+    ``pixels``, it tells apart images of the same name."""
     pixels: Callable[[], Pixels] | None = field(default=None, compare=False)
     """Return the pixels as they are stored, (H, W, 4) uint8, the topmost row first; None if only the file is known."""
 

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from ....io_formats.core.gltf_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
 from ....io_formats.core.messages import Report, Text, joined
+from ....io_formats.images import png
 from ... import compat
 from ...foreign.operator_errors import operator_error
-from ..reading.material_reading import emission_of, encode_png, images_of, pixels_of, report_tiles, shader_of, upstream
+from ..reading.material_reading import emission_of, images_of, pixels_of, report_tiles, shader_of, upstream
 from ..reading.material_slots import slot_of_faces
 
 Pixels = npt.NDArray[np.uint8]
@@ -282,7 +283,7 @@ def _is_plain(data: bytes) -> bool:
 
 
 def _image(name: str, pixels: Pixels, *, is_opaque: bool) -> GltfImage:
-    return GltfImage(name, encode_png(pixels[::-1, :, :3] if is_opaque else pixels[::-1]))
+    return GltfImage(name, png.encode(pixels[::-1, :, :3] if is_opaque else pixels[::-1]))
 
 
 def _pixels(image: GltfImage, size: tuple[int, int] | None = None) -> Pixels:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from ....io_formats.binary.quantization import linear_to_srgb, to_unorm
 from ....io_formats.core.messages import Report
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Texture
+from ....io_formats.images import png
 from ... import compat, names
 
 _WHITE = (1.0, 1.0, 1.0, 1.0)
@@ -228,7 +227,7 @@ def _png(image: bpy.types.Image, report: Report) -> bytes | None:
     values = pixels_of(image)[::-1]
     if image.is_float:  # pixels of float images are linear
         values = linear_to_srgb(values.reshape(-1, 4)).reshape(height, width, 4)
-    return encode_png(to_unorm(values.reshape(-1, 4)).reshape(height, width, 4))
+    return png.encode(to_unorm(values.reshape(-1, 4)).reshape(height, width, 4))
 
 
 def pixels_of(image: bpy.types.Image) -> npt.NDArray[np.float32]:
@@ -240,17 +239,3 @@ def pixels_of(image: bpy.types.Image) -> npt.NDArray[np.float32]:
         return values
     grey_or_color = values[..., :3] if values.shape[2] == 3 else np.repeat(values[..., :1], 3, axis=2)
     return np.concatenate([grey_or_color, np.ones((height, width, 1), np.float32)], axis=2)
-
-
-def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """Encode pixels (H, W, 3) or with alpha (H, W, 4), the topmost row first, as a PNG file."""
-    height, width, channels = pixels.shape
-    rows = np.zeros((height, 1 + channels * width), np.uint8)  # a PNG row starts with a filter type; 0 is none
-    rows[:, 1:] = pixels.reshape(height, -1)
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 6 if channels == 4 else 2, 0, 0, 0)
-    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + body

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import colorsys
 import itertools
-import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ import bpy
 
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Report
+from ....io_formats.core.plain_shading import plain_shading
 from ....io_formats.core.scene import Material
-from ....io_formats.core.shading import Channel, Factor, ImageMap, Opacity, Shading, Texture, Tint
+from ....io_formats.core.shading import Shading, Texture
 from ....io_formats.disk.special_files import special_kind
 from ... import names
 from ...material_checksum import checksum
@@ -27,9 +27,6 @@ from .project_images import ProjectImages
 from .shaders import ImageOf, MeshLayers, ShownMaterial
 from .textures import TextureLoader
 
-_WHITE = 0.999
-_DARK = 1e-3
-_BRIGHTEST = 1e6
 _NO_LAYERS = MeshLayers()
 
 _COLORS = {
@@ -214,7 +211,7 @@ class MaterialFinder:
         """Return the shading of a material, with numbers in place of textures, and the function for its images."""
         shading = given.shading
         if shading is None:
-            shading = _plain_shading(given, has_vertex_color=bool(layers.color))
+            shading = plain_shading(given, has_vertex_color=bool(layers.color))
         if not self.options.use_backface_culling:
             shading = replace(shading, is_two_sided=True)
         shading, textures = shaders.with_numbers(shading)
@@ -231,30 +228,3 @@ def _store_properties(material: bpy.types.Material, given: Material) -> None:
     for label, value in given.properties.items():
         stored = material.meshferry.file_properties.add()
         stored.name, stored.value = label, names.readable(value)
-
-
-def _plain_shading(given: Material, *, has_vertex_color: bool) -> Shading:
-    """Return the shading of a material of which only colour, image and emission are known.
-
-    Colour attributes are multiplied onto the colour, as game shaders do. The emitted colour is the base colour; the
-    file's emission is the mean of that colour times the strength.
-    """
-    red, green, blue, alpha = _within_one(given.color)
-    image = ImageMap(given.texture, is_color=True) if given.texture is not None else None
-    base = Tint((red, green, blue), image, has_vertex_color)
-    mean = (red + green + blue) / 3
-    is_dark = mean <= _DARK
-    return Shading(
-        base_color=base,
-        roughness=Factor(0.8),
-        emission=(Tint() if is_dark and base == Tint(base.value) else base) if given.emission > 0 else None,
-        emission_strength=min(given.emission, _BRIGHTEST) / (1.0 if is_dark else mean),
-        opacity=Opacity.DITHERED,
-        alpha=Factor(1.0, image, Channel.ALPHA) if alpha >= _WHITE else Factor(alpha),
-    )
-
-
-def _within_one(color: Sequence[float]) -> tuple[float, float, float, float]:
-    """Return a colour clamped to 0..1, with NaN replaced by 0."""
-    red, green, blue, alpha = (0.0 if math.isnan(part) else min(max(part, 0.0), 1.0) for part in color)
-    return (red, green, blue, alpha)
