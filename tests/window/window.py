@@ -96,6 +96,7 @@ def menu_entries(menu: Any) -> dict[str, str]:
     for draw in menu.draw._draw_funcs:
         if draw.__module__.startswith("meshferry"):
             layout = SimpleNamespace(operator=operator, separator=lambda **_: None)
+            layout.row = lambda layout=layout, **_: layout
             draw(SimpleNamespace(layout=layout), bpy.context)
     return entries
 
