@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..blender_data.importing.import_options import MATERIAL_LIBRARY
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.messages import counted, summed_up
 from . import inputs, interruption
@@ -22,7 +20,6 @@ from .conversions.conversion_arguments import (
 from .conversions.convert_plan import ConversionPlan, plan_conversions
 from .conversions.file_naming import FileNames
 from .conversions.outcomes import Outcome
-from .conversions.scene_writing import EMBEDDED
 from .conversions.settings import ConversionContext, option_tables
 from .option_arguments import require_usable_paths
 from .reporting import Reporter, printable, summary, warnings_entry
@@ -88,16 +85,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Convert every file; return 1 if any failed."""
     settings = settings_of(vars(arguments))
     require_usable_paths(settings.options, option_tables())
-    library = settings.import_options.get(MATERIAL_LIBRARY.name)
-    plan = plan_conversions(
-        arguments.paths,
-        arguments.to,
-        arguments.output,
-        also_read=[Path(library)] if library else [],
-        embeds=any(values.get(EMBEDDED) for values in settings.format_options.values()),
-        read_options=settings.read_options,
-        warn=reporter.warn,
-    )
+    plan = plan_conversions(arguments.paths, arguments.to, arguments.output, settings, warn=reporter.warn)
     if plan.jobs:
         require_known_options(settings, plan.jobs[0].format)
     for text in useless_options(settings, plan):

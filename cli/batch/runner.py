@@ -16,7 +16,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import counted
 from ...io_formats.disk.file_names import CAUTIOUS
@@ -322,7 +321,7 @@ def _note_extensions(sources: Iterable[SourceFile], extensions: set[str], writte
 
 def _require_other_than_library(settings: Settings, output: Path, plan: Plan) -> None:
     """Refuse to overwrite the .blend file that materials are taken from."""
-    library = settings.import_options.get(MATERIAL_LIBRARY.name)
+    library = settings.material_library
     if not library:
         return
     try:

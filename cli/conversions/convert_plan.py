@@ -21,6 +21,7 @@ from ..inputs import InputFile, Warn
 from ..reporting import shortened
 from . import blender_formats
 from .blender_formats import BlenderFormat
+from .settings import Settings
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,8 @@ def plan_conversions(
     paths: Sequence[str],
     extension: str | None,
     folder: str | None,
-    also_read: Sequence[Path] = (),
+    settings: Settings,
     *,
-    embeds: bool = False,
-    read_options: Mapping[str, Any] | None = None,
     warn: Warn | None = None,
 ) -> ConversionPlan:
     """Assign the input files to conversion jobs.
@@ -94,12 +93,8 @@ def plan_conversions(
         The input files, followed by the output file if ``folder`` is not given.
     extension, folder:
         Values of ``--to`` and ``-o``: format of the output files, and their folder.
-    also_read:
-        Other files that the conversion needs, such as a material library.
-    embeds:
-        Whether animations are written into the mesh files.
-    read_options:
-        Options of imports, of which some decide which files belong together.
+    settings:
+        Its reading options decide which files belong together. Its material library is not overwritten.
     warn:
         As for :func:`..inputs.expand`.
 
@@ -108,7 +103,7 @@ def plan_conversions(
     MeshferryError
         The arguments are inconsistent, or a file would be overwritten that is still needed.
     """
-    expander = _Expander(read_options or {}, warn)
+    expander = _Expander(settings.read_options, warn)
     if extension is not None:
         refuse_changes(extension)
     if extension is not None and folder is not None:
@@ -117,14 +112,15 @@ def plan_conversions(
             paths, *known_kind(extension), output_folder(folder), expander, is_named=is_format_name(extension)
         )
     elif extension is None and folder is None:
-        jobs, problems = _file_job(paths, expander, embeds=embeds)
+        jobs, problems = _file_job(paths, expander, embeds=settings.embeds_animations)
     elif folder is None:
         raise MeshferryError("--to needs -o FOLDER, the folder to write into")
     else:
         raise MeshferryError("-o needs --to EXTENSION, the kind of file to write")
     jobs = [replace(job, sets={path: expander.sets[path] for path in job.sources}) for job in jobs]
-    partners = [path for one in expander.sets.values() for path in (*one.partners.values(), *one.levels[1:])]
-    return ConversionPlan(tuple(jobs), _taken(jobs, [*also_read, *partners]), problems)
+    also_read = [path for one in expander.sets.values() for path in (*one.partners.values(), *one.levels[1:])]
+    also_read += [Path(settings.material_library)] if settings.material_library else []
+    return ConversionPlan(tuple(jobs), _taken(jobs, also_read), problems)
 
 
 def refuse_levels(read_options: Mapping[str, Any]) -> None:

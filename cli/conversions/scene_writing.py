@@ -22,13 +22,11 @@ from ..scene_facts import scene_facts
 from .convert_plan import ConversionJob
 from .file_naming import copy_of
 from .outcomes import Outcome
-from .settings import ConversionContext
+from .settings import EMBEDDED, ConversionContext
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
-EMBEDDED = "use_embedded_animation"
-"""Name of the option of formats whose mesh files can contain animations."""
 JOINED = "mesh_files"
 """Name of the option of formats that can join several objects in one file."""
 

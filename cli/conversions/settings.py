@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ...blender_data.exporting.export_options import CLIP_FILTER, EXPORT_OPTIONS
-from ...blender_data.importing.import_options import IMPORT_OPTIONS
+from ...blender_data.importing.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY
 from ...io_formats.core.options import Value, resolve
 from ...io_formats.core.projects import Projects
 from ...io_formats.registry import FORMATS
@@ -30,6 +30,10 @@ def option_tables() -> list[OptionTable]:
         tables.append(format_table(READING, f"read-{known.name}", known.label, known.import_options))
         tables.append(format_table(WRITING, known.name, known.label, known.export_options))
     return tables
+
+
+EMBEDDED = "use_embedded_animation"
+"""Name of the option of formats whose mesh files can contain animations."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,16 @@ class Settings:
         """The reading options of all formats; each format uses its own."""
         keys = [table.key for table in option_tables() if table.action == READING]
         return {name: value for key in keys for name, value in self.format_options[key].items()}
+
+    @property
+    def material_library(self) -> str:
+        """Path of the .blend file that imports take materials from, or an empty text."""
+        return str(self.import_options.get(MATERIAL_LIBRARY.name) or "")
+
+    @property
+    def embeds_animations(self) -> bool:
+        """Whether animations are written into mesh files."""
+        return any(values.get(EMBEDDED) for values in self.format_options.values())
 
     @cached_property
     def _blend_options(self) -> dict[str, Any]:

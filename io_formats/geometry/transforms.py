@@ -32,6 +32,13 @@ def unmirrored(rotation: Quaternion, scale: Vector3) -> tuple[Quaternion, Vector
     return rotation, (x, y, z), is_mirrored
 
 
+def matrix_of_linear(linear: Matrix) -> Matrix:
+    """Return the (4, 4) matrix of a rotation, scale and shear (3, 3)."""
+    matrix = np.identity(4)
+    matrix[:3, :3] = linear
+    return matrix
+
+
 def matrix_of_transform(
     translation: tuple[float, float, float],
     rotation: tuple[float, float, float, float],

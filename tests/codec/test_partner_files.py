@@ -127,17 +127,19 @@ def test_triangles_decide_the_levels_of_chosen_files(tmp_path: Path) -> None:
         api.load_set(many[0])
 
 
-def test_conversions_read_a_set_once(tmp_path: Path) -> None:
+def test_conversions_read_a_set_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "a.toy", "a_LOD1.toy", "b_LOD1.toy")
-    plan = plan_conversions([str(tmp_path)], "blend", str(tmp_path / "out"))
+    folders = [str(tmp_path)], "blend", str(tmp_path / "out")
+    plan = plan_conversions(*folders, Settings())
     assert [job.sources[0].name for job in plan.jobs] == ["a.toy", "b_LOD1.toy"]
     assert spelled([plan.jobs[0].file_set(plan.jobs[0].sources[0])]) == {"a.toy": {"_LOD1": "a_LOD1.toy"}}
-    plan = plan_conversions([str(tmp_path / "a.toy"), str(tmp_path / "b_LOD1.toy"), "x.blend"], None, None)
+    plan = plan_conversions([str(tmp_path / "a.toy"), str(tmp_path / "b_LOD1.toy"), "x.blend"], None, None, Settings())
     assert len(plan.jobs[0].sources) == 2
-    plan = plan_conversions([str(tmp_path)], "blend", str(tmp_path / "out"), read_options=OFF)
-    assert len(plan.jobs) == 3
+    monkeypatch.setattr(Settings, "read_options", OFF)
+    assert len(plan_conversions(*folders, Settings()).jobs) == 3
+    monkeypatch.setattr(Settings, "read_options", LEVELS)
     with pytest.raises(MeshferryError, match="--files-as-levels"):
-        plan_conversions([str(tmp_path)], "blend", str(tmp_path / "out"), read_options=LEVELS)
+        plan_conversions(*folders, Settings())
 
 
 def test_a_batch_has_one_task_for_a_set_and_notices_changes_of_its_partners(

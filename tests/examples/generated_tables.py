@@ -148,7 +148,11 @@ def messages_table() -> str:
             code, *texts = [text for value in (table.elts[0], *table.elts) for text in literals(value)] or [""]
             templates = [text for text in texts if "{}" in text]
             if CODE.fullmatch(code) and templates:
-                found.setdefault(code, ({"loss"}, set()))[1].update(templates)
+                kinds, sentences = found.setdefault(code, (set(), set()))
+                kinds.update(
+                    [value.attr.lower() for value in table.elts if isinstance(value, ast.Attribute)] or ["loss"]
+                )
+                sentences.update(templates)
         for function in ast.walk(tree):
             for call in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
                 if isinstance(call, ast.Call) and len(call.args) > 1:

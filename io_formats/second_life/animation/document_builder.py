@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,66 +29,40 @@ _DEPTH_SHARE = 0.33
 """The errors of a chain of joints add up, so a joint's tolerance is divided by this share of the joints below it."""
 
 
-def reduced(
-    document: SecondLifeAnimation,
-    motion: AvatarMotion,
-    positioned: Sequence[bool],
-    kept: Sequence[JointKeys],
-    priorities: Mapping[str, int],
-    *,
-    edited: Mapping[str, JointKeys] | None = None,
-    reduce: bool = True,
-) -> Text:
-    """Add the joints of a motion to a document that has a duration; return how many keys that took.
+@dataclass
+class KeySettings:
+    """How the joints of a motion become keys."""
 
-    Parameters
-    ----------
-    positioned:
-        Whether each joint gets position keys.
-    kept:
-        Joints that are written as they are, in the order of the file; joints of the motion take the place of an entry
-        of their name without keys.
-    priorities:
-        Priority of each joint that differs from that of the animation.
-    edited:
-        Keys of joints, by name, that are nearer to the motion than the smallest tolerance requires. They are written
-        instead of the samples if the file is small enough.
-    reduce:
-        Whether keys that follow from others are left out.
+    positioned: Sequence[bool]
+    """Whether each joint gets position keys."""
+    kept: Sequence[JointKeys] = ()
+    """Joints that are written as they are, in the order of the file; joints of the motion take the place of an entry of
+    their name without keys."""
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    """Priority of each joint that differs from that of the animation."""
+    edited: Mapping[str, JointKeys] = field(default_factory=dict)
+    """Keys of joints, by name, that are nearer to the motion than the smallest tolerance requires. They are written
+    instead of the samples if the file is small enough."""
+    reduce: bool = True
+    """Whether keys that follow from others are left out."""
+
+
+def reduced(document: SecondLifeAnimation, motion: AvatarMotion, settings: KeySettings) -> Text:
+    """Add the joints of a motion to a document that has a duration; return how many keys that took.
 
     Raises
     ------
     ExportError
         The file would be too large at the largest tolerance.
     """
-    time_codes, first = np.unique(codes.time_codes_of(motion.times, document.duration), return_index=True)
-    rows = np.flatnonzero(positioned)  # a reader uses only one key of each time, hence ``first``
-    divisors = np.array([_divisor(name) for name in motion.names])
-    finest = TOLERANCES[0] / divisors if reduce else None
-    rotation = _Sampled.of(
-        motion.rotation[:, first], time_codes, document.duration, None if finest is None else np.radians(finest)
-    )
-    position = _Sampled.of(
-        motion.position[rows][:, first],
-        time_codes,
-        document.duration,
-        None if finest is None else _METRES_PER_DEGREE * finest[rows],
-    )
-    row_of = {number: row for row, number in enumerate(rows.tolist())}
-    samples = motion.rotation.shape[1] * (len(motion.names) + sum(positioned)) + sum(joint.key_count for joint in kept)
-    for degrees in TOLERANCES if reduce else (0.0,):
-        made = []
-        for number, name in enumerate(motion.names):
-            joint = JointKeys(name.encode("utf-8"), priorities.get(name, document.base_priority))
-            joint.rotation = rotation.joint_keys(number, degrees)
-            if number in row_of:
-                joint.position = position.joint_keys(row_of[number], degrees)
-            made.append(joint)
-        if degrees == TOLERANCES[0]:
-            made = [_edited(joint, (edited or {}).get(name)) for joint, name in zip(made, motion.names, strict=True)]
-        document.joints = _merged(kept, made)
+    sampled = _SampledMotion(document, motion, settings)
+    size = 0
+    for degrees in TOLERANCES if settings.reduce else (0.0,):
+        document.joints = _merged(settings.kept, sampled.joints(degrees))
         size = len(writer.write(document))
         if size <= MOST_BYTES:
+            samples = motion.rotation.shape[1] * (len(motion.names) + sum(settings.positioned))
+            samples += sum(joint.key_count for joint in settings.kept)
             keys = sum(joint.key_count for joint in document.joints)
             within = Text(" within {:g}° and {:g} mm", degrees, degrees * _METRES_PER_DEGREE * 1000) if degrees else ""
             return Text("{} reduced to {:,}{}, {:,} bytes", counted(samples, "key"), keys, within, size)
@@ -99,10 +73,42 @@ def reduced(
             "fewer joints, or lower its frame rate",
             size,
             MOST_BYTES,
-            "" if reduce else Text("switch Reduce Keys on, "),
+            "" if settings.reduce else Text("switch Reduce Keys on, "),
             elements=largest_joints(document.joints),
         )
     )
+
+
+class _SampledMotion:
+    """The samples of a motion as keys of joints."""
+
+    def __init__(self, document: SecondLifeAnimation, motion: AvatarMotion, settings: KeySettings) -> None:
+        self._names = motion.names
+        self._base_priority = document.base_priority
+        self._settings = settings
+        # A reader uses only one key of each time.
+        time_codes, first = np.unique(codes.time_codes_of(motion.times, document.duration), return_index=True)
+
+        def sampled(values: Floats, finest: Floats) -> _Sampled:
+            return _Sampled.of(values[:, first], time_codes, document.duration, finest if settings.reduce else None)
+
+        rows = np.flatnonzero(settings.positioned)
+        degrees = TOLERANCES[0] / np.array([_divisor(name) for name in motion.names])
+        self._rotation = sampled(motion.rotation, np.radians(degrees))
+        self._position = sampled(motion.position[rows], _METRES_PER_DEGREE * degrees[rows])
+        self._position_rows = {number: row for row, number in enumerate(rows.tolist())}
+
+    def joints(self, degrees: float) -> list[JointKeys]:
+        """Return the joints with the keys that remain with a tolerance, edited keys with the smallest."""
+        made = []
+        for number, name in enumerate(self._names):
+            joint = JointKeys(name.encode("utf-8"), self._settings.priorities.get(name, self._base_priority))
+            joint.rotation = self._rotation.joint_keys(number, degrees)
+            if number in self._position_rows:
+                joint.position = self._position.joint_keys(self._position_rows[number], degrees)
+            edited = self._settings.edited.get(name) if degrees == TOLERANCES[0] else None
+            made.append(_edited(joint, edited))
+        return made
 
 
 def _edited(joint: JointKeys, edited: JointKeys | None) -> JointKeys:

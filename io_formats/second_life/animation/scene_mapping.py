@@ -201,10 +201,9 @@ def _from_samples(
     names = {name: (name, bone) for name, bone in motion.bones.items()}
     priorities = {name: given[key] for name, keys in names.items() for key in keys if key in given}
     edited = edited_joints(original, document.duration, motion, changed, clip.fps)
-    said = document_builder.reduced(
-        document, some, positioned, kept, priorities, edited=edited, reduce=REDUCE.flag(chosen)
-    )
-    scene.report.note("keys-reduced", "{}", said, item=Text("'{}'", clip.name))
+    settings = document_builder.KeySettings(positioned, kept, priorities, edited, reduce=REDUCE.flag(chosen))
+    result = document_builder.reduced(document, some, settings)
+    scene.report.note("keys-reduced", "{}", result, item=Text("'{}'", clip.name))
     export_findings.add_notes(document, motion, clip, scene)
     return document
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...geometry.transforms import Matrix
+from ...geometry.transforms import Matrix, matrix_of_linear
 from ..avatar import skeleton_table
 from .document import Collada
 
@@ -33,15 +33,13 @@ class BindSpace:
     of_axes: Matrix
     """(4, 4): the part of ``to_avatar`` that does not turn the joints' axes to the avatar's, but away from them."""
     found_by: str = "bind"
-    """"bind" if the matrices alone tell it, as the viewer takes them; "asset", "bind, facing -Y" or "asset, facing -Y"
-    if the viewer would show the mesh turned or in another size."""
+    """"bind" if the transform follows from the bind matrices alone, as in the viewer. Otherwise the viewer shows the
+    mesh turned or scaled: "asset" if unit and up axis are needed; either with ", facing -Y" if the figure faces -Y."""
 
 
 def asset_matrix(document: Collada) -> Matrix:
     """Return the transform by unit and up axis of a file, (4, 4), to Blender's metres and axes."""
-    matrix = np.identity(4)
-    matrix[:3, :3] = np.array(_UP.get(document.up_axis, np.identity(3)), np.float64) * document.meter
-    return matrix
+    return matrix_of_linear(np.array(_UP.get(document.up_axis, np.identity(3)), np.float64) * document.meter)
 
 
 def bind_space(binds: Mapping[str, Matrix], asset: Matrix) -> BindSpace:
@@ -60,13 +58,13 @@ def bind_space(binds: Mapping[str, Matrix], asset: Matrix) -> BindSpace:
     bound = np.stack([binds[name] for name in names])
     expected = np.stack([skeleton_table.rest_matrices()[name] for name in names])
     turn, factor = _turn_and_factor(bound[:, :3, :3], expected[:, :3, :3])
-    of_binds = _matrix(turn * factor)
-    quarter = _matrix(_QUARTER)
+    of_binds = matrix_of_linear(turn * factor)
+    quarter = matrix_of_linear(_QUARTER)
     candidates = [
         BindSpace(of_binds, np.identity(4)),
-        BindSpace(asset, asset @ _matrix(turn.T / factor), "asset"),
+        BindSpace(asset, asset @ matrix_of_linear(turn.T / factor), "asset"),
         BindSpace(quarter @ of_binds, quarter, "bind, facing -Y"),
-        BindSpace(quarter @ asset, quarter @ asset @ _matrix(turn.T / factor), "asset, facing -Y"),
+        BindSpace(quarter @ asset, quarter @ asset @ matrix_of_linear(turn.T / factor), "asset, facing -Y"),
     ]
     heads = bound[:, :3, 3]
     apart = [
@@ -86,9 +84,3 @@ def _turn_and_factor(bound: Matrix, expected: Matrix) -> tuple[Matrix, float]:
         turn = np.identity(3)
     scale = float(np.median(lengths / usual))
     return turn, 1.0 if 1 / _LEAST_UNIT <= scale <= _LEAST_UNIT else 1 / scale
-
-
-def _matrix(linear: Matrix) -> Matrix:
-    matrix = np.identity(4)
-    matrix[:3, :3] = linear
-    return matrix

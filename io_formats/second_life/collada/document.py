@@ -7,6 +7,7 @@ are those of the file; ids have been resolved.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +112,7 @@ class Node:
 
 @dataclass
 class Material:
-    """What a material's effect tells."""
+    """A material, with the parts of its effect that are imported."""
 
     name: str
     """The name, or else the id."""
@@ -141,3 +142,11 @@ class Collada:
     partners: dict[str, Collada] = field(default_factory=dict)
     """Files of the other levels and of physics, by suffix: "_LOD2", "_LOD1", "_LOD0", "_PHYS"."""
     warnings: list[Message] = field(default_factory=list)
+
+    @cached_property
+    def worlds(self) -> list[Matrix]:
+        """(4, 4) of each node, to the space of the file; computed once, when the nodes are complete."""
+        found: list[Matrix] = []
+        for node in self.nodes:
+            found.append(node.matrix if node.parent < 0 else found[node.parent] @ node.matrix)
+        return found

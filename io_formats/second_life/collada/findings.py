@@ -1,107 +1,139 @@
-"""What is left out or repaired in a Collada file, counted for one message each."""
+"""What is left out, repaired or unusual in a Collada file, with one message for each kind."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core.messages import Report, Text, counted, listed
+from ...core.messages import Kind, Message, Report, Text, listed
 
-_MOST_NAMES = 5
+MOST_NAMED = 5
+"""Number of names in a message; of more, only the number is given."""
+
+_LINKS = ("{:,} link leads to", "{:,} links lead to")
+_POLYGONS = ("{:,} polygon was", "{:,} polygons were")
+_POLYGON_LISTS = ("{:,} list of polygons is", "{:,} lists of polygons are")
+_CORNERS = ("{:,} corner uses", "{:,} corners use")
+_MESHES = ("{:,} mesh was", "{:,} meshes were")
+_INFLUENCES = ("{:,} influence was", "{:,} influences were")
+_SKINS = ("{:,} skin has", "{:,} skins have")
+_VERTICES = ("{:,} vertex has", "{:,} vertices have")
+_NODES = ("{:,} node", "{:,} nodes")
+_HOLES = ("{:,} hole", "{:,} holes")
+_LISTS = ("{:,} list", "{:,} lists")
+_SHORT_LISTS = ("{:,} list has", "{:,} lists have")
+_JOINTS = ("{:,} joint is", "{:,} joints are")
+_JOINTS_HAVE = ("{:,} joint has", "{:,} joints have")
+_OBJECTS = ("{:,} object", "{:,} objects")
+_MESSAGES: tuple[tuple[str, Kind, str, tuple[str, str]], ...] = (
+    # The reader's
+    ("link-missing", Kind.LOSS, "{} nothing in this file: {}", _LINKS),
+    (
+        "polygons-skipped",
+        Kind.LOSS,
+        "{} left out, for vertices that do not exist or fewer than 3 different ones: {}",
+        _POLYGONS,
+    ),
+    ("lists-cut-off", Kind.LOSS, "{} shorter than stated; the whole polygons were imported: {}", _POLYGON_LISTS),
+    ("corner-values-skipped", Kind.LOSS, "{} normals, UVs or colours that do not exist; they have none: {}", _CORNERS),
+    ("mesh-without-positions", Kind.LOSS, "{} left out, which have no vertices: {}", _MESHES),
+    ("influences-skipped", Kind.LOSS, "{} left out, for joints or weights that do not exist: {}", _INFLUENCES),
+    ("skin-without-joints", Kind.LOSS, "{} no joints, so that the mesh is not rigged: {}", _SKINS),
+    ("vertices-not-finite", Kind.CHANGE, "{} NaN, infinite or huge coordinates; moved to the origin: {}", _VERTICES),
+    (
+        "weights-disagree",
+        Kind.CHANGE,
+        "{} lists of weights that do not fit the vertices, so that viewers refuse the file: {}",
+        _SKINS,
+    ),
+    (
+        "bind-shape-unusable",
+        Kind.CHANGE,
+        "{} a bind shape matrix that cannot be used; the identity was taken: {}",
+        _SKINS,
+    ),
+    (
+        "bind-matrix-unusable",
+        Kind.CHANGE,
+        "{} no usable inverse bind matrix; bound where the standard avatar has them: {}",
+        _JOINTS_HAVE,
+    ),
+    ("invalid-transform", Kind.CHANGE, "{} without a valid transform, kept at the parent's place: {}", _NODES),
+    ("node-holds-itself", Kind.NOTE, "{} stops where it holds itself: {}", _NODES),
+    ("holes-left-out", Kind.NOTE, "{} in polygons left out: {}", _HOLES),
+    ("lines-left-out", Kind.NOTE, "{} of lines left out: {}", _LISTS),
+    ("values-fewer-than-stated", Kind.NOTE, "{} fewer values than the file states: {}", _SHORT_LISTS),
+    ("geometry-without-object", Kind.NOTE, "{} left out, which no object uses: {}", _MESHES),
+    # The scene builder's
+    ("unknown-joints", Kind.CHANGE, "{} unknown to the viewer, which does not bind the mesh then: {}", _JOINTS),
+    ("bound-with-shape", Kind.NOTE, "{} bound with the scale of an avatar shape: {}", _JOINTS),
+    (
+        "joints-without-node",
+        Kind.CHANGE,
+        "{} no position in the nodes, so that the viewer moves them onto their parent: {}",
+        _JOINTS_HAVE,
+    ),
+    ("mirrored-objects", Kind.CHANGE, "{} mirrored, which the viewer refuses or undoes: {}", _OBJECTS),
+    (
+        "material-symbol-twice",
+        Kind.CHANGE,
+        "{} with several groups of one material, which are separate faces in the viewer: {}",
+        _OBJECTS,
+    ),
+    ("over-8-materials", Kind.CHANGE, "{} with more than 8 materials, which the viewer splits: {}", _OBJECTS),
+    (
+        "vertices-without-weights",
+        Kind.CHANGE,
+        "{} with vertices without weights, which the viewer moves with the first joint: {}",
+        _OBJECTS,
+    ),
+    ("shear-applied", Kind.NOTE, "{} with shear, which was applied to a copy of the mesh: {}", _OBJECTS),
+    ("transform-of-rigged-mesh", Kind.NOTE, "{} rigged, so that its transform has no effect: {}", _OBJECTS),
+    ("strips-and-fans", Kind.NOTE, "{} with strips or fans, which the viewer does not read: {}", _OBJECTS),
+    (
+        "concave-polygons",
+        Kind.NOTE,
+        "{} with concave polygons, which the viewer fills from their first corner, so wrongly: {}",
+        _OBJECTS,
+    ),
+    ("uvs-of-three-numbers", Kind.NOTE, "{} with UVs of three numbers, which the viewer misreads: {}", _OBJECTS),
+    ("several-uv-sets", Kind.NOTE, "{} with several UV maps; the one that the viewer shows is active: {}", _OBJECTS),
+    (
+        "weights-before-joints",
+        Kind.NOTE,
+        "{} with weights listed before joints, which the viewer misreads: {}",
+        _OBJECTS,
+    ),
+    (
+        "more-than-4-weights",
+        Kind.NOTE,
+        "{} with vertices of more than 4 weights, of which uploads take the strongest: {}",
+        _OBJECTS,
+    ),
+)
+"""Code, kind and template of each message, in the order of a report, with its first value for one and for more."""
 
 
 class Findings:
-    """Counts by code, with the names of what they were found in."""
+    """Counts by code and by name of what they were found in."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._names: dict[str, dict[str, None]] = {}
+        self._counts: dict[str, dict[str, int]] = {}
 
     def add(self, code: str, name: str, number: int | np.integer = 1) -> None:
         """Count findings; none is not counted."""
         if number:
-            self._counts[code] = self._counts.get(code, 0) + int(number)
-            self._names.setdefault(code, {})[name] = None
+            counts = self._counts.setdefault(code, {})
+            counts[name] = counts.get(name, 0) + int(number)
 
-    def count(self, code: str) -> int:
-        """Return how often something was found."""
-        return self._counts.get(code, 0)
-
-    def names(self, code: str) -> Text:
-        """Return the names of what something was found in."""
-        return listed(list(self._names[code]), _MOST_NAMES)
+    def add_object(self, name: str, *codes: str) -> None:
+        """Count an object for each code, once even if several parts of it are concerned."""
+        for code in codes:
+            self._counts.setdefault(code, {})[name] = 1
 
     def report(self, report: Report) -> None:
         """Report what was found."""
-        self._report_losses(report)
-        self._report_changes(report)
-        self._report_notes(report)
-
-    def _report_losses(self, report: Report) -> None:
-        if number := self.count("link-missing"):
-            template = "{} nothing in this file: {}"
-            links = counted(number, "link leads to", "links lead to")
-            report.loss("link-missing", template, links, self.names("link-missing"))
-        if number := self.count("polygons-skipped"):
-            polygons = counted(number, "polygon was", "polygons were")
-            template = "{} left out, for vertices that do not exist or fewer than 3 different ones: {}"
-            report.loss("polygons-skipped", template, polygons, self.names("polygons-skipped"))
-        if number := self.count("lists-cut-off"):
-            template = "{} shorter than stated; the whole polygons were imported: {}"
-            lists = counted(number, "list of polygons is", "lists of polygons are")
-            report.loss("lists-cut-off", template, lists, self.names("lists-cut-off"))
-        if number := self.count("corner-values-skipped"):
-            template = "{} normals, UVs or colours that do not exist; they have none: {}"
-            corners = counted(number, "corner uses", "corners use")
-            report.loss("corner-values-skipped", template, corners, self.names("corner-values-skipped"))
-        if number := self.count("mesh-without-positions"):
-            template = "{} left out, which have no vertices: {}"
-            meshes, names = counted(number, "mesh was", "meshes were"), self.names("mesh-without-positions")
-            report.loss("mesh-without-positions", template, meshes, names)
-        if number := self.count("influences-skipped"):
-            template = "{} left out, for joints or weights that do not exist: {}"
-            influences = counted(number, "influence was", "influences were")
-            report.loss("influences-skipped", template, influences, self.names("influences-skipped"))
-        if number := self.count("skin-without-joints"):
-            template = "{} no joints, so that the mesh is not rigged: {}"
-            skins, names = counted(number, "skin has", "skins have"), self.names("skin-without-joints")
-            report.loss("skin-without-joints", template, skins, names)
-
-    def _report_changes(self, report: Report) -> None:
-        if number := self.count("vertices-not-finite"):
-            template = "{} NaN, infinite or huge coordinates; moved to the origin: {}"
-            vertices = counted(number, "vertex has", "vertices have")
-            report.change("vertices-not-finite", template, vertices, self.names("vertices-not-finite"))
-        if number := self.count("weights-disagree"):
-            template = "{} lists of weights that do not fit the vertices, so that viewers refuse the file: {}"
-            skins = counted(number, "skin has", "skins have")
-            report.change("weights-disagree", template, skins, self.names("weights-disagree"))
-        if number := self.count("bind-shape-unusable"):
-            template = "{} a bind shape matrix that cannot be used; the identity was taken: {}"
-            skins = counted(number, "skin has", "skins have")
-            report.change("bind-shape-unusable", template, skins, self.names("bind-shape-unusable"))
-        if number := self.count("bind-matrix-unusable"):
-            template = "{} no usable inverse bind matrix; bound where the standard avatar has them: {}"
-            joints, names = counted(number, "joint has", "joints have"), self.names("bind-matrix-unusable")
-            report.change("bind-matrix-unusable", template, joints, names)
-        if number := self.count("invalid-transform"):
-            template = "{} without a valid transform, kept at the parent's place: {}"
-            report.change("invalid-transform", template, counted(number, "node"), self.names("invalid-transform"))
-
-    def _report_notes(self, report: Report) -> None:
-        if number := self.count("node-holds-itself"):
-            template = "{} stops where it holds itself: {}"
-            report.note("node-holds-itself", template, counted(number, "node"), self.names("node-holds-itself"))
-        if number := self.count("holes-left-out"):
-            template = "{} in polygons left out: {}"
-            report.note("holes-left-out", template, counted(number, "hole"), self.names("holes-left-out"))
-        if number := self.count("lines-left-out"):
-            template = "{} of lines left out: {}"
-            report.note("lines-left-out", template, counted(number, "list"), self.names("lines-left-out"))
-        if number := self.count("values-fewer-than-stated"):
-            template = "{} fewer values than the file states: {}"
-            lists = counted(number, "list has", "lists have")
-            report.note("values-fewer-than-stated", template, lists, self.names("values-fewer-than-stated"))
-        if number := self.count("geometry-without-object"):
-            template = "{} left out, which no object uses: {}"
-            meshes, names = counted(number, "mesh was", "meshes were"), self.names("geometry-without-object")
-            report.note("geometry-without-object", template, meshes, names)
+        for code, kind, template, (one, more) in _MESSAGES:
+            if counts := self._counts.get(code):
+                number = sum(counts.values())
+                text = Text(template, Text(more if number > 1 else one, number), listed(list(counts), MOST_NAMED))
+                report.add(Message(kind, "", text, code=code))

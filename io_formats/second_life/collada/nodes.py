@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ...geometry.transforms import Matrix
+from ...geometry.transforms import Matrix, matrix_of_linear
 from . import numbers
 from .document import Instance, Node
 from .findings import Findings
@@ -191,16 +191,15 @@ def _values(element: Element) -> npt.NDArray[np.float64] | None:
 
 
 def _matrix_of(tag: str, values: npt.NDArray[np.float64]) -> Matrix:
+    if tag == "scale":
+        return matrix_of_linear(np.diag(values))
+    if tag == "rotate":
+        return matrix_of_linear(_rotation(values[:3], np.radians(values[3])))
     matrix = np.identity(4)
-    if tag == "matrix":
-        matrix = values.reshape(4, 4).copy()
-        matrix[3] = (0.0, 0.0, 0.0, 1.0)
-    elif tag == "translate":
+    if tag == "translate":
         matrix[:3, 3] = values
-    elif tag == "scale":
-        matrix[:3, :3] = np.diag(values)
     else:
-        matrix[:3, :3] = _rotation(values[:3], np.radians(values[3]))
+        matrix[:3] = values.reshape(4, 4)[:3]
     return matrix
 
 

@@ -47,6 +47,11 @@ class Part:
         return self.document.nodes[self.node].name
 
     @property
+    def world(self) -> Matrix:
+        """(4, 4): transform of the node, to the space of its file."""
+        return self.document.worlds[self.node]
+
+    @property
     def symbols(self) -> set[str]:
         return {group.symbol for group in self.geometry.groups}
 
@@ -81,14 +86,6 @@ def cut_name(name: str) -> str:
     """Return the part of a geometry's name that the viewer compares."""
     plain = re.sub(r"\s", "_", name)
     return plain[: plain.rindex("_")] if _CUT.search(plain) else plain
-
-
-def world_of(document: Collada, node: int) -> Matrix:
-    """Return the matrix of a node in the space of its file."""
-    matrix = document.nodes[node].matrix
-    while (node := document.nodes[node].parent) >= 0:
-        matrix = document.nodes[node].matrix @ matrix
-    return matrix
 
 
 def _parts_of(document: Collada) -> list[Part]:
@@ -203,10 +200,7 @@ def _box(part: Part) -> FloatArray | None:
     points = part.geometry.positions
     if not len(points):
         return None
-    if instance.skin >= 0:
-        matrix = document.skins[instance.skin].bind_shape
-    else:
-        matrix = document.meter * world_of(document, part.node)[:3]
+    matrix = document.skins[instance.skin].bind_shape if instance.skin >= 0 else document.meter * part.world[:3]
     placed = points @ matrix[:3, :3].T + matrix[:3, 3]
     box: FloatArray = np.stack((placed.min(axis=0), placed.max(axis=0)))
     return box

@@ -23,7 +23,7 @@ from ..models.faces import strongest
 from ..options import JOINTS, REST
 from .bind_space import BindSpace, asset_matrix, bind_space
 from .document import Collada, Node, Skin
-from .oddities import MOST_NAMED
+from .findings import MOST_NAMED, Findings
 
 _MOST_STORED = 64
 """Largest number of weights of a vertex that are read, so that a damaged file cannot ask for endless memory."""
@@ -188,9 +188,8 @@ class Rig:
         if position is None or not turned:
             return position
         above = self.document.nodes[number].parent
-        while above >= 0:
-            position = self.document.nodes[above].matrix[:3, :3] @ position
-            above = self.document.nodes[above].parent
+        if above >= 0:
+            position = self.document.worlds[above][:3, :3] @ position
         moved: Matrix = self.space.to_avatar[:3, :3] @ position
         return moved
 
@@ -241,22 +240,23 @@ class Rig:
 
     # -- messages -------------------------------------------------------------------------------
 
-    def say(self) -> None:
-        """Report what is unusual about the rig of the file, each once."""
-        report, names = self.report, list(self.used)
+    def report_unusual(self, findings: Findings) -> None:
+        """Report what is unusual about the rig of the file, or add it to the findings, each once."""
+        report = self.report
         if not self.known:
             report.note("not-an-avatar", "its rig is not that of a Second Life avatar")
             return
-        unknown = [joint for joint in names if joint not in skeleton_table.table()]
-        if unknown:
-            number = counted(len(unknown), "joint is", "joints are")
-            template = "{} unknown to the viewer, which does not bind the mesh then: {}"
-            report.change("unknown-joints", template, number, listed(unknown, MOST_NAMED))
+        for joint in self.used:
+            if joint not in skeleton_table.table():
+                findings.add("unknown-joints", joint)
+            elif self._is_shaped(joint):
+                findings.add("bound-with-shape", joint)
+            if joint in self.known and self._node_position(joint, turned=False) is None:
+                findings.add("joints-without-node", joint)
         if self.space.found_by != "bind" and self.binds:
             template = "its joints are bound in other axes or another unit; the viewer would show it turned or scaled"
             report.change("rig-turned-or-scaled", template)
-        self._say_shape()
-        self._say_positions()
+        self._report_positions()
         aliases = dict.fromkeys(
             joint
             for skin in self.document.skins
@@ -266,20 +266,16 @@ class Rig:
         if aliases:
             report.note("joint-aliases", "joints under other names: {}", listed(list(aliases), MOST_NAMED))
 
-    def _say_shape(self) -> None:
-        expected = skeleton_table.rest_matrices()
-        shaped = []
-        for joint in self.used:
-            if joint in expected and joint in self.rests:
-                lengths, usual = (np.linalg.norm(axes[:3, :3], axis=0) for axes in (self.rests[joint], expected[joint]))
-                if np.abs(lengths / usual - 1).max() > _SHAPED:
-                    shaped.append(joint)
-        if shaped:
-            number = counted(len(shaped), "joint is", "joints are")
-            template = "{} bound with the scale of an avatar shape: {}"
-            self.report.note("bound-with-shape", template, number, listed(shaped, MOST_NAMED))
+    def _is_shaped(self, joint: str) -> bool:
+        """Return whether a joint of the table is bound with another scale than the table's."""
+        if joint not in self.rests:
+            return False
+        bound, usual = (
+            np.linalg.norm(axes[:3, :3], axis=0) for axes in (self.rests[joint], skeleton_table.rest_matrices()[joint])
+        )
+        return bool(np.abs(bound / usual - 1).max() > _SHAPED)
 
-    def _say_positions(self) -> None:
+    def _report_positions(self) -> None:
         joints = [joint for joint in self.known if joint in self.rests]
         positions = self._positions(joints)
         moved = {} if positions is None else self._moved(joints, positions)
@@ -289,13 +285,6 @@ class Rig:
             number = counted(len(moved), "joint is moved", "joints are moved")
             largest = millimetres(max(moved.values()))
             self.report.note("joint-positions-in-file", template, number, largest, listed(names, MOST_NAMED))
-        lost = [
-            joint for joint in self.used if joint in self.known and self._node_position(joint, turned=False) is None
-        ]
-        if lost:
-            number = counted(len(lost), "joint has", "joints have")
-            template = "{} no position in the nodes, so that the viewer moves them onto their parent: {}"
-            self.report.change("joints-without-node", template, number, listed(lost, MOST_NAMED))
 
 
 def canonical_names(skin: Skin) -> list[str]:

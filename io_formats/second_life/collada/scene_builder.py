@@ -20,15 +20,16 @@ from ...core.messages import listed
 from ...core.options import resolve
 from ...core.shading import Texture
 from ...geometry.quaternions import matrices_to_quaternions
-from ...geometry.transforms import Matrix
+from ...geometry.transforms import Matrix, matrix_of_linear
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ..models.levels import LEVEL_LABELS
 from ..options import APPLY_UNIT, COLLADA_IMPORT_OPTIONS
+from . import oddities
 from .bind_space import asset_matrix
 from .document import Collada, Instance, Material, Node
+from .findings import MOST_NAMED, Findings
 from .mesh_builder import mesh_of, symbols_of
-from .oddities import MOST_NAMED, Oddities
 from .partners import Model, Part, models_of
 from .rigs import Rig
 
@@ -61,7 +62,7 @@ class SceneBuilder:
         """Materials of the set by their name in the scene."""
         self._material_names: dict[tuple[Any, ...], str] = {}
         self._numbered: Counter[str] = Counter()
-        self.oddities = Oddities()
+        self.findings = Findings()
         documents = [document, *document.partners.values()]
         self.files = {id(found): _File(self, found) for found in documents}
         self.rig: Rig | None = None
@@ -74,8 +75,8 @@ class SceneBuilder:
             if model.main.document is not document:
                 self._add_model(model, self._node(model.main))
         if self.rig is not None:
-            self.rig.say()
-        self.oddities.report(self.report)
+            self.rig.report_unusual(self.findings)
+        self.findings.report(self.report)
         self.scene.materials = [self._material(name, given) for name, given in self.materials.items()]
         clear = [name for name, given in self.materials.items() if given.has_transparency]
         if clear:
@@ -141,26 +142,26 @@ class SceneBuilder:
         if self.rig is not None and part.instance.skin >= 0:
             return self._rigged_node(file, part, self.rig)
         if self.rig is not None and finest is not None and finest.skeleton is not None:
-            matrix = self.rig.turn @ self.rig.space.to_avatar @ file.world(part.node)
+            matrix = self.rig.turn @ self.rig.space.to_avatar @ part.world
             return sc.Node(part.name, mesh=moved(self._mesh(file, part), matrix))
-        return self._static_node(file, part, *placed(file.root @ file.converted(file.world(part.node))), -1)
+        return self._static_node(file, part, *placed(file.root @ file.converted(part.world)), -1)
 
     def _static_node(self, file: _File, part: Part, place: Place, rest: Matrix | None, parent: int) -> sc.Node:
-        if np.linalg.det(file.world(part.node)[:3, :3]) < 0:
-            self.oddities.add("mirrored", part.name)
+        if np.linalg.det(part.world[:3, :3]) < 0:
+            self.findings.add_object(part.name, "mirrored-objects")
         if rest is not None:
-            self.oddities.add("sheared", part.name)
+            self.findings.add_object(part.name, "shear-applied")
         matrix = file.axes if rest is None else rest @ file.axes
         node = sc.Node(part.name, parent, *place, mesh=self._mesh(file, part, matrix))
         if rest is None and parent < 0:
-            node.file_matrix = file.root @ file.converted(file.world(part.node))
+            node.file_matrix = file.root @ file.converted(part.world)
         return node
 
     def _rigged_node(self, file: _File, part: Part, rig: Rig) -> sc.Node:
         skin = file.document.skins[part.instance.skin]
         mesh, place, binding = self._mesh(file, part), _NO_PLACE, rig.skin(skin)
-        if not np.allclose(file.world(part.node), np.identity(4), atol=_STRAIGHT):
-            self.oddities.add("moved-rig", part.name)
+        if not np.allclose(part.world, np.identity(4), atol=_STRAIGHT):
+            self.findings.add_object(part.name, "transform-of-rigged-mesh")
         if rig.at_table and rig.known:
             mesh = rig.at_standard(mesh, skin)
         else:
@@ -173,9 +174,9 @@ class SceneBuilder:
                     binding.bind_shape = turned
             mesh = moved(mesh, matrix)
         joints, weights = rig.weights(skin, len(mesh.points))
-        self.oddities.add_weights(mesh, weights, part.name)
+        self.findings.add_object(part.name, *oddities.of_weights(mesh, weights))
         if skin.is_reversed:
-            self.oddities.add("reversed-weights", part.name)
+            self.findings.add_object(part.name, "weights-before-joints")
         mesh = replace(mesh, joint_indices=joints, joint_weights=weights)
         return sc.Node(part.name, -1, *place, mesh=mesh, skeleton=0, skin=binding)
 
@@ -189,7 +190,7 @@ class SceneBuilder:
                 mesh.symbols = dict(zip(names, symbols_of(part.geometry), strict=True))
             if matrix is not None and not np.array_equal(matrix, np.identity(4)):
                 mesh = moved(mesh, matrix)
-            self.oddities.add_geometry(part.geometry, part.name)
+            self.findings.add_object(part.name, *oddities.of_geometry(part.geometry))
             file.meshes[key] = mesh
         return file.meshes[key]
 
@@ -243,19 +244,11 @@ class _File:
         self.root = np.identity(4) if applies else asset
         """(4, 4) that is applied to the objects without a parent."""
         self.meshes: dict[tuple[object, ...], sc.Mesh] = {}
-        self._worlds: dict[int, Matrix] = {-1: np.identity(4)}
 
     def converted(self, matrix: Matrix) -> Matrix:
         """Return a transform of the file for vertices to which unit and axes are applied."""
         found: Matrix = self.axes @ matrix @ self._from_axes
         return found
-
-    def world(self, node: int) -> Matrix:
-        """Return the transform of a node in the space of the file, (4, 4); the identity for -1."""
-        if len(self._worlds) <= len(self.document.nodes):
-            for number, found in enumerate(self.document.nodes):
-                self._worlds[number] = self._worlds[found.parent] @ found.matrix
-        return self._worlds[node]
 
     def materials_of(self, instance: Instance) -> list[str]:
         """Return the name of the material of each slot."""
@@ -278,28 +271,22 @@ def placed(matrix: Matrix) -> tuple[Place, Matrix | None]:
     translation = tuple(matrix[:3, 3].tolist())
     lengths = np.linalg.norm(linear, axis=0)
     if not (lengths > 0).all():
-        return (translation, *_NO_PLACE[1:]), _linear(linear)
+        return (translation, *_NO_PLACE[1:]), matrix_of_linear(linear)
     axes = linear / lengths
     rest = None
     if np.abs(axes.T @ axes - np.identity(3)).max() > _STRAIGHT:
         axes, upper = np.linalg.qr(linear)
         lengths = np.diag(upper).copy()
         if np.abs(lengths).min() < _STRAIGHT * np.abs(lengths).max():
-            return (translation, *_NO_PLACE[1:]), _linear(linear)
+            return (translation, *_NO_PLACE[1:]), matrix_of_linear(linear)
         axes, lengths = axes * np.sign(lengths), np.abs(lengths)
-        rest = _linear(upper / np.diag(upper)[:, None])
+        rest = matrix_of_linear(upper / np.diag(upper)[:, None])
     if np.linalg.det(axes) < 0:
         mirrored = int(np.argmin(np.diag(axes)))
         axes[:, mirrored] *= -1
         lengths[mirrored] *= -1
     rotation = tuple(matrices_to_quaternions(axes[None])[0].tolist())
     return (translation, rotation, tuple(lengths.tolist())), rest
-
-
-def _linear(linear: Matrix) -> Matrix:
-    matrix = np.identity(4)
-    matrix[:3, :3] = linear
-    return matrix
 
 
 def _is_quarter_turn(matrix: Matrix) -> bool:

@@ -68,7 +68,8 @@ def motion(times: Array, degrees: float) -> AvatarMotion:
 
 def reduced(given: AvatarMotion, duration: float, **options: Any) -> SecondLifeAnimation:
     document = SecondLifeAnimation(base_priority=3, duration=duration)
-    document_builder.reduced(document, given, [True, False, False], [], {"mTorso": 5}, **options)
+    settings = document_builder.KeySettings([True, False, False], priorities={"mTorso": 5}, **options)
+    document_builder.reduced(document, given, settings)
     return document
 
 
@@ -184,7 +185,7 @@ def test_opposite_signs_stay_within_the_tolerance(name: str) -> None:
     wide /= np.linalg.norm(wide, axis=1, keepdims=True)
     given = AvatarMotion([name], times, wide[None], np.zeros((1, 61, 3)), [False])
     document = SecondLifeAnimation(base_priority=3, duration=2.0)
-    document_builder.reduced(document, given, [False], [], {})
+    document_builder.reduced(document, given, document_builder.KeySettings([False]))
     (joint,) = document.joints
     keys = joint.rotation.astype(np.float64)
     shown = [
