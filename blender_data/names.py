@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import bpy
 
 from . import compat
+
+_NUMBER = re.compile(r"\.\d{3,}$")
 
 
 def fit(name: str) -> str:
@@ -56,6 +59,11 @@ def fit_all(wanted: Sequence[str], empty: str) -> list[str]:
 
 def _cut(name: str, most: int) -> str:
     return name.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+
+
+def without_number(name: str) -> str:
+    """Return a name without the number that Blender adds to the second of equal names, such as ``.001``."""
+    return _NUMBER.sub("", name) or name
 
 
 def remember(block: bpy.types.ID, source_name: str) -> None:

@@ -105,7 +105,11 @@ class ExportDialog(LongWork, ExportHelper):
         self.draw_files(context)
         imported = self.imported_texts(context)
         prefix = f"{self.panel_prefix}_export"
-        draw_options(layout, self, self.option_table, prefix, imported=imported)
+        draw_options(layout, self, self.shown_options(context), prefix, imported=imported)
+
+    def shown_options(self, context: bpy.types.Context) -> tuple[Option, ...]:
+        """Return the options that have an effect on the chosen file."""
+        return self.option_table
 
     def draw_scope(self, context: bpy.types.Context) -> None:
         """Draw a description of the exported objects. Draw nothing on errors; `draw_files` shows them."""

@@ -179,7 +179,7 @@ def _model_name(sources: list[bpy.types.Object]) -> str:
     """
     data = sources[0].data
     if isinstance(data, bpy.types.Mesh) and data.meshferry.fingerprint:
-        return str(data.name)
+        return names.without_number(data.name)
     return min((names.name_in_file(obj) for obj in sources), key=lambda name: (len(name), name))
 
 

@@ -18,6 +18,7 @@ from .. import scene_state, transforms
 from ..clips.animated_blocks import dependencies
 from ..export_request import ExportRequest
 from ..object_selection import MESHABLE, is_hidden_node, parents_first, select
+from ..reading.material_reading import read_materials
 from ..reading.rest_meshes import RestMeshes
 from ..scene_export import SceneExport
 from .lights_and_cameras import read_camera, read_light
@@ -90,7 +91,9 @@ class PlacementExport(SceneExport):
             offset = np.identity(4)
             offset[:3, 3] = -np.array(collection.instance_offset, np.float64)
             self.hidden.update(obj for obj in members if obj.hide_viewport)
-            self.parts.append(_Part(collection.name, members, offset))
+            is_import = bool(collection.meshferry.source_path)
+            name = names.without_number(collection.name) if is_import else collection.name
+            self.parts.append(_Part(name, members, offset))
 
     def _read(self, objects: list[bpy.types.Object]) -> Steps[None]:
         """Read all nodes and models while Blender evaluates all objects."""
@@ -129,7 +132,10 @@ class PlacementExport(SceneExport):
 
     def _read_materials(self, models: PlacedModels) -> None:
         used = {name: models.materials.by_name[name] for name in models.used_materials}
-        self.scene.materials = [Material(name, identity=one.meshferry.identity) for name, one in used.items()]
+        in_project = {name: one for name, one in used.items() if one.meshferry.identity}
+        new = {name: one for name, one in used.items() if name not in in_project}
+        self.scene.materials = [Material(name, identity=one.meshferry.identity) for name, one in in_project.items()]
+        self.scene.materials += read_materials(new, self.report)
         report_changed_materials(used.values(), self.report)
 
     # -- messages ------------------------------------------------------------------------------

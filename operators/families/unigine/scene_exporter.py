@@ -12,6 +12,7 @@ from ....blender_data.steps import Steps
 from ....io_formats.api import EncodedFile
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted
+from ....io_formats.core.options import Option
 from ....io_formats.core.scene import Scene
 from ....io_formats.unigine.formats import UNIGINE_SCENE
 from ....io_formats.unigine.project.folders import project_folder
@@ -65,6 +66,10 @@ class ExportUnigineScene(ExportScene):
         """Return the changes that would be written into an imported file, as a question."""
         own = self.patched(context)
         return question_of_patch(context, *own) if own is not None else ""
+
+    def shown_options(self, context: bpy.types.Context) -> tuple[Option, ...]:
+        """Return the options of a new scene; changes of an imported one have none."""
+        return () if self.patched(context) is not None else self.option_table
 
     def draw_files(self, context: bpy.types.Context) -> None:
         """Draw whether the chosen file gets changes only, or where the files of a new scene go."""
