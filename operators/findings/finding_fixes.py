@@ -70,7 +70,7 @@ class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
             warn(self, text)
         if not fixed:
             if not skipped:
-                inform(self, "The objects are no longer in the scene")
+                inform(self, "The objects of this finding were not found in the scene")
             return {"CANCELLED"}
         inform(self, "Fixed: {}", listed(list(dict.fromkeys(fixed)), len(fixed)))
         return {"FINISHED"}

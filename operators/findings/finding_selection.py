@@ -49,7 +49,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         found = objects_about(context, [finding.node]) if finding.kind else objects_of(context, finding)
         visible = [obj for obj in found if obj.visible_get(view_layer=context.view_layer)]
         if not found:
-            gone = Text("'{}' is no longer in the scene", finding.node)
+            gone = Text("'{}' was not found in the scene", finding.node)
             inform(self, gone if finding.kind else "This finding does not concern a single object")
             return {"CANCELLED"}
         leave_edit_mode(context)

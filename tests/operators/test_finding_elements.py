@@ -150,7 +150,7 @@ def test_objects_of_the_item_are_selected_without_those_that_the_message_mention
 
 def test_an_object_that_is_gone_is_said(strip: Any, capfd: pytest.CaptureFixture[str]) -> None:
     assert click(Elements("triangles", "Gone", (0,))) == {"CANCELLED"}
-    assert "'Gone' is no longer in the scene" in capfd.readouterr().out
+    assert "'Gone' was not found in the scene" in capfd.readouterr().out
 
 
 def test_a_level_of_another_name_is_found_by_the_name_that_files_have_for_it(strip: Any) -> None:
