@@ -1,0 +1,1 @@
+"""Registered property groups of data blocks."""
