@@ -39,8 +39,11 @@ class PlacedObject:
     """Key of the node that a new object is a copy of, if it has no ``key``."""
     parent: int = -1
     """Index of the nearest ancestor that is in the list, -1 = none."""
-    given_parent: str = ""
-    """Key of the parent that the object had when it was last in agreement with the file, empty for none."""
+    given_parent: str | None = ""
+    """Key of the parent that the object had when it was last in agreement with the file, empty for none.
+
+    None if that is not known.
+    """
     matrix: Matrix = field(default_factory=lambda: np.identity(4))
     """Relative to the parent."""
     shear: Matrix | None = None

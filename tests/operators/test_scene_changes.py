@@ -367,3 +367,78 @@ def test_shear_that_blender_cannot_hold_stays_in_the_file(whole: Path, tmp_path:
     export(bpy)
     assert np.allclose(by_name(path)["bench"].local[:3, :3], [[1, 0, 0], [0.5, 2, 0], [0, 0, 3]], atol=1e-6)
     assert export(bpy).endswith("nothing changed")
+
+
+def test_instances_and_slots_that_are_not_written_are_named(path: Path, clean_blender: Any) -> None:
+    bpy, old = clean_blender, path.read_bytes()
+    planter, bench, ground = (bpy.data.objects[name] for name in ("planter_1", "bench", "ground"))
+    planter.instance_collection = bpy.data.collections.new("other")
+    planter.users_collection[0].children.link(planter.instance_collection)
+    bench.data.materials.append(bpy.data.materials["glow"])
+    ground.material_slots[0].link = "OBJECT"
+    ground.material_slots[0].material = None
+    report = export(bpy)
+    assert "1 object showing another collection than the file's, which is not written: 'planter_1'" in report
+    assert "2 objects with other material slots than the file, or empty ones, not written: 'bench', 'ground'" in report
+    assert path.read_bytes() == old
+
+
+def test_instances_made_real_do_not_go_into_the_referenced_file(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    planter = path.parent / "nodes/planter.node"
+    old = planter.read_bytes()
+    operate(bpy, bpy.ops.object.duplicates_make_real, "planter_1")
+    report = export(bpy)
+    assert "'planter_1'" in report.partition("another collection")[2]
+    assert "belong to planter.node" not in report
+    bpy.context.view_layer.layer_collection.children["courtyard Parts"].exclude = False
+    export(bpy, "planter")
+    assert planter.read_bytes() == old
+
+
+def test_undo_after_new_parent_is_written(path: Path, clean_blender: Any) -> None:
+    """Undo takes back all properties, but neither the file nor the digest that this import wrote."""
+    bpy = clean_blender
+    wall, home = bpy.data.objects["wall_back"], bpy.data.objects["ground"].users_collection[0]
+    above, inverse, place = wall.parent, wall.matrix_parent_inverse.copy(), wall.matrix_basis.copy()
+    before = home.meshferry.file.digest, wall.meshferry.given_parent_key
+    operate(bpy, bpy.ops.object.parent_set, "wall_back", "bench", type="OBJECT", keep_transform=True)
+    assert "New parent: 'wall_back'" in export(bpy)
+    wall.parent, wall.matrix_parent_inverse, wall.matrix_basis = above, inverse, place
+    home.meshferry.file.digest, wall.meshferry.given_parent_key = before
+    assert "New parent: 'wall_back'" in export(bpy)
+    found = unigine_nodes.read_nodes(path.read_bytes())
+    assert found[by_name(path)["wall_back"].parent].name == above.name
+    assert export(bpy).endswith("nothing changed")
+
+
+@pytest.mark.parametrize("name", ["a\tb\nc", "bell\x07"])
+def test_names_with_control_characters_do_not_stop_other_changes(path: Path, clean_blender: Any, name: str) -> None:
+    bpy = clean_blender
+    bench = bpy.data.objects["bench"]
+    key = bench.meshferry.node_key
+    bench.name, bench.location.z = name, 3
+    assert "Moved: " in export(bpy)
+    assert unigine_nodes.read_nodes(path.read_bytes())[key].name == name.replace("\x07", "?")
+    assert export(bpy, bench.name).endswith("nothing changed")
+
+
+def test_only_node_can_be_deleted_where_the_file_may_be_empty(tmp_path: Path, clean_blender: Any) -> None:
+    from meshferry.blender_data.exporting.placing.placement_patch import plan_patch
+    from meshferry.blender_data.steps import finish
+    from meshferry.io_formats.core.errors import ExportError
+    from meshferry.io_formats.core.projects import Projects
+
+    bpy = clean_blender
+    node = b'<node type="NodeDummy" id="5" name="lone"/>'
+    for name, data in {"list.node": b'<nodes version="2.19">\n\t%s\n</nodes>\n' % node, "lone.node": node}.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        collection = imported(bpy, path)
+        bpy.data.objects.remove(collection.objects[0])
+        if name == "lone.node":
+            with pytest.raises(ExportError, match="the node 'lone' alone, which cannot be removed"):
+                finish(plan_patch(collection, Projects()))
+        else:
+            finish(plan_patch(collection, Projects())).write()
+            assert path.read_bytes() == b'<nodes version="2.19">\n</nodes>\n'

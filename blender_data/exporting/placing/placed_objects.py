@@ -22,6 +22,8 @@ from ...reloading.matching import objects_of
 from .object_places import is_driven, local_matrix
 
 _NUMBER = re.compile(r"\.\d{3,}$")
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that no text file with tags can hold."""
 _MOST_NAMES = 5
 
 
@@ -49,12 +51,12 @@ class PlacedObjects:
         self.report = report
         self.nodes = {node.key: node for node in part.nodes if node.key}
         there = {obj for scene in bpy.data.scenes for obj in scene.collection.all_objects}
-        self.own = [obj for obj in objects_of(collection) if obj in there]
+        self.own = self._own_objects(there)
         self.edits = self._mesh_edits()
         self.objects = [obj for obj in self.own if obj.meshferry.node_key]
         if not self.nodes and part.nodes:
             raise ExportError("The file cannot be changed: its nodes have no ids, or only the editor may write it")
-        if not self.objects and self.own:
+        if not self.objects and any(not obj.meshferry.node_slots for obj in self.own):
             raise ExportError("Its objects do not know their nodes; import the file again")
         self.sources = self._added(there)
         self.objects += self.sources
@@ -64,6 +66,18 @@ class PlacedObjects:
         self.placed = [self._placed(obj) for obj in self.objects]
         self._report_kept()
         self._report_materials()
+
+    def _own_objects(self, there: set[bpy.types.Object]) -> list[bpy.types.Object]:
+        """Return the objects of the import that are in a scene.
+
+        Copies beside the collection of a referenced file are not in its instances: "Make Instances Real" makes such.
+        """
+        own = [obj for obj in objects_of(self.collection) if obj in there]
+        if self.collection.meshferry.from_file:
+            return own
+        inside = set(self.collection.all_objects)
+        keys = {obj.meshferry.node_key for obj in own if obj in inside}
+        return [obj for obj in own if obj in inside or obj.meshferry.node_key not in keys]
 
     def agree(self, keys: Mapping[str, str]) -> None:
         """Store that the objects agree with the file; ``keys`` are those of added nodes, as in ``Patched``."""
@@ -153,6 +167,7 @@ class PlacedObjects:
     def _slot_materials(self) -> dict[bpy.types.Object, tuple[SlotMaterial, ...]]:
         """Return the materials of the surfaces of each object. A skinned mesh counts for the armature that it is on."""
         found: dict[bpy.types.Object, tuple[SlotMaterial, ...]] = {}
+        left: list[str] = []
         for obj in (*self.own, *self.sources):
             kept = obj.meshferry
             owner = obj if obj in self._index else obj.parent
@@ -162,7 +177,10 @@ class PlacedObjects:
                 continue  # one of several instances of a cluster
             places = json.loads(kept.node_slots or "[]")
             edits = self.edits.get(obj.data, ())
-            if "material assignment" in edits or len(places) != len(obj.material_slots):
+            is_other = "material assignment" in edits or len(places) != len(obj.material_slots)
+            if (is_other and _has_other_materials(obj)) or _has_emptied_slot(obj):
+                left.append(obj.name)
+            if is_other:
                 continue
             materials = [slot.material for slot in obj.material_slots]
             found[owner] = tuple(
@@ -170,6 +188,10 @@ class PlacedObjects:
                 for place, material in zip(places, materials, strict=True)
                 if place >= 0 and material is not None
             )
+        if left:
+            template = "{} with other material slots than the file, or empty ones, not written: {}"
+            number = counted(len(left), "object")
+            self.report.loss("material-slots-not-written", template, number, listed(left, _MOST_NAMES))
         return found
 
     def _report_parts(self) -> None:
@@ -209,9 +231,23 @@ def report_changed_materials(materials: Iterable[bpy.types.Material], report: Re
         report.loss("project-material-not-written", template, number, listed(changed, _MOST_NAMES))
 
 
+def _has_other_materials(obj: bpy.types.Object) -> bool:
+    """Return whether an object has other materials than its node, as far as that is known."""
+    if not obj.meshferry.node_slots:
+        return any(slot.link == "OBJECT" for slot in obj.material_slots)
+    return "\n".join(import_marks.material_identities(obj)) != obj.meshferry.given_materials
+
+
+def _has_emptied_slot(obj: bpy.types.Object) -> bool:
+    """Return whether the user removed the material of a slot."""
+    given = obj.meshferry.given_materials.split("\n")
+    now = import_marks.material_identities(obj)
+    return len(given) == len(now) and any(before and not after for before, after in zip(given, now, strict=True))
+
+
 def _name_for(obj: bpy.types.Object, node: PlacedNode | None) -> str:
     """Return the name for the file: that of the node until the object is renamed, also for numbered copies."""
-    name = names.name_in_file(obj)
+    name = _NOT_IN_XML.sub("?", names.name_in_file(obj))
     if node is not None and name != node.name and _NUMBER.sub("", name) in {node.name, _NUMBER.sub("", node.name)}:
         return node.name
     return name

@@ -15,6 +15,7 @@ from .spans import NodeSpan, SceneSpans, Span, find_spans
 
 _ATTRIBUTE = re.compile(rb"(\s+)([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
+_ESCAPED |= {sign: f"&#{ord(sign)};" for sign in "\t\n\r"}
 _DIGITS = re.compile(rb"[1-9][\d.]{10,}|0\.0*[1-9]\d{9,}")
 """Numbers of ten digits and more, as projects of the double-precision build have them."""
 _BETWEEN_TAGS = re.compile(rb">\s+(?=<)")
@@ -128,6 +129,9 @@ class _Patcher:
             A node below would be lost.
         """
         removed = {edit.key for edit in self.edits.values() if edit.is_removed}
+        for key in removed if self.spans.container is None else ():
+            if self._node(key).parent == "":
+                raise ExportError("The file is the node '{}' alone, which cannot be removed", self.edits[key].title)
         for key, node in self.spans.nodes.items():
             edit = self.edits.get(key)
             is_moved = edit is not None and edit.parent is not None
