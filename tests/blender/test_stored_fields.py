@@ -11,15 +11,15 @@ pytestmark = pytest.mark.needs_bpy
 
 
 def groups() -> dict[str, Any]:
-    from meshferry.blender_data import properties
+    from meshferry.blender_data.property_groups import data_properties, object_properties
 
     return {
-        "Scene": properties.MeshferryCollection,
-        "Node": properties.MeshferryObject,
-        "Skeleton": properties.MeshferryObject,
-        "Skin": properties.MeshferrySkin,
-        "Surface": properties.MeshferrySurface,
-        "Clip": properties.MeshferryAction,
+        "Scene": data_properties.MeshferryCollection,
+        "Node": object_properties.MeshferryObject,
+        "Skeleton": object_properties.MeshferryObject,
+        "Skin": object_properties.MeshferrySkin,
+        "Surface": object_properties.MeshferrySurface,
+        "Clip": data_properties.MeshferryAction,
     }
 
 
