@@ -19,14 +19,20 @@ from ....io_formats.core.messages import Report, Text, joined
 from ....io_formats.images import png
 from ... import compat
 from ...foreign.operator_errors import operator_error
-from ..reading.material_reading import emission_of, images_of, pixels_of, report_tiles, shader_of, upstream
+from ..reading.material_reading import (
+    emission_of,
+    images_of,
+    occlusion_inputs,
+    pixels_of,
+    report_tiles,
+    shader_of,
+    upstream,
+)
 from ..reading.material_slots import slot_of_faces
 
 Pixels = npt.NDArray[np.uint8]
 """(H, W, 4), the lowest row first."""
 
-_OCCLUSION_GROUP = "glTF Material Output"
-"""Name of the node group with the input *Occlusion*, by which Blender's exporter recognises it."""
 _LINKED = ("Metallic", "Roughness", "Normal", "Alpha")
 """Inputs of a Principled BSDF whose images a diffuse texture cannot replace."""
 _HELD = ("Base Color", *_LINKED, "Emission Color", "Emission Strength")
@@ -76,7 +82,7 @@ def needs_gltf(material: bpy.types.Material) -> bool:
     return (
         (not metallic.is_linked and metallic.default_value > 0)
         or emission_of(shader) > 0
-        or any(image is not None for socket in (*linked, *_occlusion(tree)) for image in images_of(socket))
+        or any(image is not None for socket in (*linked, *occlusion_inputs(tree)) for image in images_of(socket))
     )
 
 
@@ -89,13 +95,6 @@ def materials_for_gltf(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Ma
             used &= set(np.unique(slot_of_faces(obj.data)).tolist())
         found.update(dict.fromkeys(obj.material_slots[number].material for number in sorted(used)))
     return [material for material in found if material is not None and needs_gltf(material)]
-
-
-def _occlusion(tree: bpy.types.NodeTree) -> list[bpy.types.NodeSocket]:
-    """Return the input *Occlusion* of the group node that Blender's exporter reads, if there is one."""
-    groups = [node for node in tree.nodes if node.type == "GROUP" and node.node_tree is not None]
-    found = [node.inputs.get("Occlusion") for node in groups if node.node_tree.name.startswith(_OCCLUSION_GROUP)]
-    return [socket for socket in found if socket is not None]
 
 
 def gltf_materials(
@@ -218,7 +217,7 @@ def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, report: R
     tree = compat.node_tree(material)
     shader = shader_of(tree)
     sockets = [shader.inputs[name] for name in _HELD if name in shader.inputs]
-    reached = [node for socket in (*sockets, *_occlusion(tree)) for node in upstream(socket)]
+    reached = [node for socket in (*sockets, *occlusion_inputs(tree)) for node in upstream(socket)]
     nodes = dict.fromkeys(node.bl_label for node in reached if not _is_carried_over(node))
     if nodes:
         text = "glTF holds images and values, not the nodes {}; bake them to images"

@@ -149,6 +149,14 @@ class PlacedModels:
     def _slot_names(self, obj: bpy.types.Object) -> list[str]:
         return material_slots.material_names(material_slots.materials_of(obj, obj.data), self.materials.name)
 
+    def uv_names(self) -> dict[str, list[str]]:
+        """Return the names of the UV maps of the first mesh with each material, by the name of the material."""
+        found: dict[str, list[str]] = {}
+        for model in self._models:
+            for name in model.mesh.materials:
+                found.setdefault(name, [layer.name for layer in model.mesh.uvs])
+        return found
+
     def _used(self, number: int, obj: bpy.types.Object, materials: list[str]) -> ModelUse:
         """Return the use of a model by an object whose slots have these materials."""
         model = self._models[number]

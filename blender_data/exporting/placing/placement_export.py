@@ -11,16 +11,16 @@ import numpy as np
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.core.placement import Content, ModelUse, PartUse, PlacedNode, Placement, PlacementPart
 from ....io_formats.core.placement_edits import Matrix
-from ....io_formats.core.scene import Material, Scene
+from ....io_formats.core.scene import Scene
 from ... import names
 from ...steps import Step, Steps
 from .. import scene_state, transforms
 from ..clips.animated_blocks import dependencies
 from ..export_request import ExportRequest
 from ..object_selection import MESHABLE, is_hidden_node, parents_first, select
-from ..reading.material_reading import read_materials
 from ..reading.rest_meshes import RestMeshes
 from ..scene_export import SceneExport
+from ..shading.shading_reading import read_shadings
 from .lights_and_cameras import read_camera, read_light
 from .object_places import ObjectPlaces, is_animated
 from .placed_models import Instance, PlacedModels, instances_of
@@ -132,10 +132,7 @@ class PlacementExport(SceneExport):
 
     def _read_materials(self, models: PlacedModels) -> None:
         used = {name: models.materials.by_name[name] for name in models.used_materials}
-        in_project = {name: one for name, one in used.items() if one.meshferry.identity}
-        new = {name: one for name, one in used.items() if name not in in_project}
-        self.scene.materials = [Material(name, identity=one.meshferry.identity) for name, one in in_project.items()]
-        self.scene.materials += read_materials(new, self.report)
+        self.scene.materials = read_shadings(used, models.uv_names(), self.report)
         report_changed_materials(used.values(), self.report)
 
     # -- messages ------------------------------------------------------------------------------

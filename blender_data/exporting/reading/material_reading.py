@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ....io_formats.binary.quantization import linear_to_srgb, to_unorm
 from ....io_formats.core.messages import Report
 from ....io_formats.core.scene import Material
-from ....io_formats.core.shading import Texture
+from ....io_formats.core.shading import Pixels, Texture
 from ....io_formats.images import png
 from ... import compat, names
 
@@ -21,6 +21,9 @@ _WHITE = (1.0, 1.0, 1.0, 1.0)
 
 _COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMISSION": "Color"}
 """Shader types that are read, in order of preference, and their colour inputs."""
+
+_OCCLUSION_GROUP = "glTF Material Output"
+"""Name of the node group with the input *Occlusion*, by which Blender's exporter recognises it."""
 
 _KINDS_OF_FILES = (
     (b"\x89PNG", ".png"),
@@ -36,7 +39,7 @@ _KINDS_OF_FILES = (
 )
 
 
-_MOST_PIXELS = 1 << 26
+MOST_PIXELS = 1 << 26
 """Largest number of pixels of an image that has to be encoded as PNG."""
 
 
@@ -143,6 +146,13 @@ def fixed_color_of(socket: bpy.types.NodeSocket) -> tuple[float, ...] | None:
     return None
 
 
+def occlusion_inputs(tree: bpy.types.NodeTree) -> list[bpy.types.NodeSocket]:
+    """Return the input *Occlusion* of the group node that Blender's glTF exporter reads, if there is one."""
+    groups = [node for node in tree.nodes if node.type == "GROUP" and node.node_tree is not None]
+    found = [node.inputs.get("Occlusion") for node in groups if node.node_tree.name.startswith(_OCCLUSION_GROUP)]
+    return [socket for socket in found if socket is not None]
+
+
 def _plain_color(shader: bpy.types.Node) -> tuple[float, float, float, float]:
     color = tuple(shader.inputs[_COLOR_INPUTS[shader.type]].default_value)
     alpha = shader.inputs.get("Alpha")
@@ -175,11 +185,10 @@ def emission_of(shader: bpy.types.Node) -> float:
 def read_texture(image: bpy.types.Image, report: Report) -> Texture:
     """Return the file of an image, or its bytes where it is packed, was painted on or never saved."""
     width, height = (int(side) for side in image.size)
-    path = bpy.path.abspath(image.filepath, library=image.library) if image.filepath else ""
+    path = image_path(image)
     if image.source == "TILED":
         report_tiles(report, image)
-        path = path.replace("<UDIM>", "1001").replace("<UVTILE>", "u1_v1")
-    texture = Texture(_file_name(image, path), path, width=width, height=height)
+    texture = Texture(file_name_of(image, path), path, width=width, height=height)
     if image.is_dirty or (image.source == "GENERATED" and image.packed_file is None):
         data = _png(image, report)
     else:
@@ -188,6 +197,12 @@ def read_texture(image: bpy.types.Image, report: Report) -> Texture:
         return texture
     name = Path(texture.name).stem + extension_of(data, Path(texture.name).suffix)
     return replace(texture, name=name, path="", data=data)
+
+
+def image_path(image: bpy.types.Image) -> str:
+    """Return the path of an image's file, of the first tile if it has several; empty if it has none."""
+    path: str = bpy.path.abspath(image.filepath, library=image.library) if image.filepath else ""
+    return path.replace("<UDIM>", "1001").replace("<UVTILE>", "u1_v1") if image.source == "TILED" else path
 
 
 def report_tiles(report: Report, image: bpy.types.Image) -> None:
@@ -207,7 +222,7 @@ def packed_content(image: bpy.types.Image, report: Report) -> bytes | None:
     return (_png(image, report) if is_wrapped else None) or data
 
 
-def _file_name(image: bpy.types.Image, path: str) -> str:
+def file_name_of(image: bpy.types.Image, path: str) -> str:
     """Return the name for an image's file; Windows paths have another separator."""
     return path.replace("\\", "/").rpartition("/")[2] or image.name
 
@@ -220,14 +235,27 @@ def extension_of(data: bytes, given: str) -> str:
 def _png(image: bpy.types.Image, report: Report) -> bytes | None:
     """Encode the current pixels of an image with 8 bits per channel; return None if it has none."""
     width, height = (int(side) for side in image.size)
-    if not 0 < width * height <= _MOST_PIXELS or not image.has_data:
+    if not 0 < width * height <= MOST_PIXELS or not image.has_data:
         text = "the image is empty or too large to be exported; save it to a file"
         report.loss("image-not-exported", text, item=image.name)
         return None
+    return png.encode(stored_pixels(image))
+
+
+def stored_pixels(image: bpy.types.Image) -> Pixels:
+    """Return the pixels of an image as a file with 8 bits per channel stores them, the topmost row first.
+
+    Float images of colours are linear, and Blender multiplies colours of files by alpha.
+    """
     values = pixels_of(image)[::-1]
-    if image.is_float:  # pixels of float images are linear
-        values = linear_to_srgb(values.reshape(-1, 4)).reshape(height, width, 4)
-    return png.encode(to_unorm(values.reshape(-1, 4)).reshape(height, width, 4))
+    if image.is_float and not image.colorspace_settings.is_data:
+        values = values.reshape(-1, 4).copy()
+        if image.source != "GENERATED" and image.alpha_mode in {"STRAIGHT", "PREMUL"}:
+            alpha = values[:, 3:]
+            np.divide(values[:, :3], alpha, out=values[:, :3], where=alpha > 0)
+        values = linear_to_srgb(values)
+    width, height = (int(side) for side in image.size)
+    return to_unorm(values.reshape(-1, 4)).reshape(height, width, 4)
 
 
 def pixels_of(image: bpy.types.Image) -> npt.NDArray[np.float32]:

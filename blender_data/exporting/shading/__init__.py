@@ -1,0 +1,1 @@
+"""Shader nodes and images of materials to neutral shading."""

@@ -1,0 +1,103 @@
+"""Image Texture nodes with their coordinates -> neutral image maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....io_formats.core.messages import Text
+from ....io_formats.core.shading import Extension, ImageMap, Mapping, Projection
+from .image_reading import ImageReader, has_colors
+from .left_out import LeftOut
+from .node_sources import Socket, source
+
+_EXTENSIONS = {"REPEAT": Extension.REPEAT, "EXTEND": Extension.EXTEND, "CLIP": Extension.CLIP}
+_BOXES = {Projection.TOP_OBJECT: Projection.BOX_OBJECT, Projection.TOP_WORLD: Projection.BOX_WORLD}
+_NO_SCALE, _NO_MOVE = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
+
+
+class ImageMaps:
+    """The image maps of one material.
+
+    Parameters
+    ----------
+    images:
+        The images of all materials.
+    uvs:
+        Names of the UV maps of a mesh with the material, by which nodes refer to them.
+    left_out:
+        Gets what a mapping cannot hold.
+    """
+
+    def __init__(self, images: ImageReader, uvs: Sequence[str], left_out: LeftOut) -> None:
+        self._images = images
+        self._uvs = list(uvs)
+        self._left_out = left_out
+
+    def of(self, found: Socket) -> ImageMap | None:
+        """Return the image map of an Image Texture node, given by an output; None if its image cannot be read."""
+        node = found.node
+        if node.image is None:
+            self._left_out.settings.append("an image node without an image")
+            return None
+        texture = self._images.texture(node.image)
+        if texture is None:
+            return None
+        if node.extension not in _EXTENSIONS:
+            self._left_out.settings.append("mirrored images")
+        extension = _EXTENSIONS.get(node.extension, Extension.REPEAT)
+        return ImageMap(texture, has_colors(node.image), self._mapping(found), extension)
+
+    def _mapping(self, found: Socket) -> Mapping:
+        """Return the position of an image on the surface."""
+        node = found.node
+        entry = source(found.input("Vector"))
+        scale, offset = _NO_SCALE, _NO_MOVE
+        if not entry.is_value and entry.node.type == "MAPPING":
+            scale, offset = self._transform(entry)
+            entry = source(entry.input("Vector"))
+        mapping = self._coordinates(entry)
+        if node.projection not in {"FLAT", "BOX"}:
+            self._left_out.settings.append(Text("projection '{}'", node.projection.capitalize()))
+        if node.projection == "BOX" and mapping.projection in _BOXES:
+            mapping = replace(mapping, projection=_BOXES[mapping.projection], blend=node.projection_blend)
+            return replace(mapping, scale=(scale[0], scale[2]), offset=offset[:2])
+        return replace(mapping, scale=(scale[0], scale[1]), offset=offset[:2])
+
+    def _transform(self, entry: Socket) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return scale and offset of a Mapping node."""
+        node, values = entry.node, {}
+        for name, default in (("Location", _NO_MOVE), ("Rotation", _NO_MOVE), ("Scale", _NO_SCALE)):
+            socket = node.inputs.get(name)  # hidden kinds of the node have no location
+            found = source(entry.input(name)) if socket is not None else None
+            if found is not None and not found.is_value:
+                self._left_out.add_node(found.node)
+            values[name] = found.numbers() if found is not None and found.is_value else default
+        if any(abs(angle) > 1e-6 for angle in values["Rotation"]):
+            self._left_out.settings.append("rotation of images")
+        scale, offset = values["Scale"], values["Location"]
+        if node.vector_type == "TEXTURE":
+            inverse = tuple(1.0 / part if part else 1.0 for part in scale)
+            return inverse, tuple(-part * factor for part, factor in zip(offset, inverse, strict=True))
+        return scale, offset if node.vector_type == "POINT" else _NO_MOVE
+
+    def _coordinates(self, entry: Socket) -> Mapping:
+        """Return the mapping of coordinates; unlinked ones are those of the first UV map."""
+        if entry.is_value:
+            return Mapping()
+        node, name = entry.node, entry.socket.name
+        if node.type == "UVMAP":
+            return self._uv(node.uv_map)
+        if node.type == "ATTRIBUTE" and node.attribute_name in self._uvs:
+            return self._uv(node.attribute_name)
+        if node.type == "TEX_COORD" and name == "UV":
+            return Mapping()
+        if node.type == "TEX_COORD" and name == "Object" and node.object is None:
+            return Mapping(Projection.TOP_OBJECT)
+        if node.type == "NEW_GEOMETRY" and name == "Position":
+            return Mapping(Projection.TOP_WORLD)
+        self._left_out.settings.append(Text("coordinates '{}' of the node '{}'", name, node.bl_label))
+        return Mapping()
+
+    def _uv(self, name: str) -> Mapping:
+        return Mapping(uv_layer=self._uvs.index(name) if name in self._uvs else 0)

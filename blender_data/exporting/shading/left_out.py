@@ -1,0 +1,34 @@
+"""Nodes and settings of a material that no file holds, collected for one message of each kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....io_formats.core.messages import Report, Text, joined
+
+
+@dataclass
+class LeftOut:
+    """What a material has beyond a neutral shading."""
+
+    nodes: dict[str, None] = field(default_factory=dict)
+    """Labels of the types of nodes."""
+    settings: list[str] = field(default_factory=list)
+
+    def add_node(self, node: Any) -> None:
+        """Add a node, by the label of its type."""
+        self.nodes[node.bl_label] = None
+
+    def report(self, name: str, report: Report) -> None:
+        """Report everything about the material with a name."""
+        about = report.about(Text("Material '{}'", name))
+        if self.nodes:
+            text = "files hold images and values, not the nodes {}; bake them to images"
+            about.loss("material-nodes-left-out", text, joined(self.nodes))
+        if self.settings:
+            about.loss(
+                "material-settings-left-out",
+                "not part of the exported material: {}",
+                joined(dict.fromkeys(self.settings)),
+            )

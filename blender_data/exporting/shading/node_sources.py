@@ -1,0 +1,74 @@
+"""Sources of the inputs of shader nodes, through reroutes, muted nodes and node groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+
+_MOST_STEPS = 1000
+"""Links that are followed; more only in broken files."""
+
+
+@dataclass(frozen=True)
+class Socket:
+    """A socket and the group nodes, outermost first, that lead to its node tree."""
+
+    socket: Any
+    groups: tuple[Any, ...] = ()
+
+    @property
+    def node(self) -> Any:
+        """Its node."""
+        return self.socket.node
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it is an input, whose own value counts."""
+        return not self.socket.is_output
+
+    def input(self, key: str | int) -> Socket:
+        """Return an input of its node, by name or index."""
+        return Socket(self.node.inputs[key], self.groups)
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return the value of an input: one number, or the components of a vector or colour."""
+        value = getattr(self.socket, "default_value", 0.0)
+        return tuple(value) if hasattr(value, "__len__") else (float(value),)
+
+
+def source(entry: Socket) -> Socket:
+    """Return the output that an input is linked to, or an input whose value it has."""
+    socket, groups = entry.socket, entry.groups
+    for _step in range(_MOST_STEPS):
+        links = [link for link in socket.links if not link.is_muted] if socket.is_linked else []
+        if not links:
+            break
+        found, node = links[0].from_socket, links[0].from_node
+        if node.mute:
+            inner = next((link.from_socket for link in node.internal_links if link.to_socket == found), None)
+        elif node.type == "REROUTE":
+            inner = node.inputs[0]
+        elif node.type == "GROUP" and node.node_tree is not None:
+            inner = _by_identifier(_output_of(node.node_tree), found.identifier)
+            groups = (*groups, node)
+        elif node.type == "GROUP_INPUT" and groups:
+            inner = _by_identifier(groups[-1], found.identifier)
+            groups = groups[:-1]
+        else:
+            return Socket(found, groups)
+        if inner is None:
+            break
+        socket = inner
+    return Socket(socket, groups)
+
+
+def _output_of(tree: bpy.types.NodeTree) -> Any:
+    outputs = [node for node in tree.nodes if node.type == "GROUP_OUTPUT"]
+    return next((node for node in outputs if node.is_active_output), outputs[0] if outputs else None)
+
+
+def _by_identifier(node: Any, identifier: str) -> Any:
+    inputs = node.inputs if node is not None else ()
+    return next((socket for socket in inputs if socket.identifier == identifier), None)

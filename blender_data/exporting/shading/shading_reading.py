@@ -1,0 +1,292 @@
+"""A Blender material -> neutral shading, as far as the nodes before its shader say values and images.
+
+It is the inverse of ``importing/shading``, and reads what artists and Blender's own importers build. Everything else is
+reported once for each material.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import bpy
+
+from ....io_formats.core.messages import Report, Text
+from ....io_formats.core.scene import Material
+from ....io_formats.core.shading import Channel, Factor, ImageMap, Opacity, Shading, Tint
+from ... import compat
+from ..reading.material_reading import occlusion_inputs
+from .image_maps import ImageMaps
+from .image_reading import ImageReader
+from .left_out import LeftOut
+from .node_sources import Socket, source
+from .normal_maps import NormalReader
+from .socket_values import Product, SocketValues
+
+_OPAQUE = 0.999
+_NOT_HELD = {
+    "Subsurface Weight": Text("subsurface scattering"),
+    "Transmission Weight": Text("transmission"),
+    "Coat Weight": Text("coat"),
+    "Sheen Weight": Text("sheen"),
+    "Anisotropic": Text("anisotropy"),
+    "Thin Film Thickness": Text("thin film"),
+}
+"""Inputs of a Principled BSDF that nothing corresponds to, by their names from 4.2 to 5.2."""
+_SHADERS = ("BSDF_PRINCIPLED", "BSDF_DIFFUSE", "EMISSION")
+
+
+def read_shadings(
+    materials: Mapping[str, bpy.types.Material], uvs: Mapping[str, Sequence[str]], report: Report
+) -> list[Material]:
+    """Return materials with their shading; those of a project have only the identity by which they are referred to.
+
+    Parameters
+    ----------
+    materials:
+        By their names in the file.
+    uvs:
+        Names of the UV maps of a mesh with the material, by the name of the material.
+    report:
+        Gets what cannot be carried over.
+    """
+    images = ImageReader(report)
+    made = []
+    for name, material in materials.items():
+        if material.meshferry.identity:
+            stored = {one.name: one.value for one in material.meshferry.file_properties}
+            made.append(Material(name, identity=material.meshferry.identity, properties=stored))
+        else:
+            shading = read_shading(material, images, uvs.get(name, ()), report)
+            made.append(Material(name, _display_color(material), shading=shading))
+    return made
+
+
+def read_shading(material: bpy.types.Material, images: ImageReader, uvs: Sequence[str], report: Report) -> Shading:
+    """Return the shading of a material. Without nodes, or without a known shader, that is its viewport display."""
+    left_out = LeftOut()
+    tree = compat.node_tree(material)
+    shading = _viewport_shading(material)
+    if tree is not None:
+        reader = _MaterialReader(material, SocketValues(ImageMaps(images, uvs, left_out), left_out))
+        shading = reader.shading(tree) or shading
+    left_out.report(material.name, report)
+    return shading
+
+
+def _viewport_shading(material: bpy.types.Material) -> Shading:
+    red, green, blue, alpha = _display_color(material)
+    return Shading(
+        Tint((red, green, blue)),
+        Factor(material.metallic),
+        Factor(material.roughness),
+        opacity=_opacity(material) if alpha < _OPAQUE else Opacity.OPAQUE,
+        alpha=Factor(alpha),
+        is_two_sided=not material.use_backface_culling,
+    )
+
+
+def _display_color(material: bpy.types.Material) -> tuple[float, float, float, float]:
+    """Return colour and alpha of the viewport display."""
+    red, green, blue, alpha = (float(part) for part in material.diffuse_color)
+    return (red, green, blue, alpha)
+
+
+def _opacity(material: bpy.types.Material) -> Opacity:
+    return Opacity.BLEND if material.surface_render_method == "BLENDED" else Opacity.DITHERED
+
+
+@dataclass(frozen=True)
+class _Surface:
+    """A shader, and the transparency of the nodes between it and the output."""
+
+    shader: Socket
+    alpha: Socket | None = None
+    is_inverted: bool = False
+    is_added: bool = False
+
+
+class _MaterialReader:
+    """The shading of one material with nodes."""
+
+    def __init__(self, material: bpy.types.Material, values: SocketValues) -> None:
+        self.material = material
+        self.values = values
+        self.left_out = values.left_out
+
+    def shading(self, tree: bpy.types.NodeTree) -> Shading | None:
+        """Return the shading of the active output, or None if it has no known shader."""
+        output = tree.get_output_node("ALL") or tree.get_output_node("EEVEE") or tree.get_output_node("CYCLES")
+        if output is None:
+            return None
+        for name, word in (("Volume", Text("volume")), ("Displacement", Text("displacement"))):
+            if output.inputs[name].is_linked:
+                self.left_out.settings.append(word)
+        surface = self._surface(source(Socket(output.inputs["Surface"])))
+        if surface is None:
+            return None
+        kind = surface.shader.node.type
+        made = {"BSDF_PRINCIPLED": self._principled, "BSDF_DIFFUSE": self._diffuse, "EMISSION": self._emission}[kind](
+            surface.shader
+        )
+        made = self._with_alpha(made, surface)
+        if made.occlusion is None:
+            made = replace(made, occlusion=self._occlusion(tree))
+        return replace(made, is_two_sided=not self.material.use_backface_culling)
+
+    # -- shaders --------------------------------------------------------------------------------
+
+    def _surface(self, found: Socket) -> _Surface | None:
+        """Return the shader of a surface; of several, the first one that is known."""
+        if found.is_value:
+            return None
+        node = found.node
+        if node.type in _SHADERS:
+            return _Surface(found)
+        if node.type == "MIX_SHADER":
+            inputs = [source(found.input(number)) for number in (1, 2)]
+            for number, other in ((0, 1), (1, 0)):
+                if _is_transparent(inputs[number]) and not inputs[other].is_value:
+                    added = _added_to_background(inputs[other]) if number == 0 else None
+                    surface = self._surface(added or inputs[other])
+                    is_inverted = number == 1
+                    return surface and _Surface(surface.shader, found.input(0), is_inverted, added is not None)
+        if node.type in {"MIX_SHADER", "ADD_SHADER"}:
+            self.left_out.add_node(node)
+            inner = [source(found.input(n)) for n, entry in enumerate(node.inputs) if entry.type == "SHADER"]
+            surfaces = [surface for one in inner if (surface := self._surface(one)) is not None]
+            surfaces.sort(key=lambda surface: _SHADERS.index(surface.shader.node.type))
+            return surfaces[0] if surfaces else None
+        self.left_out.add_node(node)
+        return None
+
+    def _principled(self, shader: Socket) -> Shading:
+        values, inputs = self.values, shader.node.inputs
+        for name, word in _NOT_HELD.items():
+            socket = inputs.get(name)
+            if socket is not None and (socket.is_linked or socket.default_value != 0.0):
+                self.left_out.settings.append(word)
+        base = self._base_color(shader.input("Base Color"))
+        emitted = values.color(shader.input("Emission Color"))
+        strength = values.fixed(shader.input("Emission Strength"), 1.0, "Emission Strength")
+        tint = values.color(shader.input("Specular Tint")) if "Specular Tint" in inputs else Product()
+        specular = values.factor(shader.input("Specular IOR Level"))
+        return Shading(
+            base.tint,
+            values.factor(shader.input("Metallic")),
+            values.factor(shader.input("Roughness")),
+            replace(specular, value=specular.value * self._reflectance(shader)),
+            tint.tint,
+            NormalReader(values).read(shader.input("Normal")),
+            base.occlusion,
+            emission=emitted.tint if strength > 0.0 and max(emitted.value) > 0.0 else None,
+            emission_strength=strength if max(emitted.value) > 0.0 else 0.0,
+        )
+
+    def _reflectance(self, shader: Socket) -> float:
+        """Return the reflectance of the index of refraction in parts of the 4 % that 1.5 has."""
+        ior = self.values.fixed(shader.input("IOR"), 1.5, "IOR")
+        return 1.0 if abs(ior - 1.5) < 1e-6 else ((ior - 1.0) / (ior + 1.0)) ** 2 / 0.04
+
+    def _base_color(self, entry: Socket) -> Product:
+        """Return the base colour. Nodes that are not known have the colour of the viewport display."""
+        product = self.values.color(entry)
+        if product.is_unknown and product.image is None:
+            product.value = tuple(self.material.diffuse_color)[:3]
+        return product
+
+    def _diffuse(self, shader: Socket) -> Shading:
+        base = self._base_color(shader.input("Color"))
+        normal = NormalReader(self.values).read(shader.input("Normal"))
+        return Shading(base.tint, roughness=Factor(1.0), specular=Factor(0.0), normal=normal, occlusion=base.occlusion)
+
+    def _emission(self, shader: Socket) -> Shading:
+        emitted = self._base_color(shader.input("Color"))
+        strength = self.values.fixed(shader.input("Strength"), 1.0, "Strength")
+        black = Tint((0.0, 0.0, 0.0))
+        return Shading(
+            black, roughness=Factor(1.0), specular=Factor(0.0), emission=emitted.tint, emission_strength=strength
+        )
+
+    # -- transparency ---------------------------------------------------------------------------
+
+    def _with_alpha(self, shading: Shading, surface: _Surface) -> Shading:
+        """Return the shading with its transparency: that of the shader, or of a mix with a transparent one."""
+        entry = surface.alpha
+        if entry is None and "Alpha" in surface.shader.node.inputs:
+            entry = surface.shader.input("Alpha")
+        if entry is None:
+            return shading
+        entry, threshold = self._without_test(entry)
+        power = 1.0
+        found = source(entry)
+        if not found.is_value and found.node.type == "MATH" and found.node.operation == "POWER":
+            power = self.values.fixed(found.input(1), 1.0, "Exponent")
+            entry = found.input(0)
+        alpha = self.values.factor(entry)
+        if surface.is_inverted:
+            alpha = replace(alpha, is_inverted=not alpha.is_inverted)
+            alpha = Factor(1.0 - alpha.value) if alpha.image is None else alpha
+        if surface.is_added:
+            mode = Opacity.ADD
+        elif alpha.image is None and alpha.value >= _OPAQUE:
+            return shading
+        else:
+            mode = Opacity.CLIP if threshold is not None else _opacity(self.material)
+        threshold = shading.alpha_threshold if threshold is None else threshold
+        return replace(shading, opacity=mode, alpha=alpha, alpha_power=power, alpha_threshold=threshold)
+
+    def _without_test(self, entry: Socket) -> tuple[Socket, float | None]:
+        """Return the input before an alpha test and its threshold; None if there is no test.
+
+        Blender's glTF importer tests by 1 - (alpha < threshold).
+        """
+        found = source(entry)
+        if found.is_value or found.node.type != "MATH":
+            return entry, None
+        operation = found.node.operation
+        if operation == "ROUND":
+            return found.input(0), 0.5
+        if operation == "SUBTRACT" and self.values.constant(found.input(0)) == 1.0:
+            inner = source(found.input(1))
+            if not inner.is_value and inner.node.type == "MATH" and inner.node.operation == "LESS_THAN":
+                found, operation = inner, "GREATER_THAN"
+        if operation == "GREATER_THAN" and (threshold := self.values.constant(found.input(1))) is not None:
+            return found.input(0), threshold
+        return entry, None
+
+    # -- ambient occlusion ----------------------------------------------------------------------
+
+    def _occlusion(self, tree: bpy.types.NodeTree) -> Factor | None:
+        """Return ambient occlusion: of the group that the glTF add-on makes, or of nodes of the import.
+
+        The latter are an image whose channels are separated and lead nowhere.
+        """
+        for socket in occlusion_inputs(tree):
+            factor = self.values.factor(Socket(socket))
+            if factor.image is not None:
+                return factor
+        for node in tree.nodes:
+            if node.type == "SEPARATE_COLOR" and not any(output.is_linked for output in node.outputs):
+                image = self._unused_image(node)
+                if image is not None:
+                    return Factor(1.0, image, Channel.RED)
+        return None
+
+    def _unused_image(self, node: Any) -> ImageMap | None:
+        found = source(Socket(node.inputs[0]))
+        return self.values.maps.of(found) if not found.is_value and found.node.type == "TEX_IMAGE" else None
+
+
+def _is_transparent(found: Socket) -> bool:
+    return not found.is_value and found.node.type == "BSDF_TRANSPARENT"
+
+
+def _added_to_background(found: Socket) -> Socket | None:
+    """Return the shader that is added to a transparent one, or None."""
+    if found.is_value or found.node.type != "ADD_SHADER":
+        return None
+    inputs = [source(found.input(number)) for number in (0, 1)]
+    others = [one for one in inputs if not _is_transparent(one)]
+    return others[0] if len(others) == 1 and not others[0].is_value else None

@@ -1,0 +1,251 @@
+"""Inputs of shaders -> neutral factors and colours: an image times values, through the nodes that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ....io_formats.core.messages import Text
+from ....io_formats.core.shading import Channel, Factor, ImageMap, Tint
+from .image_maps import ImageMaps
+from .image_reading import has_alpha
+from .left_out import LeftOut
+from .node_sources import Socket, source
+
+_CHANNELS = (Channel.RED, Channel.GREEN, Channel.BLUE)
+_SEPARATIONS = {"SEPARATE_COLOR", "SEPRGB", "SEPXYZ"}
+_GREY_OF_COLOR = {"RGBTOBW", "CLAMP"}
+_WHOLE = 0.999
+_MOST_NODES = 500
+"""Nodes in which an image is searched."""
+
+
+@dataclass
+class Product:
+    """A colour: a product of values, images and the mesh's colours."""
+
+    value: tuple[float, ...] = (1.0, 1.0, 1.0)
+    image: ImageMap | None = None
+    uses_vertex_color: bool = False
+    occlusion: Factor | None = None
+    """A channel that is multiplied onto the colour."""
+    is_unknown: bool = False
+    """Whether it comes from nodes that were left out, without an image among them."""
+
+    def scale(self, factors: tuple[float, ...]) -> None:
+        """Multiply the value by a colour or number."""
+        given = factors[:3] if len(factors) >= 3 else factors[:1] * 3
+        self.value = tuple(part * factor for part, factor in zip(self.value, given, strict=True))
+
+    @property
+    def tint(self) -> Tint:
+        """The colour without occlusion."""
+        red, green, blue = self.value
+        return Tint((red, green, blue), self.image, self.uses_vertex_color)
+
+
+class SocketValues:
+    """Values of the inputs of one material's shader."""
+
+    def __init__(self, maps: ImageMaps, left_out: LeftOut) -> None:
+        self.maps = maps
+        self.left_out = left_out
+
+    # -- numbers --------------------------------------------------------------------------------
+
+    def factor(self, entry: Socket) -> Factor:
+        """Return the number of an input."""
+        return self._factor_of(source(entry), entry)
+
+    def _factor_of(self, found: Socket, entry: Socket) -> Factor:
+        """Return the number of a source of an input."""
+        if found.is_value:
+            return Factor(_mean(found))
+        node = found.node
+        if node.type in {"VALUE", "RGB"}:
+            return Factor(_mean(Socket(node.outputs[0])))
+        if node.type == "TEX_IMAGE":
+            return self._image_factor(found, Channel.ALPHA if found.socket.name == "Alpha" else Channel.RED)
+        if node.type in _SEPARATIONS and getattr(node, "mode", "RGB") == "RGB":
+            return self._channel(found)
+        if node.type in _GREY_OF_COLOR:
+            return self.factor(found.input(0))
+        return self._computed(found, entry)
+
+    def _computed(self, found: Socket, entry: Socket) -> Factor:
+        """Return the number of a node that computes, or the value of the input if no file holds that."""
+        node = found.node
+        operation = node.operation if node.type == "MATH" else node.type
+        if operation in {"INVERT", "SUBTRACT"} and self.constant(found.input(0)) == 1.0:
+            return self._inverted(self.factor(found.input(1)))
+        if operation == "MULTIPLY":
+            return self._multiplied(found, self.factor(found.input(0)), self.factor(found.input(1)))
+        multiplied = _multiplied_inputs(found)
+        if multiplied is not None and self.constant(multiplied[0]) == 1.0:
+            return self._multiplied(found, self.factor(multiplied[1]), self.factor(multiplied[2]))
+        image = self._report_and_find(found)
+        return Factor(1.0, image) if image is not None else Factor(_mean(entry))
+
+    def constant(self, entry: Socket) -> float | None:
+        """Return the number of an input that no image changes, otherwise None. Nothing is reported."""
+        found = source(entry)
+        if found.is_value:
+            return _mean(found)
+        return float(found.node.outputs[0].default_value) if found.node.type == "VALUE" else None
+
+    def fixed(self, entry: Socket, default: float, word: str) -> float:
+        """Return the number of an input; one of an image is left out."""
+        factor = self.factor(entry)
+        if factor.image is None:
+            return factor.value
+        self.left_out.settings.append(Text("the image of '{}'", word))
+        return default
+
+    def _image_factor(self, found: Socket, channel: Channel) -> Factor:
+        image = self.maps.of(found)
+        if image is None or (channel is Channel.ALPHA and not has_alpha(found.node.image)):
+            return Factor(1.0)
+        return Factor(1.0, image, channel)
+
+    def _channel(self, separated: Socket) -> Factor:
+        """Return the factor of an output of a node that separates channels."""
+        channel = _CHANNELS[list(separated.node.outputs).index(separated.socket)]
+        found = source(separated.input(0))
+        if found.is_value:
+            numbers = found.numbers()
+            return Factor(numbers[_CHANNELS.index(channel)] if len(numbers) >= 3 else numbers[0])
+        if found.node.type == "TEX_IMAGE" and found.socket.name != "Alpha":
+            return self._image_factor(found, channel)
+        image = self._report_and_find(found)
+        return Factor(1.0, image, channel) if image is not None else Factor(1.0)
+
+    def _inverted(self, factor: Factor) -> Factor:
+        if factor.image is None:
+            return Factor(1.0 - (1.0 - factor.value if factor.is_inverted else factor.value))
+        return replace(factor, is_inverted=not factor.is_inverted)
+
+    def _multiplied(self, found: Socket, first: Factor, second: Factor) -> Factor:
+        """Return the product of two factors, of which one image remains."""
+        if first.image is None and not first.is_inverted:
+            first, second = second, first
+        if second.image is not None or (first.is_inverted and second.value != 1.0):
+            self.left_out.add_node(found.node)
+            return first
+        return replace(first, value=first.value * second.value)
+
+    # -- colours --------------------------------------------------------------------------------
+
+    def color(self, entry: Socket) -> Product:
+        """Return the colour of an input."""
+        product = Product()
+        self._multiply(source(entry), product)
+        return product
+
+    def _multiply(self, found: Socket, product: Product) -> None:
+        """Multiply what a socket gives into a product."""
+        node = found.node
+        if found.is_value:
+            product.scale(found.numbers())
+        elif node.type in {"RGB", "VALUE"}:
+            product.scale(Socket(node.outputs[0]).numbers())
+        elif node.type == "TEX_IMAGE" and found.socket.name != "Alpha":
+            self._multiply_image(found, product)
+        elif node.type == "VERTEX_COLOR" or (node.type == "ATTRIBUTE" and found.socket.name == "Color"):
+            product.uses_vertex_color = True
+        elif found.socket.type == "VALUE":
+            self._multiply_factor(found, product)
+        elif multiplied := _multiplied_inputs(found):
+            self._multiply_mix(found, product, *multiplied)
+        elif node.type == "VECT_MATH" and node.operation == "MULTIPLY":
+            self._multiply(source(found.input(0)), product)
+            self._multiply(source(found.input(1)), product)
+        else:
+            image = self._report_and_find(found)
+            product.image = product.image or image
+            product.is_unknown |= image is None
+
+    def _multiply_mix(self, found: Socket, product: Product, factor: Socket, first: Socket, second: Socket) -> None:
+        """Multiply the result of a Mix node: A * (1 - factor + factor * B)."""
+        share = self.constant(factor)
+        if share is None:
+            self.left_out.add_node(found.node)
+            share = 0.0
+        self._multiply(source(first), product)
+        other = source(second)
+        if share == 1.0:
+            self._multiply(other, product)
+        elif other.is_value or other.node.type == "RGB":
+            numbers = other.numbers() if other.is_value else Socket(other.node.outputs[0]).numbers()
+            product.scale(tuple(1.0 - share + share * part for part in numbers))
+        elif share:
+            self.left_out.add_node(found.node)
+
+    def _multiply_image(self, found: Socket, product: Product) -> None:
+        """Multiply an image; of two, one of plain numbers is ambient occlusion."""
+        image = self.maps.of(found)
+        if image is None:
+            return
+        known = product.image
+        if known is None:
+            product.image = image
+        elif known.is_color == image.is_color or product.occlusion is not None:
+            self.left_out.settings.append(Text("the product with the image '{}'", image.texture.name))
+        else:
+            product.image, grey = (image, known) if image.is_color else (known, image)
+            product.occlusion = Factor(1.0, grey, Channel.RED)
+
+    def _multiply_factor(self, found: Socket, product: Product) -> None:
+        """Multiply a number; that of an image is ambient occlusion."""
+        factor = self._factor_of(found, found)
+        if factor.image is None:
+            product.scale((factor.value,))
+        elif product.occlusion is None:
+            product.occlusion = factor
+        else:
+            self.left_out.settings.append(Text("the product with the image '{}'", factor.image.texture.name))
+
+    # -- other nodes ----------------------------------------------------------------------------
+
+    def _report_and_find(self, found: Socket) -> ImageMap | None:
+        """Report a node that no file holds, and return the nearest image before it."""
+        self.left_out.add_node(found.node)
+        return next((image for image in map(self.maps.of, _images_before(found)) if image is not None), None)
+
+
+def _mean(socket: Socket) -> float:
+    """Return the number of a socket, of a colour or vector the mean."""
+    return float(np.mean(socket.numbers()[:3]))
+
+
+def _multiplied_inputs(found: Socket) -> tuple[Socket, Socket, Socket] | None:
+    """Return factor, first and second colour of a Mix node that multiplies, otherwise None."""
+    node = found.node
+    if node.type == "MIX" and node.data_type == "RGBA" and node.blend_type == "MULTIPLY":
+        by_identifier = {socket.identifier: socket for socket in node.inputs}
+        inputs = (by_identifier[name] for name in ("Factor_Float", "A_Color", "B_Color"))
+    elif node.type == "MIX_RGB" and node.blend_type == "MULTIPLY":
+        inputs = iter(node.inputs)
+    else:
+        return None
+    factor, first, second = (Socket(socket, found.groups) for socket in inputs)
+    return factor, first, second
+
+
+def _images_before(found: Socket) -> Iterator[Socket]:
+    """Yield the outputs of Image Texture nodes that a node depends on, nearest first."""
+    waiting, seen = [found], set[Any]()
+    while waiting and len(seen) < _MOST_NODES:
+        current = waiting.pop(0)
+        if (current.node, current.groups) in seen:
+            continue
+        seen.add((current.node, current.groups))
+        for entry in current.node.inputs:
+            if entry.is_linked:
+                above = source(Socket(entry, current.groups))
+                if not above.is_value:
+                    waiting.append(above)
+                    if above.node.type == "TEX_IMAGE":
+                        yield above
