@@ -364,8 +364,9 @@ def check_part(
     """Return the document of one of the scenes of :func:`split`, and what is wrong with it; see :func:`encode_part`."""
     values = options or {}
     values = with_import_choices(scene, target.export_options, values, values if given is None else given)
-    document = target.from_scene(scene, values)
-    checked = target.check(document, values, Path(path) if path is not None else None)
+    place = Path(path) if path is not None else None
+    document = target.from_scene(scene, values, place)
+    checked = target.check(document, values, place)
     names = scene.file_materials.get(target.name, ())
     own = registry.by_name(scene.format).rewritten_as if scene.format else ""
     is_same_format = target.name in {scene.format, own}

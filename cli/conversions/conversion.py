@@ -70,6 +70,8 @@ class Conversion:
         outcome = Outcome(job.sources[0], job.target)
         with outcome.attempt():
             scene = self._read(outcome, job, job.content)
+            if scene.placement is not None and not target.capabilities.placement:
+                raise ExportError(PLACES_MODELS)
         if outcome.problem is not None:
             yield outcome
             return
@@ -101,9 +103,9 @@ class Conversion:
 
     def _read(self, outcome: Outcome, job: ConversionJob, content: bytes | None = None) -> Scene:
         with interruption.raising():
-            scene = api.read_scene(job.file_set(outcome.source), self.settings.read_options, data=content)
-        if scene.placement is not None:
-            raise ExportError(PLACES_MODELS)
+            files = job.file_set(outcome.source)
+            projects = self.context.projects if job.format.capabilities.placement else None
+            scene = api.read_scene(files, self.settings.read_options, data=content, projects=projects)
         self.clips.apply(scene)
         outcome.facts = scene_facts(scene)
         return scene

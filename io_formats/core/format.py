@@ -107,6 +107,12 @@ class SceneWriter(Protocol[ReadT_co]):
     def files_of(self, scene: Scene, options: Values | None = None, /) -> list[Scene]: ...
 
 
+class PathSceneWriter(Protocol[ReadT_co]):
+    """Function of a module that maps scenes to documents that depend on the files around the target."""
+
+    def from_scene_at(self, scene: Scene, options: Values, path: Path | None, /) -> ReadT_co: ...
+
+
 class Checks(Protocol[WrittenT_contra]):
     """Function of a format's module ``checks``."""
 
@@ -155,6 +161,8 @@ class Writing(Generic[DocumentT]):
     checks: Checks[DocumentT]
     scene_checks: SceneChecks | None = None
     set_writer: SetWriter[DocumentT] | None = None
+    path_mapping: PathSceneWriter[DocumentT] | None = None
+    """Maps scenes instead of ``scene_mapping`` if documents depend on the files around the target."""
     context_checks: ContextChecks[DocumentT] | None = None
 
 
@@ -321,8 +329,14 @@ class FileFormat(Generic[DocumentT]):
         """Return the scenes that each become a file, named as the files are; most formats hold a scene whole."""
         return self._writing.scene_mapping.files_of(scene, options)
 
-    def from_scene(self, scene: Scene, options: Values | None = None) -> DocumentT:
-        """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``."""
+    def from_scene(self, scene: Scene, options: Values | None = None, path: Path | None = None) -> DocumentT:
+        """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``.
+
+        ``path`` is that of the file to write, if it is known: some documents refer to files around it.
+        """
+        path_mapping = self._writing.path_mapping
+        if path_mapping is not None:
+            return path_mapping.from_scene_at(scene, options or {}, path)
         return self._writing.scene_mapping.from_scene(scene, options)
 
     def check(self, document: DocumentT, options: Values | None = None, path: Path | None = None) -> list[Message]:

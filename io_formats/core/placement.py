@@ -31,6 +31,8 @@ class SlotUse:
     is_hidden: bool = False
     level: int = 0
     """Level of detail, 0 for the finest."""
+    nearest: float | None = None
+    """Distance in metres from which on it is shown, if the file states it."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,8 @@ class PlacedModel:
     """The file that Blender has to import before ``read`` is called, if the model's own file is missing."""
     identity: str = ""
     """Identifier of the model in its project, if it is made from a source file."""
+    file: str = ""
+    """Path of its file on disk, if the model is exactly its content; new files refer to it."""
 
 
 @dataclass

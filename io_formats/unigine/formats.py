@@ -133,7 +133,13 @@ def _scene_sniffing() -> Sniffer:
 def _scene_reading() -> Reading[SceneFile]:
     from .scene import checks, facts, linking, reader, scene_mapping
 
-    return Reading(reader, scene_mapping, facts, linking, checks)
+    return Reading(reader, scene_mapping, facts, linking)
+
+
+def _scene_writing() -> Writing[SceneFile]:
+    from .scene import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks, set_writer=writer, path_mapping=scene_mapping)
 
 
 def _scene_patching() -> Patcher:
@@ -156,15 +162,18 @@ UNIGINE_SCENE = FileFormat(
         shape_keys=True,
         skeletons=True,
         influences=4,
-        joint_clips=True,
         levels_of_detail=True,
         surfaces=True,
         placement=True,
     ),
+    only_read=(".world",),
+    is_set=True,
+    writing=_scene_writing,
     sniffing=_scene_sniffing,
     reading=_scene_reading,
     patching=_scene_patching,
     import_options=scene_options.IMPORT_OPTIONS,
+    export_options=scene_options.EXPORT_OPTIONS,
     ambiguous=(".node", ".world"),
 )
 

@@ -266,7 +266,7 @@ def refuse_others(path: Path, outputs: Sequence[OutputFile]) -> None:
     ExportError
         A companion file exists with other content, or a file of an earlier export does not belong to the set.
     """
-    there = [output.name for output in outputs[:-1] if would_change(path.with_name(output.name), output)]
+    there = [output.name for output in outputs[:-1] if would_change(path.parent / output.name, output)]
     there += [place.name for place in obsolete_files(path, outputs)[0]]
     if there:
         names = listed(there, 1)

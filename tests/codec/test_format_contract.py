@@ -161,6 +161,8 @@ def test_through_a_scene(name: str, file: str) -> None:
     found, data = opened(name, file)
     scene = found.to_scene(found.read(data), "contract")
     assert scene.format == name
+    if scene.placement is not None:
+        pytest.skip("places models of other files: see test_unigine_scene_writing.py")
     before = amounts([scene])
     assert any(before)
     again = []

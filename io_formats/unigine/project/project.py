@@ -91,6 +91,18 @@ class Project:
         own = engine_path(guid)
         return _engine_file(own) if own else Found(None, Rule.MISSING)
 
+    def reference_to(self, path: str) -> str:
+        """Return the GUID by which other files refer to a file, given as listed; empty if it has none.
+
+        For an asset with a primary runtime, that is the runtime's: the editor gives the asset another one.
+        """
+        if runtime := self._guid_in_name(path):
+            return runtime
+        meta = self._guids.meta_of(path)
+        if meta is None:
+            return ""
+        return meta.primary.guid if meta.primary is not None else meta.guid
+
     def _find_path(self, reference: str) -> Found:
         path = path_in_project(reference)
         found = self.files.find(path)

@@ -23,4 +23,6 @@ def check(document: SceneFile) -> list[Message]:
         has_mesh = node.geometry is not None or node.values.get("mesh_name") or node.values.get("reference")
         if node.kind in MESH_KINDS and not has_mesh:
             report.warning("names-no-mesh", "names no mesh, so nothing is shown", item=Text("node '{}'", node.name))
+    for finding in document.new_set.findings if document.new_set is not None else ():
+        report.add(finding)
     return report.messages

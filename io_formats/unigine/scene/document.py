@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...core.messages import Message
 from ..mesh.document import MeshFile
+from ..project.new_assets import NewAsset
+from .target_folder import TargetFolder
 
 Matrices = npt.NDArray[np.float64]
 """(4, 4) or (n, 4, 4) for column vectors."""
@@ -43,6 +46,10 @@ class SurfaceSetting:
     is_enabled: bool = True
     nearest: float = 0.0
     """Distance in metres from which on the surface is shown; 0 or less for the finest level of detail."""
+    farthest: float | None = None
+    """Distance in metres up to which it is shown, in new files; None without a limit."""
+    flags: tuple[str, ...] = ()
+    """Further attributes that are 1, in new files."""
 
 
 @dataclass
@@ -67,6 +74,17 @@ class SceneNode:
 
 
 @dataclass
+class NewSet:
+    """The files of a new scene beside its own, which refer to one another by their names until GUIDs are known."""
+
+    target: TargetFolder
+    assets: list[NewAsset] = field(default_factory=list)
+    """In the order of writing."""
+    findings: list[Message] = field(default_factory=list)
+    """Findings about the meshes."""
+
+
+@dataclass
 class SceneFile:
     """A ``.node`` or ``.world`` file; parents come before their children."""
 
@@ -80,3 +98,7 @@ class SceneFile:
     """SHA-256 of the file's bytes, of which an export changes only those of edited nodes."""
     warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader; not part of the file."""
+    original: bytes = field(default=b"", repr=False)
+    """Content of the file that was read, which is written again: the other fields do not hold all of it."""
+    new_set: NewSet | None = None
+    """The other files of a new scene."""

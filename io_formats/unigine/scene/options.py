@@ -1,8 +1,8 @@
-"""Options of reading a UNIGINE node or world."""
+"""Options of reading a UNIGINE node or world, and of writing new nodes."""
 
 from __future__ import annotations
 
-from ...core.options import Option
+from ...core.options import Choice, Option
 from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
 
 LIGHTS = Option(
@@ -39,3 +39,26 @@ SOURCE_FILES = Option(
 
 _OBJECTS = (LIGHTS, CAMERAS, COARSER_LEVELS, SOURCE_FILES)
 IMPORT_OPTIONS: tuple[Option, ...] = (*_OBJECTS, PROJECT_MATERIALS, PROJECT_FOLDER)
+
+VERSION = Option(
+    name="sdk_version",
+    default="2.19.0.3",
+    label="Version",
+    description="Version of the SDK that a new file is for, if it is not in a UNIGINE project, whose version it gets",
+    section="File",
+    choices=(
+        Choice("2.21.0.0", "SDK 2.21", "Meshes become ms15, or ms14 with bones or shape keys"),
+        Choice("2.20.0.0", "SDK 2.20", "Meshes become ms14"),
+        Choice("2.19.0.3", "SDK 2.19", "Meshes become ms13"),
+        Choice("2.16.1.0", "SDK 2.15 to 2.18", "Meshes become ms12"),
+        Choice("2.11.0.0", "SDK 2.11 to 2.13", "Meshes become ms11"),
+    ),
+)
+COLLISION = Option(
+    name="use_collision",
+    default=False,
+    label="Collision",
+    description="Let new surfaces take part in collisions",
+    section="Objects",
+)
+EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, COLLISION)

@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, insort
 from collections.abc import Container, Iterable, Sequence
-from zlib import crc32
 
 from ...core.errors import ExportError
 from ...core.messages import Report, counted, listed
 from ...core.placement_edits import Matrix, NodeEdit, Patched
 from . import numbers
+from .node_ids import NodeIds
 from .spans import NodeSpan, SceneSpans, Span, find_spans
+from .xml_text import SHORT_NUMBER, escaped, matrix_words, transform
 
 _ATTRIBUTE = re.compile(rb"(\s+)([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
-_ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
-_ESCAPED |= {sign: f"&#{ord(sign)};" for sign in "\t\n\r"}
 _DIGITS = re.compile(rb"[1-9][\d.]{10,}|0\.0*[1-9]\d{9,}")
 """Numbers of ten digits and more, as projects of the double-precision build have them."""
 _BETWEEN_TAGS = re.compile(rb">\s+(?=<)")
-_LARGEST_ID = 2**31 - 1
 _MOST_NAMES = 5
 
 
@@ -88,14 +86,14 @@ class _Patcher:
         self.keys: dict[str, str] = {}
         self.removed = self._removed()
         transforms = b" ".join(data[slice(*node.transform)] for node in spans.nodes.values() if node.transform)
-        self.number = "%.12g" if _DIGITS.search(transforms) else "%.8g"
-        self._taken = set(spans.identifiers)
+        self.number = "%.12g" if _DIGITS.search(transforms) else SHORT_NUMBER
+        self._ids = NodeIds(spans.identifiers)
 
     def run(self) -> Patched:
         """Return the new bytes."""
         for edit in self.edits.values():
             if edit.source:
-                self.keys[edit.key] = self._new_id(f"{edit.source} {edit.name}")
+                self.keys[edit.key] = self._ids.new(f"{edit.source} {edit.name}")
             elif edit.is_removed:
                 self.replaced.add(self._whole_lines(self._node(edit.key).span), b"")
             else:
@@ -139,13 +137,6 @@ class _Patcher:
                 raise ExportError("Node '{}' would be removed with its parent; reload the file first", key)
         return removed
 
-    def _new_id(self, seed: str) -> str:
-        number = crc32(seed.encode()) & _LARGEST_ID
-        while not number or str(number) in self._taken:
-            number = (number + 1) & _LARGEST_ID
-        self._taken.add(str(number))
-        return str(number)
-
     def _by_depth(self, edits: Iterable[NodeEdit]) -> list[list[NodeEdit]]:
         """Return the edits of moved and added nodes by their new depth, the deepest first."""
         depths: dict[str, int] = {"": 0}
@@ -187,7 +178,7 @@ class _Patcher:
 
     def _changed_tag(self, tag: bytes, edit: NodeEdit) -> bytes:
         if edit.name is not None:
-            tag = _with_attribute(tag, b"name", _escaped(edit.name))
+            tag = _with_attribute(tag, b"name", escaped(edit.name))
         if edit.is_hidden is not None:
             tag = _with_attribute(tag, b"enabled", b"0" if edit.is_hidden else None, after=b"id")
         return tag
@@ -201,20 +192,19 @@ class _Patcher:
                 raise ExportError("Node '{}' has no surface {}; reload the file first", edit.title, slot + 1)
             span = node.surfaces[slot]
             tag = self.data[slice(*span)]
-            replaced.add(span, _with_attribute(tag, b"material", _escaped(material), after=b"name"))
+            replaced.add(span, _with_attribute(tag, b"material", escaped(material), after=b"name"))
 
     def _transform(self, span: Span | None, matrix: Matrix) -> bytes:
         """Return the element of a matrix. Numbers that are not changed are written as they were."""
         element = self.data[slice(*span)] if span is not None else b""
         text = element.partition(b">")[2].rpartition(b"<")[0]
         old = text.decode().split()
-        new = [self.number % (value + 0.0) for value in matrix.T.reshape(-1).tolist()]
-        new[3::4] = ["0.0", "0.0", "0.0", "1.0"]
+        new = matrix_words(matrix, self.number)
         if numbers.matrix(text.decode()) is not None:
             values = matrix.T.reshape(-1).tolist()
             triples = zip(old, new, values, strict=True)
             new = [word if float(word) == value else written for word, written, value in triples]
-        return b"<transform>" + " ".join(new).encode() + b"</transform>"
+        return transform(new)
 
     def _insert(self, edit: NodeEdit) -> None:
         """Add a moved or added node, with what came into it, to what comes into its parent."""
@@ -244,7 +234,7 @@ class _Patcher:
         tag = _with_attribute(self.data[node.start : node.tag_end], b"id", self.keys[edit.key].encode())
         replaced.add((node.start, node.tag_end), self._changed_tag(tag, edit))
         for span in node.identified:
-            inner = self._new_id(f"{edit.name} {span[0]}").encode()
+            inner = self._ids.new(f"{edit.name} {span[0]}").encode()
             replaced.add(span, _with_attribute(self.data[slice(*span)], b"id", inner))
         if edit.matrix is not None and node.transform is None:
             content = [self._transform(None, edit.matrix), *content]
@@ -319,11 +309,6 @@ def _with_attribute(tag: bytes, name: bytes, value: bytes | None, after: bytes =
 
 def _element_name(tag: bytes) -> bytes:
     return tag[1:].split(None, 1)[0].rstrip(b"/>")
-
-
-def _escaped(text: str) -> bytes:
-    """Return a text as the value of an attribute, as the editor writes it."""
-    return "".join(_ESCAPED.get(sign, sign) for sign in text).encode("utf-8", "replace")
 
 
 def _verify(patcher: _Patcher, patched: Patched) -> None:

@@ -227,7 +227,9 @@ class PlacementBuilder:
         animation = self._animation(node)
         key = (found.path, animation.path if animation is not None else "")
         if key not in self._models:
-            self._add_model(key, PlacedModel(node.name, models.from_file(found, animation, node.name), found.path))
+            model = PlacedModel(node.name, models.from_file(found, animation, node.name), found.path)
+            model.file = found.full
+            self._add_model(key, model)
         return self._models[key]
 
     def _source_model(self, node: SceneNode, reference: str, found: LinkedFile | None) -> int | None:
@@ -260,7 +262,13 @@ class PlacementBuilder:
         """Return the settings for the surfaces of a node; levels of detail are numbered by their distances."""
         distances = sorted({surface.nearest for surface in node.surfaces} | {0.0})
         return tuple(
-            SlotUse(surface.name, self._material(surface), not surface.is_enabled, distances.index(surface.nearest))
+            SlotUse(
+                surface.name,
+                self._material(surface),
+                not surface.is_enabled,
+                distances.index(surface.nearest),
+                surface.nearest,
+            )
             for surface in node.surfaces
         )
 

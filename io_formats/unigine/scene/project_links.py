@@ -29,6 +29,8 @@ class LinkedFile:
     """Whether it is not the file itself, which is missing, but the source that it was made from."""
     file: str = ""
     """Its path on disk; empty if only the editor may change it."""
+    full: str = ""
+    """Its path on disk in any case."""
 
 
 def is_of_editor(path: str) -> bool:
@@ -58,8 +60,9 @@ class ProjectLinks:
         if found.path is None:
             return None
         is_source = found.rule is Rule.SOURCE_OF_MISSING_RUNTIME or found.path.lower().endswith(_SOURCES)
-        file = "" if is_of_editor(found.path) else str(self._project.root / found.path)
-        return LinkedFile(found.path, partial(self._project.files.read, found.path), is_source, file)
+        full = str(self._project.root / found.path)
+        file = "" if is_of_editor(found.path) else full
+        return LinkedFile(found.path, partial(self._project.files.read, found.path), is_source, file, full)
 
     def source_mesh(self, reference: str) -> SourceMesh | None:
         """Return the FBX file that a missing mesh was made from; None if it is missing, too."""

@@ -32,7 +32,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SceneFile:
     root = parse_xml(data)
     if root.tag not in {"nodes", "node", "world"}:
         raise FormatError("The root element is '{}', not 'nodes' or 'world'", root.tag)
-    found = SceneFile(root.tag, root.get("version", ""), digest=hashlib.sha256(data).hexdigest())
+    found = SceneFile(root.tag, root.get("version", ""), digest=hashlib.sha256(data).hexdigest(), original=data)
     found.libraries = [library.text.strip() for library in root.findall("materials/library") if library.text]
     _Reader(found).read(root)
     return found

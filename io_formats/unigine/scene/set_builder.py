@@ -1,0 +1,180 @@
+"""Scene -> documents of a new scene, its parts and its meshes (docs/formats/unigine_writing.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...core.capabilities import losses
+from ...core.errors import ExportError
+from ...core.messages import Message, Report, counted, listed
+from ...core.options import resolve
+from ...core.placement import Placement
+from ...core.scene import Material, Mesh, Scene
+from ...disk.file_names import distinct_file_names, file_name
+from ...passes.flatten import fit
+from ...passes.lod import level_of
+from ...passes.place_nodes import placed
+from ..formats import UNIGINE_MESH
+from ..mesh import checks as mesh_checks
+from ..mesh import file_parts, mesh_builder
+from ..mesh import options as mesh_options
+from ..mesh import writer as mesh_writer
+from ..mesh.document import MeshFile
+from ..project.new_assets import AssetKind, NewAsset, Parameter
+from .document import NewSet, SceneFile
+from .node_builder import NodeBuilder, WrittenModel, WrittenSurface
+from .options import COLLISION, EXPORT_OPTIONS, VERSION
+from .target_folder import TargetFolder
+from .xml_text import printable
+
+_AS_IT_IS = (Parameter("bool", "unchanged", "1"),)
+_MESH_VERSIONS = (((2, 21), "MS15"), ((2, 20), "MS14"), ((2, 19), "MS13"), ((2, 15), "MS12"))
+
+
+class SetBuilder:
+    """Builds the document of a new scene, with those of the files beside it.
+
+    They are in a folder named after the scene, so that several scenes in one folder do not share names.
+    """
+
+    def __init__(self, scene: Scene, options: Mapping[str, Any] | None, path: Path | None) -> None:
+        chosen = resolve(EXPORT_OPTIONS, options)
+        self.scene = scene
+        self.report = scene.report
+        self.target = TargetFolder(path, VERSION.text(chosen))
+        self.name = path.stem if path is not None else file_name(scene.name)
+        self.has_own_nodes = scene.placement is None
+        self.placement: Placement = placed(scene) if scene.placement is None else scene.placement
+        self.new = NewSet(self.target)
+        self._materials = {material.name: material for material in scene.materials}
+        self._references = {name: self._reference(material) for name, material in self._materials.items()}
+        self._absent: dict[str, None] = {}
+        """Names of the materials that surfaces have, but no file."""
+        self._collides = COLLISION.flag(chosen)
+
+    def build(self) -> SceneFile:
+        """Return the document of the scene.
+
+        Raises
+        ------
+        ExportError
+            Data that no file can hold.
+        """
+        names = distinct_file_names(part.name for part in self.placement.parts[1:])
+        parts = [self.target.reference(part.file) for part in self.placement.parts[1:]]
+        pairs = zip(parts, names, strict=True)
+        uses = [f"guid://{guid}" if guid else f"{self.name}/{name}.node" for guid, name in pairs]
+        models = self._models()
+        builder = NodeBuilder(self.placement, models, ["", *uses], self.report, has_collision=self._collides)
+        documents = [
+            SceneFile("nodes", self.target.version, builder.nodes(part, title))
+            for part, title in zip(self.placement.parts, [self.name, *names], strict=True)
+        ]
+        builder.report_losses()
+        if self._absent:
+            number = counted(len(self._absent), "material has", "materials have")
+            template = "{} no file in the project, so surfaces are shown with the engine's own: {}"
+            self.report.loss("material-without-file", template, number, listed(list(self._absent)))
+        for guid, use, document in zip(parts, uses, documents[1:], strict=True):
+            if not guid:
+                self.new.assets.append(_part_asset(use, document))
+        documents[0].new_set = self.new
+        return documents[0]
+
+    def _reference(self, material: Material) -> str:
+        """Return the GUID of a material of the project; empty for others."""
+        return material.identity if material.identity and self.target.has(material.identity) else ""
+
+    def _models(self) -> list[WrittenModel]:
+        """Return what nodes need to know of each model; meshes that are not in the project become assets."""
+        names = distinct_file_names(model.name for model in self.placement.models)
+        found: list[WrittenModel] = []
+        for model, name in zip(self.placement.models, names, strict=True):
+            scene = model.read()
+            file = self._mesh_scene(scene, name)
+            reference = self.target.reference(model.file)
+            written, document = self._mesh(file)
+            if reference:
+                written = replace(written, reference=f"guid://{reference}")
+            else:
+                written = replace(written, reference=f"{self.name}/{name}.mesh")
+                data = mesh_writer.write(document)
+                self.new.findings += _findings(document, name)
+                self.report_all(file.warnings)
+                asset = NewAsset(written.reference, AssetKind.MESH, lambda _guids, data=data: data, _AS_IT_IS)  # type: ignore[misc]
+                self.new.assets.append(asset)
+            found.append(written)
+        return found
+
+    def report_all(self, messages: list[Message]) -> None:
+        """Add messages to those of the scene."""
+        for message in messages:
+            self.report.add(message)
+
+    def _mesh_scene(self, scene: Scene, name: str) -> Scene:
+        """Return the scene of the one mesh of a model; losses are in its warnings."""
+        can = UNIGINE_MESH.capabilities
+        lost = [] if self.has_own_nodes else losses(scene, can)
+        model = scene.part(scene.name, [replace(node) for node in scene.nodes], scene.skeletons)
+        fit(model, can)
+        files = file_parts.files_of(model, {"mesh_files": "JOINED"})
+        if not files:
+            raise ExportError("Model '{}' has no mesh", name)
+        files[0].warnings = lost
+        return files[0]
+
+    def _mesh(self, scene: Scene) -> tuple[WrittenModel, MeshFile]:
+        """Return a model, still without reference, and its document."""
+        mesh = scene.nodes[0].mesh
+        is_skinned = scene.nodes[0].skeleton is not None
+        options = {
+            mesh_options.VERSION.name: self._mesh_version(mesh, is_skinned=is_skinned),
+            mesh_options.TURN.name: False,
+        }
+        document = mesh_builder.MeshBuilder(scene, options).document
+        names = _slot_materials(mesh, scene.nodes[0].name) if mesh is not None else {}
+        surfaces = []
+        for surface in document.surfaces:
+            waiting = names.get(surface.name, [])
+            material = waiting.pop(0) if waiting else ""
+            surface.name = printable(surface.name)
+            surfaces.append(WrittenSurface(surface.name, material, level_of(surface.name) or 0))
+        return WrittenModel("", tuple(surfaces), is_skinned, self.material), document
+
+    def _mesh_version(self, mesh: Mesh | None, *, is_skinned: bool) -> str:
+        version = next((name for sdk, name in _MESH_VERSIONS if self.target.sdk >= sdk), "MS11")
+        has_keys = mesh is not None and bool(mesh.shape_keys)
+        return "MS14" if version == "MS15" and (is_skinned or has_keys) else version
+
+    def material(self, name: str) -> str:
+        """Return the reference of a material by its name; empty if it has no file."""
+        found = self._references.get(name, "")
+        if name and not found:
+            self._absent.setdefault(name)
+        return found
+
+
+def _slot_materials(mesh: Mesh, title: str) -> dict[str, list[str]]:
+    """Return the materials of the surfaces of a mesh in order, by the surface's name."""
+    found: dict[str, list[str]] = {}
+    slots = [surface.name for surface in mesh.surfaces]
+    names = slots if len(slots) == len(mesh.materials) else mesh.materials
+    for name, material in zip(names, mesh.materials, strict=True):
+        found.setdefault(name or title, []).append(material)
+    return found
+
+
+def _findings(document: MeshFile, name: str) -> list[Message]:
+    report = Report()
+    for message in mesh_checks.check(document):
+        report.about(name).add(message) if not message.item else report.add(message)
+    return report.messages
+
+
+def _part_asset(name: str, document: SceneFile) -> NewAsset:
+    from .writer import text
+
+    return NewAsset(name, AssetKind.NODE, lambda guids: text(document, guids))

@@ -1,0 +1,100 @@
+"""Document -> bytes, and the files of a new scene (docs/formats/unigine_writing.md)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from ...core.output_file import OutputFile
+from ..project.guid_index import META
+from ..project.new_assets import AssetKind, NewAsset
+from . import owned_files
+from .document import SceneFile, SceneNode, SurfaceSetting
+from .meta_text import meta_text
+from .xml_text import escaped, matrix_words, transform
+
+_HEAD = b'<?xml version="1.0" encoding="utf-8"?>\n'
+_ORDER = (AssetKind.TEXTURE, AssetKind.MATERIAL, AssetKind.MESH, AssetKind.NODE)
+
+
+def write(document: SceneFile) -> bytes:
+    """Encode a document; one that was read is written as it was."""
+    return document.original or text(document, {})
+
+
+def write_files(document: SceneFile, stem: str) -> list[OutputFile]:
+    """Encode images, materials, meshes, parts and ``stem.node``, each with a ``.meta`` unless it has one.
+
+    Raises
+    ------
+    ExportError
+        A file of others would be replaced.
+    """
+    name = f"{stem}.node"
+    new = document.new_set
+    if new is None:
+        return [OutputFile(name, write(document))]
+    assets = sorted(new.assets, key=lambda asset: _ORDER.index(asset.kind))
+    assets.append(NewAsset(name, AssetKind.NODE, lambda guids: text(document, guids)))
+    salt = _salt(assets)
+    guids: dict[str, str] = {}
+    for asset in assets:
+        guids[asset.name] = new.target.guid(asset.name, salt)
+    outputs: list[OutputFile] = []
+    for asset in assets:
+        if new.target.meta(asset.name) is None:
+            meta = meta_text(asset, guids[asset.name], new.target.version)
+            outputs.append(OutputFile(asset.name + META, meta))
+        outputs.append(OutputFile(asset.name, asset.encode(guids)))
+    return owned_files.with_manifest(new.target.folder, outputs)
+
+
+def _salt(assets: list[NewAsset]) -> str:
+    """Return a text that differs for scenes of different content."""
+    digest = hashlib.sha1(usedforsecurity=False)
+    for asset in assets:
+        digest.update(asset.name.encode("utf-8", "surrogatepass"))
+        if asset.kind in {AssetKind.MESH, AssetKind.NODE}:
+            digest.update(asset.encode({}))
+    return digest.hexdigest()
+
+
+def text(document: SceneFile, guids: Mapping[str, str]) -> bytes:
+    """Encode a new document; ``guids`` are those of the assets that it names."""
+    lines = [_HEAD, b'<nodes version="' + escaped(document.version) + b'">\n']
+    open_nodes: list[tuple[int, bytes]] = []
+    for index, node in enumerate(document.nodes):
+        while open_nodes and open_nodes[-1][0] != node.parent:
+            lines.append(open_nodes.pop()[1])
+        indent = b"\t" * (len(open_nodes) + 1)
+        lines += [indent + line + b"\n" for line in _node_lines(node, guids)]
+        open_nodes.append((index, indent + b"</node>\n"))
+    lines += [close for _, close in reversed(open_nodes)]
+    return b"".join([*lines, b"</nodes>\n"])
+
+
+def _node_lines(node: SceneNode, guids: Mapping[str, str]) -> list[bytes]:
+    """Return the lines of a node without its end and the nodes below it."""
+    hidden = b"" if node.is_enabled else b' enabled="0"'
+    tag = b'<node type="%s" id="%s"%s name="%s">'
+    lines = [tag % (escaped(node.kind), escaped(node.identifier), hidden, escaped(node.name))]
+    for name, value in node.values.items():
+        content = f"guid://{guids[value]}" if value in guids else value
+        lines.append(b"\t<%s>%s</%s>" % (name.encode(), escaped(content), name.encode()))
+    lines += [b"\t" + _surface(surface, guids) for surface in node.surfaces]
+    return [*lines, b"\t" + transform(matrix_words(node.matrix))]
+
+
+def _surface(surface: SurfaceSetting, guids: Mapping[str, str]) -> bytes:
+    values = {"name": surface.name}
+    if not surface.is_enabled:
+        values["enabled"] = "0"
+    values |= dict.fromkeys(surface.flags, "1")
+    if surface.nearest > 0:
+        values["min_visible_distance"] = f"{surface.nearest:.9g}"
+    if surface.farthest is not None:
+        values["max_visible_distance"] = f"{surface.farthest:.9g}"
+    if surface.material:
+        values["material"] = guids.get(surface.material, surface.material)
+    attributes = [b'%s="%s"' % (name.encode(), escaped(value)) for name, value in values.items()]
+    return b"<surface " + b" ".join(attributes) + b"/>"

@@ -1,0 +1,35 @@
+"""Texts in XML as the editor writes them."""
+
+from __future__ import annotations
+
+import re
+
+from .document import Matrices
+
+_ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
+_ESCAPED |= {sign: f"&#{ord(sign)};" for sign in "\t\n\r"}
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+SHORT_NUMBER = "%.8g"
+"""Numbers of matrices, except in projects of the double-precision build."""
+
+
+def printable(text: str) -> str:
+    """Return a text with underscores for the characters that XML does not hold."""
+    return _NOT_IN_XML.sub("_", text)
+
+
+def escaped(text: str) -> bytes:
+    """Return a text as the value of an attribute or the content of an element."""
+    return "".join(_ESCAPED.get(sign, sign) for sign in printable(text)).encode()
+
+
+def matrix_words(matrix: Matrices, number: str = SHORT_NUMBER) -> list[str]:
+    """Return the 16 numbers of a (4, 4) matrix, column after column."""
+    words = [number % (value + 0.0) for value in matrix.T.reshape(-1).tolist()]
+    words[3::4] = ["0.0", "0.0", "0.0", "1.0"]
+    return words
+
+
+def transform(words: list[str]) -> bytes:
+    """Return the element of a matrix."""
+    return b"<transform>" + " ".join(words).encode() + b"</transform>"
