@@ -131,7 +131,7 @@ def _scene_sniffing() -> Sniffer:
 
 
 def _scene_reading() -> Reading[SceneFile]:
-    from .scene import checks, facts, linking, reader, scene_mapping
+    from .scene import facts, linking, reader, scene_mapping
 
     return Reading(reader, scene_mapping, facts, linking)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...core.capabilities import losses
 from ...core.errors import ExportError
-from ...core.messages import Message, Report, counted, listed
+from ...core.messages import Message, Report
 from ...core.options import resolve
-from ...core.placement import Placement
+from ...core.placement import ModelUse, Placement
 from ...core.scene import Material, Mesh, Scene
 from ...disk.file_names import distinct_file_names, file_name
 from ...passes.flatten import fit
@@ -25,6 +25,7 @@ from ..mesh import writer as mesh_writer
 from ..mesh.document import MeshFile
 from ..project.new_assets import AssetKind, NewAsset, Parameter
 from .document import NewSet, SceneFile
+from .new_materials import material_assets
 from .node_builder import NodeBuilder, WrittenModel, WrittenSurface
 from .options import COLLISION, EXPORT_OPTIONS, VERSION
 from .target_folder import TargetFolder
@@ -51,8 +52,6 @@ class SetBuilder:
         self.new = NewSet(self.target)
         self._materials = {material.name: material for material in scene.materials}
         self._references = {name: self._reference(material) for name, material in self._materials.items()}
-        self._absent: dict[str, None] = {}
-        """Names of the materials that surfaces have, but no file."""
         self._collides = COLLISION.flag(chosen)
 
     def build(self) -> SceneFile:
@@ -68,16 +67,13 @@ class SetBuilder:
         pairs = zip(parts, names, strict=True)
         uses = [f"guid://{guid}" if guid else f"{self.name}/{name}.node" for guid, name in pairs]
         models = self._models()
+        self._add_materials(models)
         builder = NodeBuilder(self.placement, models, ["", *uses], self.report, has_collision=self._collides)
         documents = [
             SceneFile("nodes", self.target.version, builder.nodes(part, title))
             for part, title in zip(self.placement.parts, [self.name, *names], strict=True)
         ]
         builder.report_losses()
-        if self._absent:
-            number = counted(len(self._absent), "material has", "materials have")
-            template = "{} no file in the project, so surfaces are shown with the engine's own: {}"
-            self.report.loss("material-without-file", template, number, listed(list(self._absent)))
         for guid, use, document in zip(parts, uses, documents[1:], strict=True):
             if not guid:
                 self.new.assets.append(_part_asset(use, document))
@@ -151,10 +147,19 @@ class SetBuilder:
 
     def material(self, name: str) -> str:
         """Return the reference of a material by its name; empty if it has no file."""
-        found = self._references.get(name, "")
-        if name and not found:
-            self._absent.setdefault(name)
-        return found
+        return self._references.get(name, "")
+
+    def _add_materials(self, models: Sequence[WrittenModel]) -> None:
+        """Add assets for the used materials that the project does not have."""
+        used = dict.fromkeys(surface.material for model in models for surface in model.surfaces)
+        nodes = (node for part in self.placement.parts for node in part.nodes)
+        uses = [node.content for node in nodes if isinstance(node.content, ModelUse)]
+        used |= dict.fromkeys(slot.material or "" for use in uses for slot in use.slots)
+        names = [name for name in used if name and not self._references.get(name)]
+        materials = [replace(self._materials.get(name, Material(name)), identity="") for name in names]
+        made = material_assets(materials, self.target.version, set(), self.report)
+        self._references |= {name: f"{self.name}/{asset}" for name, asset in made.names.items()}
+        self.new.assets += [_in_folder(asset, f"{self.name}/") for asset in made.assets]
 
 
 def _slot_materials(mesh: Mesh, title: str) -> dict[str, list[str]]:
@@ -172,6 +177,15 @@ def _findings(document: MeshFile, name: str) -> list[Message]:
     for message in mesh_checks.check(document):
         report.about(name).add(message) if not message.item else report.add(message)
     return report.messages
+
+
+def _in_folder(asset: NewAsset, folder: str) -> NewAsset:
+    """Return an asset in a folder; it is encoded with the names of the assets beside it."""
+
+    def encode(guids: Mapping[str, str]) -> bytes:
+        return asset.encode({name.removeprefix(folder): guid for name, guid in guids.items()})
+
+    return replace(asset, name=folder + asset.name, encode=encode)
 
 
 def _part_asset(name: str, document: SceneFile) -> NewAsset:
