@@ -147,8 +147,8 @@ class _Expander:
 
 def refuse_changes(extension: str) -> None:
     """Raise an error for a format of which only imported files are changed: these are where they are."""
-    kind = known_kind(extension)[1]
-    if isinstance(kind, FileFormat) and not kind.is_written:
+    name, kind = known_kind(extension)
+    if isinstance(kind, FileFormat) and name not in kind.written_extensions:
         raise MeshferryError(
             "Changes go back into the {} that a scene was imported from: name that file instead of --to {}",
             kind.label,

@@ -58,7 +58,8 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     ("name", "extensions"),
     [
         ("IO_FH_timbermesh", ".timbermesh;.meshy"),
-        ("IO_FH_unigine", ".mesh;.mesh_skinned;.anim;.skeleton;.node;.world"),
+        ("IO_FH_unigine", ".mesh;.mesh_skinned;.anim;.skeleton"),
+        ("IO_FH_unigine_scene", ".node;.world"),
         ("IO_FH_second_life", ".llmesh"),
         ("IO_FH_second_life_bundle", ".slm"),
         ("IO_FH_mesh_serializer", ".data;.bin;.bytes;.3d"),

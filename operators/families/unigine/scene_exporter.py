@@ -28,7 +28,7 @@ SECTION_ORDER = ("File", "Objects", "Materials", "Geometry", "Armature")
 class ExportUnigineScene(ExportScene):
     """Export to a UNIGINE node file with meshes, materials and textures, or of changes into an imported one."""
 
-    bl_label = "Export UNIGINE Scene"
+    bl_label = "Export .node"
     bl_description = (
         "Export objects to a node file of the UNIGINE engine, with their meshes, materials and textures as assets "
         "beside it. Of a collection that goes back to the file it was imported from, only the changes are written"
