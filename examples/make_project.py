@@ -1,6 +1,6 @@
 """Generate a small UNIGINE project: a courtyard with tiles, brick walls, lamp posts, barrels, a bench and plants.
 
-    .venv/bin/python examples/make_project.py [folder]
+    .venv/bin/python examples/make_project.py [--move-bench] [folder]
 
 The folder (by default ``build/courtyard``) gets a ``data`` folder as UNIGINE's editor keeps it: assets with their
 ``.meta`` files, runtime files named by their GUID, materials with parents, ``.node`` and ``.world`` files. It holds one
@@ -8,11 +8,13 @@ of each kind of reference: by GUID to a runtime with and without its source imag
 to an asset in the tree, and to a material by the meta file of an FBX.
 
 Open ``data/courtyard.world``, ``data/nodes/lamp_post.node`` or a ``.mesh``. Everything is drawn and modelled here, and
-every run makes the same project.
+every run makes the same project. ``--move-bench`` then moves the bench by 0.5 m in the world file, and prints the line
+that this changes.
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import itertools
 import json
@@ -26,9 +28,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from meshferry.io_formats.api import write_scene
+from meshferry.io_formats.api import read_scene, write_scene
+from meshferry.io_formats.core.placement_edits import NodeEdit
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene, Surface
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH, UNIGINE_SCENE
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
@@ -740,6 +743,21 @@ def _scene(project: Project, path: str, nodes: Sequence[str]) -> None:
     project.meta(path, kind)
 
 
+def move(world: Path, name: str, by: Sequence[float]) -> list[str]:
+    """Move a node of a world file by a vector in metres, as a re-export does; return the changed lines of the file."""
+    placement = read_scene(world).placement
+    if placement is None or UNIGINE_SCENE.patch is None:
+        raise ValueError(f"{world} is not a file that places nodes")
+    node = next(node for node in placement.parts[0].nodes if node.name == name)
+    matrix = node.matrix.copy()
+    matrix[:3, 3] += by
+    before = world.read_bytes()
+    after = UNIGINE_SCENE.patch(before, [NodeEdit(node.key, node.name, matrix=matrix)]).data
+    world.write_bytes(after)
+    lines = difflib.unified_diff(before.decode().splitlines(), after.decode().splitlines(), lineterm="", n=0)
+    return [line for line in list(lines)[2:] if not line.startswith("@@")]
+
+
 def main(folder: Path) -> None:
     """Write the project into the folder's ``data`` folder."""
     project = Project(folder / "data")
@@ -751,4 +769,8 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "build" / "courtyard")
+    chosen = [argument for argument in sys.argv[1:] if argument != "--move-bench"]
+    target = Path(chosen[0]) if chosen else Path(__file__).parent.parent / "build" / "courtyard"
+    main(target)
+    if "--move-bench" in sys.argv:
+        print("\n".join(move(target / "data" / "courtyard.world", "bench", (0.5, 0.0, 0.0))))

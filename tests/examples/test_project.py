@@ -28,6 +28,23 @@ def test_it_is_the_same_on_every_run(tmp_path: Path) -> None:
     assert sum(map(len, again.values())) < 1_000_000
 
 
+def test_a_moved_node_changes_one_line(tmp_path: Path) -> None:
+    world = courtyard.make(tmp_path) / "courtyard.world"
+    before = ET.parse(world)
+    removed, added = courtyard.script().move(world, "bench", (0.5, 0.0, 0.25))
+    old, new = (
+        np.array(line[1:].strip().removeprefix("<transform>").removesuffix("</transform>").split(), float)
+        for line in (removed, added)
+    )
+    assert (removed[0], added[0]) == ("-", "+")
+    assert np.allclose(new - old, [0] * 12 + [0.5, 0, 0.25, 0], atol=1e-6)
+    after = ET.parse(world)
+    changed = [
+        (one.text, other.text) for one, other in zip(before.iter(), after.iter(), strict=True) if one.text != other.text
+    ]
+    assert len(changed) == 1
+
+
 def test_every_reference_leads_somewhere(data: Path) -> None:
     """All GUIDs in nodes and materials are runtimes, assets, or runtimes whose source is there."""
     known = set(json.loads((data / "guids.db").read_text()))
