@@ -231,7 +231,7 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
     if not path.exists():
         return [Text("new file")]
     if target.capabilities.placement:
-        changed = sum(would_change(path.with_name(output.name), output) for output in outputs)
+        changed = sum(would_change(path.parent / output.name, output) for output in outputs)
         return [Text("{} changed", counted(changed, "file")) if changed else Text("nothing changed")]
     try:
         old = load_set(file_set(path))

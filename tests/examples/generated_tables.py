@@ -193,6 +193,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ),
     ("docs/unigine.md", "mesh export options"): lambda: export_table(UNIGINE_MESH),
     ("docs/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
+    ("docs/unigine_projects.md", "scene export options"): lambda: export_table(UNIGINE_SCENE),
     ("docs/second_life.md", "import options"): lambda: import_table(
         SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_COLLADA, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
     ),

@@ -20,7 +20,7 @@ from ...exporting.export_base import ExportScene
 from ...exporting.scene_changes import is_patched, patch_steps, question_of_patch
 from ...option_properties import export_table, in_sections
 from ...sidebar import draw_wrapped
-from ...translations import iface_
+from ...translations import rpt_
 
 SECTION_ORDER = ("File", "Objects", "Materials", "Geometry", "Armature")
 
@@ -73,10 +73,14 @@ class ExportUnigineScene(ExportScene):
 
     def draw_files(self, context: bpy.types.Context) -> None:
         """Draw whether the chosen file gets changes only, or where the files of a new scene go."""
-        text = "Meshes, materials and textures become files in the folder of the node file"
-        if self.patched(context) is not None:
-            text = "Only the changes go into this file, which the collection came from. Another name writes a new scene"
-        draw_wrapped(self.layout.column(align=True), context, iface_(text), "INFO")
+        own = self.patched(context)
+        if own is None:
+            text = Text("Meshes, materials and textures go into the folder '{}' beside it", Path(self.filepath).stem)
+        else:
+            text = Text(
+                "Only the changes go into this file, which the collection came from. Another name writes a new one"
+            )
+        draw_wrapped(self.layout.column(align=True), context, rpt_(text), "INFO")
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Write a new scene, or changes into an imported one."""
