@@ -54,9 +54,10 @@ def test_a_file_becomes_a_scene_with_meshes_and_materials(meshferry, models, tmp
     assert_written(path, worlds)
 
 
+@pytest.mark.slow
 def test_batches_write_a_scene_for_each_file(meshferry, models, tmp_path):
     folder, worlds = models
-    done = meshferry("batch", folder, "--to", "node", "-o", tmp_path / "data", "--workers", "1")
+    done = meshferry("batch", folder, "--to", "node", "-o", tmp_path / "data", "-j", "1")
     assert done.status == 0, done.err
     for name in ("street", "garden"):
         assert_written(tmp_path / "data" / f"{name}.node", worlds)

@@ -83,7 +83,7 @@ def test_a_new_scene_is_what_blender_shows(street, tmp_path, capfd):
     before = len(street.data.objects)
     street.ops.import_scene.unigine(directory=str(path.parent), files=[{"name": path.name}])
     made = street.data.objects[before:]
-    for obj in street.data.collections["Model"].all_objects:
+    for obj in list(street.data.collections["Model"].all_objects):
         obj.hide_viewport = True
     street.context.view_layer.update()
     assert made
