@@ -25,7 +25,6 @@ from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.file_sets import obsolete_files, write_outputs
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
-from ...io_formats.registry import FORMATS
 from ..format_operators import EXPORTERS
 from ..layouts import requires
 from ..preferences import is_format_used
@@ -284,18 +283,4 @@ def draw_export_entry(self: Any, context: bpy.types.Context) -> None:
         self.layout.separator()
 
 
-def draw_scene_entries(self: Any, context: bpy.types.Context) -> None:
-    """Draw an entry for each format whose imported scenes can be changed, like those of formats that are written."""
-    found = found_file(context)
-    for known in FORMATS:
-        if known.is_patched and known.name not in EXPORTERS and is_format_used(known.name):
-            row = self.layout.row()
-            row.enabled = found is not None and found[0].format == known.name
-            text = f"{known.label} ({', '.join(known.extensions)})"
-            row.operator(EXPORT_SCENE_OT_meshferry_again.bl_idname, text=text, translate=False)
-
-
-ENTRIES = (
-    MenuEntry("TOPBAR_MT_file_export", draw_export_entry, is_first=True),
-    MenuEntry("TOPBAR_MT_file_export", draw_scene_entries),
-)
+ENTRIES = (MenuEntry("TOPBAR_MT_file_export", draw_export_entry, is_first=True),)

@@ -31,7 +31,7 @@ HOOKS = Hooks(
     exporters={
         UNIGINE_MESH.name: ExportMesh,
         UNIGINE_ANIMATION.name: ExportAnimation,
-        **({UNIGINE_SCENE.name: ExportUnigineScene} if UNIGINE_SCENE.is_written else {}),
+        UNIGINE_SCENE.name: ExportUnigineScene,
     },
     check=Check,
     panels=(*panel.PANELS, textures.textures_panel),
