@@ -167,6 +167,24 @@ def artist_node_group(made: Tree) -> None:
     made.set("Roughness", node.outputs[0])
 
 
+def group_in_a_group(made: Tree) -> None:
+    """The image before the outer group goes through the inner one and comes back twice."""
+    import bpy
+
+    trees = [bpy.data.node_groups.new(name, "ShaderNodeTree") for name in ("Outer", "Inner")]
+    for tree in trees:
+        tree.interface.new_socket("In", in_out="INPUT", socket_type="NodeSocketFloat")
+        tree.interface.new_socket("Out", in_out="OUTPUT", socket_type="NodeSocketFloat")
+    outer, inner = trees
+    node, nested = made.node("ShaderNodeGroup", node_tree=outer), made.node("ShaderNodeGroup", outer, node_tree=inner)
+    for tree, middle in ((outer, nested), (inner, made.node("ShaderNodeInvert", inner))):
+        entry, exit_ = made.node("NodeGroupInput", tree), made.node("NodeGroupOutput", tree)
+        made.link(entry.outputs[0], middle.inputs[-1])
+        made.link(middle.outputs[0], exit_.inputs[0])
+    made.link(made.image("leaf", is_color=True).outputs["Alpha"], node.inputs[0])
+    made.set("Roughness", node.outputs[0])
+
+
 def muted_node(made: Tree) -> None:
     node = made.node("ShaderNodeGamma", mute=True)
     made.link(made.image("wood", is_color=True).outputs["Color"], node.inputs[0])
@@ -241,6 +259,7 @@ LEAF = dim("leaf", is_color=True)
     ("build", "expected"),
     [
         (artist_node_group, replace(GREY, roughness=Factor(1.0, dim("orm"), Channel.GREEN))),
+        (group_in_a_group, replace(GREY, roughness=Factor(1.0, LEAF, Channel.ALPHA, is_inverted=True))),
         (muted_node, replace(GREY, base_color=Tint(image=dim("wood", is_color=True)))),
         (inverted_green, replace(GREY, normal=NormalMap(dim("n"), is_green_down=True))),
         (curves, replace(GREY, normal=NormalMap(dim("n"), is_green_down=True))),
@@ -382,3 +401,44 @@ def test_written_textures_are_what_blender_reads(tmp_path: Path) -> None:
     steps = np.rint(found.reshape(8, 8, 4)[::-1] * 255).astype(np.uint8)
     expected = [stored("metal")[..., 0], stored("rough")[..., 3], np.full((8, 8), 127)]
     assert (steps[..., :3] == np.stack(expected, axis=2)).all() and (decoded(data) == steps).all()
+
+
+def test_materials_of_gltf_files_are_read(tmp_path: Path) -> None:
+    """Blender's own exporter and importer make the nodes and images."""
+    import bpy
+
+    made = Tree()
+    separate, orm = made.node("ShaderNodeSeparateColor"), made.image("orm")
+    wood, normal = made.image("wood", is_color=True), made.node("ShaderNodeNormalMap")
+    made.link(orm.outputs["Color"], separate.inputs[0])
+    made.set("Roughness", separate.outputs[1])
+    made.set("Metallic", separate.outputs[2])
+    made.set("Base Color", wood.outputs["Color"])
+    made.set("Alpha", wood.outputs["Alpha"])
+    normal.inputs["Strength"].default_value = 0.5
+    made.link(made.image("n").outputs["Color"], normal.inputs["Color"])
+    made.set("Normal", normal.outputs[0])
+    made.shader.inputs["Emission Color"].default_value = (1.0, 0.5, 0.25, 1.0)
+    made.shader.inputs["Emission Strength"].default_value = 3.0
+    made.material.surface_render_method = "BLENDED"
+    made.material.use_backface_culling = True
+    bpy.ops.mesh.primitive_plane_add()
+    bpy.context.object.data.materials.append(made.material)
+    bpy.ops.export_scene.gltf(filepath=str(tmp_path / "m.glb"))
+    bpy.ops.import_scene.gltf(filepath=str(tmp_path / "m.glb"))
+    material = bpy.context.object.data.materials[0]
+    assert material != made.material
+    given, _report = read(made.material)
+    found, report = read(material)
+    packed = ImageMap(replace(given.roughness.image.texture))  # type: ignore[union-attr]
+    expected = replace(
+        given,
+        metallic=Factor(1.0, packed, Channel.BLUE),
+        roughness=Factor(1.0, packed, Channel.GREEN),
+        opacity=found.opacity,
+    )
+    assert found.opacity in (Opacity.BLEND, Opacity.DITHERED)
+    assert_same(found, expected)
+    assert not report.messages
+    texture = found.normal.image.texture if found.normal is not None else None
+    assert texture is not None and texture.read is not None and texture.read().startswith(b"\x89PNG")

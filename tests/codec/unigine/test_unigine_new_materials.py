@@ -302,3 +302,14 @@ def test_an_alpha_test_at_another_value_becomes_part_of_the_image(tmp_path: Path
     made, _report = written(*given)
     for read, shading in zip(read_back(made, tmp_path), given, strict=True):
         assert_same(read, shading)
+
+
+def test_a_constant_opacity_leaves_out_the_alpha_of_an_image(tmp_path: Path) -> None:
+    texture = picture("leaf.png")
+    assert texture.pixels is not None
+    file = png_of(texture.pixels())
+    image = ImageMap(replace(texture, read=lambda: file), is_color=True)
+    blended = Shading(Tint(image=image), opacity=Opacity.BLEND, alpha=Factor(0.5))
+    given = [blended, replace(blended, alpha=Factor(1.0, image, Channel.ALPHA))]
+    for read, shading in zip(read_back(written(*given)[0], tmp_path), given, strict=True):
+        assert_same(read, shading)
