@@ -52,9 +52,11 @@ class ConversionJob:
 
     @property
     def uses_importer(self) -> bool:
-        """Whether Blender's own importers read any of the sources, other than .blend files."""
-        found = map(blender_formats.by_path, self.sources)
-        return any(known is not None and not known.is_blend for known in found)
+        """Whether Blender's own importers read any of the sources, other than .blend files.
+
+        They also read the source files of missing models that files with placements refer to.
+        """
+        return any(map(_uses_importer, self.sources))
 
     def file_set(self, source: Path) -> FileSet:
         """Return a source with its partners."""
@@ -127,6 +129,14 @@ def refuse_levels(read_options: Mapping[str, Any]) -> None:
     """Raise an error if the files of a run that writes a file for each would be levels of one model."""
     if read_options.get(FILES_AS_LEVELS.name):
         raise MeshferryError("--files-as-levels makes one file of several; name the file to write")
+
+
+def _uses_importer(path: Path) -> bool:
+    known = blender_formats.by_path(path)
+    if known is not None:
+        return not known.is_blend
+    extension = path.suffix.lower()
+    return any(own.capabilities.placement and extension in own.extensions for own in registry.FORMATS)
 
 
 class _Expander:

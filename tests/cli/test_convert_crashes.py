@@ -96,6 +96,20 @@ def test_a_killed_worker_is_replaced(meshferry, write_ply, calls, tmp_path, to):
 
 
 @pytest.mark.slow
+def test_scenes_whose_models_may_come_from_source_files(meshferry, calls, tmp_path):
+    """Blender's FBX importer reads these in the same process."""
+    scene = '<nodes version="2.19"><node type="NodeDummy" id="1" name="lone"/></nodes>'
+    files = [tmp_path / f"{letter}.node" for letter in "ab"]
+    for path in files:
+        path.write_text(scene, encoding="ascii")
+    calls["a.node"] = kill
+    done = meshferry("convert", *files, "--to", "blend", "-o", tmp_path / "out")
+    assert done.status == 1
+    assert done.err.startswith(f"{files[0]}: The process died of a signal")
+    assert [path.name for path in tmp_path.rglob("*.blend")] == ["b.blend"]
+
+
+@pytest.mark.slow
 def test_a_killed_worker_in_a_strict_conversion(meshferry, write_ply, calls, tmp_path):
     files = [write_ply(f"{letter}.ply") for letter in "ab"]
     calls["b.ply"] = kill
