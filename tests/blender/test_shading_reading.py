@@ -80,7 +80,7 @@ def shadings(number: int) -> Iterator[Shading]:
             return Factor(value(), image if has_image else None, channel, has_image and rng.random() < 0.3)
 
         mode = rng.choice(list(Opacity))
-        alpha = channel(rng.choice([packed, albedo]), rng.choice([Channel.ALPHA, Channel.BLUE]))
+        alpha = channel(*rng.choice([(packed, Channel.BLUE), (packed, Channel.ALPHA), (albedo, Channel.ALPHA)]))
         is_constant = alpha.image is None and (mode is Opacity.CLIP or alpha.value == 1.0)
         made = Shading(
             Tint(rng.choice([(1.0, 1.0, 1.0), (0.5, 0.25, 1.0)]), albedo if rng.random() < 0.7 else None),
@@ -442,3 +442,15 @@ def test_materials_of_gltf_files_are_read(tmp_path: Path) -> None:
     assert not report.messages
     texture = found.normal.image.texture if found.normal is not None else None
     assert texture is not None and texture.read is not None and texture.read().startswith(b"\x89PNG")
+
+
+def test_images_in_the_wrong_colour_space_are_named() -> None:
+    made = Tree()
+    normal = made.node("ShaderNodeNormalMap")
+    made.set("Base Color", made.image("wood").outputs["Color"])
+    made.set("Roughness", made.image("rough", is_color=True).outputs["Color"])
+    made.set("Metallic", made.image("metal", is_color=True).outputs["Alpha"])
+    made.link(made.image("n", is_color=True).outputs["Color"], normal.inputs["Color"])
+    made.set("Normal", normal.outputs[0])
+    (message,) = read(made.material)[1].messages
+    assert message.code == "image-color-space" and sorted(message.about()) == ["Made", "n", "rough", "wood"]

@@ -34,8 +34,11 @@ class ImageMaps:
         self._uvs = list(uvs)
         self._left_out = left_out
 
-    def of(self, found: Socket) -> ImageMap | None:
-        """Return the image map of an Image Texture node, given by an output; None if its image cannot be read."""
+    def of(self, found: Socket, *, is_data: bool = False) -> ImageMap | None:
+        """Return the image map of an Image Texture node, given by an output; None if its image cannot be read.
+
+        An image of colours is reported if ``is_data`` is set: Blender converts its values, and nothing else does.
+        """
         node = found.node
         if node.image is None:
             self._left_out.settings.append("an image node without an image")
@@ -43,6 +46,8 @@ class ImageMaps:
         texture = self._images.texture(node.image)
         if texture is None:
             return None
+        if is_data and has_colors(node.image):
+            self._left_out.color_spaces.append(node.image.name)
         if node.extension not in _EXTENSIONS:
             self._left_out.settings.append("mirrored images")
         extension = _EXTENSIONS.get(node.extension, Extension.REPEAT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....io_formats.core.messages import Report, Text, joined
+from ....io_formats.core.messages import Report, Text, joined, listed
 
 
 @dataclass
@@ -15,6 +15,8 @@ class LeftOut:
     nodes: dict[str, None] = field(default_factory=dict)
     """Labels of the types of nodes."""
     settings: list[str] = field(default_factory=list)
+    color_spaces: list[str] = field(default_factory=list)
+    """Names of images that Blender reads as colours where the target program reads numbers, or the other way round."""
 
     def add_node(self, node: Any) -> None:
         """Add a node, by the label of its type."""
@@ -32,3 +34,9 @@ class LeftOut:
                 "not part of the exported material: {}",
                 joined(dict.fromkeys(self.settings)),
             )
+        if self.color_spaces:
+            text = (
+                "the colour space of {} is not the one that the target program assumes; choose sRGB for colours and "
+                "Non-Color for everything else"
+            )
+            about.change("image-color-space", text, listed(list(dict.fromkeys(self.color_spaces))))

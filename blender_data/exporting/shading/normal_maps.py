@@ -46,7 +46,7 @@ class NormalReader:
             self._values.left_out.add_node(node)
             return None
         color = self._color(source(found.input("Color")))
-        image = self._values.maps.of(color.image) if color.image is not None else None
+        image = self._values.maps.of(color.image, is_data=True) if color.image is not None else None
         if image is None:
             return None
         is_object_space = node.space == "OBJECT"

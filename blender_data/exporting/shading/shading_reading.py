@@ -194,6 +194,8 @@ class _MaterialReader:
         product = self.values.color(entry)
         if product.is_unknown and product.image is None:
             product.value = tuple(self.material.diffuse_color)[:3]
+        if product.image is not None and not product.image.is_color:
+            self.left_out.color_spaces.append(product.image.texture.name)
         return product
 
     def _diffuse(self, shader: Socket) -> Shading:

@@ -105,7 +105,7 @@ class SocketValues:
         return default
 
     def _image_factor(self, found: Socket, channel: Channel) -> Factor:
-        image = self.maps.of(found)
+        image = self.maps.of(found, is_data=channel is not Channel.ALPHA)
         if image is None or (channel is Channel.ALPHA and not has_alpha(found.node.image)):
             return Factor(1.0)
         return Factor(1.0, image, channel)
