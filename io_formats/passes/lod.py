@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..core.scene import Mesh, Node, Scene
+from ..core.scene import Mesh, Node, Scene, Surface
 from ..geometry.submeshes import part_of_slots
 from .join_meshes import join
 
@@ -94,7 +94,7 @@ def join_levels(finest: Node, coarser: Sequence[Node]) -> Node:
     """
     if finest.mesh is None or not coarser:
         return finest
-    meshes = [node.mesh for node in (finest, *coarser) if node.mesh is not None]
+    meshes = [_with_surfaces(node.mesh) for node in (finest, *coarser) if node.mesh is not None]
     mesh = join(meshes, merge_slots=False)
     slot = 0
     renamed: set[str] = set()
@@ -113,6 +113,13 @@ def join_levels(finest: Node, coarser: Sequence[Node]) -> Node:
         if surface.name in renamed and level_of(surface.name) is None:
             mesh.surfaces[place] = replace(surface, name=f"{surface.name}_lod_0")
     return replace(finest, mesh=_in_order(mesh))
+
+
+def _with_surfaces(mesh: Mesh) -> Mesh:
+    """Return a mesh whose material slots are surfaces, since levels are told apart by the names of surfaces."""
+    if mesh.surfaces or not mesh.materials:
+        return mesh
+    return replace(mesh, surfaces=[Surface(name) for name in mesh.materials])
 
 
 def _in_order(mesh: Mesh) -> Mesh:

@@ -81,8 +81,9 @@ class SetBuilder:
         return documents[0]
 
     def _reference(self, material: Material) -> str:
-        """Return the GUID of a material of the project; empty for others."""
-        return material.identity if material.identity and self.target.has(material.identity) else ""
+        """Return the GUID of a material that is not written anew: it is in the project, or only its GUID is known."""
+        is_known = self.target.has(material.identity, or_else=material.shading is None)
+        return material.identity if material.identity and is_known else ""
 
     def _models(self) -> list[WrittenModel]:
         """Return what nodes need to know of each model; meshes that are not in the project become assets."""

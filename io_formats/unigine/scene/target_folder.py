@@ -136,10 +136,12 @@ class TargetFolder:
         relative = self.project.relative(Path(file))
         return self.project.reference_to(relative) if relative else ""
 
-    def has(self, guid: str) -> bool:
-        """Return whether a material can be referred to; outside of projects, this is not known and taken as given."""
-        if self.project is None or guid in BASES or engine_path(guid):
+    def has(self, guid: str, *, or_else: bool) -> bool:
+        """Return whether a material can be referred to; outside of projects, this is not known: ``or_else``."""
+        if guid in BASES or engine_path(guid):
             return True
+        if self.project is None:
+            return or_else
         return self.project.find(guid).path is not None or self.project.material(guid) is not None
 
 

@@ -62,14 +62,19 @@ def _salt(assets: list[NewAsset]) -> str:
 def text(document: SceneFile, guids: Mapping[str, str]) -> bytes:
     """Encode a new document; ``guids`` are those of the assets that it names."""
     lines = [_HEAD, b'<nodes version="' + escaped(document.version) + b'">\n']
-    open_nodes: list[tuple[int, bytes]] = []
+    children: dict[int, list[int]] = {}
     for index, node in enumerate(document.nodes):
-        while open_nodes and open_nodes[-1][0] != node.parent:
-            lines.append(open_nodes.pop()[1])
-        indent = b"\t" * (len(open_nodes) + 1)
-        lines += [indent + line + b"\n" for line in _node_lines(node, guids)]
-        open_nodes.append((index, indent + b"</node>\n"))
-    lines += [close for _, close in reversed(open_nodes)]
+        children.setdefault(node.parent, []).append(index)
+    waiting: list[tuple[int, int | None]] = [(1, index) for index in reversed(children.get(-1, []))]
+    while waiting:
+        depth, number = waiting.pop()
+        indent = b"\t" * depth
+        if number is None:
+            lines.append(indent + b"</node>\n")
+            continue
+        lines += [indent + line + b"\n" for line in _node_lines(document.nodes[number], guids)]
+        waiting.append((depth, None))
+        waiting += [(depth + 1, child) for child in reversed(children.get(number, []))]
     return b"".join([*lines, b"</nodes>\n"])
 
 
