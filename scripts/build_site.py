@@ -38,6 +38,7 @@ docs/formats/unigine
 docs/formats/unigine_projects
 docs/formats/unigine_textures
 docs/formats/unigine_scenes
+docs/formats/unigine_writing
 docs/formats/timbermesh
 docs/formats/second_life
 docs/formats/second_life_animation

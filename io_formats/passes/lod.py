@@ -116,7 +116,7 @@ def join_levels(finest: Node, coarser: Sequence[Node]) -> Node:
 
 
 def _with_surfaces(mesh: Mesh) -> Mesh:
-    """Return a mesh whose material slots are surfaces, since levels are told apart by the names of surfaces."""
+    """Return a mesh whose material slots are surfaces, since the names of surfaces distinguish levels."""
     if mesh.surfaces or not mesh.materials:
         return mesh
     return replace(mesh, surfaces=[Surface(name) for name in mesh.materials])

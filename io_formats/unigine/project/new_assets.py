@@ -1,4 +1,4 @@
-"""Files that an export adds to a project, before their GUIDs are known (docs/formats/unigine_writing.md, section 6)."""
+"""Files that an export adds to a project, before their GUIDs are known (docs/formats/unigine_writing.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder that a new scene is written to: its project, version, GUIDs and files (unigine_writing.md)."""
+"""The folder that a new scene is written to: its project, version, GUIDs and files (see unigine_writing.md)."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ import json
 import os
 import random
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def metas(folder: Path) -> dict[str, Path]:
     """Return the asset of each GUID, and check that file and runtime have the same."""
     found: dict[str, Path] = {}
     for meta in folder.rglob("*.meta"):
-        root = ElementTree.parse(meta).getroot()
+        root = ET.parse(meta).getroot()
         (runtime,) = root.iterfind("runtimes/runtime")
         own = root.findtext("guid")
         assert own == runtime.get("id") and re.fullmatch("[0-9a-f]{40}", own) and own not in found
@@ -110,10 +110,10 @@ def metas(folder: Path) -> dict[str, Path]:
     return found
 
 
-def tree(path: Path) -> ElementTree.Element:
+def tree(path: Path) -> ET.Element:
     """Return the root of a written file; ids are unique, references lead to files, and the text is the editor's."""
     data = path.read_bytes()
-    root = ElementTree.fromstring(data)
+    root = ET.fromstring(data)
     assert data.startswith(b'<?xml version="1.0" encoding="utf-8"?>\n<nodes version="') and data.endswith(b"</nodes>\n")
     ids = [int(node.get("id")) for node in root.iter("node")]
     assert len(set(ids)) == len(ids) and all(0 < number < 2**31 for number in ids)
@@ -124,16 +124,16 @@ def tree(path: Path) -> ElementTree.Element:
         )
     for surface in root.iter("surface"):
         if own := surface.get("material"):
-            material = ElementTree.parse(assets[own]).getroot()
+            material = ET.parse(assets[own]).getroot()
             assert material.get("guid") == own
     return root
 
 
-def matrix_of(element: ElementTree.Element) -> np.ndarray:
+def matrix_of(element: ET.Element) -> np.ndarray:
     return np.array(element.findtext("transform").split(), float).reshape(4, 4, order="F")
 
 
-def paths_of(element: ElementTree.Element, above: str = "") -> set[str]:
+def paths_of(element: ET.Element, above: str = "") -> set[str]:
     path = above if element.tag == "node" and above.endswith("node") else f"{above}/{element.tag}".lstrip("/")
     own = {f"{path}@{name}" for name in element.attrib} or ({path} if not len(element) else set())
     return own.union(*(paths_of(child, path) for child in element))
@@ -185,8 +185,8 @@ def test_nodes_of_all_kinds(tmp_path: Path) -> None:
     assert paths_of(root) <= TAGS
 
 
-def tree_of_part(folder: Path, name: str) -> ElementTree.Element:
-    return ElementTree.parse(folder / name).getroot()
+def tree_of_part(folder: Path, name: str) -> ET.Element:
+    return ET.parse(folder / name).getroot()
 
 
 def test_real_files_have_what_is_written() -> None:
@@ -197,8 +197,8 @@ def test_real_files_have_what_is_written() -> None:
     found: set[str] = set()
     for file in files:
         try:
-            root = ElementTree.fromstring(file.read_bytes())
-        except ElementTree.ParseError:
+            root = ET.fromstring(file.read_bytes())
+        except ET.ParseError:
             continue
         for node in root.iter("node"):
             found |= {path.replace("node", "nodes/node", 1) for path in paths_of(node)}
@@ -269,7 +269,7 @@ def test_twice_the_same_bytes_here_and_elsewhere(tmp_path: Path) -> None:
 def test_versions_outside_of_a_project(tmp_path: Path, sdk: str, expected: bytes) -> None:
     write(placed([PlacedNode("a", content=ModelUse(0))]), tmp_path / "s.node", sdk_version=sdk)
     assert (tmp_path / "s" / "lamp.mesh").read_bytes()[:4] == expected
-    assert ElementTree.parse(tmp_path / "s.node").getroot().get("version") == sdk
+    assert ET.parse(tmp_path / "s.node").getroot().get("version") == sdk
 
 
 def test_existing_metas_and_exchanged_guids(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_a_mesh_of_the_project_is_referred_to(tmp_path: Path) -> None:
     scene = api.read_scene(data / "street.node", projects=Projects())
     write(scene, data / "again.node")
     assert not (data / "again" / "lamp.mesh").exists()
-    one, other = (ElementTree.parse(data / name).getroot() for name in ("street.node", "again.node"))
+    one, other = (ET.parse(data / name).getroot() for name in ("street.node", "again.node"))
     assert [node.findtext("mesh_name") for node in one.iter("node")] == [
         node.findtext("mesh_name") for node in other.iter("node")
     ]
