@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from ..io_formats.core.capabilities import Capabilities
+from ..io_formats.core.placement import ModelUse, Placement
 from ..io_formats.core.scene import Clip, Role, Scene
 
 
@@ -36,6 +38,27 @@ def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]
         "shape_keys": 0 if can and not can.shape_keys else sum(len(mesh.shape_keys) for mesh in meshes),
         "clips": [_clip(clip) for clip in scene.clips],
     }
+
+
+def placement_facts(placement: Placement) -> dict[str, Any]:
+    """Return the facts of a new file that places models: those of its nodes and of all parts, instances once.
+
+    Raises
+    ------
+    FormatError
+        A model cannot be read.
+    """
+    nodes = [node for part in placement.parts for node in part.nodes]
+    shown = Counter(node.content.model for node in nodes if isinstance(node.content, ModelUse))
+    models = {number: scene_facts(placement.models[number].read()) for number in shown}
+    facts: dict[str, Any] = {"nodes": len(nodes)}
+    for name in ("vertices", "triangles", "surfaces"):
+        facts[name] = sum(models[number][name] * count for number, count in shown.items())
+    for name in ("uv_layers", "color_layers"):
+        facts[name] = max((one[name] for one in models.values()), default=0)
+    for name in ("bones", "shape_keys"):
+        facts[name] = sum(one[name] for one in models.values())
+    return facts
 
 
 def _clip(clip: Clip) -> dict[str, Any]:

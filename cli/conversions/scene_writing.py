@@ -18,7 +18,7 @@ from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.atomic_write import make_folder, replace_file
 from ...io_formats.disk.file_sets import write_outputs
 from ...io_formats.registry import by_name
-from ..scene_facts import scene_facts
+from ..scene_facts import placement_facts, scene_facts
 from .convert_plan import ConversionJob
 from .file_naming import copy_of
 from .outcomes import Outcome
@@ -61,6 +61,8 @@ class OutputWriter:
                 facts["clips"] = []
             written = Outcome(outcome.source, path, outcome.collection, facts)
             with written.attempt():
+                if part.placement is not None:
+                    facts |= {**placement_facts(part.placement), "materials": len(part.materials)}
                 encoded = api.encode_part(part, target, given, path=path, ignore_errors=scene.as_imported)
                 written.report([*unreported, *encoded.messages], strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)

@@ -51,6 +51,7 @@ def test_a_file_becomes_a_scene_with_meshes_and_materials(meshferry, models, tmp
     path.parent.mkdir()
     done = meshferry("convert", folder / name, path)
     assert done.status == 0, done.err
+    assert "3 objects, 8 triangles, 1 material" in done.out
     assert_written(path, worlds)
 
 

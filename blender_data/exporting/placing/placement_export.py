@@ -113,7 +113,7 @@ class PlacementExport(SceneExport):
                     builder.add(obj)
                 builder.add_instances(instances)
                 builder.hide()
-        parts = [PlacementPart(part.name, _depth_first(part.nodes)) for part in self.parts]
+        parts = [PlacementPart(part.name, part.nodes) for part in self.parts]
         self.scene.placement = Placement(parts, models.models())
         self._read_materials(models)
 
@@ -288,19 +288,3 @@ def _shown_members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
         if not child.hide_viewport:
             found += _shown_members(child)
     return list(dict.fromkeys(found))
-
-
-def _depth_first(nodes: Sequence[PlacedNode]) -> list[PlacedNode]:
-    """Return nodes in the order of a file: each followed by all nodes below it."""
-    below: dict[int, list[int]] = {}
-    for number, node in enumerate(nodes):
-        below.setdefault(node.parent, []).append(number)
-    waiting = below.get(-1, [])[::-1]
-    places: dict[int, int] = {-1: -1}
-    ordered: list[PlacedNode] = []
-    while waiting:
-        number = waiting.pop()
-        places[number] = len(ordered)
-        ordered.append(replace(nodes[number], parent=places[nodes[number].parent]))
-        waiting += below.get(number, [])[::-1]
-    return ordered
