@@ -454,3 +454,13 @@ def test_images_in_the_wrong_colour_space_are_named() -> None:
     made.set("Normal", normal.outputs[0])
     (message,) = read(made.material)[1].messages
     assert message.code == "image-color-space" and sorted(message.about()) == ["Made", "n", "rough", "wood"]
+
+
+def test_nodes_in_a_circle_end() -> None:
+    made = Tree()
+    first, second = (made.node("ShaderNodeMath", operation="MULTIPLY") for _number in range(2))
+    made.link(first.outputs[0], second.inputs[0])
+    made.link(second.outputs[0], first.inputs[0])
+    made.set("Roughness", second.outputs[0])
+    made.set("Base Color", first.outputs[0])
+    assert read(made.material)[0].roughness.image is None

@@ -42,7 +42,7 @@ def source(entry: Socket) -> Socket:
     """Return the output that an input is linked to, or an input whose value it has."""
     socket, groups = entry.socket, entry.groups
     for _step in range(_MOST_STEPS):
-        links = [link for link in socket.links if not link.is_muted] if socket.is_linked else []
+        links = [link for link in socket.links if link.is_valid and not link.is_muted] if socket.is_linked else []
         if not links:
             break
         found, node = links[0].from_socket, links[0].from_node
