@@ -311,6 +311,7 @@ def encode_part(
     given: Container[str] | None = None,
     path: str | Path | None = None,
     ignore_errors: bool = False,
+    projects: Projects | None = None,
 ) -> EncodedFile:
     """Encode one of the scenes of :func:`files_of`; warnings of the whole scene are not repeated.
 
@@ -323,6 +324,8 @@ def encode_part(
         with which the scene's objects were imported, if it is known.
     path:
         Path of the file, from which the names of a set of files are derived; default: the scene's name.
+    projects:
+        The projects that are open; default: those that the file needs are opened.
 
     Raises
     ------
@@ -336,7 +339,7 @@ def encode_part(
         broken = errors_of(findings)
         document = None
         try:
-            document, checked = check_part(scene, target, options, given=given, path=path)
+            document, checked = check_part(scene, target, options, given=given, path=path, projects=projects)
             findings += checked
         except Exception:
             if allows_errors or not broken:
@@ -360,12 +363,13 @@ def check_part(
     *,
     given: Container[str] | None = None,
     path: str | Path | None = None,
+    projects: Projects | None = None,
 ) -> tuple[Any, list[Message]]:
     """Return the document of one of the scenes of :func:`split`, and what is wrong with it; see :func:`encode_part`."""
     values = options or {}
     values = with_import_choices(scene, target.export_options, values, values if given is None else given)
     place = Path(path) if path is not None else None
-    document = target.from_scene(scene, values, place)
+    document = target.from_scene(scene, values, place, projects)
     checked = target.check(document, values, place)
     names = scene.file_materials.get(target.name, ())
     own = registry.by_name(scene.format).rewritten_as if scene.format else ""

@@ -38,6 +38,7 @@ class OutputWriter:
         self._settings = context.settings
         self._names = context.names
         self._clips = context.clips
+        self._projects = context.projects
 
     def write(self, scene: Scene, outcome: Outcome, job: ConversionJob, target: Format) -> Iterator[Outcome]:
         """Write the file or the files that a scene becomes; yield an outcome for each."""
@@ -63,7 +64,9 @@ class OutputWriter:
             with written.attempt():
                 if part.placement is not None:
                     facts |= {**placement_facts(part.placement), "materials": len(part.materials)}
-                encoded = api.encode_part(part, target, given, path=path, ignore_errors=scene.as_imported)
+                encoded = api.encode_part(
+                    part, target, given, path=path, ignore_errors=scene.as_imported, projects=self._projects
+                )
                 written.report([*unreported, *encoded.messages], strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)
             yield written

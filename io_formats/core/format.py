@@ -110,7 +110,9 @@ class SceneWriter(Protocol[ReadT_co]):
 class PathSceneWriter(Protocol[ReadT_co]):
     """Function of a module that maps scenes to documents that depend on the files around the target."""
 
-    def from_scene_at(self, scene: Scene, options: Values, path: Path | None, /) -> ReadT_co: ...
+    def from_scene_at(
+        self, scene: Scene, options: Values, path: Path | None, projects: Projects | None, /
+    ) -> ReadT_co: ...
 
 
 class Checks(Protocol[WrittenT_contra]):
@@ -329,14 +331,21 @@ class FileFormat(Generic[DocumentT]):
         """Return the scenes that each become a file, named as the files are; most formats hold a scene whole."""
         return self._writing.scene_mapping.files_of(scene, options)
 
-    def from_scene(self, scene: Scene, options: Values | None = None, path: Path | None = None) -> DocumentT:
+    def from_scene(
+        self,
+        scene: Scene,
+        options: Values | None = None,
+        path: Path | None = None,
+        projects: Projects | None = None,
+    ) -> DocumentT:
         """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``.
 
-        ``path`` is that of the file to write, if it is known: some documents refer to files around it.
+        ``path`` is that of the file to write, if it is known: some documents refer to files around it. ``projects``
+        are the projects that are open.
         """
         path_mapping = self._writing.path_mapping
         if path_mapping is not None:
-            return path_mapping.from_scene_at(scene, options or {}, path)
+            return path_mapping.from_scene_at(scene, options or {}, path, projects)
         return self._writing.scene_mapping.from_scene(scene, options)
 
     def check(self, document: DocumentT, options: Values | None = None, path: Path | None = None) -> list[Message]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...core.projects import Projects
 from ...core.scene import Scene
 from .document import SceneFile
 from .placement_builder import PlacementBuilder
@@ -28,10 +29,10 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> SceneFile:
     """Map a scene to a new file outside of any project."""
-    return from_scene_at(scene, options or {}, None)
+    return from_scene_at(scene, options or {}, None, None)
 
 
-def from_scene_at(scene: Scene, options: Mapping[str, Any], path: Path | None) -> SceneFile:
+def from_scene_at(scene: Scene, options: Mapping[str, Any], path: Path | None, projects: Projects | None) -> SceneFile:
     """Map a scene to a new file at a path, with the options of ``EXPORT_OPTIONS``, and the files beside it.
 
     ``scene.warnings`` reports what is left out.
@@ -43,4 +44,4 @@ def from_scene_at(scene: Scene, options: Mapping[str, Any], path: Path | None) -
     """
     from .set_builder import SetBuilder  # imports the modules of meshes
 
-    return SetBuilder(scene, options, path).build()
+    return SetBuilder(scene, options, path, projects or Projects()).build()

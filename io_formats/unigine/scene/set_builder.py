@@ -12,6 +12,7 @@ from ...core.errors import ExportError
 from ...core.messages import Message, Report
 from ...core.options import resolve
 from ...core.placement import ModelUse, Placement
+from ...core.projects import Projects
 from ...core.scene import Material, Mesh, Scene
 from ...disk.file_names import distinct_file_names, file_name
 from ...passes.flatten import fit
@@ -41,11 +42,11 @@ class SetBuilder:
     They are in a folder named after the scene, so that several scenes in one folder do not share names.
     """
 
-    def __init__(self, scene: Scene, options: Mapping[str, Any] | None, path: Path | None) -> None:
+    def __init__(self, scene: Scene, options: Mapping[str, Any] | None, path: Path | None, projects: Projects) -> None:
         chosen = resolve(EXPORT_OPTIONS, options)
         self.scene = scene
         self.report = scene.report
-        self.target = TargetFolder(path, VERSION.text(chosen))
+        self.target = TargetFolder(path, VERSION.text(chosen), projects)
         self.name = path.stem if path is not None else file_name(scene.name)
         self.has_own_nodes = scene.placement is None
         self.placement: Placement = placed(scene) if scene.placement is None else scene.placement

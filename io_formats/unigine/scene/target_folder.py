@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from ...core.errors import ExportError, FormatError
 from ...core.projects import Projects
-from ...disk.rooted_files import path_key
+from ...disk.rooted_files import TooManyFilesError, path_key
 from ...disk.special_files import read_bytes
 from ..project.engine import BASES, engine_path
 from ..project.folders import data_folder, open_project, project_folder
@@ -36,6 +37,8 @@ class TargetFolder:
         Path of the scene, or None if it is not known.
     version:
         Version of the SDK outside of projects.
+    projects:
+        The projects that are open.
 
     Raises
     ------
@@ -43,14 +46,17 @@ class TargetFolder:
         Only the editor writes into the folder.
     """
 
-    def __init__(self, path: Path | None, version: str) -> None:
+    def __init__(self, path: Path | None, version: str, projects: Projects) -> None:
         self.folder = Path(os.path.realpath(path.parent)) if path is not None else None
         self._version = version
-        root = project_folder(self.folder) if self.folder is not None else None
+        self._root = self.folder
         self.project: Project | None = None
+        # A folder named data counts although it is empty: the first file that is written makes it a project.
+        root = (project_folder(self.folder) or data_folder(self.folder)) if self.folder is not None else None
         if self.folder is not None and path is not None and root is not None:
-            self.project = open_project(self.folder / path.name, Projects(), is_scene=True)
-        self._root = root or (data_folder(self.folder) if self.folder is not None else None) or self.folder
+            self._root = root
+            with contextlib.suppress(TooManyFilesError):
+                self.project = open_project(self.folder / path.name, projects, is_scene=True)
         self._refuse_product()
 
     def _refuse_product(self) -> None:

@@ -390,3 +390,12 @@ def test_deep_trees_are_refused_and_wide_ones_are_written(tmp_path: Path) -> Non
     made = [(node, child) for node in root.iter("node") for child in node.findall("node")]
     wanted = sorted((f"n{node.parent % 7}" if node.parent >= 0 else "wide", node.name) for node in nodes)
     assert sorted((node.get("name"), child.get("name")) for node, child in made) == wanted
+
+
+def test_the_order_of_exports_does_not_change_bytes(tmp_path: Path) -> None:
+    """The first file in an empty data folder makes it a project."""
+    one, other = tmp_path / "one" / "data", tmp_path / "other" / "data"
+    for data, names in ((one, ("a", "b")), (other, ("b", "a"))):
+        for name in names:
+            write(placed([PlacedNode("n", content=ModelUse(0))]), data / f"{name}.node")
+    assert content(one) == content(other)
