@@ -32,6 +32,7 @@ from window import DRAW, Steps, check, in_view3d, log, window
 HANDLERS = (
     "IO_FH_timbermesh",
     "IO_FH_unigine",
+    "IO_FH_unigine_scene",
     "IO_FH_second_life",
     "IO_FH_second_life_upload",
     "IO_FH_mesh_serializer",

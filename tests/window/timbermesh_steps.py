@@ -27,7 +27,12 @@ def menus() -> Steps:
     yield from open_menu(
         "TOPBAR_MT_file_export",
         "menu-export",
-        ("export_scene.timbermesh", "export_scene.unigine_mesh", "export_scene.unigine_anim"),
+        (
+            "export_scene.timbermesh",
+            "export_scene.unigine_mesh",
+            "export_scene.unigine_anim",
+            "export_scene.unigine_scene",
+        ),
     )
 
 

@@ -8,8 +8,9 @@ from window import DRAW, FOLDER, Steps, check, drop, file_dialog, in_view3d, pic
 
 
 def dialogs() -> Steps:
-    """File > Import > UNIGINE opens the file dialog with its options."""
+    """File > Import > UNIGINE and File > Export > UNIGINE Scene open the file dialog with their options."""
     yield from file_dialog(lambda: bpy.ops.import_scene.unigine("INVOKE_DEFAULT"), "unigine-import-dialog")
+    yield from file_dialog(lambda: bpy.ops.export_scene.unigine_scene("INVOKE_DEFAULT"), "unigine-scene-dialog")
 
 
 def _rigged() -> tuple[Any, Any]:
