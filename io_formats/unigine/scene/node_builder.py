@@ -149,7 +149,7 @@ class NodeBuilder:
         levels = sorted({nearest for nearest, _ in distances})
         if any(is_guessed for _, is_guessed in distances):
             self._guessed.append(node.name)
-        following = dict(zip(levels, [*levels[1:], None], strict=True))
+        following = dict(zip(levels, [*levels, None][1:], strict=True))
         return tuple(
             SurfaceSetting(
                 surface.name,

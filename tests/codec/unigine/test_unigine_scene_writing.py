@@ -399,3 +399,10 @@ def test_the_order_of_exports_does_not_change_bytes(tmp_path: Path) -> None:
         for name in names:
             write(placed([PlacedNode("n", content=ModelUse(0))]), data / f"{name}.node")
     assert content(one) == content(other)
+
+
+def test_a_mesh_without_triangles_is_written(tmp_path: Path) -> None:
+    mesh = square()
+    mesh.corner_point, mesh.material_index = mesh.corner_point[:0], mesh.material_index[:0]
+    write(Scene("s", nodes=[Node("a", mesh=mesh)]), tmp_path / "s.node")
+    assert not list(tree(tmp_path / "s.node").iter("surface"))
