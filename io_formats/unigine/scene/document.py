@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ...core.messages import Message
 from ..mesh.document import MeshFile
-from ..project.new_assets import NewAsset
-from .target_folder import TargetFolder
+from ..new_files.assets import NewAsset
+from ..new_files.target_folder import TargetFolder
 
 Matrices = npt.NDArray[np.float64]
 """(4, 4) or (n, 4, 4) for column vectors."""

@@ -12,9 +12,9 @@ from ...core.errors import ExportError
 from ...core.messages import Report, counted, listed
 from ...core.placement import Camera, Light, ModelUse, PartUse, PlacedNode, Placement, PlacementPart, SlotUse
 from ...xml_files import DEPTH_LIMIT
+from ..xml_text import printable
 from .document import MOST_NODES, Matrices, SceneNode, SurfaceSetting
 from .node_ids import NodeIds
-from .xml_text import printable
 
 _MOST_LEVELS = DEPTH_LIMIT - 10
 """Depth of nodes that readers accept, with the elements around them."""

@@ -9,10 +9,10 @@ from collections.abc import Container, Iterable, Sequence
 from ...core.errors import ExportError
 from ...core.messages import Report, counted, listed
 from ...core.placement_edits import Matrix, NodeEdit, Patched
+from ..xml_text import SHORT_NUMBER, escaped, matrix_words, transform
 from . import numbers
 from .node_ids import NodeIds
 from .spans import NodeSpan, SceneSpans, Span, find_spans
-from .xml_text import SHORT_NUMBER, escaped, matrix_words, transform
 
 _ATTRIBUTE = re.compile(rb"(\s+)([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _DIGITS = re.compile(rb"[1-9][\d.]{10,}|0\.0*[1-9]\d{9,}")

@@ -24,13 +24,13 @@ from ..mesh import file_parts, mesh_builder
 from ..mesh import options as mesh_options
 from ..mesh import writer as mesh_writer
 from ..mesh.document import MeshFile
-from ..project.new_assets import AssetKind, NewAsset, Parameter
+from ..new_files.assets import AssetKind, NewAsset, Parameter
+from ..new_files.materials import material_assets
+from ..new_files.target_folder import TargetFolder
+from ..xml_text import printable
 from .document import NewSet, SceneFile
-from .new_materials import material_assets
 from .node_builder import NodeBuilder, WrittenModel, WrittenSurface
 from .options import COLLISION, EXPORT_OPTIONS, VERSION
-from .target_folder import TargetFolder
-from .xml_text import printable
 
 _AS_IT_IS = (Parameter("bool", "unchanged", "1"),)
 _MESH_VERSIONS = (((2, 21), "MS15"), ((2, 20), "MS14"), ((2, 19), "MS13"), ((2, 15), "MS12"))

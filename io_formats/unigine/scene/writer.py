@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Mapping
 
 from ...core.output_file import OutputFile
+from ..new_files import owned_files
+from ..new_files.assets import AssetKind, NewAsset
+from ..new_files.meta_text import meta_text
 from ..project.guid_index import META
-from ..project.new_assets import AssetKind, NewAsset
-from . import owned_files
+from ..xml_text import escaped, matrix_words, transform
 from .document import SceneFile, SceneNode, SurfaceSetting
-from .meta_text import meta_text
-from .xml_text import escaped, matrix_words, transform
 
 _HEAD = b'<?xml version="1.0" encoding="utf-8"?>\n'
 _ORDER = (AssetKind.TEXTURE, AssetKind.MATERIAL, AssetKind.MESH, AssetKind.NODE)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from ...core.messages import Report, counted, listed
 from ...disk.file_names import cautious_key, file_name
-from ..project.new_assets import AssetKind, NewAsset, Parameter
+from .assets import AssetKind, NewAsset, Parameter
 from .packed_images import Recipe, copy_of, encode
 
 _MOST_NAMES = 5

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from .document import Matrices
+import numpy as np
+import numpy.typing as npt
 
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
 _ESCAPED |= {sign: f"&#{ord(sign)};" for sign in "\t\n\r"}
@@ -23,7 +24,7 @@ def escaped(text: str) -> bytes:
     return "".join(_ESCAPED.get(sign, sign) for sign in printable(text)).encode()
 
 
-def matrix_words(matrix: Matrices, number: str = SHORT_NUMBER) -> list[str]:
+def matrix_words(matrix: npt.NDArray[np.float64], number: str = SHORT_NUMBER) -> list[str]:
     """Return the 16 numbers of a (4, 4) matrix, column after column."""
     words = [number % (value + 0.0) for value in matrix.T.reshape(-1).tolist()]
     words[3::4] = ["0.0", "0.0", "0.0", "1.0"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from ..project.new_assets import AssetKind, NewAsset
-from .xml_text import escaped
+from ..xml_text import escaped
+from .assets import AssetKind, NewAsset
 
 
 def meta_text(asset: NewAsset, guid: str, version: str) -> bytes:

@@ -21,9 +21,9 @@ from ...core.scene import Material
 from ...core.shading import Channel, Color, Extension, Factor, ImageMap, NormalMap, Opacity, Projection, Shading, Tint
 from ..project.engine import name_hash
 from ..project.metas import GUID_PREFIX
-from ..project.new_assets import AssetKind, NewAsset
-from .new_textures import ALBEDO, EMISSION, NORMAL, OCCLUSION, SHADING, NewTextures, TextureKind, free_name
+from .assets import AssetKind, NewAsset
 from .packed_images import Plane, Recipe, can_be_made, copy_of
+from .textures import ALBEDO, EMISSION, NORMAL, OCCLUSION, SHADING, NewTextures, TextureKind, free_name
 
 _BASE = "mesh_base"
 _HASHED_BASES = (2, 15)
