@@ -183,8 +183,10 @@ class _Comparison:
         if same.all() and not edit.source:
             return
         changed = np.where(same, node.matrix, local)
-        is_flat = np.linalg.det(changed) == 0.0 and np.linalg.det(node.matrix) != 0.0
-        if not np.isfinite(changed).all() or is_flat:
+        if not np.isfinite(changed).all():
+            self.lost.setdefault("no finite transform", []).append(placed.title)
+            return
+        if np.linalg.det(changed) == 0.0 and np.linalg.det(node.matrix) != 0.0:
             self.lost.setdefault("a scale of zero", []).append(placed.title)
             return
         edit.matrix = changed
@@ -240,6 +242,10 @@ class _Comparison:
     def _report(self) -> None:
         templates = {
             "a scale of zero": ("place-not-written", "{} with a scale of zero, whose place is not written: {}"),
+            "no finite transform": (
+                "place-not-written",
+                "{} with NaN or infinite numbers in the transform, so the place is not written: {}",
+            ),
             "a hidden parent": ("shown-below-hidden", "{} shown here, but hidden in the file with a parent: {}"),
             "a material that is not in the project": (
                 "material-not-written",
@@ -256,4 +262,7 @@ class _Comparison:
 
 def _in_file(placed: PlacedObject, matrix: Matrix) -> Matrix:
     """Return the matrix of the file for a matrix of an object."""
-    return matrix if placed.shear is None else matrix @ placed.shear
+    if placed.shear is None:
+        return matrix
+    with np.errstate(invalid="ignore"):  # infinite numbers are reported
+        return matrix @ placed.shear

@@ -259,7 +259,7 @@ def test_impossible_edits_are_refused(data: bytes, edit: NodeEdit, text: str) ->
 
 
 def test_place_that_an_object_cannot_hold_is_kept() -> None:
-    """A sheared matrix stays sheared when its object is moved; a scale of zero is not written."""
+    """A sheared matrix stays sheared when its object is moved; a scale of zero and NaN are not written."""
     data = SCENE.replace(b"1 0 0 0.0 0 1 0 0.0 0 0 1 0.0 0 0 2", b"1 0.5 0 0.0 0 1 0 0.0 0 0 1 0.0 0 0 2")
     _scene, part = part_of(data)
     objects = objects_of(part)
@@ -271,9 +271,11 @@ def test_place_that_an_object_cannot_hold_is_kept() -> None:
     objects[2].matrix = turned @ held
     found = unigine_nodes.read_nodes(edited(data, objects)[0].data)
     assert np.allclose(found["30"].local, turned @ file)
-    objects[2].matrix = np.diag([0.0, 1, 1, 1])
-    patched, _edits, report = edited(data, objects)
-    assert patched.data == data and [message.code for message in report.messages] == ["place-not-written"]
+    for scale, text in ((0.0, "scale of zero"), (np.nan, "NaN or infinite"), (np.inf, "NaN or infinite")):
+        objects[2].matrix = np.diag([scale, 1, 1, 1])
+        patched, _edits, report = edited(data, objects)
+        (message,) = report.messages
+        assert patched.data == data and message.code == "place-not-written" and text in message
 
 
 @pytest.fixture
