@@ -71,6 +71,12 @@ def edits_of(obj: bpy.types.Object) -> list[str] | None:
     return found
 
 
+def identity_of(mesh: bpy.types.Mesh) -> str:
+    """Return what identifies the mesh that an import made: equal for copies and edited ones, empty for new meshes."""
+    fingerprint = mesh.meshferry.fingerprint
+    return f"{zlib.crc32(fingerprint.encode()):08x}" if fingerprint else ""
+
+
 def key_checksum(points: npt.NDArray[np.float32]) -> float:
     """Return a sum for the keys of an f-curve, (n, 2), that differs if a key is moved in time or value."""
     if len(points) == 1:  # most curves of large skeletons

@@ -229,6 +229,9 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         name="Materials on Import",
         description="Identity of the material of each slot when the object was last in agreement with the file",
     )
+    given_mesh: StringProperty(
+        name="Mesh on Import", description="Identifies the mesh of the object's node in a file that places models"
+    )
     shear: FloatVectorProperty(
         name="Shear",
         description="Matrix, row by row, that leads from the transform of the object to the one in the file, which "

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import bpy
@@ -13,17 +14,19 @@ import numpy as np
 
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Report, counted, listed
-from ....io_formats.core.placement import PlacedNode, PlacementPart
+from ....io_formats.core.placement import PartUse, PlacedNode, PlacementPart
 from ....io_formats.core.placement_edits import PlacedObject, SlotMaterial
 from ... import import_marks, names
 from ...material_checksum import is_changed
-from ...mesh_data.mesh_edits import edits_of
+from ...mesh_data.mesh_edits import edits_of, identity_of
 from ...reloading.matching import objects_of
 from .object_places import is_driven, local_matrix
 
 _NUMBER = re.compile(r"\.\d{3,}$")
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that no text file with tags can hold."""
+_GEOMETRY = {"vertices", "faces"}
+"""Edits that make another mesh of a copy."""
 _MOST_NAMES = 5
 
 
@@ -38,6 +41,8 @@ class PlacedObjects:
         The nodes of the file.
     report:
         Gets what is not written.
+    files:
+        Paths of the files that nodes refer to, by ``PartUse.part``.
 
     Raises
     ------
@@ -45,14 +50,20 @@ class PlacedObjects:
         The collection was imported by a version that stored no keys, or the file has none.
     """
 
-    def __init__(self, collection: bpy.types.Collection, part: PlacementPart, report: Report) -> None:
+    def __init__(
+        self, collection: bpy.types.Collection, part: PlacementPart, report: Report, files: Sequence[str]
+    ) -> None:
         self.collection = collection
         self.part = part
         self.report = report
+        self.files = files
         self.nodes = {node.key: node for node in part.nodes if node.key}
         there = {obj for scene in bpy.data.scenes for obj in scene.collection.all_objects}
         self.own = self._own_objects(there)
-        self.edits = self._mesh_edits()
+        self.edits = {obj.data: edits_of(obj) or [] for obj in self._first_of_meshes()}
+        self._left_out = self._other_copies()
+        self.own = [obj for obj in self.own if obj not in self._left_out]
+        self._report_meshes()
         self.objects = [obj for obj in self.own if obj.meshferry.node_key]
         if not self.nodes and part.nodes:
             raise ExportError("The file cannot be changed: its nodes have no ids, or only the editor may write it")
@@ -65,6 +76,7 @@ class PlacedObjects:
         self._slots = self._slot_materials()
         self.placed = [self._placed(obj) for obj in self.objects]
         self._report_kept()
+        self._report_instances()
         self._report_materials()
 
     def _own_objects(self, there: set[bpy.types.Object]) -> list[bpy.types.Object]:
@@ -100,15 +112,44 @@ class PlacedObjects:
         for one in placed:
             one.given_parent = placed[one.parent].key if one.parent >= 0 else ""
 
-    def _mesh_edits(self) -> dict[bpy.types.ID, list[str]]:
-        """Return the edits of meshes that have some, and report them."""
-        found: dict[Any, list[str]] = {}
+    def _first_of_meshes(self) -> list[bpy.types.Object]:
+        """Return an object for each mesh."""
         first: dict[Any, bpy.types.Object] = {}
         for obj in self.own:
-            if obj.type == "MESH" and obj.data not in first:
-                first[obj.data] = obj
-                found[obj.data] = edits_of(obj) or []
-        edited = [obj.name for data, obj in first.items() if found[data]]
+            if obj.type == "MESH":
+                first.setdefault(obj.data, obj)
+        return list(first.values())
+
+    def _other_copies(self) -> set[bpy.types.Object]:
+        """Return copies of objects that do not show what the node shows, as *Separate* in edit mode makes them."""
+        by_key: dict[str, list[bpy.types.Object]] = {}
+        for obj in self.own:
+            if obj.meshferry.node_key:
+                by_key.setdefault(obj.meshferry.node_key, []).append(obj)
+        found: set[bpy.types.Object] = set()
+        for same in by_key.values():
+            original = min(same, key=_strangeness)
+            found.update(obj for obj in same if obj != original and self._is_other_copy(obj, original))
+        return found
+
+    def _is_other_copy(self, obj: bpy.types.Object, original: bpy.types.Object) -> bool:
+        is_own_mesh = obj.type == "MESH" and obj.data != original.data
+        return self._shows_other(obj) or (is_own_mesh and not _GEOMETRY.isdisjoint(self.edits[obj.data]))
+
+    def _shows_other(self, obj: bpy.types.Object) -> bool:
+        """Return whether an object shows another mesh or another collection than its node."""
+        if obj.type == "MESH":
+            return _has_other_mesh(obj)
+        node = self.nodes.get(obj.meshferry.node_key)
+        if node is None:
+            return False
+        shown = obj.instance_collection if obj.instance_type == "COLLECTION" else None
+        file = self.files[node.content.part] if isinstance(node.content, PartUse) else None
+        return (shown is None) != (file is None) or (shown is not None and not _is_same_path(shown, file or ""))
+
+    def _report_meshes(self) -> None:
+        """Report edited meshes, other meshes, and copies that are not written because of their mesh."""
+        edited = [obj.name for obj in self._first_of_meshes() if self.edits[obj.data]]
         if edited:
             self.report.loss(
                 "edited-mesh-not-written",
@@ -116,21 +157,31 @@ class PlacedObjects:
                 counted(len(edited), "mesh", "meshes"),
                 listed(edited, _MOST_NAMES),
             )
-        return found
+        other = [obj.name for obj in self.own if obj.type == "MESH" and _has_other_mesh(obj)]
+        if other:
+            template = "{} with another mesh than in the file, which is not written: {}"
+            self.report.loss(
+                "other-mesh-not-written", template, counted(len(other), "object"), listed(other, _MOST_NAMES)
+            )
+        new = sorted(obj.name for obj in self._left_out if obj.type == "MESH")
+        if new:
+            template = "{} with a new mesh, not written into the scene: {}"
+            self.report.loss("new-mesh-not-written", template, counted(len(new), "object"), listed(new, _MOST_NAMES))
 
     def _added(self, there: set[bpy.types.Object]) -> dict[bpy.types.Object, str]:
         """Return new objects that show the mesh or the collection of a node, with its key; report the others."""
         own = set(self.own)
         shown: dict[Any, str] = {}
         for obj in self.objects:
-            if what := obj.instance_collection or (obj.data if obj.type == "MESH" else None):
+            if (what := _content_of(obj)) is not None and not self._shows_other(obj):
                 shown.setdefault(what, obj.meshferry.node_key)
-        inside = set(self.collection.all_objects)
-        new = [obj for obj in there if obj not in own and (obj in inside or obj.parent in own)]
+        near = {*self.collection.all_objects, *self._left_out}
+        new = [obj for obj in there if obj not in own and (obj in near or obj.parent in own)]
+        new = [obj for obj in new if obj not in self._left_out or obj.type != "MESH"]
         new.sort(key=lambda obj: obj.name)
         found: dict[bpy.types.Object, str] = {}
         for obj in new:
-            source = shown.get(obj.instance_collection or obj.data)
+            source = shown.get(_content_of(obj))
             if source is not None and source in self.nodes:
                 found[obj] = source
         left = [obj.name for obj in new if obj not in found]
@@ -175,6 +226,8 @@ class PlacedObjects:
                 continue
             if obj is not owner and owner.type != "ARMATURE":
                 continue  # one of several instances of a cluster
+            if _has_other_mesh(obj):
+                continue
             places = json.loads(kept.node_slots or "[]")
             edits = self.edits.get(obj.data, ())
             is_other = "material assignment" in edits or len(places) != len(obj.material_slots)
@@ -217,6 +270,14 @@ class PlacedObjects:
             template = "{} animated, constrained or on a bone, so the place in the file stays: {}"
             self.report.note("animated-place-kept", template, counted(len(kept), "object"), listed(kept, _MOST_NAMES))
 
+    def _report_instances(self) -> None:
+        known = [obj for obj in self.objects if obj.type != "MESH" and obj not in self.sources]
+        changed = [obj.name for obj in known if self._shows_other(obj)]
+        if changed:
+            template = "{} showing another collection than the file's, which is not written: {}"
+            number = counted(len(changed), "object")
+            self.report.loss("instance-not-written", template, number, listed(changed, _MOST_NAMES))
+
     def _report_materials(self) -> None:
         used = dict.fromkeys(slot.material for obj in self.own for slot in obj.material_slots if slot.material)
         report_changed_materials(used, self.report)
@@ -229,6 +290,29 @@ def report_changed_materials(materials: Iterable[bpy.types.Material], report: Re
         template = "{} of the project changed here, which is not written: {}"
         number = counted(len(changed), "material")
         report.loss("project-material-not-written", template, number, listed(changed, _MOST_NAMES))
+
+
+def _content_of(obj: bpy.types.Object) -> bpy.types.ID | None:
+    """Return the collection or the mesh that an object shows."""
+    if obj.instance_type == "COLLECTION" and obj.instance_collection is not None:
+        return obj.instance_collection
+    return obj.data if obj.type == "MESH" else None
+
+
+def _has_other_mesh(obj: bpy.types.Object) -> bool:
+    """Return whether an object has another mesh than the import gave it, apart from edits and copies."""
+    given = obj.meshferry.given_mesh
+    return bool(given) and identity_of(obj.data) != given
+
+
+def _strangeness(obj: bpy.types.Object) -> tuple[bool, bool]:
+    """Return a key that sorts the object that an import made before its copies, as far as names show it."""
+    return obj.name != obj.meshferry.given_name, bool(_NUMBER.search(obj.name))
+
+
+def _is_same_path(collection: bpy.types.Collection, file: str) -> bool:
+    path = collection.meshferry.source_path
+    return bool(path == file or (path and file and Path(path).absolute() == Path(file).absolute()))
 
 
 def _has_other_materials(obj: bpy.types.Object) -> bool:

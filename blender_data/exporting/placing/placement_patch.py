@@ -11,8 +11,8 @@ import bpy
 
 from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import Message, Report, Text, counted, listed
-from ....io_formats.core.placement import PartUse, PlacementPart
+from ....io_formats.core.messages import Message, Report, Text, listed
+from ....io_formats.core.placement import PlacementPart
 from ....io_formats.core.placement_edits import NodeEdit, Patched, edit_texts
 from ....io_formats.core.projects import Projects
 from ....io_formats.core.scene import Scene
@@ -91,11 +91,10 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
     report = Report()
     part = _first_part(scene)
-    objects = PlacedObjects(collection, part, report)
+    objects = PlacedObjects(collection, part, report, _files_of(scene))
     if record.digest != digest_of_content(loaded.data):  # Undo took back what the export had stored
         for placed in objects.placed:
             placed.given_parent = None
-    _report_instances(objects, scene, report)
     edits = node_edits(scene, part, objects.placed, report)
     _report_others(collection, scene, report)
     patched = yield from without_bpy("Encoding", loaded.format.patch, loaded.data, edits)
@@ -152,6 +151,11 @@ def _first_part(scene: Scene) -> PlacementPart:
     return scene.placement.parts[0]
 
 
+def _files_of(scene: Scene) -> list[str]:
+    """Return the path of the file of each part."""
+    return [part.file for part in scene.placement.parts] if scene.placement is not None else []
+
+
 def _refuse_differences(scene: Scene, objects: PlacedObjects, patched: Patched) -> None:
     """Raise ExportError if the changed file does not show what Blender shows."""
     placed = [copy(one) for one in objects.placed]
@@ -162,28 +166,6 @@ def _refuse_differences(scene: Scene, objects: PlacedObjects, patched: Patched) 
         raise ExportError("The changed file would not be what Blender shows, so nothing was written: {}", text)
 
 
-def _report_instances(objects: PlacedObjects, scene: Scene, report: Report) -> None:
-    """Report objects that show another collection than the file that their nodes refer to."""
-    parts = scene.placement.parts if scene.placement is not None else []
-    changed = []
-    for obj, placed in zip(objects.objects, objects.placed, strict=True):
-        node = objects.nodes.get(placed.key or placed.source)
-        if node is None:
-            continue
-        shown = obj.instance_collection if obj.instance_type == "COLLECTION" else None
-        file = parts[node.content.part].file if isinstance(node.content, PartUse) else None
-        if (shown is None) != (file is None) or (shown is not None and not _is_same_path(shown, file or "")):
-            changed.append(obj.name)
-    if changed:
-        template = "{} showing another collection than the file's, which is not written: {}"
-        report.loss("instance-not-written", template, counted(len(changed), "object"), listed(changed, 5))
-
-
-def _is_same_path(collection: bpy.types.Collection, file: str) -> bool:
-    path = collection.meshferry.source_path
-    return bool(path == file or (path and file and Path(path).absolute() == Path(file).absolute()))
-
-
 def _report_others(collection: bpy.types.Collection, scene: Scene, report: Report) -> None:
     """Report changes of objects that belong to the files that this one refers to."""
     homes = {home.meshferry.source_path: home for home in bpy.data.collections if home.meshferry.import_id}
@@ -191,7 +173,7 @@ def _report_others(collection: bpy.types.Collection, scene: Scene, report: Repor
         home = homes.get(part.file)
         if home is None or home == collection or not any(node.key for node in part.nodes):
             continue
-        edits = node_edits(scene, part, PlacedObjects(home, part, Report()).placed, Report())
+        edits = node_edits(scene, part, PlacedObjects(home, part, Report(), _files_of(scene)).placed, Report())
         if edits:
             report.loss(
                 "belongs-to-other-file",
