@@ -127,9 +127,12 @@ class _Patcher:
             A node below would be lost.
         """
         removed = {edit.key for edit in self.edits.values() if edit.is_removed}
-        for key in removed if self.spans.container is None else ():
-            if self._node(key).parent == "":
+        for key in removed:
+            if self.spans.container is None and self._node(key).parent == "":
                 raise ExportError("The file is the node '{}' alone, which cannot be removed", self.edits[key].title)
+            if self._node(key).inner:
+                template = "'{}' cannot be removed, since it holds nodes that were not imported: {}"
+                raise ExportError(template, self.edits[key].title, listed(self._node(key).inner, _MOST_NAMES))
         for key, node in self.spans.nodes.items():
             edit = self.edits.get(key)
             is_moved = edit is not None and edit.parent is not None

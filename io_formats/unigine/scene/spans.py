@@ -37,6 +37,8 @@ class NodeSpan:
     """Start tags of its surfaces."""
     identified: list[Span] = field(default_factory=list)
     """Start tags of elements inside that have an ``id``, without nodes and their content."""
+    inner: list[str] = field(default_factory=list)
+    """Names of the nodes inside other elements of this node, which the reader does not read."""
     left_out: list[Span] = field(default_factory=list)
     """Elements that copies do not have."""
     children: list[Span] = field(default_factory=list)
@@ -112,6 +114,8 @@ class _Finder:
                 node.surfaces.append((start, self._tag_end(start)))
             if "id" in attributes:
                 node.identified.append((start, self._tag_end(start)))
+                if name == "node":
+                    node.inner.append(attributes.get("name") or attributes["id"])
         if "id" in attributes:
             self.found.identifiers.add(attributes["id"])
         path.append(entry)

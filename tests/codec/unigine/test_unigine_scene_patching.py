@@ -48,6 +48,7 @@ SCENE = b"""<?xml version="1.0" encoding="utf-8"?>
 \t</node>
 </nodes>
 """
+INNER = SCENE.replace(b'name="bulb">', b'name="bulb"><body><node id="66" name="in"><node id="67"/></node></body>')
 
 
 def part_of(data: bytes) -> tuple[Scene, PlacementPart]:
@@ -249,6 +250,7 @@ def test_removed_nodes_in_use_are_named() -> None:
         (SCENE.decode().encode("utf-16"), NodeEdit("10", "", name="x"), "UTF-8"),
         (SCENE, NodeEdit("99", "", name="x"), "no node with the id '99'"),
         (SCENE, NodeEdit("20", "", is_removed=True), "'30' would be removed"),
+        (INNER, NodeEdit("30", "bulb", is_removed=True), "'bulb' cannot be removed, .* not imported: 'in', '67'"),
         (SCENE, NodeEdit("10", "street", parent="30"), "below itself"),
         (SCENE, NodeEdit("20", "lamp", materials={2: GUIDS[0]}), "no surface 3"),
     ],
