@@ -77,6 +77,12 @@ def identity_of(mesh: bpy.types.Mesh) -> str:
     return f"{zlib.crc32(fingerprint.encode()):08x}" if fingerprint else ""
 
 
+def has_other_mesh(obj: bpy.types.Object) -> bool:
+    """Return whether an object has another mesh than the import of a placement gave it, apart from edits and copies."""
+    given = obj.meshferry.given_mesh
+    return bool(given) and identity_of(obj.data) != given
+
+
 def key_checksum(points: npt.NDArray[np.float32]) -> float:
     """Return a sum for the keys of an f-curve, (n, 2), that differs if a key is moved in time or value."""
     if len(points) == 1:  # most curves of large skeletons

@@ -8,6 +8,7 @@ import bpy
 
 from .. import file_records, import_marks, names
 from ..importing.importer import ImportResult
+from ..mesh_data.mesh_edits import has_other_mesh
 from ..properties import copy_group
 from .matching import Pairs, objects_of, pair
 from .reload import ReloadReport
@@ -108,7 +109,7 @@ def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
 
 def _update_mesh(old: bpy.types.Object, new: bpy.types.Object) -> None:
     """Replace the mesh and the materials; those that the user chose stay."""
-    given = old.meshferry.given_materials.split("\n")
+    given = [] if has_other_mesh(old) else old.meshferry.given_materials.split("\n")
     now = [slot.material for slot in old.material_slots]
     identities = import_marks.material_identities(old)
     old.data = new.data

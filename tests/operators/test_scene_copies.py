@@ -8,7 +8,7 @@ from typing import Any
 import courtyard
 import pytest
 import unigine_nodes
-from test_scene_changes import by_name, export, imported, operate
+from test_scene_changes import by_name, export, imported, operate, reload
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -91,3 +91,11 @@ def test_copied_instance_refers_to_the_collection_that_it_shows(path: Path, clea
     (added,) = found.keys() - unigine_nodes.read_nodes(old).keys()
     assert "NodeReference" in found[added].rest, "the node of the collection is copied"
     assert "Added" not in export(bpy)
+
+
+def test_reload_gives_nodes_their_meshes_again(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    bpy.data.objects["bench"].data = bpy.data.objects["ground"].data
+    assert "'bench'" in export(bpy).partition("another mesh")[2]
+    reload(bpy)
+    assert export(bpy).endswith("nothing changed")

@@ -18,7 +18,7 @@ from ....io_formats.core.placement import PartUse, PlacedNode, PlacementPart
 from ....io_formats.core.placement_edits import PlacedObject, SlotMaterial
 from ... import import_marks, names
 from ...material_checksum import is_changed
-from ...mesh_data.mesh_edits import edits_of, identity_of
+from ...mesh_data.mesh_edits import edits_of, has_other_mesh
 from ...reloading.matching import objects_of
 from .object_places import is_driven, local_matrix
 
@@ -139,7 +139,7 @@ class PlacedObjects:
     def _shows_other(self, obj: bpy.types.Object) -> bool:
         """Return whether an object shows another mesh or another collection than its node."""
         if obj.type == "MESH":
-            return _has_other_mesh(obj)
+            return has_other_mesh(obj)
         node = self.nodes.get(obj.meshferry.node_key)
         if node is None:
             return False
@@ -157,7 +157,7 @@ class PlacedObjects:
                 counted(len(edited), "mesh", "meshes"),
                 listed(edited, _MOST_NAMES),
             )
-        other = [obj.name for obj in self.own if obj.type == "MESH" and _has_other_mesh(obj)]
+        other = [obj.name for obj in self.own if obj.type == "MESH" and has_other_mesh(obj)]
         if other:
             template = "{} with another mesh than in the file, which is not written: {}"
             self.report.loss(
@@ -226,7 +226,7 @@ class PlacedObjects:
                 continue
             if obj is not owner and owner.type != "ARMATURE":
                 continue  # one of several instances of a cluster
-            if _has_other_mesh(obj):
+            if has_other_mesh(obj):
                 continue
             places = json.loads(kept.node_slots or "[]")
             edits = self.edits.get(obj.data, ())
@@ -297,12 +297,6 @@ def _content_of(obj: bpy.types.Object) -> bpy.types.ID | None:
     if obj.instance_type == "COLLECTION" and obj.instance_collection is not None:
         return obj.instance_collection
     return obj.data if obj.type == "MESH" else None
-
-
-def _has_other_mesh(obj: bpy.types.Object) -> bool:
-    """Return whether an object has another mesh than the import gave it, apart from edits and copies."""
-    given = obj.meshferry.given_mesh
-    return bool(given) and identity_of(obj.data) != given
 
 
 def _strangeness(obj: bpy.types.Object) -> tuple[bool, bool]:
