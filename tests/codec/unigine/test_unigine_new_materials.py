@@ -137,9 +137,10 @@ def shadings(number: int) -> Iterator[Shading]:
         yield made
 
 
+@pytest.mark.parametrize("count", [30, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_generated_materials_are_read_back_as_they_were(version: str, tmp_path: Path) -> None:
-    given = list(shadings(150))
+def test_generated_materials_are_read_back_as_they_were(version: str, count: int, tmp_path: Path) -> None:
+    given = list(shadings(count))
     made, report = written(*given, version=version)
     assert not [message for message in report.messages if message.is_loss]
     assert len({asset.name.lower() for asset in made.assets}) == len(made.assets)

@@ -380,11 +380,16 @@ def test_invalid_places_are_refused(tmp_path: Path, value: float) -> None:
     assert not content(tmp_path)
 
 
-def test_deep_trees_are_refused_and_wide_ones_are_written(tmp_path: Path) -> None:
+def test_deep_trees_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="nested more than"):
         write(placed([PlacedNode(str(n), n - 1) for n in range(1200)]), tmp_path / "deep.node")
+
+
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_wide_trees_are_written(count: int, tmp_path: Path) -> None:
+    """Of 10,000 random ids, some are equal."""
     random_ = random.Random(5)
-    nodes = [PlacedNode(f"n{n % 7}", random_.randrange(-1, min(n, 40)), content=ModelUse(0)) for n in range(10_000)]
+    nodes = [PlacedNode(f"n{n % 7}", random_.randrange(-1, min(n, 40)), content=ModelUse(0)) for n in range(count)]
     write(placed(nodes), tmp_path / "wide.node")
     root = tree(tmp_path / "wide.node")
     made = [(node, child) for node in root.iter("node") for child in node.findall("node")]
