@@ -14,6 +14,8 @@ from . import names
 from .importing.import_request import ImportRequest
 from .mesh_data import mesh_edits
 
+_EULER_ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
+
 
 def write_origin(owner: Any, request: ImportRequest) -> None:
     """Store the file and the options of an import on a collection or an action."""
@@ -54,6 +56,29 @@ def mark_object(made: bpy.types.Object, import_id: str) -> None:
         kept.given_hidden = True
 
 
+def prepare_part(made: bpy.types.Object, path: str) -> None:
+    """Store on an object of a model what its copies have in common; parents first.
+
+    ``path`` are the names of its parent and its own in the model.
+    """
+    kept = made.meshferry
+    kept.is_model_part = True
+    kept.node_path = path
+    kept.given_transform = transform_of(made)
+    kept.given_parent_key = node_of(made.parent)
+    if isinstance(made.data, bpy.types.Mesh):
+        kept.given_materials = "\n".join(material_identities(made))
+        kept.given_mesh = mesh_edits.identity_of(made.data)
+
+
+def mark_part(made: bpy.types.Object, import_id: str) -> None:
+    """Store on a copy of an object of a model to which import it belongs."""
+    kept = made.meshferry
+    kept.import_id = import_id
+    if kept.given_hidden != made.hide_viewport:
+        kept.given_hidden = made.hide_viewport
+
+
 def node_of(obj: bpy.types.Object | None) -> str:
     """Return what identifies the node of an object in its file; empty for None."""
     return "" if obj is None else obj.meshferry.node_key or obj.meshferry.node_path
@@ -82,12 +107,30 @@ def material_identities(obj: bpy.types.Object) -> list[str]:
 
 
 def transform_of(obj: bpy.types.Object) -> tuple[float, ...]:
-    """Return location, rotation as a quaternion and scale of an object, without delta transforms."""
+    """Return location, rotation and scale of an object at rest, 10 numbers, without delta transforms.
+
+    The rotation is a quaternion, or a number above 1 for the order and three Euler angles.
+    """
+    kept = obj.meshferry
+    if kept.has_rest:  # the object is where its animation puts it
+        return (*kept.rest_location, *kept.rest_rotation, *kept.rest_scale)
+    if obj.rotation_mode in _EULER_ORDERS:
+        return (*obj.location, 2.0 + _EULER_ORDERS.index(obj.rotation_mode), *obj.rotation_euler, *obj.scale)
     return (*obj.location, *obj.rotation_quaternion, *obj.scale)
+
+
+def set_transform(obj: bpy.types.Object, other: bpy.types.Object) -> None:
+    """Give an object the transform of another one, without delta transforms."""
+    obj.rotation_mode = other.rotation_mode
+    obj.location, obj.scale = other.location, other.scale
+    if obj.rotation_mode in _EULER_ORDERS:
+        obj.rotation_euler = other.rotation_euler
+    else:
+        obj.rotation_quaternion = other.rotation_quaternion
 
 
 def is_moved(obj: bpy.types.Object) -> bool:
     """Return whether the user moved an imported object; True if its transform in the file is not known."""
     kept = obj.meshferry
-    is_known = bool(kept.node_path)
-    return not is_known or obj.rotation_mode != "QUATERNION" or transform_of(obj) != tuple(kept.given_transform)
+    is_known = bool(kept.node_path) and obj.rotation_mode != "AXIS_ANGLE"
+    return not is_known or transform_of(obj) != tuple(kept.given_transform)

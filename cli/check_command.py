@@ -10,7 +10,7 @@ from typing import Any
 from ..io_formats import api
 from ..io_formats.core.messages import Kind, Message, counted, distinct, errors_of, warnings_of
 from ..io_formats.registry import FORMATS
-from .examined_files import add_file_arguments, examine_files
+from .examined_files import add_file_arguments, examine_files, open_projects
 from .option_arguments import OptionTable, format_table, preferred_options
 from .reporting import Reporter, printable, unbroken
 
@@ -36,12 +36,14 @@ def _tables() -> list[OptionTable]:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the findings for every file; return 1 if any is an error."""
+    projects = open_projects(vars(arguments))
 
     def examine(
         loaded: api.LoadedFile, options: Mapping[str, Any], missing: Sequence[Message], entry: dict[str, Any]
     ) -> bool:
         findings = loaded.format.check(loaded.document, options, loaded.path)
-        findings += [replace(message, kind=Kind.WARNING) for message in distinct(missing)]
+        findings += loaded.format.check_links(loaded.document, loaded.path, projects, options)
+        findings += [replace(message, kind=Kind.WARNING) for message in distinct(missing) if not message.is_note]
         errors, warnings = errors_of(findings), warnings_of(findings)
         entry["format"] = loaded.format.name
         entry["errors"] = [_entry(finding) for finding in errors]
@@ -53,7 +55,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
             reporter.say(f"{printable(entry['file'])}: No problems found")
         return not errors
 
-    count, wrong = examine_files(vars(arguments), _tables(), reporter, examine)
+    count, wrong = examine_files(vars(arguments), _tables(), reporter, examine, projects)
     if count > 1:
         reporter.say(f"{count - wrong} of {counted(count, 'file')} without errors")
     return 1 if wrong else 0

@@ -26,14 +26,26 @@ def add_file_arguments(parser: argparse.ArgumentParser, tables: Sequence[OptionT
     option_arguments.add_arguments(parser, tables)
 
 
+def open_projects(parsed: Mapping[str, Any]) -> Projects:
+    """Return the projects for the parsed arguments, none of which is open."""
+    return Projects(is_fixed=True, has_mounts=parsed["mounts"])
+
+
 def examine_files(
-    parsed: Mapping[str, Any], tables: Sequence[OptionTable], reporter: Reporter, examine: Examine
+    parsed: Mapping[str, Any],
+    tables: Sequence[OptionTable],
+    reporter: Reporter,
+    examine: Examine,
+    projects: Projects | None = None,
 ) -> tuple[int, int]:
-    """Examine every file of the parsed arguments; return how many there are, and how many of them are not good."""
+    """Examine every file of the parsed arguments; return how many there are, and how many of them are not good.
+
+    ``projects`` are those of :func:`open_projects`, if ``examine`` uses them too.
+    """
     given = option_arguments.given_options(parsed)
     option_arguments.require_usable_paths(given, tables)
     values = option_arguments.values_of(given, tables)
-    projects = Projects(is_fixed=True, has_mounts=parsed["mounts"])
+    projects = projects or open_projects(parsed)
     found = inputs.expand(parsed["paths"], inputs.known_extensions(), warn=reporter.warn)
     bad = reporter.fail_inputs("file", found.problems)
     sets = file_sets(file.path for file in found.files)

@@ -14,6 +14,7 @@ from ..io_formats import registry
 from ..io_formats.api import format_of
 from ..io_formats.core.errors import FormatError, refusal
 from ..io_formats.core.format import Format
+from ..io_formats.core.messages import counted
 from ..io_formats.disk.special_files import is_link, special_kind
 from . import interruption
 
@@ -48,7 +49,12 @@ class Inputs:
 
 
 def expand(
-    paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path | None = None, warn: Warn | None = None
+    paths: Iterable[str],
+    extensions: Sequence[str],
+    *,
+    leave_out: Path | None = None,
+    warn: Warn | None = None,
+    skips_empty: bool = False,
 ) -> Inputs:
     """Return all files that match the paths, without duplicates and in a stable order.
 
@@ -66,12 +72,14 @@ def expand(
     warn:
         Called for each FIFO, device or socket that a search skips, and for each folder that cannot be read. Special
         files given as paths themselves are not skipped.
+    skips_empty:
+        Whether files in folders that have nothing to convert are left out, which is warned of.
     """
     found: dict[str, InputFile] = {}
     problems: list[FormatError] = []
     for text in dict.fromkeys(paths):
         try:
-            for file in _expand_one(text, extensions, leave_out, warn or ignore_warning):
+            for file in _expand_one(text, extensions, leave_out, warn or ignore_warning, skips_empty=skips_empty):
                 key = file_key(file.path)
                 while key in found and not _is_same_file(found[key].path, file.path):
                     key += "\0"  # different files with equal keys, on a case-sensitive volume
@@ -85,10 +93,16 @@ def ignore_warning(_path: object, _text: str) -> None:
     """Ignore a warning: the default for ``warn``."""
 
 
-def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None, warn: Warn) -> list[InputFile]:
+def _expand_one(
+    text: str, extensions: Sequence[str], leave_out: Path | None, warn: Warn, *, skips_empty: bool
+) -> list[InputFile]:
     path = Path(text)
     if os.path.isdir(path):  # Path.is_dir() raises an exception for paths that are too long
         files = _files_below(path, extensions, leave_out, warn)
+        empty = {file.path for file in files if is_empty(file.path)} if skips_empty else set()
+        if empty:
+            warn(path, empty_text(len(empty)))
+            files = [file for file in files if file.path not in empty]
         if not files:
             raise FormatError("There are no {} files in this folder", " or ".join(extensions))
         return files
@@ -186,6 +200,23 @@ def walk(folder: str, fail: Callable[[OSError], object]) -> Iterator[tuple[str, 
         waiting += (path for path in reversed(below) if not is_link(path))
 
 
+def is_empty(path: Path) -> bool:
+    """Return whether a file has nothing to convert; False if it cannot be read."""
+    extension = registry.extension_of(path)
+    for known in registry.FORMATS:
+        if known.is_empty is not None and extension in known.extensions:
+            try:
+                return known.is_empty(path.read_bytes())
+            except OSError:
+                return False
+    return False
+
+
+def empty_text(number: int) -> str:
+    """Return the warning about files that were left out because they are empty."""
+    return f"{counted(number, 'file')} left out, since nothing in {'it' if number == 1 else 'them'} can be converted"
+
+
 def may_count(name: str, extensions: Sequence[str]) -> bool:
     """Return whether a file with this name may be an input file, which its content may have to confirm."""
     return not os.path.splitext(name)[1] or name.lower().endswith(tuple(extensions))
@@ -226,8 +257,9 @@ def formats_of(path: Path) -> list[Format]:
 
     For a FIFO or device without a known extension, return all readable formats.
     """
-    named = [known for known in registry.FORMATS if known.is_read and path.suffix.lower() in known.extensions]
-    is_certain = len(named) == 1 and path.suffix.lower() not in ambiguous_extensions()
+    extension = registry.extension_of(path)
+    named = [known for known in registry.FORMATS if known.is_read and extension in known.extensions]
+    is_certain = len(named) == 1 and extension not in ambiguous_extensions()
     found = None if is_certain or is_blend(path) else format_of(path)
     if not named and special_kind(path):
         return [known for known in registry.FORMATS if known.is_read]

@@ -92,6 +92,7 @@ def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
     if layers:
         lines.append(f"  {', '.join(layers)}")
     lines += _nodes(entry)
+    lines += _building(entry)
     lines += _placed(entry)
     lines += _space(entry)
     lines += _playback(entry)
@@ -128,6 +129,18 @@ def _nodes(entry: dict[str, Any]) -> list[str]:
     models = f"{counted(entry['meshes'], 'mesh', 'meshes')} and {counted(entry['references'], 'node file')} referred to"
     types = ", ".join(f"{count:,} {printable(kind) or 'without a type'}" for kind, count in entry["types"].items())
     return [f"  {models}", *([f"  {types}"] if types else [])]
+
+
+def _building(entry: dict[str, Any]) -> list[str]:
+    """Return the additional lines for blueprints: models by state, nested blueprints, colliders, size."""
+    if "states" not in entry:
+        return []
+    states = ", ".join(f"{count:,} {state}" for state, count in entry["states"].items())
+    models = counted(entry["placed_models"], "model")
+    parts = [f"{models} placed ({states})" if states else models, counted(len(entry["models"]), "model file")]
+    parts += [counted(len(entry["blueprints"]), "nested blueprint"), counted(entry["colliders"], "collider")]
+    size = [f"{' x '.join(map(str, entry['size']))} cells"] if entry["size"] else []
+    return [f"  {', '.join([*parts, *size])}"]
 
 
 def _space(entry: dict[str, Any]) -> list[str]:

@@ -175,7 +175,12 @@ def scene_of(
         known = {option.name for option in found.import_options}
         given = {name: value for name, value in (options or {}).items() if name in known}
         given = adopt_choices(found.import_options, given, choices)
-        scene = found.to_scene(document, writable_name(path), given)
+        if projects is not None and found.is_built_by_linking:
+            from .core.scene import Scene  # NumPy slows the start of commands
+
+            scene = Scene(writable_name(path), format=found.name)
+        else:
+            scene = found.to_scene(document, writable_name(path), given)
         scene.warnings += loaded.messages
         store_choices(scene, found.import_options, resolve(found.import_options, given))
         if projects is not None:

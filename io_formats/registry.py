@@ -75,6 +75,13 @@ def by_extension(extension: str) -> Format | None:
     return None
 
 
+def extension_of(path: str | os.PathLike[str]) -> str:
+    """Return the extension of a file in lower case: a registered one even if it has several dots, else the last."""
+    name = os.fspath(path).lower()
+    known = {extension for known in FORMATS for extension in known.extensions if extension.count(".") > 1}
+    return next((extension for extension in known if name.endswith(extension)), os.path.splitext(name)[1])
+
+
 def patched_by_extension(extension: str) -> Format | None:
     """Return the format whose imported files of an extension can be changed, though none is written anew, or None."""
     wanted = "." + extension.lower().lstrip(".")

@@ -198,7 +198,7 @@ def _file_handlers(family: Family, exporters: Mapping[str, Any]) -> list[type]:
         body: dict[str, Any] = {
             "bl_idname": f"IO_FH_{known.name if handlers or not known.is_read else family.name}",
             "bl_label": label_of(family, known),
-            "bl_file_extensions": ";".join(extensions),
+            "bl_file_extensions": ";".join(dict.fromkeys(map(_last_ending, extensions))),
         }
         if name in exporters:
             body["bl_export_operator"] = exporters[name].bl_idname
@@ -207,6 +207,11 @@ def _file_handlers(family: Family, exporters: Mapping[str, Any]) -> list[type]:
             body["poll_drop"] = classmethod(lambda _cls, context: poll_file_object_drop(context))
         handlers.append(type(body["bl_idname"], (bpy.types.FileHandler,), {**body, "__module__": __name__}))
     return handlers
+
+
+def _last_ending(extension: str) -> str:
+    """Return the last ending of an extension, such as .json: Blender 4.2 to 5.2 compare no more of a file name."""
+    return "." + extension.rpartition(".")[2]
 
 
 def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks: Hooks) -> list[MenuEntry]:

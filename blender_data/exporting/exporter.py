@@ -142,6 +142,8 @@ class NodeTreeExport(SceneExport):
             depsgraph = self.context.evaluated_depsgraph_get()
             reader = MeshReader(depsgraph, self.options, self.capabilities, self.report)
             meshes = NodeMeshes(reader, depsgraph, self.options.tolerance)
+            if self.source.origin is not None:
+                meshes.set_origin(self.source.origin)
             reading = self.node_meshes(meshes, animated=animated)
             node_meshes = yield from scaled(reading, 0.0, 0.4 if animated else 1.0)
             self.scene.nodes = [

@@ -15,6 +15,7 @@ from ...io_formats.geometry.vertices import split_mesh
 from ...io_formats.passes.join_meshes import join
 from . import transforms
 from .node_plan import PlannedNode
+from .object_selection import Origin
 from .reading.mesh_reading import MeshReader, transformed
 
 Matrix4 = npt.NDArray[np.float64]
@@ -64,6 +65,18 @@ class NodeMeshes:
         """The objects of which an object shows instances."""
         self.rest_places: dict[bpy.types.Object, list[Matrix4]] = {}
         """Rest transforms of the instances within the node, by instancer."""
+        self.origin: Matrix4 | None = None
+        """World matrix of the origin of the file; None for that of the world."""
+
+    def set_origin(self, origin: Origin) -> None:
+        """Set the origin of the file, as it is now: it stays there in animations."""
+        matrix = np.identity(4)
+        matrix[:3, 3] = origin.point
+        if origin.obj is not None:
+            evaluated = origin.obj.evaluated_get(self.depsgraph)
+            transforms.require_size(origin.obj, transforms.world(evaluated))
+            matrix = transforms.channels_of(evaluated, origin.channels)
+        self.origin = matrix
 
     def read_instances(self, instancers: set[bpy.types.Object]) -> None:
         """Read the instances that the given objects show, by instancer, in world space."""
@@ -144,14 +157,19 @@ class NodeMeshes:
         """Return a node's current local transform."""
         if node.obj is None:
             return transforms.IDENTITY
-        above = node.above.evaluated_get(self.depsgraph) if node.above is not None else None
-        return transforms.local(node.obj.evaluated_get(self.depsgraph), above)
+        obj = node.obj.evaluated_get(self.depsgraph)
+        if node.above is None and self.origin is not None:
+            return transforms.relative(obj, self.origin)
+        return transforms.local(obj, node.above.evaluated_get(self.depsgraph) if node.above is not None else None)
 
     def from_world(self, node: PlannedNode) -> Matrix4:
         """Return the matrix from world space to a node's; for zero scale, the nearest invertible one."""
-        if node.obj is None:
+        if node.obj is not None:
+            matrix = transforms.world(node.obj.evaluated_get(self.depsgraph))
+        elif self.origin is not None:
+            matrix = self.origin
+        else:
             return np.identity(4)
-        matrix = transforms.world(node.obj.evaluated_get(self.depsgraph))
         back = np.identity(4)
         back[:3, :3] = np.linalg.pinv(matrix[:3, :3])
         back[:3, 3] = -back[:3, :3] @ matrix[:3, 3]

@@ -21,6 +21,17 @@ _SILENT = frozenset({"ARMATURE", "LATTICE"})
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What becomes the origin of a file in place of the world's: an object, or a point."""
+
+    obj: bpy.types.Object | None = None
+    channels: str = "LOCATION"
+    """Parts of the object's world transform: ``LOCATION``, ``LOCATION_ROTATION`` or ``ALL``."""
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """The point in the world, without an object."""
+
+
+@dataclass(frozen=True)
 class Source:
     """What to export: ``COLLECTION``, ``OBJECTS``, ``SELECTION`` or ``SCENE``, with the collection or objects."""
 
@@ -29,6 +40,10 @@ class Source:
     objects: tuple[bpy.types.Object, ...] = ()
     roots: tuple[bpy.types.Object, ...] = ()
     """The selected armatures and empties, if ``objects`` are the meshes below them."""
+    origin: Origin | None = None
+    """The origin of the file, in formats with a tree of nodes; None for that of the world."""
+    left_out: frozenset[bpy.types.Object] = frozenset()
+    """Objects that do not belong to the model, such as one that only marks its origin."""
 
 
 def automatic_source(context: bpy.types.Context, *, with_tree: bool) -> Source:
@@ -278,7 +293,7 @@ def candidates_of(context: bpy.types.Context, source: Source) -> list[bpy.types.
     if source.kind == "COLLECTION":
         if source.collection is None:
             raise ExportError("No collection was chosen to export")
-        return list(dict.fromkeys(source.collection.all_objects))
+        return [obj for obj in dict.fromkeys(source.collection.all_objects) if obj not in source.left_out]
     if source.kind == "SELECTION":
         return list(context.view_layer.objects.selected)
     if source.kind == "OBJECTS":

@@ -80,6 +80,21 @@ def local(obj: bpy.types.Object, above: bpy.types.Object | None) -> Transform:
     return decomposed(matrix)
 
 
+def relative(obj: bpy.types.Object, origin: Matrix4) -> Transform:
+    """Return an evaluated object's transform relative to an invertible world matrix."""
+    return decomposed(Matrix(np.linalg.inv(origin) @ world(obj)))
+
+
+def channels_of(obj: bpy.types.Object, channels: str) -> Matrix4:
+    """Return the world matrix of an evaluated object, reduced to some channels; see ``Origin.channels``."""
+    if channels == "ALL":
+        return world(obj)
+    location, rotation, _scale = obj.matrix_world.decompose()
+    return np.array(
+        Matrix.LocRotScale(location, rotation if channels == "LOCATION_ROTATION" else None, None), np.float64
+    )
+
+
 def has_plain_channels(obj: bpy.types.Object, above: bpy.types.Object | None) -> bool:
     """Return whether location, rotation and scale of an object are its whole transform relative to ``above``."""
     parent = obj.parent

@@ -80,9 +80,20 @@ class ImportContext:
                     whole = VertexTrack(track.target, _with_resting_points(track.points, mesh.points))
                     self.tracks.setdefault(track.target, []).append((number, whole))
 
-    def of_model(self, scene: Scene) -> ImportContext:
-        """Return a context for a model that the file of this import places; it makes this import's data blocks."""
-        other = ImportContext(replace(self.request, scene=scene, armature=None))
+    def of_model(self, scene: Scene, file: str, *, keeps_rate: bool) -> ImportContext:
+        """Return a context for a model that the file of this import places; it makes this import's data blocks.
+
+        Parameters
+        ----------
+        file:
+            Path of the model's file, empty if the placing file is to be stored as that of its animations.
+        keeps_rate:
+            Keep the frame rate and range of the scene, since another rate would change the speed of earlier actions.
+        """
+        options = replace(self.options, use_file_frame_rate=self.options.use_file_frame_rate and not keeps_rate)
+        path = file or self.request.source_path
+        request = replace(self.request, scene=scene, armature=None, options=options, source_path=path)
+        other = ImportContext(request)
         other.made, other.caches, other.materials = self.made, self.caches, self.materials
         other.report = Report()
         return other

@@ -142,6 +142,10 @@ class MeshferryCollection(bpy.types.PropertyGroup):
     file: PointerProperty(
         type=MeshferryFile, name="File", description="The file that the collection last went to or came from"
     )
+    unshown_nodes: StringProperty(
+        name="Nodes Not Shown",
+        description="Keys of nodes that an export added to the file together with a copied object, as JSON",
+    )
     from_file: BoolProperty(
         name="Came from a File",
         description="The collection was made by importing a file, "

@@ -214,6 +214,10 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         name="Key in File",
         description="Identifies the object's node in a file that places models; an export finds the node by it",
     )
+    is_model_part: BoolProperty(
+        name="Part of a Model",
+        description="The object is a part of the model that stands at a node of its file, and no node itself",
+    )
     given_parent: PointerProperty(
         type=bpy.types.Object, name="Parent on Import", description="Stored by version 0.2 in place of its key"
     )
@@ -231,6 +235,11 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
     )
     given_mesh: StringProperty(
         name="Mesh on Import", description="Identifies the mesh of the object's node in a file that places models"
+    )
+    given_properties: StringProperty(
+        name="Properties on Import",
+        description="The custom properties that the file gives the object, as JSON. A reload changes them while they "
+        "are the same",
     )
     shear: FloatVectorProperty(
         name="Shear",

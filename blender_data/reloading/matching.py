@@ -31,15 +31,17 @@ def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
 def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pairs:
     """Match objects by type, level of detail, role and node; nodes by key, the name with their parent's, then by name.
 
-    If a file has one node of a kind before and after, the node may be renamed.
+    Parts of a placed model are only matched below the node that the model stands at. If a file has one node of a kind
+    before and after, the node may be renamed.
     """
     waiting = sorted(old, key=_is_likely_copy)
     pairs: Pairs = {}
     keyed = [made for made in new if made.meshferry.node_key]
     _match([obj for obj in waiting if obj.meshferry.node_key], keyed, _node_key, pairs)
     if keyed:  # other nodes are others, whatever their names; only parts of nodes have no key
-        waiting = [obj for obj in waiting if not obj.meshferry.node_key]
-        new = [made for made in new if not made.meshferry.node_key]
+        _match_parts(waiting, new, pairs)
+        waiting = [obj for obj in waiting if not (obj.meshferry.node_key or obj.meshferry.is_model_part)]
+        new = [made for made in new if not (made.meshferry.node_key or made.meshferry.is_model_part)]
     for key_of in (_path_key, _name_key):
         _match(waiting, new, key_of, pairs)
     kinds = [_kind(obj) for obj in new]
@@ -71,6 +73,23 @@ def _match(
     for made in new:
         if made not in pairs and waiting.get(key_of(made)):
             pairs[made] = waiting[key_of(made)].pop(0)
+
+
+def _match_parts(old: Sequence[bpy.types.Object], new: Sequence[bpy.types.Object], pairs: Pairs) -> None:
+    """Add pairs of parts of models with the same name, below parents that are a pair."""
+    below, before = _parts_by_parent(new), _parts_by_parent(old)
+    waiting = [(made, pairs[made]) for made in below if made in pairs]
+    for above, old_above in waiting:
+        _match(before.get(old_above, ()), below[above], _name_key, pairs)
+        waiting += [(made, pairs[made]) for made in below[above] if made in pairs and made in below]
+
+
+def _parts_by_parent(objects: Iterable[bpy.types.Object]) -> dict[bpy.types.Object, list[bpy.types.Object]]:
+    found: dict[bpy.types.Object, list[bpy.types.Object]] = {}
+    for obj in objects:
+        if obj.meshferry.is_model_part:
+            found.setdefault(obj.parent, []).append(obj)
+    return found
 
 
 def _kind(obj: bpy.types.Object) -> tuple[Hashable, ...]:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable, Mapping
 
 import bpy
 
 from .. import file_records, import_marks, names
 from ..importing.importer import ImportResult
+from ..importing.objects import hide_levels
 from ..mesh_data.mesh_edits import has_other_mesh
 from ..properties import copy_group
+from .action_update import replace_actions
 from .matching import Pairs, objects_of, pair
 from .reload import ReloadReport
 
 _OF_USER = frozenset(("file", "source_name", "given_name", "import_id"))
 
 
-def replace_placed(collection: bpy.types.Collection, result: ImportResult) -> ReloadReport:
+def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection, result: ImportResult) -> ReloadReport:
     """Transfer what the file has now to the objects of an earlier import, also in the files that it refers to.
 
-    Objects keep places, names, visibility and materials that the user gave them. Objects whose nodes are gone remain,
-    and are named.
+    Objects keep places, names, visibility, materials and custom properties that the user gave them. Objects whose nodes
+    are gone remain, and are named; parts that a model has no longer are removed.
 
     Parameters
     ----------
@@ -32,38 +35,57 @@ def replace_placed(collection: bpy.types.Collection, result: ImportResult) -> Re
     report = ReloadReport()
     homes = _homes(collection, result)
     pairs: Pairs = {}
+    surplus: list[bpy.types.ID] = []
     for new, old in homes.items():
         before = objects_of(old)
         pairs.update(pair(before, objects_of(new)))
         gone = set(before) - set(pairs.values())
+        surplus += _parts_of_pairs(gone, pairs)
         keys = {obj.meshferry.node_key for obj in objects_of(new)} - {""}
         report.missing += sorted(obj.name for obj in gone if obj.meshferry.node_key not in keys | {""})
+    surplus += _replace_actions(pairs, report)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():
         _update(old, new, pairs)
-        old.instance_type = new.instance_type
-        old.instance_collection = homes.get(new.instance_collection, new.instance_collection)
+        if old.type == "EMPTY":
+            old.instance_type = new.instance_type
+            old.instance_collection = homes.get(new.instance_collection, new.instance_collection)
     for new, old in homes.items():
-        for added in [obj for obj in objects_of(new) if obj not in pairs]:
-            added.instance_collection = homes.get(added.instance_collection, added.instance_collection)
-            report.added.append(added.name)
-            added.meshferry.import_id = old.meshferry.import_id
-            if added.parent in pairs:
-                added.parent = pairs[added.parent]
-            for modifier in added.modifiers:
-                if modifier.type == "ARMATURE" and modifier.object in pairs:
-                    modifier.object = pairs[modifier.object]
-            old.objects.link(added)
+        _add_objects(old, new, pairs, homes, report)
+        surplus += _update_groups(context, old, new, pairs)
         record = file_records.read(new)
         if record is not None:
             file_records.write([old], record)
             old.meshferry.source_path = new.meshferry.source_path
-    _remove(pairs, homes, result)
+            old.meshferry.unshown_nodes = ""
+    removed = {obj.data for obj in surplus if isinstance(obj, bpy.types.Object) and obj.data is not None}
+    _remove([*pairs, *homes, *surplus], result)
     for before, now in meshes.items():
         if not before.users:
             names.take_over(before, now)
-    bpy.data.batch_remove([mesh for mesh in meshes if not mesh.users])
+    bpy.data.batch_remove([mesh for mesh in removed.union(meshes) if not mesh.users])
     return report
+
+
+def _add_objects(
+    old: bpy.types.Collection,
+    new: bpy.types.Collection,
+    pairs: Pairs,
+    homes: Mapping[bpy.types.Collection, bpy.types.Collection],
+    report: ReloadReport,
+) -> None:
+    """Link the objects of a file that have no earlier one to its earlier collection."""
+    for added in [obj for obj in objects_of(new) if obj not in pairs]:
+        if (shown := added.instance_collection) is not None:
+            added.instance_collection = homes.get(shown, shown)
+        report.added.append(added.name)
+        added.meshferry.import_id = old.meshferry.import_id
+        if added.parent in pairs:
+            added.parent = pairs[added.parent]
+        for modifier in added.modifiers:
+            if modifier.type == "ARMATURE" and modifier.object in pairs:
+                modifier.object = pairs[modifier.object]
+        old.objects.link(added)
 
 
 def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.types.Collection, bpy.types.Collection]:
@@ -97,7 +119,10 @@ def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
         old.parent, old.parent_type = parent, new.parent_type
         old.matrix_parent_inverse.identity()
     if not import_marks.is_moved(old):
-        old.location, old.rotation_quaternion, old.scale = new.location, new.rotation_quaternion, new.scale
+        import_marks.set_transform(old, new)
+    if old.type == "EMPTY":
+        old.empty_display_type, old.empty_display_size = new.empty_display_type, new.empty_display_size
+    _update_properties(old, new)
     if old.hide_viewport == kept.given_hidden:
         old.hide_viewport, old.hide_render = new.hide_viewport, new.hide_render
     if new.meshferry.node_key and old.name == kept.given_name:
@@ -105,6 +130,18 @@ def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
             old.name = names.fit(new.meshferry.source_name)
         kept.source_name, kept.given_name = new.meshferry.source_name, old.name
     copy_group(new.meshferry, kept, _OF_USER, pairs)
+
+
+def _update_properties(old: bpy.types.Object, new: bpy.types.Object) -> None:
+    """Take over the custom properties of the file, except those that the user changed."""
+    given, now = (json.loads(obj.meshferry.given_properties or "{}") for obj in (old, new))
+    for name in {**given, **now}:
+        if old.get(name) != given.get(name):
+            continue
+        if name in now:
+            old[name] = now[name]
+        else:
+            del old[name]
 
 
 def _update_mesh(old: bpy.types.Object, new: bpy.types.Object) -> None:
@@ -119,12 +156,73 @@ def _update_mesh(old: bpy.types.Object, new: bpy.types.Object) -> None:
         slot.material = now[index] if is_chosen else new.material_slots[index].material
 
 
-def _remove(pairs: Pairs, homes: Iterable[bpy.types.Collection], result: ImportResult) -> None:
-    """Remove the objects and collections of the new import that the earlier ones stand for, and unused data."""
-    surplus = [*pairs, *homes]
+def _parts_of_pairs(gone: Iterable[bpy.types.Object], pairs: Pairs) -> list[bpy.types.Object]:
+    """Return the parts of models that are gone from nodes that remain."""
+    remaining = set(pairs.values())
+    found = []
+    for obj in gone:
+        above = obj
+        while above is not None and above.meshferry.is_model_part and above not in remaining:
+            above = above.parent
+        if obj.meshferry.is_model_part and above in remaining:
+            found.append(obj)
+    return found
+
+
+def _replace_actions(pairs: Pairs, report: ReloadReport) -> list[bpy.types.Action]:
+    """Replace the actions of objects and of their shape keys; return the old ones."""
+    shapes = [(old.data.shape_keys, new.data.shape_keys) for new, old in pairs.items() if old.type == "MESH"]
+    owners = [*((old, new) for new, old in pairs.items()), *dict.fromkeys(shapes)]
+    actions = replace_actions([(old, new) for old, new in owners if old is not None and new is not None], {})
+    report.added += actions.added
+    return actions.old
+
+
+def _update_groups(
+    context: bpy.types.Context, old: bpy.types.Collection, new: bpy.types.Collection, pairs: Pairs
+) -> list[bpy.types.Collection]:
+    """Link the objects of a file to its groups as they are now; return the collections of groups that are not needed.
+
+    Objects that the user linked to other collections stay there.
+    """
+    groups = _pair_groups(context, old, new)
+    paired = set(pairs.values())
+    before = [old, *(group for group in old.children_recursive if group.meshferry.source_name)]
+    own = set(before)
+    for group, home in groups.items():
+        for obj in [pairs.get(obj, obj) for obj in group.objects]:
+            homes = set(obj.users_collection) & own
+            if (homes or obj not in paired) and home not in homes:
+                home.objects.link(obj)
+            for other in homes - {home}:
+                other.objects.unlink(obj)
+    empty = [group for group in before[1:] if group not in groups.values() and not group.all_objects]
+    return [*empty, *(group for group, home in groups.items() if home not in {group, old})]
+
+
+def _pair_groups(
+    context: bpy.types.Context, old: bpy.types.Collection, new: bpy.types.Collection
+) -> dict[bpy.types.Collection, bpy.types.Collection]:
+    """Return the earlier collection of each group of a file; new groups are moved to the earlier collections."""
+    groups = {new: old}
+    for above in (waiting := [new]):
+        home = groups[above]
+        before = {group.meshferry.source_name: group for group in home.children if group.meshferry.source_name}
+        for group in [group for group in above.children if group.meshferry.source_name]:
+            groups[group] = before.get(group.meshferry.source_name, group)
+            waiting.append(group)
+            if group == groups[group] and home != above:
+                above.children.unlink(group)
+                home.children.link(group)
+                hide_levels(context.view_layer, [group] if group.hide_render else [])
+    return groups
+
+
+def _remove(surplus: Collection[bpy.types.ID], result: ImportResult) -> None:
+    """Remove what is not needed any more, and the collections and data of the new import that are unused then."""
     gone = set(surplus)
     made = [block for block in result.made if block not in gone]
-    bpy.data.batch_remove(surplus)
+    bpy.data.batch_remove(gone)
     empty = [block for block in made if isinstance(block, bpy.types.Collection) and not block.all_objects]
     empty = [block for block in empty if not block.children and not block.meshferry.import_id]
     bpy.data.batch_remove(empty)

@@ -9,7 +9,7 @@ from typing import Any
 import bpy
 
 from .. import names
-from ..import_marks import has_given_parent, is_moved
+from ..import_marks import has_given_parent, is_moved, set_transform
 from ..importing.importer import ImportResult
 from ..importing.objects import hide_levels
 from ..properties import copy_group
@@ -158,7 +158,7 @@ def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs,
         old.parent, old.parent_type = parent, new.parent_type
         old.matrix_parent_inverse.identity()
     if not is_moved(old):
-        old.location, old.rotation_quaternion, old.scale = new.location, new.rotation_quaternion, new.scale
+        set_transform(old, new)
     parts = [name for name in _PARTS if getattr(new.meshferry, name) is None]
     copy_group(new.meshferry, kept, {*_OF_USER, *parts}, changed)
     for entry, slot in zip(kept.surfaces, old.material_slots, strict=False):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import counted
 from ...io_formats.disk.file_names import CAUTIOUS
-from ...io_formats.registry import FORMATS
+from ...io_formats.registry import FORMATS, extension_of
 from .. import environment, interruption
 from ..conversions.conversion_arguments import useless_between
 from ..conversions.convert_plan import known_kind, refuse_same_kind, searched
@@ -312,7 +312,7 @@ def _note_extensions(sources: Iterable[SourceFile], extensions: set[str], writte
     Files of Blender's formats that already have the extension to write are refused.
     """
     for source in sources:
-        found = "" if source.member else os.path.splitext(source.path)[1].lower()
+        found = "" if source.member else extension_of(source.path)
         if found == written:
             refuse_same_kind(Path(source.root, source.path), written)
         extensions.add(found)

@@ -135,7 +135,7 @@ def _uses_importer(path: Path) -> bool:
     known = blender_formats.by_path(path)
     if known is not None:
         return not known.is_blend
-    extension = path.suffix.lower()
+    extension = registry.extension_of(path)
     return any(own.capabilities.placement and extension in own.extensions for own in registry.FORMATS)
 
 
@@ -150,7 +150,7 @@ class _Expander:
 
     def expand(self, paths: Sequence[str], extensions: Sequence[str], leave_out: Path | None = None) -> inputs.Inputs:
         """Return the files as :func:`..inputs.expand` does."""
-        found = inputs.expand(paths, extensions, leave_out=leave_out, warn=self._warn)
+        found = inputs.expand(paths, extensions, leave_out=leave_out, warn=self._warn, skips_empty=True)
         self.sets = {one.path: one for one in file_sets((file.path for file in found.files), self.options)}
         return replace(found, files=tuple(file for file in found.files if file.path in self.sets))
 
@@ -293,9 +293,10 @@ def _file_job(paths: Sequence[str], expander: _Expander, *, embeds: bool) -> _Jo
     target = Path(paths[-1])
     if os.path.isdir(target):
         raise MeshferryError("{} is a folder; use --to EXTENSION -o {} to convert into it", target, target)
-    if not target.suffix:
+    written = registry.extension_of(target)
+    if not written:
         raise MeshferryError("{} has no known extension; known are {}", target, ", ".join(_writable()))
-    extension, format_ = known_kind(target.suffix)
+    extension, format_ = known_kind(written)
     if is_device(target):
         raise MeshferryError("{}: {}; nothing was written", target, DEVICE_NAME)
     if not os.path.isdir(target.parent):
@@ -304,7 +305,7 @@ def _file_job(paths: Sequence[str], expander: _Expander, *, embeds: bool) -> _Jo
     _refuse_same_kind(found.files, extension)
     sources = [file.path for file in found.files]
     if len(sources) > 1 and not isinstance(format_, BlenderFormat):
-        sources = _embedded(sources, target.suffix.lower(), format_, embeds=embeds)
+        sources = _embedded(sources, written, format_, embeds=embeds)
     jobs = [ConversionJob(tuple(sources), target, format_, in_folder=False)] if sources else []
     return jobs, found.problems
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,10 @@ from ...io_formats import api
 from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import Message
+from ...io_formats.core.messages import Message, counted, listed
 from ...io_formats.core.options import resolve
 from ...io_formats.disk.atomic_write import make_folder
-from ...io_formats.passes.expand_placement import expanded
+from ...io_formats.passes.expand_placement import expanded, shown
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import by_name, labels_of
 from .. import inputs, interruption
@@ -132,7 +133,8 @@ class IntoBlender:
         self._clips.apply(scene)
         lost: list[Message] = []
         if scene.placement is not None and not work.target.is_blend:
-            scene.placement = expanded(scene.placement)  # most of Blender's exporters leave out instances
+            # Most of Blender's exporters leave out instances, and all of them would write wires as meshes.
+            scene.placement = expanded(shown(scene.placement, scene.report))
         if not work.target.is_blend:
             lost = _fitted(scene, work.target.capabilities_in(self._session.load().app.version))
             lost += lost_by_exporter(scene, work.target)
@@ -147,6 +149,7 @@ class IntoBlender:
         triangles = sum(len(obj.data.loops) - 2 * len(obj.data.polygons) for obj in finest)
         outcome.facts = facts | {"nodes": len(made), "triangles": triangles}
         if scene.placement is not None:
+            work.clips.update(dict.fromkeys(_clips_of(result.objects)))
             found = {slot.material for obj in finest for slot in obj.material_slots if slot.material}
             outcome.facts["materials"] = len(found)
         outcome.report(result.warnings, strict=self._settings.strict)
@@ -208,9 +211,28 @@ def _fitted(scene: Scene, can: Capabilities) -> list[Message]:
     fit(scene, can, by_name(came_from).capabilities if came_from else None)
     if not can.clips:
         scene.clips = []  # without animation, meshes are at rest
+        for model in scene.placement.models if scene.placement is not None else ():
+            model.read = partial(_at_rest, model.read)
     elif can.joins_clips:
         del scene.clips[1:]
     return lost
+
+
+def _at_rest(read: Callable[[], Scene]) -> Scene:
+    """Read a model without its animations, which are reported."""
+    scene = read()
+    if scene.clips:
+        number, names = counted(len(scene.clips), "animation"), listed([clip.name for clip in scene.clips])
+        scene.report.loss("animations-left-out", "{} not carried over: {}", number, names)
+        scene.clips = []
+    return scene
+
+
+def _clips_of(objects: Iterable[Any]) -> list[str]:
+    """Return the names of the animations that objects play."""
+    from ...blender_data.foreign.blender_addon_export import playing_clips
+
+    return sorted(playing_clips(objects))
 
 
 def _comes_later(outcome: Outcome) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
-from .messages import Message
+from .messages import Message, Text
 from .options import Option
 from .output_file import OutputFile
 from .recognition import Match, NearMiss
@@ -127,6 +127,14 @@ class ContextChecks(Protocol[WrittenT_contra]):
     def check_in_context(self, document: WrittenT_contra, options: Values, path: Path | None, /) -> list[Message]: ...
 
 
+class LinkedChecks(Protocol[WrittenT_contra]):
+    """Function of a module with rules that depend on the other files of the project."""
+
+    def check_links(
+        self, document: WrittenT_contra, path: Path, projects: Projects, options: Values, /
+    ) -> list[Message]: ...
+
+
 class SceneChecks(Protocol):
     """Function of the module ``checks`` of a format with rules about scenes."""
 
@@ -137,6 +145,8 @@ class Patcher(Protocol):
     """Function of a format's module ``patching``."""
 
     def patch(self, data: bytes, edits: Sequence[NodeEdit], /) -> Patched: ...
+
+    def refusal(self, path: Path, options: Values, /) -> Text | None: ...
 
 
 @dataclass(frozen=True)
@@ -150,6 +160,7 @@ class Reading(Generic[DocumentT]):
     """Completes scenes by other files of the project that their file is in."""
     checks: Checks[DocumentT] | None = None
     """Rules for files of a format that is only read; otherwise those of ``Writing`` apply."""
+    linked_checks: LinkedChecks[DocumentT] | None = None
     partners: Partners[DocumentT] | None = None
     """Joins the documents of a set of files; needed for formats with ``partner_suffixes``."""
 
@@ -184,6 +195,10 @@ class FileFormat(Generic[DocumentT]):
     """Import the modules that recognise and read; None for formats that are only written."""
     patching: Callable[[], Patcher] | None = field(default=None, repr=False)
     """Import the module that changes nodes in the bytes of a file; None for formats without placements."""
+    is_patched_whole: bool = False
+    """Whether a change that cannot be written stops all changes; otherwise it is left out and reported."""
+    is_built_by_linking: bool = False
+    """Whether ``link`` builds the whole scene, so that ``to_scene`` before it would be done twice."""
     import_options: tuple[Option, ...] = field(default=(), repr=False)
     """Options of ``to_scene``."""
     export_options: tuple[Option, ...] = field(default=(), repr=False)
@@ -192,6 +207,8 @@ class FileFormat(Generic[DocumentT]):
     """Those of ``extensions`` that are read but not written."""
     ambiguous: tuple[str, ...] = ()
     """Those of ``extensions`` that other programs use too. A search of a folder tests the content of such files."""
+    is_empty: Callable[[bytes], bool] | None = field(default=None, repr=False)
+    """Whether a file has nothing to convert; searches of folders for conversions leave such files out."""
     is_dropped: bool = True
     """Whether the importer takes dropped files of these extensions; False if most of them are for another importer."""
     is_set: bool = False
@@ -271,6 +288,10 @@ class FileFormat(Generic[DocumentT]):
         if self.patching is None:
             raise UnsupportedFormatError("{} files cannot be changed", self.label)
         return self.patching().patch(data, edits)
+
+    def patch_refusal(self, path: Path, options: Values) -> Text | None:
+        """Return why the file at a path must never be changed, or None; ``options`` are those of its import."""
+        return self.patching().refusal(path, options) if self.patching is not None else None
 
     def write_files(self, document: DocumentT, stem: str) -> list[OutputFile]:
         """Encode a document as one or more files for one folder, the one that the user chose last.
@@ -364,6 +385,13 @@ class FileFormat(Generic[DocumentT]):
         findings = self._writing.checks.check(document)
         context_checks = self._writing.context_checks
         return findings + (context_checks.check_in_context(document, options or {}, path) if context_checks else [])
+
+    def check_links(
+        self, document: DocumentT, path: Path, projects: Projects, options: Values | None = None
+    ) -> list[Message]:
+        """Apply the rules about a file with the other files of its project; the parameters are as in :meth:`link`."""
+        checks = self._reading.linked_checks if self.is_read else None
+        return checks.check_links(document, path, projects, options or {}) if checks is not None else []
 
     def check_scene(self, scene: Scene) -> list[Message]:
         """Apply the rules about scenes, whose findings can be shown in Blender.

@@ -7,9 +7,11 @@ model may stand at thousands of nodes, and is read once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -92,7 +94,67 @@ class Camera:
     is_main: bool = False
 
 
-Content: TypeAlias = ModelUse | PartUse | Light | Camera
+@dataclass(frozen=True, eq=False)
+class Wire:
+    """Points and edges that show what the file describes by numbers, such as a collider. Nodes may share one."""
+
+    name: str
+    points: npt.NDArray[np.float32]
+    """(n, 3) in the space of the node."""
+    edges: npt.NDArray[np.int32]
+    """(m, 2) indices of points."""
+    is_selectable: bool = True
+
+
+class MarkerShape(Enum):
+    """How a place is marked that has no geometry."""
+
+    CROSS = "cross"
+    ARROW = "arrow"
+    """Along +Z of the node."""
+    CUBE = "cube"
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A mark at a node."""
+
+    shape: MarkerShape
+    size: float = 0.25
+    """Metres."""
+
+
+Content: TypeAlias = ModelUse | PartUse | Light | Camera | Wire | Marker
+
+
+@dataclass(frozen=True)
+class Channels:
+    """A transform as three channels, which an object of Blender holds exactly. All numbers are single precision."""
+
+    location: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rotation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Euler angles in radians."""
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    order: str = "XYZ"
+    """Order of the rotations, as Blender's rotation modes name it: the first is the innermost."""
+
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """Return the matrix (4, 4) for column vectors."""
+        return self._matrix.copy()
+
+    @cached_property
+    def _matrix(self) -> npt.NDArray[np.float64]:
+        rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+        for axis in map("XYZ".index, self.order):  # in plain numbers, ten times as fast as small arrays
+            if not (angle := self.rotation[axis]):
+                continue
+            sine, cosine = math.sin(angle), math.cos(angle)
+            one, other = rows[(axis + 1) % 3], rows[(axis + 2) % 3]
+            rows[(axis + 1) % 3] = [cosine * a - sine * b for a, b in zip(one, other, strict=True)]
+            rows[(axis + 2) % 3] = [sine * a + cosine * b for a, b in zip(one, other, strict=True)]
+        x, y, z = self.scale
+        placed = [(row[0] * x, row[1] * y, row[2] * z, at) for row, at in zip(rows, self.location, strict=True)]
+        return np.array([*placed, (0.0, 0.0, 0.0, 1.0)])
 
 
 def _identity() -> npt.NDArray[np.float64]:
@@ -118,6 +180,14 @@ class PlacedNode:
     """Values without a counterpart in Blender, shown to the user."""
     key: str = ""
     """Identifies the node in its file, whatever else of the file changes; empty if it cannot be edited."""
+    channels: Channels | None = None
+    """The transform that ``matrix`` comes from, if the file stores it in this form."""
+    collection: int = -1
+    """Index in ``PlacementPart.collections`` of the collection that shows it, -1 for that of the part."""
+    owner: str = ""
+    """The file that the node belongs to, if it is not that of the part: it is shown, but changed only there."""
+    is_unplaced: bool = False
+    """Whether the file does not hold the place of the node, which may be moved freely."""
 
 
 @dataclass
@@ -135,6 +205,23 @@ class PlacedModel:
     """Identifier of the model in its project, if it is made from a source file."""
     file: str = ""
     """Path of its file on disk, if the model is exactly its content; new files refer to it."""
+    is_tree: bool = False
+    """Whether its nodes hang below each node where it stands, with their own places and animations.
+
+    Otherwise it is a single mesh, which stands at the node itself.
+    """
+
+
+@dataclass(frozen=True)
+class PlacedCollection:
+    """A group of nodes that is shown and hidden as a whole."""
+
+    name: str
+    parent: int = -1
+    """Index of the group that it is in, which comes before it; -1 for none."""
+    is_hidden: bool = False
+    is_guide: bool = False
+    """Whether it shows what the program does not show, such as colliders."""
 
 
 @dataclass
@@ -150,6 +237,11 @@ class PlacementPart:
     """SHA-256 of its content."""
     has_one_root: bool = False
     """Whether new nodes without a parent go below the only root."""
+    collections: list[PlacedCollection] = field(default_factory=list)
+    not_held: frozenset[str] = frozenset()
+    """Names of fields of ``NodeEdit`` that the file does not hold, so that changes of them are not edits."""
+    model_property: str = ""
+    """Name of the property with the path of a node's model, if a new object with this property becomes a node."""
 
 
 @dataclass

@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .messages import Message, Text, listed
+from .placement import Channels
 
+ADDED = "+"
+"""Start of the keys of added nodes until the file gives them others."""
 Matrix = npt.NDArray[np.float64]
 """(4, 4) for column vectors."""
 
@@ -55,6 +58,10 @@ class PlacedObject:
     is_likely_copy: bool = False
     """Whether the object looks like a copy by its name."""
     materials: tuple[SlotMaterial, ...] = ()
+    channels: Channels | None = None
+    """The transform of the object, if its node has ``channels``; ``matrix`` is theirs."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """The values now of those ``properties`` of the node that the object has."""
 
 
 @dataclass(eq=False)
@@ -62,11 +69,14 @@ class NodeEdit:
     """The changes of one node. None in a field: unchanged."""
 
     key: str
-    """Key of the node; for an added one, a text that is not the key of any node."""
+    """Key of the node; for an added one, ``ADDED`` and the index of its object."""
     title: str
     """Name for messages."""
     source: str = ""
-    """Key of the node that an added node is a copy of, without the nodes below it."""
+    """Key of the node that an added node is a copy of; empty for one that has only ``properties``.
+
+    A format may copy the nodes below it, too. Those that other edits add as copies of these are not copied twice.
+    """
     is_removed: bool = False
     """Remove the node with all below it that is not moved to another parent."""
     parent: str | None = None
@@ -78,12 +88,24 @@ class NodeEdit:
     """Whether the node itself is hidden, whatever its parents are."""
     materials: Mapping[int, str] = field(default_factory=dict)
     """``Material.identity`` by index in ``ModelUse.slots``."""
+    channels: Channels | None = None
+    """The transform, if the node has ``channels``. Numbers that are not changed are exactly those of the file."""
+    before: Channels | None = None
+    """The transform that ``channels`` replaces; for an added node, that of the node that it is a copy of."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """The changed ``PlacedNode.properties``."""
+
+    @property
+    def is_added(self) -> bool:
+        """Whether the node is new."""
+        return bool(self.source) or self.key.startswith(ADDED)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is changed."""
         fields = (self.parent, self.matrix, self.name, self.is_hidden)
-        return not (self.is_removed or self.source or self.materials or any(value is not None for value in fields))
+        changes = (self.is_removed, self.is_added, self.materials, self.properties)
+        return not (any(changes) or any(value is not None for value in fields))
 
 
 @dataclass(frozen=True)
@@ -100,12 +122,13 @@ def edit_texts(edits: Sequence[NodeEdit], most: int = 8) -> list[Text]:
     """Return a line for each kind of edit, with the first names."""
     kinds = {
         "Moved: {}": [edit for edit in edits if edit.matrix is not None and edit.parent is None],
-        "New parent: {}": [edit for edit in edits if edit.parent is not None and not edit.source],
-        "Added: {}": [edit for edit in edits if edit.source],
+        "New parent: {}": [edit for edit in edits if edit.parent is not None and not edit.is_added],
+        "Added: {}": [edit for edit in edits if edit.is_added],
         "Removed: {}": [edit for edit in edits if edit.is_removed],
-        "Renamed: {}": [edit for edit in edits if edit.name is not None and not edit.source],
+        "Renamed: {}": [edit for edit in edits if edit.name is not None and not edit.is_added],
         "Hidden: {}": [edit for edit in edits if edit.is_hidden is True],
         "Shown: {}": [edit for edit in edits if edit.is_hidden is False],
         "Other material: {}": [edit for edit in edits if edit.materials],
+        "Other properties: {}": [edit for edit in edits if edit.properties and not edit.is_added],
     }
     return [Text(text, listed([edit.title for edit in found], most)) for text, found in kinds.items() if found]

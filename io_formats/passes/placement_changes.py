@@ -1,25 +1,29 @@
 """Compare the nodes of a file with the objects that stand for them: the edits that bring the file up to date.
 
 Transforms are compared in double precision, location and axes separately, each with a tolerance relative to its own
-size: objects hold them in single precision.
+size: objects hold them in single precision. Channels are compared number by number, exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..core.messages import Report, counted, listed
-from ..core.placement import ModelUse, PlacedNode, PlacementPart
-from ..core.placement_edits import Matrix, NodeEdit, PlacedObject
+from ..core.placement import Channels, ModelUse, PlacedNode, PlacementPart
+from ..core.placement_edits import ADDED, Matrix, NodeEdit, PlacedObject
 from ..core.scene import Scene
 
 _LOCATION, _LEAST = 2.4e-7, 1e-7
 """Tolerance of each coordinate of a location, relative to it: two steps of single precision; and in metres."""
 _AXES = 1e-6
 """Tolerance of an axis, relative to its length: the matrix becomes a quaternion and scales in single precision."""
+_CLEAN = math.radians(1e-4)
+"""Tolerance for rotations by multiples of 90 degrees, in radians."""
 _MOST_NAMES = 5
 
 
@@ -39,7 +43,37 @@ def same_elements(now: Matrix, base: Matrix) -> npt.NDArray[np.bool_]:
     return same
 
 
-def node_edits(base: Scene, part: PlacementPart, objects: Sequence[PlacedObject], report: Report) -> list[NodeEdit]:
+def merged_channels(now: Channels, base: Channels) -> Channels:
+    """Return channels in which all numbers that count as unchanged are exactly those of ``base``."""
+
+    def merged(numbers: Sequence[float], old: Sequence[float], *, is_angle: bool = False) -> tuple[float, float, float]:
+        x, y, z = (
+            before if after == before or (is_angle and _is_same_turn(after, before)) else after
+            for after, before in zip(numbers, old, strict=True)
+        )
+        return x, y, z
+
+    return replace(
+        now,
+        location=merged(now.location, base.location),
+        rotation=merged(now.rotation, base.rotation, is_angle=True),
+        scale=merged(now.scale, base.scale),
+    )
+
+
+def _is_same_turn(now: float, base: float) -> bool:
+    """Return whether an angle is near that of the file, which is a multiple of 90 degrees."""
+    clean = float(np.float32(math.radians(90.0 * round(math.degrees(base) / 90.0))))
+    return base == clean and abs(now - base) <= _CLEAN
+
+
+def node_edits(
+    base: Scene,
+    part: PlacementPart,
+    objects: Sequence[PlacedObject],
+    report: Report,
+    unshown: Collection[str] = (),
+) -> list[NodeEdit]:
     """Return the edits of the nodes of a file that the objects show, in the order of the objects, removals last.
 
     Parameters
@@ -52,8 +86,12 @@ def node_edits(base: Scene, part: PlacementPart, objects: Sequence[PlacedObject]
         All objects that stand for its nodes or are added; parents in any order.
     report:
         Gets what is not written.
+    unshown:
+        Keys of nodes that have no objects, though they were not removed.
     """
-    return _Comparison(base, part, objects, report).edits()
+    comparison = _Comparison(base, part, objects, report)
+    comparison.removed = [key for key in comparison.removed if key not in unshown]
+    return comparison.edits()
 
 
 class _Comparison:
@@ -64,22 +102,42 @@ class _Comparison:
         self.objects = objects
         self.report = report
         self.nodes: dict[str, PlacedNode] = {node.key: node for node in part.nodes if node.key}
-        self.above = {node.key: part.nodes[node.parent].key if node.parent >= 0 else "" for node in part.nodes}
+        self.above = {node.key: self._above(node) for node in part.nodes}
         self.identities = {material.name: material.identity for material in base.materials}
         self.names: dict[int, str] = self._choose()
         self.index = {key: number for number, key in self.names.items()}
         self.removed = [key for key in self.nodes if key not in self.index]
         self.parents = {key: self._parent_of(number) for number, key in self.names.items()}
         self.lost: dict[str, list[str]] = {}
+        self.others: dict[str, list[str]] = {}
+        """The changed nodes of other files, by file."""
 
     def edits(self) -> list[NodeEdit]:
         """Return the edits, and report what is not written."""
         hidden: dict[str, bool] = {}
         found = {key: self._edit(number, key, hidden) for number, key in self._parents_first()}
-        edits = [found[key] for key in self.names.values() if not found[key].is_empty]
+        edits = [found[key] for key in self.names.values()]
         edits += [NodeEdit(key, self.nodes[key].name, is_removed=True) for key in self.removed]
+        edits = [edit for edit in edits if not (edit.is_empty or self._is_of_other_file(edit))]
         self._report()
         return edits
+
+    def _above(self, node: PlacedNode) -> str:
+        """Return the key of the nearest ancestor with a key."""
+        while node.parent >= 0:
+            node = self.part.nodes[node.parent]
+            if node.key:
+                return node.key
+        return ""
+
+    def _is_of_other_file(self, edit: NodeEdit) -> bool:
+        """Return whether an edit is one of a node of another file, which is reported unless its parent is removed."""
+        node = self.nodes.get(edit.key)
+        if node is None or not node.owner:
+            return False
+        if not (edit.is_removed and self.above[edit.key] in self.removed):
+            self.others.setdefault(node.owner, []).append(edit.title)
+        return True
 
     def _choose(self) -> dict[int, str]:
         """Return the key of the node that each object stands for; others of the same key become added nodes."""
@@ -97,8 +155,9 @@ class _Comparison:
                 originals[key] = chosen
                 names[chosen] = key
         for number, placed in enumerate(self.objects):
-            if number not in names and (placed.key or placed.source) in self.nodes:
-                names[number] = f"+{number}"
+            is_new = not (placed.key or placed.source) and bool(placed.properties)
+            if number not in names and (is_new or (placed.key or placed.source) in self.nodes):
+                names[number] = f"{ADDED}{number}"
         gone = [placed.title for placed in self.objects if placed.key and placed.key not in self.nodes]
         if gone:
             template = "{} not in the file any more, so not written: {}"
@@ -109,6 +168,8 @@ class _Comparison:
         """Return a key that sorts the object that a node belongs to before its copies."""
         placed = self.objects[number]
         is_below = placed.parent == originals.get(self.above[node.key], -1)
+        if node.channels is not None:  # what is below the node cannot change its parent
+            return not is_below, placed.is_likely_copy, number
         is_there = is_same_place(_in_file(placed, placed.matrix), node.matrix)
         return not (is_below and is_there), not is_there, placed.is_likely_copy, number
 
@@ -158,16 +219,39 @@ class _Comparison:
     def _edit(self, number: int, key: str, hidden: dict[str, bool]) -> NodeEdit:
         placed = self.objects[number]
         is_added = key not in self.nodes
-        node = self.nodes[(placed.key or placed.source) if is_added else key]
+        source = (placed.key or placed.source) if is_added else key
+        node = self.nodes.get(source) or PlacedNode(placed.name, channels=Channels())
         edit = NodeEdit(key, placed.title, source=node.key if is_added else "")
         if is_added or self.parents[key] != self.above[key]:
             edit.parent = self.parents[key]
-        if is_added or placed.name != node.name:
+        if is_added or (placed.name != node.name and "name" not in self.part.not_held):
             edit.name = placed.name
-        self._set_matrix(edit, number, node)
-        self._set_hidden(edit, placed, node, hidden)
-        self._set_materials(edit, placed, node)
+        if node.channels is not None:
+            self._set_channels(edit, placed, node)
+        elif not node.is_unplaced:
+            self._set_matrix(edit, number, node)
+        if "is_hidden" not in self.part.not_held:
+            self._set_hidden(edit, placed, node, hidden)
+        if "materials" not in self.part.not_held:
+            self._set_materials(edit, placed, node)
+        changed = {name: value for name, value in placed.properties.items() if value != node.properties.get(name)}
+        edit.properties = dict(placed.properties) if is_added and not source else changed
         return edit
+
+    def _set_channels(self, edit: NodeEdit, placed: PlacedObject, node: PlacedNode) -> None:
+        """Set the transform of a node whose file has channels."""
+        now, base = placed.channels, node.channels
+        if node.is_unplaced or now is None or base is None or (placed.is_place_kept and not edit.is_added):
+            return
+        changed = merged_channels(now, base)
+        if changed == replace(base, order=changed.order):
+            return
+        if not np.isfinite([changed.location, changed.rotation, changed.scale]).all():
+            self.lost.setdefault("no finite transform", []).append(placed.title)
+        elif 0.0 in changed.scale and 0.0 not in base.scale:
+            self.lost.setdefault("a scale of zero", []).append(placed.title)
+        elif edit.parent is None or edit.is_added:
+            edit.channels, edit.before, edit.matrix = changed, base, changed.matrix()
 
     def _set_matrix(self, edit: NodeEdit, number: int, node: PlacedNode) -> None:
         placed = self.objects[number]
@@ -258,6 +342,10 @@ class _Comparison:
             (self.report.note if code == "shown-below-hidden" else self.report.loss)(
                 code, template, number, listed(names, _MOST_NAMES)
             )
+        for owner, names in self.others.items():
+            template = "{} of {}, which this file does not hold; open that file to change them: {}"
+            number = counted(len(names), "changed object")
+            self.report.loss("belongs-to-other-file", template, number, owner, listed(names, _MOST_NAMES))
 
 
 def _in_file(placed: PlacedObject, matrix: Matrix) -> Matrix:

@@ -1,5 +1,6 @@
 """Changes of an imported scene that go back into its own file: the questions before, the writing, the report."""
 
+from pathlib import Path
 from typing import Any
 
 import bpy
@@ -8,6 +9,7 @@ from ...blender_data import file_records
 from ...blender_data.exporting.placing.placement_patch import BACKUP, plan_patch
 from ...blender_data.file_records import FileRecord
 from ...blender_data.steps import Steps, finish
+from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, joined
 from ...io_formats.registry import FORMATS, by_name
@@ -22,7 +24,13 @@ def is_patched(record: FileRecord) -> bool:
 
 
 def patch_steps(
-    operator: Any, context: bpy.types.Context, collection: Any, *, is_agreed: bool, is_dry_run: bool = False
+    operator: Any,
+    context: bpy.types.Context,
+    collection: Any,
+    *,
+    is_agreed: bool,
+    is_dry_run: bool = False,
+    target: Path | None = None,
 ) -> Steps[set[str]]:
     """Write only what was changed in an imported collection into its file, and report; return the operator's result.
 
@@ -30,18 +38,23 @@ def patch_steps(
     ----------
     is_agreed:
         Whether the user chose the path or confirmed it.
+    target:
+        Path of a copy to write with the changes, if not the file itself gets them.
     """
     messages = Messages()
     lines: list[str] = []
     record = file_records.read(collection)
-    with messages.outcome(str(record.path)) as name:
+    with messages.outcome(str(target or record.path)) as name:
         if not is_agreed:
             refuse_unknown(record)
         leave_edited_modes(context)
-        plan = yield from plan_patch(collection, session_projects())
+        with without_collection():
+            plan = yield from plan_patch(collection, session_projects())
         lines = [*plan.lines()] or [Text("nothing changed")]
         if is_dry_run:
             lines.insert(0, Text("nothing written"))
+        elif target is not None:
+            plan.write_copy(target)
         else:
             plan.write()
             if plan.patched.keys and not bpy.app.background:
@@ -72,7 +85,8 @@ def question_of_patch(context: bpy.types.Context, record: FileRecord, collection
     """Return the changes that would be written, a line for each kind; an empty string if there are none."""
     leave_edited_modes(context)
     try:
-        plan = finish(plan_patch(collection, session_projects()))
+        with without_collection():
+            plan = finish(plan_patch(collection, session_projects()))
     except MeshferryError:
         return ""  # the export reports it
     if not plan.edits:

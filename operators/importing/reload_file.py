@@ -162,7 +162,7 @@ class Reload:
         parts = summary_parts(self.results)
         paths = {self.path: source.path}
         if source.collection is not None and places_models(source.collection):
-            found = replace_placed(source.collection, self.results[0])
+            found = replace_placed(self.context, source.collection, self.results[0])
         else:
             found = replace_data(self.context, source.collection, self.pairs, self.results, paths)
         if found.missing:

@@ -7,7 +7,7 @@ import math
 import bpy
 
 from ....io_formats.core.placement import Camera, Light, LightKind
-from ...importing.placing.placements import WATTS
+from ...importing.placing.node_objects import WATTS
 
 _KINDS = {"POINT": LightKind.POINT, "SPOT": LightKind.SPOT, "SUN": LightKind.SUN}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,14 @@ import numpy as np
 
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Report, counted, listed
-from ....io_formats.core.placement import PartUse, PlacedNode, PlacementPart
+from ....io_formats.core.placement import Channels, PartUse, PlacedNode, Placement, PlacementPart
 from ....io_formats.core.placement_edits import PlacedObject, SlotMaterial
 from ... import import_marks, names
 from ...material_checksum import is_changed
 from ...mesh_data.mesh_edits import edits_of, has_other_mesh
 from ...reloading.matching import objects_of
+from .model_parts import report_parts
+from .object_channels import read_channels
 from .object_places import is_driven, local_matrix
 
 _NUMBER = re.compile(r"\.\d{3,}$")
@@ -41,8 +43,8 @@ class PlacedObjects:
         The nodes of the file.
     report:
         Gets what is not written.
-    files:
-        Paths of the files that nodes refer to, by ``PartUse.part``.
+    placement:
+        The files and models that nodes refer to.
 
     Raises
     ------
@@ -51,15 +53,16 @@ class PlacedObjects:
     """
 
     def __init__(
-        self, collection: bpy.types.Collection, part: PlacementPart, report: Report, files: Sequence[str]
+        self, collection: bpy.types.Collection, part: PlacementPart, report: Report, placement: Placement
     ) -> None:
         self.collection = collection
         self.part = part
         self.report = report
-        self.files = files
+        self.files = [other.file for other in placement.parts]
         self.nodes = {node.key: node for node in part.nodes if node.key}
         there = {obj for scene in bpy.data.scenes for obj in scene.collection.all_objects}
-        self.own = self._own_objects(there)
+        own = self._own_objects(there)
+        self.own = [obj for obj in own if not obj.meshferry.is_model_part]
         self.edits = {obj.data: edits_of(obj) or [] for obj in self._first_of_meshes()}
         self._left_out = self._other_copies()
         self.own = [obj for obj in self.own if obj not in self._left_out]
@@ -77,7 +80,9 @@ class PlacedObjects:
         self.placed = [self._placed(obj) for obj in self.objects]
         self._report_kept()
         self._report_instances()
-        self._report_materials()
+        if "materials" not in part.not_held:
+            self._report_materials()
+        report_parts([obj for obj in own if obj.meshferry.is_model_part], self.nodes, placement, report)
 
     def _own_objects(self, there: set[bpy.types.Object]) -> list[bpy.types.Object]:
         """Return the objects of the import that are in a scene.
@@ -91,15 +96,25 @@ class PlacedObjects:
         keys = {obj.meshferry.node_key for obj in own if obj in inside}
         return [obj for obj in own if obj in inside or obj.meshferry.node_key not in keys]
 
-    def agree(self, keys: Mapping[str, str]) -> None:
-        """Store that the objects agree with the file; ``keys`` are those of added nodes, as in ``Patched``."""
+    def agree(self, keys: Mapping[str, str], removed: Container[str] = ()) -> None:
+        """Store that the objects agree with the file; ``keys`` are those of added nodes, as in ``Patched``.
+
+        Objects of removed nodes, such as colliders of a child that the user deleted without them, are nodes no longer.
+        """
         self.update(self.placed, keys)
         for obj, placed in zip(self.objects, self.placed, strict=True):
-            obj.meshferry.import_id = self.collection.meshferry.import_id
+            if placed.key in removed:
+                obj.meshferry.node_key, obj.meshferry.is_model_part = "", True
+                continue
+            for one in (obj, *(below for below in obj.children_recursive if below.meshferry.is_model_part)):
+                one.meshferry.import_id = self.collection.meshferry.import_id
             import_marks.mark_node(obj, placed.key, placed.name)
             obj.meshferry.given_parent_key = placed.given_parent
             obj.meshferry.given_transform = import_marks.transform_of(obj)
             obj.meshferry.given_hidden = obj.hide_viewport
+            if placed.properties:
+                given = json.loads(obj.meshferry.given_properties or "{}")
+                obj.meshferry.given_properties = json.dumps({**given, **placed.properties})
         for obj in self.own:
             if obj.type == "MESH":
                 obj.meshferry.given_materials = "\n".join(import_marks.material_identities(obj))
@@ -178,11 +193,14 @@ class PlacedObjects:
         near = {*self.collection.all_objects, *self._left_out}
         new = [obj for obj in there if obj not in own and (obj in near or obj.parent in own)]
         new = [obj for obj in new if obj not in self._left_out or obj.type != "MESH"]
+        new = [obj for obj in new if not obj.meshferry.is_model_part]
         new.sort(key=lambda obj: obj.name)
         found: dict[bpy.types.Object, str] = {}
         for obj in new:
             source = shown.get(_content_of(obj))
-            if source is not None and source in self.nodes:
+            if self.part.model_property and isinstance(obj.get(self.part.model_property), str):
+                found[obj] = ""
+            elif source is not None and source in self.nodes:
                 found[obj] = source
         left = [obj.name for obj in new if obj not in found]
         if left:
@@ -204,6 +222,8 @@ class PlacedObjects:
             name,
             obj.name,
             key,
+            channels=self._channels(obj, node),
+            properties=self._properties(obj, node),
             source=self.sources.get(obj, ""),
             parent=self._index[above] if above is not None else -1,
             given_parent=kept.given_parent_key,
@@ -214,6 +234,29 @@ class PlacedObjects:
             is_likely_copy=bool(_NUMBER.search(obj.name)) and names.name_in_file(obj) != name,
             materials=self._slots.get(obj, ()),
         )
+
+    def _channels(self, obj: bpy.types.Object, node: PlacedNode | None) -> Channels | None:
+        """Return the transform of an object, if its file has channels; report what they do not hold."""
+        given = node.channels if node is not None else Channels()
+        if given is None or (node is not None and node.is_unplaced):
+            return None
+        frame = obj.parent
+        while frame is not None and frame not in self._index:
+            frame = frame.parent
+        is_own_parent = obj.parent == frame
+        if node is not None and node.parent >= 0 and not self.part.nodes[node.parent].key:
+            is_own_parent = obj.parent is not None and not obj.parent.meshferry.is_model_part
+            frame = obj.parent if is_own_parent else frame
+        channels, is_exact = read_channels(obj, given, frame, is_own_parent=is_own_parent)
+        if not is_exact:
+            template = "sheared, which the file cannot hold; the nearest transform is written"
+            self.report.warning("sheared-object", template, item=obj.name)
+        return channels
+
+    def _properties(self, obj: bpy.types.Object, node: PlacedNode | None) -> dict[str, str]:
+        """Return the values now of the properties that the file gives a node, or that make a new object a node."""
+        known = node.properties if node is not None else (self.part.model_property,)
+        return {name: str(obj[name]) for name in known if name in obj.keys()}  # noqa: SIM118
 
     def _slot_materials(self) -> dict[bpy.types.Object, tuple[SlotMaterial, ...]]:
         """Return the materials of the surfaces of each object. A skinned mesh counts for the armature that it is on."""
@@ -265,7 +308,14 @@ class PlacedObjects:
             self.report.loss("part-not-written", template, counted(len(wrong), "cluster"), listed(wrong, _MOST_NAMES))
 
     def _report_kept(self) -> None:
-        kept = [placed.title for placed in self.placed if placed.is_place_kept]
+        """Report objects whose places are not their own transforms: constrained ones have no place for channels."""
+        has_channels = {placed.title for placed in self.placed if placed.channels is not None}
+        bound = [obj.name for obj in self.objects if obj.name in has_channels and _is_bound(obj)]
+        if bound:
+            template = "{} constrained, or on bones or vertices, which the file cannot hold: {}"
+            number = counted(len(bound), "object")
+            self.report.loss("constraint-not-written", template, number, listed(bound, _MOST_NAMES))
+        kept = [placed.title for placed in self.placed if placed.is_place_kept and placed.title not in bound]
         if kept:
             template = "{} animated, constrained or on a bone, so the place in the file stays: {}"
             self.report.note("animated-place-kept", template, counted(len(kept), "object"), listed(kept, _MOST_NAMES))
@@ -290,6 +340,12 @@ def report_changed_materials(materials: Iterable[bpy.types.Material], report: Re
         template = "{} of the project changed here, which is not written: {}"
         number = counted(len(changed), "material")
         report.loss("project-material-not-written", template, number, listed(changed, _MOST_NAMES))
+
+
+def _is_bound(obj: bpy.types.Object) -> bool:
+    """Return whether something other than keys and drivers determines the place of an object."""
+    is_on_part = obj.parent is not None and obj.parent_type != "OBJECT"
+    return is_on_part or any(not constraint.mute for constraint in obj.constraints)
 
 
 def _content_of(obj: bpy.types.Object) -> bpy.types.ID | None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import bpy
 
 from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import Message, Report, Text, listed
-from ....io_formats.core.placement import PlacementPart
-from ....io_formats.core.placement_edits import NodeEdit, Patched, edit_texts
+from ....io_formats.core.format import Format
+from ....io_formats.core.messages import Kind, Message, Report, Text, listed
+from ....io_formats.core.placement import Placement, PlacementPart
+from ....io_formats.core.placement_edits import NodeEdit, Patched, PlacedObject, edit_texts
 from ....io_formats.core.projects import Projects
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import replace_file
@@ -38,6 +41,12 @@ class PlannedPatch:
     edits: Sequence[NodeEdit]
     messages: list[Message]
     objects: PlacedObjects
+    unshown: set[str]
+    """Keys of nodes that the changed file has without objects in Blender."""
+    gone: set[str]
+    """Keys of the nodes that the changed file does not have any more."""
+    refusal_of: Callable[[Path], Text | None]
+    """Return why a file is never written, or None."""
 
     def lines(self) -> list[Text]:
         """Return a line for each kind of change."""
@@ -61,6 +70,7 @@ class PlannedPatch:
         if not self.edits:
             return
         path, collection = self.record.path, self.objects.collection
+        self._refuse(path)
         if file_records.digest_of(path) != digest_of_content(self.data):
             raise ExportError("The file was changed meanwhile; nothing was written")
         session = file_records.session_files().setdefault(str(path), file_records.SessionFile())
@@ -71,7 +81,24 @@ class PlannedPatch:
         digest = digest_of_content(self.patched.data)
         file_records.write([collection], replace(self.record, digest=digest), is_confirmed=True)
         session.written[collection.meshferry.import_id] = digest
-        self.objects.agree(self.patched.keys)
+        self.objects.agree(self.patched.keys, self.gone)
+        collection.meshferry.unshown_nodes = json.dumps(sorted(self.unshown))
+
+    def write_copy(self, path: Path) -> None:
+        """Write the changed file to another path; the objects still belong to the file that they came from.
+
+        Raises
+        ------
+        ExportError
+            The file cannot be written, or must not be replaced.
+        """
+        self._refuse(path)
+        replace_file(path, self.patched.data)
+
+    def _refuse(self, path: Path) -> None:
+        reason = self.refusal_of(path)
+        if reason is not None:
+            raise ExportError(reason)
 
 
 def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[PlannedPatch]:
@@ -90,19 +117,52 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     options = import_marks.stored_options(collection)
     scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
     report = Report()
-    part = _first_part(scene)
-    objects = PlacedObjects(collection, part, report, _files_of(scene))
+    placement = _placement_of(scene)
+    part = placement.parts[0]
+    objects = PlacedObjects(collection, part, report, placement)
     if record.digest != digest_of_content(loaded.data):  # Undo took back what the export had stored
         for placed in objects.placed:
             placed.given_parent = None
-    edits = node_edits(scene, part, objects.placed, report)
+    unshown = set(json.loads(collection.meshferry.unshown_nodes or "[]"))
+    edits = node_edits(scene, part, objects.placed, report, unshown)
     _report_others(collection, scene, report)
-    patched = yield from without_bpy("Encoding", loaded.format.patch, loaded.data, edits)
+    patched = yield from without_bpy("Encoding", _patched, loaded.format, loaded.data, edits, report)
+    gone: set[str] = set()
     if edits:
         again = replace(loaded, document=loaded.format.read(patched.data))
         shown = yield from without_bpy("Comparing", scene_of, again, options, projects=projects)
-        _refuse_differences(shown, objects, patched)
-    return PlannedPatch(record, loaded.data, patched, edits, [*report.messages, *patched.messages], objects)
+        now = _placement_of(shown).parts[0]
+        gone = {node.key for node in part.nodes} - {node.key for node in now.nodes}
+        unshown |= _copied_below(now, {*patched.keys.values()})
+        unshown -= {one.key for one in _refuse_differences(shown, objects, patched, unshown)} | gone
+    messages = [*report.messages, *patched.messages]
+    refusal_of = partial(loaded.format.patch_refusal, options=options)
+    return PlannedPatch(record, loaded.data, patched, edits, messages, objects, unshown, gone, refusal_of)
+
+
+def _patched(target: Format, data: bytes, edits: Sequence[NodeEdit], report: Report) -> Patched:
+    """Return the changed file. If a format writes all changes or none, name all that cannot be written."""
+    if not target.is_patched_whole:
+        return target.patch(data, edits)
+    refused = [message for message in report.messages if message.kind is Kind.LOSS]
+    try:
+        patched = target.patch(data, edits)
+    except ExportError as problem:
+        if not problem.findings:
+            raise
+        refused += problem.findings
+    if refused:
+        raise ExportError.of(*refused)
+    return patched
+
+
+def _copied_below(part: PlacementPart, keys: Collection[str]) -> set[str]:
+    """Return the keys of all nodes below some nodes."""
+    below: list[bool] = []
+    for node in part.nodes:
+        above = node.parent
+        below.append(above >= 0 and (below[above] or part.nodes[above].key in keys))
+    return {node.key for node, is_below in zip(part.nodes, below, strict=True) if is_below and node.key}
 
 
 def imported_from(scene: bpy.types.Scene, path: Path, names: Sequence[str] = ()) -> bpy.types.Collection:
@@ -145,25 +205,23 @@ def refuse_other_content(collection: bpy.types.Collection, record: FileRecord, d
         )
 
 
-def _first_part(scene: Scene) -> PlacementPart:
+def _placement_of(scene: Scene) -> Placement:
     if scene.placement is None:
         raise ExportError("The file places no models any more")
-    return scene.placement.parts[0]
+    return scene.placement
 
 
-def _files_of(scene: Scene) -> list[str]:
-    """Return the path of the file of each part."""
-    return [part.file for part in scene.placement.parts] if scene.placement is not None else []
-
-
-def _refuse_differences(scene: Scene, objects: PlacedObjects, patched: Patched) -> None:
-    """Raise ExportError if the changed file does not show what Blender shows."""
+def _refuse_differences(
+    scene: Scene, objects: PlacedObjects, patched: Patched, unshown: Collection[str]
+) -> list[PlacedObject]:
+    """Raise ExportError if the changed file does not show what Blender shows; return the objects with their keys."""
     placed = [copy(one) for one in objects.placed]
     objects.update(placed, patched.keys)
-    left = node_edits(scene, _first_part(scene), placed, Report())
+    left = node_edits(scene, _placement_of(scene).parts[0], placed, Report(), unshown)
     if left:
         text = listed([edit.title for edit in left], 3)
         raise ExportError("The changed file would not be what Blender shows, so nothing was written: {}", text)
+    return placed
 
 
 def _report_others(collection: bpy.types.Collection, scene: Scene, report: Report) -> None:
@@ -173,7 +231,7 @@ def _report_others(collection: bpy.types.Collection, scene: Scene, report: Repor
         home = homes.get(part.file)
         if home is None or home == collection or not any(node.key for node in part.nodes):
             continue
-        edits = node_edits(scene, part, PlacedObjects(home, part, Report(), _files_of(scene)).placed, Report())
+        edits = node_edits(scene, part, PlacedObjects(home, part, Report(), _placement_of(scene)).placed, Report())
         if edits:
             report.loss(
                 "belongs-to-other-file",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +16,13 @@ from ....io_formats.core.scene import Mesh, Scene
 from ....io_formats.core.source_files import SourceFile
 from ....io_formats.geometry.submeshes import part_of_slots
 from ....io_formats.passes.lod import level_of
+from ... import import_marks, names
 from ...foreign import source_import
 from ...mesh_data import mesh_edits
 from ...steps import Steps, scaled, without_bpy
 from .. import meshes, scene_blocks
 from ..import_context import ImportContext
+from .node_objects import lock
 
 _NAMED = 5
 _UNPLACED = "Unplaced"
@@ -38,8 +40,12 @@ class Template:
     objects: list[bpy.types.Object]
     """Parents before their children."""
     materials: SlotNames
-    """Names of the materials of the mesh's slots."""
+    """Names of the materials of the mesh's slots; empty if the nodes of the model keep their own."""
     triangles: int = 0
+    nodes: tuple[tuple[str, int], ...] = ()
+    """For objects that hang below the place: name of the node, and index of the parent, -1 for none."""
+    is_placed: bool = False
+    """Whether the objects themselves are at a place."""
 
     def copy(self, keep: Callable[[bpy.types.ID], Any]) -> list[bpy.types.Object]:
         """Return copies of the objects that share their data; ``keep`` is called with each copy."""
@@ -52,6 +58,23 @@ class Template:
                 if modifier.type == "ARMATURE":
                     modifier.object = copies.get(modifier.object)
         return list(copies.values())
+
+    def hang(self, parent: bpy.types.Object, keep: Callable[[bpy.types.ID], Any]) -> list[bpy.types.Object]:
+        """Hang the objects below another one at their first place, and copies of them at others; return these.
+
+        Copying and naming objects is most of the time of an import.
+        """
+        made = [keep(obj.copy()) for obj in self.objects] if self.is_placed else self.objects
+        key = import_marks.node_of(parent)
+        for obj, (name, above) in zip(made, self.nodes, strict=True):
+            names.remember(obj, name)
+            if above < 0:
+                obj.parent = parent
+                obj.meshferry.given_parent_key = key
+            elif self.is_placed:
+                obj.parent = made[above]
+        self.is_placed = True
+        return made
 
 
 @dataclass
@@ -66,6 +89,8 @@ class Stand:
     """The index in ``ModelUse.slots`` of the surface of each material slot, -1 for none, as JSON."""
     identities: str = ""
     """What identifies the materials of the slots, as objects store it; set at the first place."""
+    is_tree: bool = False
+    """Whether the objects hang below that of the node."""
 
 
 class ModelBuilder:
@@ -93,9 +118,11 @@ class ModelBuilder:
         except FormatError as problem:
             self._broken.append(problem.sentence())
             return
-        for message in distinct(scene.warnings):
-            item = Text("{}: {}", model.name, message.item) if message.item else model.name
-            self._warnings.append(replace(message, item=item))
+        self._warn(model, scene.warnings)
+        if model.is_tree:
+            template = yield from scaled(self._tree(scene, model), 0.5, 1.0)
+            self.stands.update(dict.fromkeys(uses, Stand(template, (), is_tree=True)))
+            return
         templates: dict[tuple[int, ...], Template] = {}
         for use in uses:
             named, listed_slots = self._settings(model, scene, use)
@@ -104,11 +131,17 @@ class ModelBuilder:
             kept = tuple(slot for slot in shown if slot in level) or level or tuple(range(len(named)))
             materials = tuple(setting.material or setting.name for setting in (named[slot] for slot in kept))
             if kept not in templates:
-                templates[kept] = yield from scaled(self._template(scene, kept, materials, len(named)), 0.5, 1.0)
+                part = _with_slots(scene, kept, materials, len(named))
+                templates[kept] = yield from scaled(self._template(part, model, materials), 0.5, 1.0)
                 self._mark(model, templates[kept])
             is_hidden = not set(shown) & set(level) and bool(named)
             slots = json.dumps([listed_slots.get(slot, -1) for slot in kept])
             self.stands[use] = Stand(templates[kept], materials, is_hidden, slots)
+
+    def _warn(self, model: PlacedModel, messages: Sequence[Message]) -> None:
+        for message in distinct(messages):
+            item = Text("{}: {}", model.name, message.item) if message.item else model.name
+            self._warnings.append(replace(message, item=item))
 
     def _import_source(self, source: SourceFile) -> Steps[bool]:
         """Import a source file, and return whether that succeeded; each is tried once."""
@@ -161,13 +194,13 @@ class ModelBuilder:
         mesh = _mesh_of(scene)
         if mesh is None:
             return [], {}
-        names = [surface.name for surface in mesh.surfaces] or mesh.materials
+        slots = [surface.name for surface in mesh.surfaces] or mesh.materials
         settings = [
             SlotUse(name, material or None, level=level_of(name) or 0)
-            for name, material in zip(names, mesh.materials, strict=True)
+            for name, material in zip(slots, mesh.materials, strict=True)
         ]
         free: dict[str, list[int]] = {}
-        for index, name in enumerate(names):
+        for index, name in enumerate(slots):
             free.setdefault(name, []).append(index)
         places: dict[int, int] = {}
         for place, slot in enumerate(use.slots):
@@ -179,21 +212,34 @@ class ModelBuilder:
                 self._unknown.append(f"{model.name}: {slot.name}")
         return settings, places
 
-    def _template(self, scene: Scene, kept: tuple[int, ...], materials: SlotNames, slots: int) -> Steps[Template]:
-        nodes = list(scene.nodes)
-        for index, node in enumerate(nodes):
-            if node.mesh is not None:
-                mesh = node.mesh if len(kept) == slots else part_of_slots(node.mesh, list(kept))
-                nodes[index] = replace(node, mesh=replace(mesh, materials=list(materials)))
-        part = self.job.of_model(replace(scene, nodes=nodes))
-        self.actions += yield from scene_blocks.build(part)
-        for made in (*part.armatures, *part.objects):
-            made.rotation_mode = "QUATERNION"
-            made.name = _UNPLACED  # leaves the names of nodes free
-            mesh_edits.store_fingerprint(made)
-        triangles = sum(meshes.triangle_count(made.data) for made in part.objects if made.type == "MESH")
-        self._templates.append(Template([*part.armatures, *part.objects], materials, triangles))
+    def _template(self, scene: Scene, model: PlacedModel, materials: SlotNames) -> Steps[Template]:
+        """Build the objects of a model, which are copied to each place."""
+        objects, triangles = yield from self._objects(scene, model)
+        for obj in objects:
+            obj.name = _UNPLACED  # leaves the names of nodes free
+        self._templates.append(Template(objects, materials, triangles))
         return self._templates[-1]
+
+    def _tree(self, scene: Scene, model: PlacedModel) -> Steps[Template]:
+        """Build the objects of a model that keeps its nodes, with what all copies get: locks, and marks of parts."""
+        objects, triangles = yield from self._objects(scene, model)
+        nodes = [(names.name_in_file(obj), objects.index(obj.parent) if obj.parent else -1) for obj in objects]
+        for obj, (name, above) in zip(objects, nodes, strict=True):
+            lock(obj)
+            obj.show_name = False  # at many places, names would cover the models
+            import_marks.prepare_part(obj, f"{nodes[above][0] if above >= 0 else ''}/{name}")
+        return Template(objects, (), triangles, tuple(nodes))
+
+    def _objects(self, scene: Scene, model: PlacedModel) -> Steps[tuple[list[bpy.types.Object], int]]:
+        """Build the objects of a model; return them, and the number of triangles."""
+        part = self.job.of_model(scene, model.file, keeps_rate=bool(self.actions))
+        self.actions += yield from scene_blocks.build(part)
+        self._warn(model, part.report.messages)
+        objects = [*part.armatures, *part.objects]
+        for obj in objects:
+            obj.rotation_mode = "QUATERNION"
+            mesh_edits.store_fingerprint(obj)
+        return objects, sum(meshes.triangle_count(obj.data) for obj in part.objects if obj.type == "MESH")
 
     def remove_templates(self) -> None:
         """Remove the objects of templates, and the data of models that are not placed."""
@@ -201,6 +247,16 @@ class ModelBuilder:
         data = dict.fromkeys(made.data for made in objects if made.data is not None)
         self.job.discard(objects)
         self.job.discard([block for block in data if not block.users])
+
+
+def _with_slots(scene: Scene, kept: tuple[int, ...], materials: SlotNames, slots: int) -> Scene:
+    """Return a model with some of the slots of its mesh, of which there are ``slots``, and other materials."""
+    nodes = list(scene.nodes)
+    for index, node in enumerate(nodes):
+        if node.mesh is not None:
+            mesh = node.mesh if len(kept) == slots else part_of_slots(node.mesh, list(kept))
+            nodes[index] = replace(node, mesh=replace(mesh, materials=list(materials)))
+    return replace(scene, nodes=nodes)
 
 
 def _mesh_of(scene: Scene) -> Mesh | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mathutils import Matrix
 
 from ....io_formats.core.messages import counted, listed
-from ....io_formats.core.placement import Camera, Light, LightKind, ModelUse, PartUse, PlacedNode, Placement
+from ....io_formats.core.placement import Channels, ModelUse, PlacedNode, Placement
 from ....io_formats.passes.placement_changes import is_same_place
 from ... import file_records, import_marks, names
 from ...file_records import FileRecord
@@ -20,13 +20,10 @@ from ...properties import store_fields
 from ...steps import Step, Steps, scaled
 from ..import_context import ImportContext, ImportResult
 from ..shading.shaders import layers_of
+from .node_objects import NodeObjects
+from .placed_collections import PlacedCollections
 from .placed_models import ModelBuilder, Stand
 
-_EMPTY_SIZE = 0.25
-_LIGHTS = {LightKind.POINT: "POINT", LightKind.SPOT: "SPOT", LightKind.SUN: "SUN"}
-WATTS = 100.0
-"""Power of a lamp of intensity 1. Programs with automatic exposure have no exact equivalent."""
-_MOST_SUN = 10.0
 _SHEAR = 1e-3
 """Largest cosine between two axes that counts as a right angle."""
 _EXACT = 3e-7
@@ -44,8 +41,8 @@ class PlacementImporter:
         self.objects: list[bpy.types.Object] = []
         self.triangles = 0
         self._models = ModelBuilder(job)
-        self._collections: list[bpy.types.Collection] = []
-        self._levels: dict[tuple[int, int], bpy.types.Collection] = {}
+        self._collections = PlacedCollections(job, placement.parts)
+        self._plain = NodeObjects(job, self._collections.of_parts)
         self._sheared: list[str] = []
         self._import_ids = [import_marks.new_import() for _ in placement.parts]
         self._armatures: dict[bpy.types.Armature, bpy.types.Object] = {}
@@ -56,8 +53,6 @@ class PlacementImporter:
         nodes = [node for part in self.placement.parts for node in part.nodes]
         self.job.materials.link_from_library(_material_names(nodes))
         yield from scaled(self._build_models(nodes), 0.0, 0.7)
-        for part in self.placement.parts:
-            self._collections.append(self.job.keep(bpy.data.collections.new(names.fit(part.name))))
         done = 0
         for number, part in enumerate(self.placement.parts):
             made: list[bpy.types.Object] = []
@@ -78,10 +73,10 @@ class PlacementImporter:
 
     def _link(self) -> bpy.types.Collection:
         """Link the collections to the user's scene, those of other files without showing them; return the main one."""
-        context = self.job.request.context
-        main, *others = self._collections
+        collections = self._collections.of_parts
+        main = collections[0]
         main.meshferry.from_file = True
-        for collection, part, import_id in zip(self._collections, self.placement.parts, self._import_ids, strict=True):
+        for collection, part, import_id in zip(collections, self.placement.parts, self._import_ids, strict=True):
             store_fields(collection.meshferry, self.job.scene)
             import_marks.write_origin(collection, self.job.request)
             collection.meshferry.import_id = import_id
@@ -90,17 +85,8 @@ class PlacementImporter:
             if file and part.digest:
                 record = FileRecord(Path(file).absolute(), self.job.scene.format, part.digest)
                 file_records.write([collection], record)
-        context.scene.collection.children.link(main)
-        if others:
-            parts = self.job.keep(bpy.data.collections.new(names.fit(f"{main.name} Parts")))
-            for other in others:
-                parts.children.link(other)
-            context.scene.collection.children.link(parts)
-            for view_layer in context.scene.view_layers:
-                layer = view_layer.layer_collection.children.get(parts.name)
-                if layer is not None:
-                    layer.exclude = True
-        context.view_layer.update()
+        self._collections.link_to_scene()
+        self.job.request.context.view_layer.update()
         return main
 
     def _build_models(self, nodes: Sequence[PlacedNode]) -> Steps[None]:
@@ -119,20 +105,36 @@ class PlacementImporter:
     ) -> bpy.types.Object:
         """Build the objects of a node; return the one that is at its place."""
         stand = self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
-        if stand is not None and node.instances is None:
+        is_below = stand is not None and (stand.is_tree or node.instances is not None)
+        if stand is not None and not is_below:
             made = self._put(part, node, stand, parent, node.matrix, is_hidden)
         else:
-            made = self._new_object(node)
-            _place(made, parent, node.matrix)
+            made = self._plain.build(node)
+            _place(made, parent, node.channels or node.matrix)
             if is_hidden:
                 _hide(made)
-            self._link_object(part, made, _level_of(node))
+            self._link_object(made, part, node)
         import_marks.mark_node(made, node.key, node.name)
         import_marks.mark_object(made, self._import_ids[part])
-        if stand is not None and node.instances is not None:
+        if stand is not None and stand.is_tree:
+            self._hang(part, node, stand, made, is_hidden)
+        elif stand is not None and node.instances is not None:
             for matrix in node.instances:
                 self._put(part, node, stand, made, matrix, is_hidden)
         return made
+
+    def _link_object(self, made: bpy.types.Object, part: int, node: PlacedNode) -> None:
+        self.objects.append(made)
+        self._collections.link_object(made, part, _level_of(node), node.collection)
+
+    def _hang(self, part: int, node: PlacedNode, stand: Stand, parent: bpy.types.Object, is_hidden: bool) -> None:
+        """Place all nodes of a model below the object of a node, locked: who moves a part moves the whole node."""
+        for obj in stand.template.hang(parent, self.job.keep):
+            if obj.hide_viewport != is_hidden:
+                obj.hide_render = obj.hide_viewport = is_hidden
+            import_marks.mark_part(obj, self._import_ids[part])
+            self._link_object(obj, part, node)
+        self.triangles += stand.template.triangles
 
     def _put(
         self,
@@ -161,7 +163,7 @@ class PlacementImporter:
                 stand.identities = stand.identities or "\n".join(import_marks.material_identities(obj))
                 obj.meshferry.given_materials = stand.identities
                 obj.meshferry.given_mesh = mesh_edits.identity_of(obj.data)
-            self._link_object(part, obj, level)
+            self._link_object(obj, part, node)
             if obj.type == "ARMATURE":
                 self._armatures.setdefault(obj.data, obj)
         self.triangles += stand.template.triangles if level == 0 else 0
@@ -178,67 +180,6 @@ class PlacementImporter:
                 slot.link = "OBJECT"
                 slot.material = self.job.materials.find(name, layers_of(obj.data))
 
-    def _new_object(self, node: PlacedNode) -> bpy.types.Object:
-        """Create the object of a node that is not a model."""
-        data: bpy.types.ID | None = None
-        if isinstance(node.content, Light):
-            data = self._light(node.name, node.content)
-        elif isinstance(node.content, Camera):
-            data = self._camera(node.name, node.content)
-        made: bpy.types.Object = self.job.keep(bpy.data.objects.new(names.fit(node.name), data))
-        made.rotation_mode = "QUATERNION"
-        if data is None:
-            made.empty_display_size = _EMPTY_SIZE
-        if isinstance(node.content, PartUse):
-            made.instance_type = "COLLECTION"
-            made.instance_collection = self._collections[node.content.part]
-        elif (
-            isinstance(node.content, Camera) and node.content.is_main and self.job.request.context.scene.camera is None
-        ):
-            self.job.request.context.scene.camera = made
-        for key, value in {"type": node.kind, **node.properties}.items():
-            if value:
-                made[key] = value
-        return made
-
-    def _light(self, name: str, light: Light) -> bpy.types.Light:
-        data = self.job.keep(bpy.data.lights.new(names.fit(name), _LIGHTS[light.kind]))
-        data.color = light.color
-        if light.kind is LightKind.SUN:
-            data.energy = min(light.intensity, _MOST_SUN)
-            return data  # type: ignore[no-any-return]
-        data.energy = light.intensity * WATTS
-        data.shadow_soft_size = light.radius
-        if light.kind is LightKind.SPOT:
-            data.spot_size = light.cone
-            data.spot_blend = light.softness
-        return data  # type: ignore[no-any-return]
-
-    def _camera(self, name: str, camera: Camera) -> bpy.types.Camera:
-        data: bpy.types.Camera = self.job.keep(bpy.data.cameras.new(names.fit(name)))
-        data.sensor_fit = "VERTICAL"
-        if camera.field_of_view:
-            data.angle = camera.field_of_view
-        else:
-            data.type = "ORTHO"
-            data.ortho_scale = camera.height
-        data.clip_start, data.clip_end = camera.near, camera.far
-        return data
-
-    def _link_object(self, part: int, made: bpy.types.Object, level: int) -> None:
-        self.objects.append(made)
-        if level == 0:
-            self._collections[part].objects.link(made)
-            return
-        key = (part, level)
-        if key not in self._levels:
-            home = self._collections[part]
-            inner = self.job.keep(bpy.data.collections.new(names.fit(f"{home.name} LOD {level}")))
-            inner.hide_viewport = inner.hide_render = True
-            home.children.link(inner)
-            self._levels[key] = inner
-        self._levels[key].objects.link(made)
-
     def _find_sheared(self, nodes: Sequence[PlacedNode], made: Sequence[bpy.types.Object]) -> None:
         """Store on objects what they cannot hold of the matrices of their nodes; note those that are sheared."""
         if not nodes:
@@ -248,7 +189,8 @@ class PlacementImporter:
         lengths = np.linalg.norm(axes, axis=1, keepdims=True)
         unit = np.divide(axes, lengths, out=np.zeros_like(axes), where=lengths > 0)
         products = np.abs(np.einsum("nij,nik->njk", unit, unit))[:, [0, 0, 1], [1, 2, 2]].max(axis=1)
-        for index in np.flatnonzero((products > _EXACT) | (lengths == 0).any(axis=(1, 2))).tolist():
+        has_matrix = np.array([node.channels is None for node in nodes])
+        for index in np.flatnonzero(has_matrix & ((products > _EXACT) | (lengths == 0).any(axis=(1, 2)))).tolist():
             held = np.array(made[index].matrix_basis, np.float64)
             if not is_same_place(held, wanted[index]):
                 made[index].meshferry.shear = _shear(held, wanted[index]).reshape(-1)
@@ -286,8 +228,13 @@ def _shear(held: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]) -> np
     return shear if is_same_place(held @ single, wanted) else np.zeros((4, 4))
 
 
-def _place(made: bpy.types.Object, parent: bpy.types.Object | None, matrix: npt.NDArray[np.float64]) -> None:
-    """Put an object at a matrix relative to its parent."""
+def _place(made: bpy.types.Object, parent: bpy.types.Object | None, place: Channels | npt.NDArray[np.float64]) -> None:
+    """Put an object at a transform relative to its parent."""
     if parent is not None:
         made.parent = parent
-    made.matrix_basis = Matrix(matrix.tolist())
+    if isinstance(place, Channels):  # from a matrix, Blender would take the nearest of several Euler angles
+        made.rotation_mode = place.order
+        made.location, made.rotation_euler, made.scale = place.location, place.rotation, place.scale
+    else:
+        made.rotation_mode = "QUATERNION"
+        made.matrix_basis = Matrix(place.tolist())

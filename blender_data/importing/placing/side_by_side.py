@@ -34,10 +34,14 @@ def place(models: Sequence[Sequence[bpy.types.Object]]) -> None:
 
 
 def _range(model: Sequence[bpy.types.Object]) -> tuple[float, float] | None:
-    """Return the smallest and largest X of a model's bounding boxes; None without objects."""
+    """Return the smallest and largest X of the bounding boxes of what a model shows; None without objects.
+
+    Blender does not evaluate hidden objects, so they count only if nothing is shown.
+    """
+    shown = [obj for obj in model if obj.visible_get()] or model
     places = [
         (obj.matrix_world @ Vector(corner)).x if obj.type != "EMPTY" else obj.matrix_world.translation.x
-        for obj in model
+        for obj in shown
         for corner in obj.bound_box
     ]
     return (min(places), max(places)) if places else None

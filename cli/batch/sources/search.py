@@ -128,7 +128,7 @@ class _Search:
         key = os.path.join(inputs.file_key(Path(root)), "")
         written = self.written if self.output and key.startswith(os.path.join(self.output, "")) else ""
         extensions = (*self.extensions, *archives.EXTENSIONS)
-        count = 0
+        count = empty = 0
         for below, names in inputs.folders_below(folder, self.report, self.output, ignored=STATE_FOLDER, depth=depth):
             for name in names:
                 path = below + name
@@ -139,7 +139,12 @@ class _Search:
                     found, mode = _status(full, root, path, path)
                     if self._counts(full, mode, every=every):
                         count += 1
-                        yield from self._file(found)
+                        if not every and mode and inputs.is_empty(Path(full)):
+                            empty += 1
+                        else:
+                            yield from self._file(found)
+        if empty:
+            self.warn(folder, inputs.empty_text(empty))
         return count
 
     def _counts(self, path: str, mode: int, *, every: bool) -> bool:

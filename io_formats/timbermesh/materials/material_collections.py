@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import zipfile
-import zlib
 from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
@@ -17,6 +15,7 @@ from typing import Any
 
 from ...core.errors import FormatError, refusal
 from ...core.messages import Report
+from .game_archive import LARGEST_ENTRY, opened, read_entry
 from .game_folder import find_archive
 
 Collections = dict[str, tuple[str, ...]]
@@ -27,26 +26,11 @@ _SPEC = "MaterialCollectionSpec"
 _LISTS = ("Materials", "Materials#append")
 
 _MOST_FILES = 200
-_LARGEST_FILE = 1 << 20
-_LARGEST_DIRECTORY = 4 << 20
-"""Largest directory of the archive, in bytes. That of the game is about a tenth of it."""
 _MOST_NAMES = 5_000
 _LONGEST_NAME = 200
 
 _MOST_ENTRIES = 5_000
 """Largest number of files and folders of a mod that are searched, folders near its manifest first."""
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-    OverflowError,
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    zlib.error,
-)
-"""Exceptions of ``zipfile`` for damaged archives."""
 
 
 def game_collections(folder: str | Path) -> Collections:
@@ -77,29 +61,12 @@ def _cached_collections(path: Path, _size: int, _modified: int) -> Collections |
         return problem
 
 
-class _BoundedReader(io.BufferedReader):
-    """Reader for ``zipfile``, which reads the whole directory of an archive with a single call."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        most = _LARGEST_DIRECTORY + 1
-        content = super().read(most if size is None or size < 0 else min(size, most))
-        if len(content) == most:
-            raise FormatError("The zip file has too many entries for blueprints of the game")
-        return content
-
-
 def _archive_collections(path: Path) -> Collections:
     """Return the collections in an archive."""
     found: Collections = {}
-    try:
-        with _BoundedReader(io.FileIO(path)) as stream, zipfile.ZipFile(stream) as archive:
-            for info in islice(_collection_entries(archive), _MOST_FILES):
-                _add(found, _parse(_read_entry(archive, info), _name_of(info.filename)))
-    except FormatError:
-        raise
-    except _UNREADABLE as problem:
-        reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
-        raise FormatError("The zip file is damaged ({})", reason[:_LONGEST_NAME]) from None
+    with opened(path) as archive:
+        for info in islice(_collection_entries(archive), _MOST_FILES):
+            _add(found, _parse(read_entry(archive, info), _name_of(info.filename)))
     if not any(found.values()):
         raise FormatError("The zip file has no material collections")
     return found
@@ -111,22 +78,6 @@ def _collection_entries(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
 
 def _name_of(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
-
-
-def _read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    name = info.filename[-_LONGEST_NAME:]
-    if info.flag_bits & 1:
-        raise FormatError("The zip file is encrypted", item=name)
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        # ``zipfile`` inflates other methods without a limit.
-        raise FormatError("The zip file has an entry with an unusual compression", item=name)
-    if info.file_size > _LARGEST_FILE:
-        raise FormatError("The entry has more than {:,} bytes", _LARGEST_FILE, item=name)
-    with archive.open(info) as stream:
-        content = stream.read(_LARGEST_FILE + 1)
-    if len(content) > _LARGEST_FILE:
-        raise FormatError("The entry has more than {:,} bytes", _LARGEST_FILE, item=name)
-    return content
 
 
 def _parse(content: bytes, name: str) -> Collections:
@@ -177,9 +128,9 @@ def mod_collections(folder: Path, report: Report) -> Collections:
     for path in islice(_mod_files(folder, report), _MOST_FILES):
         try:
             with open(path, "rb") as stream:
-                content = stream.read(_LARGEST_FILE + 1)
-            if len(content) > _LARGEST_FILE:
-                raise FormatError("The file has more than {:,} bytes", _LARGEST_FILE)
+                content = stream.read(LARGEST_ENTRY + 1)
+            if len(content) > LARGEST_ENTRY:
+                raise FormatError("The file has more than {:,} bytes", LARGEST_ENTRY)
             _add(found, _parse(content, os.path.basename(path)))
         except FormatError as problem:
             report.warning("unreadable-file", "'{}': {}", path, problem.message)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from ...core.errors import ExportError
-from ...core.messages import Report, counted, listed
+from ...core.messages import Report, Text, counted, listed
 from ...core.placement_edits import Matrix, NodeEdit, Patched
 from ..xml_text import SHORT_NUMBER, escaped, matrix_words, transform
 from . import numbers
@@ -37,6 +39,11 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
     patched = patcher.run()
     _verify(patcher, patched)
     return patched
+
+
+def refusal(path: Path, options: Mapping[str, Any]) -> Text | None:  # noqa: ARG001
+    """Return why a file is not changed: none is refused for its path."""
+    return None
 
 
 class _Replacements:

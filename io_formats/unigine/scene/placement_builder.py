@@ -21,11 +21,12 @@ from ...core.placement import (
     SlotUse,
 )
 from ...core.scene import Scene
+from ...core.unresolved import Unresolved
 from . import lights_and_cameras, models, reader, source_models
 from .document import MESH_KINDS, MOST_LEVELS, MOST_NODES, REFERENCE_FIELDS, SceneFile, SceneNode, SurfaceSetting
 from .options import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS, SOURCE_FILES
 from .project_links import LinkedFile, ProjectLinks, is_of_editor
-from .unresolved import Problem, Unresolved
+from .unresolved import Problem
 
 _PLAIN = {"", "NodeDummy", "NodePivot", "ObjectDummy", "NodeReference", "NodeLayer", *MESH_KINDS}
 """Types that are fully imported, or have nothing but a place."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.capabilities import losses
 from ...core.errors import ExportError
-from ...core.messages import Message, Report
+from ...core.messages import Message, Report, counted, listed
 from ...core.options import resolve
 from ...core.placement import ModelUse, Placement
 from ...core.projects import Projects
@@ -34,6 +34,7 @@ from .options import COLLISION, EXPORT_OPTIONS, VERSION
 
 _AS_IT_IS = (Parameter("bool", "unchanged", "1"),)
 _MESH_VERSIONS = (((2, 21), "MS15"), ((2, 20), "MS14"), ((2, 19), "MS13"), ((2, 15), "MS12"))
+_MOST_NAMES = 5
 
 
 class SetBuilder:
@@ -90,8 +91,11 @@ class SetBuilder:
         """Return what nodes need to know of each model; meshes that are not in the project become assets."""
         names = distinct_file_names(model.name for model in self.placement.models)
         found: list[WrittenModel] = []
+        animated: list[str] = []
         for model, name in zip(self.placement.models, names, strict=True):
             scene = model.read()
+            if scene.clips:
+                animated.append(model.name)
             file = self._mesh_scene(scene, name)
             reference = self.target.reference(model.file)
             written, document = self._mesh(file)
@@ -105,6 +109,10 @@ class SetBuilder:
                 asset = NewAsset(written.reference, AssetKind.MESH, lambda _guids, data=data: data, _AS_IT_IS)  # type: ignore[misc]
                 self.new.assets.append(asset)
             found.append(written)
+        if animated:
+            template = "{} whose animation the scene does not name; choose it in the editor: {}"
+            number = counted(len(animated), "mesh", "meshes")
+            self.report.loss("animation-not-named", template, number, listed(animated, _MOST_NAMES))
         return found
 
     def report_all(self, messages: list[Message]) -> None:

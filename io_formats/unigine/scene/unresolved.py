@@ -1,12 +1,8 @@
-"""References of a scene that could not be followed, reported once for each kind."""
+"""Problems of the references of a scene."""
 
 from __future__ import annotations
 
 from enum import Enum
-
-from ...core.messages import Report, counted, listed
-
-_NAMED = 5
 
 
 class Problem(Enum):
@@ -26,20 +22,3 @@ class Problem(Enum):
     LOOP = ("node-file-loop", "node file refers to itself", "node files refer to themselves", "{}; left out there: {}")
     CLUSTER = ("cluster-left-out", "cluster", "clusters", "{} left out, since a binary file has the places: {}")
     ANIMATION = ("unreadable-animation", "animation", "animations", "{} not found or not readable: {}")
-
-
-class Unresolved:
-    """Collects the names of unresolved references."""
-
-    def __init__(self) -> None:
-        self._found: dict[Problem, dict[str, None]] = {}
-
-    def add(self, problem: Problem, name: str) -> None:
-        """Note a reference; the same name counts once."""
-        self._found.setdefault(problem, {})[name] = None
-
-    def report(self, report: Report) -> None:
-        """Report each kind once, with the first names."""
-        for problem, names in self._found.items():
-            code, one, many, template = problem.value
-            report.loss(code, template, counted(len(names), one, many), listed(list(names), _NAMED))

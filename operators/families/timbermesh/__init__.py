@@ -6,22 +6,31 @@ import bpy
 from bpy.props import StringProperty
 
 from ....blender_data.exporting import exporter
-from ....io_formats.timbermesh.formats import TIMBERMESH
+from ....io_formats.core.messages import Message
+from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT, TIMBERMESH
 from ...exporting.export_dialog import named_collection
 from ...findings.checks import CheckScene
 from ...hooks import Hooks
 from ...importing.import_base import ImportFiles
 from . import exporters
+from .blueprint_exporter import ExportBlueprint
+from .blueprint_panel import blueprint_panel
+from .blueprints import findings_of, main_collection
 from .panel import PANELS, main_panel
 
 
 class Importer(ImportFiles):
-    """Import of Timbermesh files."""
+    """Import of Timbermesh files and blueprints."""
 
-    bl_description = "Import models of the game Timberborn, each into a collection of its own"
+    bl_description = (
+        "Import models of the game Timberborn, and blueprints, which place them as buildings, each into a collection "
+        "of its own"
+    )
 
     # .prefab files are text files with the same content, extracted from the game.
-    usual_names = ";".join(f"*{extension}" for extension in (*TIMBERMESH.extensions, ".prefab"))
+    usual_names = ";".join(
+        f"*{extension}" for extension in (*TIMBERMESH.extensions, ".prefab", *TIMBERBORN_BLUEPRINT.extensions)
+    )
 
 
 class Check(CheckScene):
@@ -37,7 +46,20 @@ class Check(CheckScene):
 
     def subject(self, context: bpy.types.Context) -> str:
         """Return the name of the collection."""
-        return self.collection or context.collection.name
+        blueprint = self.blueprint(context)
+        return str(blueprint[0].name) if blueprint is not None else self.collection or context.collection.name
+
+    def blueprint(self, context: bpy.types.Context) -> Any:
+        """Return the collection and the record of the blueprint of the active object or collection, or None."""
+        return None if self.collection else main_collection(context)
+
+    def find(self, context: bpy.types.Context, findings: list[Message]) -> None:
+        """Check the collection as a model, or a blueprint with its changes."""
+        blueprint = self.blueprint(context)
+        if blueprint is None:
+            super().find(context, findings)
+        else:
+            findings += findings_of(*blueprint)
 
     def source(self, context: bpy.types.Context) -> tuple[Any, str]:
         """Return the collection, or the whole scene for the scene's own collection."""
@@ -50,9 +72,9 @@ class Check(CheckScene):
 
 HOOKS = Hooks(
     importer=Importer,
-    exporters={TIMBERMESH.name: exporters.ExportModel},
+    exporters={TIMBERMESH.name: exporters.ExportModel, TIMBERBORN_BLUEPRINT.name: ExportBlueprint},
     check=Check,
     draw_collection_entries=exporters.draw_collection_entries,
     sidebar=main_panel,
-    panels=PANELS,
+    panels=(blueprint_panel, *PANELS),
 )

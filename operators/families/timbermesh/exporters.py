@@ -1,4 +1,4 @@
-"""Export of Timbermesh files, also of several collections at once."""
+"""Export of Timbermesh files, also of several collections or objects at once."""
 
 import os
 from collections.abc import Iterable
@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, StringProperty
 
-from ....blender_data.exporting import exporter
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.api import EncodedFile
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import Text, counted
+from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.disk.file_names import cautious_key
 from ....io_formats.disk.file_sets import write_outputs
 from ....io_formats.timbermesh.formats import TIMBERMESH
@@ -20,14 +19,38 @@ from ...exporting.export_base import ExportScene, encode_steps, file_steps, refu
 from ...exporting.export_dialog import named_collection
 from ...exporting.export_files import draw_file_names
 from ...exporting.file_names import suggested_file_name
-from ...layouts import button, path_property
+from ...layouts import button, path_property, property_column
 from ...menus import collection_under_pointer, selected_collections
 from ...option_properties import draw_options, export_table, option_values, section_body, with_options
+from ...preferences import drawn_for
 from ...progress import LongWork
+from ...registration import MenuEntry
 from ...reporting import Messages, conclude, refuse
 from ...translations import iface_
+from . import blueprints
+from .parts import Part, collection_part, object_parts
 
 OPTIONS = export_table(TIMBERMESH)
+
+PARTS = (
+    ("COLLECTIONS", "Collections", "The collections that are selected in the Outliner, or the active one"),
+    (
+        "OBJECTS",
+        "Objects",
+        "The selected objects, each with what is below it; those below another selected one belong to that one",
+    ),
+)
+AROUND = (
+    (
+        "ORIGIN",
+        "Origin",
+        (
+            "An empty named #Origin in the part, with its rotation; without one, the location of the object (its "
+            "rotation and scale belong to the model), or the offset of the collection, which is zero unless set"
+        ),
+    ),
+    ("WORLD", "World", "The world's origin: each model keeps its distance to it"),
+)
 
 MODEL_SUFFIX = ".Model"
 """Suffix of file names by convention of the game's mods: ``Lodge.Folktails.Model.timbermesh``."""
@@ -46,11 +69,14 @@ class ExportModel(ExportScene):
 
 @with_options(OPTIONS)
 class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
-    """Write a Timbermesh file for each of several collections."""
+    """Write a Timbermesh file for each of several collections or objects."""
 
     bl_idname = "export_scene.timbermesh_batch"
     bl_label = "Batch Timbermesh"
-    bl_description = "Export each of several collections to a Timbermesh file of its own"
+    bl_description = (
+        "Export each of several collections, or each selected object with what is below it, to a Timbermesh file of "
+        "its own; objects that share their meshes become one file"
+    )
     bl_options = {"PRESET"}
 
     option_table = OPTIONS
@@ -62,14 +88,16 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         "or the active collection",
         options={"HIDDEN", "SKIP_SAVE"},
     )
+    parts: EnumProperty(name="Parts", description="What becomes a file each", items=PARTS, default="COLLECTIONS")
+    around: EnumProperty(name="Around", description="Where the origin of each file is", items=AROUND, default="ORIGIN")
     append_model_to_name: BoolProperty(
         name=f"Append {MODEL_SUFFIX}",
-        description=f"Name the files <Collection>{MODEL_SUFFIX}{TIMBERMESH.extensions[0]}, as the game's mods do",
+        description=f"Name the files <Name>{MODEL_SUFFIX}{TIMBERMESH.extensions[0]}, as the game's mods do",
         default=True,
     )
     use_replace: BoolProperty(
         name="Replace Files",
-        description="Write over files that are there already; otherwise their collections are left out with a warning",
+        description="Write over files that are there already; otherwise their parts are left out with a warning",
         default=True,
     )
     filter_glob: StringProperty(default=f"*{TIMBERMESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
@@ -84,8 +112,11 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the files that will be written, and the options."""
-        names = self.names(context)
         layout = self.layout
+        column = property_column(layout)
+        column.prop(self, "parts")
+        column.prop(self, "around")
+        names = [name for name, _part in self.named_parts(context, Messages())]
         body = section_body(layout, "TIMBERMESH_batch_files", iface_(counted(len(names), "File")))
         if body is not None:
             draw_file_names(body, context, [self.target_name(name) for name in names])
@@ -94,45 +125,73 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         draw_options(layout, self, OPTIONS, "TIMBERMESH_export")
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
-        """Export the collections one after the other; a failed one does not stop the others.
+        """Export the parts one after the other; a failed one does not stop the others.
 
         All files are encoded before the first is written, so that cancelling leaves no file behind.
         """
-        names = self.names(context)
         folder = Path(bpy.path.abspath(self.directory)) if self.directory else None
         if folder is None or not folder.is_dir():
             text = Text("The folder does not exist: {}", self.directory) if self.directory else Text("No folder given")
             return refuse(self, text)
         messages = Messages()
+        parts = self.named_parts(context, messages)
         ready: dict[Path, tuple[str, EncodedFile]] = {}
-        for number, name in enumerate(names):
+        planned: dict[Path, list[tuple[Any, str]]] = {}
+        for number, (name, part) in enumerate(parts):
             path = folder / self.target_name(name)
             with messages.attempt(str(path), name):
                 self.claim(path, ready)
-                start, end = number / len(names), (number + 1) / len(names)
-                encoding = scaled(self.encode(context, name, path, messages), start, end, name)
+                start, end = number / len(parts), (number + 1) / len(parts)
+                planned[path] = blueprints.planned_models(part, path)
+                encoding = scaled(self.encode(context, part, path, messages), start, end, name)
                 ready[path] = name, (yield from encoding)
         triangles = replaced = 0
         for path, (name, encoded) in ready.items():
             with messages.outcome(str(path), name):
                 existed = os.path.exists(path)
                 messages.warn(name, [*encoded.messages, *write_outputs(path, encoded.outputs)])
+                report = Report()
+                blueprints.use_models(planned[path], report)
+                messages.warn(name, report.messages)
                 triangles += encoded.scene.triangle_count
                 replaced += existed
-        parts = (
+        phrases = (
             counted(triangles, "triangle"),
             counted(replaced, "file replaced", "files replaced") if replaced else "",
         )
-        return conclude(self, messages, parts, "Exported")
+        return conclude(self, messages, phrases, "Exported")
 
-    def encode(self, context: bpy.types.Context, name: str, path: Path, messages: Messages) -> Steps[EncodedFile]:
-        """Encode one collection; return the file."""
+    def encode(self, context: bpy.types.Context, part: Part, path: Path, messages: Messages) -> Steps[EncodedFile]:
+        """Encode one part; return the file."""
         values = option_values(self, OPTIONS)
-        source = exporter.Source("COLLECTION", named_collection(context, name))
-        files = yield from scaled(file_steps(context, source, name, TIMBERMESH, values), 0.0, 0.8)
+        if part.is_placed and values["merging"] == "AUTO":
+            values["merging"] = "KEEP"  # the nodes of a model of a blueprint
+        files = yield from scaled(file_steps(context, part.source, part.name, TIMBERMESH, values), 0.0, 0.8)
         encoded = yield from scaled(encode_steps(files.parts[0], path, TIMBERMESH, values), 0.8, 1.0)
-        messages.warn(name, files.messages)
+        messages.warn(part.name, files.messages)
+        if part.others:
+            report = Report()
+            text = "same meshes, but another rotation or scale than '{}', which the file has"
+            report.change("turned-part", text, part.places[0].name, item=listed(part.others))
+            messages.warn(part.name, report.messages)
         return encoded
+
+    def named_parts(self, context: bpy.types.Context, messages: Messages) -> list[tuple[str, Part]]:
+        """Return the parts to export with their names; those that cannot be exported are failures in ``messages``."""
+        is_moved = self.around == "ORIGIN"
+        if self.parts == "OBJECTS":
+            found: list[tuple[str, Part]] = []
+            with messages.attempt("", ""):
+                chosen = [obj for obj in context.view_layer.objects.selected if obj.visible_get()]
+                found = [(part.name, part) for part in object_parts(chosen, is_moved=is_moved)]
+                if not found:
+                    raise ExportError("Select the objects to export")
+            return found
+        found = []
+        for name in self.names(context):
+            with messages.attempt(name):
+                found.append((name, collection_part(named_collection(context, name), is_moved=is_moved)))
+        return found
 
     def names(self, context: bpy.types.Context) -> list[str]:
         """Return the names of the collections to export, each once."""
@@ -166,4 +225,15 @@ def draw_collection_entries(self: Any, context: bpy.types.Context) -> None:
     if collection is not None:
         button(layout, "export_scene.timbermesh", text="Export Timbermesh…", collection=collection.name)
     if len(selected_collections(context)) > 1:
-        button(layout, EXPORT_SCENE_OT_timbermesh_batch, text="Batch Export Timbermesh…")
+        button(layout, EXPORT_SCENE_OT_timbermesh_batch, text="Batch Export Timbermesh…", parts="COLLECTIONS")
+
+
+@drawn_for("timbermesh")
+def draw_object_entry(self: Any, _context: bpy.types.Context) -> None:
+    """Draw the entry in the context menus of objects."""
+    self.layout.separator()
+    self.layout.operator_context = "INVOKE_DEFAULT"
+    button(self.layout, EXPORT_SCENE_OT_timbermesh_batch, text="Export Timbermesh Parts…", parts="OBJECTS")
+
+
+ENTRIES = tuple(MenuEntry(menu, draw_object_entry) for menu in ("VIEW3D_MT_object_context_menu", "OUTLINER_MT_object"))

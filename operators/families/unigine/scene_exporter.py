@@ -2,22 +2,17 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import bpy
 
-from ....blender_data import file_records
-from ....blender_data.file_records import FileRecord
-from ....blender_data.steps import Steps
 from ....io_formats.api import EncodedFile
-from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.options import Option
 from ....io_formats.core.scene import Scene
 from ....io_formats.unigine.formats import UNIGINE_SCENE
 from ....io_formats.unigine.project.folders import project_folder
 from ...exporting.export_base import ExportScene
-from ...exporting.scene_changes import is_patched, patch_steps, question_of_patch
+from ...exporting.patched_export import PatchesImported
 from ...option_properties import export_table, in_sections
 from ...sidebar import draw_wrapped
 from ...translations import rpt_
@@ -25,7 +20,7 @@ from ...translations import rpt_
 SECTION_ORDER = ("File", "Objects", "Materials", "Geometry", "Armature")
 
 
-class ExportUnigineScene(ExportScene):
+class ExportUnigineScene(PatchesImported, ExportScene):
     """Export to a UNIGINE node file with meshes, materials and textures, or of changes into an imported one."""
 
     bl_label = "Export .node"
@@ -34,38 +29,6 @@ class ExportUnigineScene(ExportScene):
         "beside it. Of a collection that goes back to the file it was imported from, only the changes are written"
     )
     option_table = in_sections(export_table(UNIGINE_SCENE), SECTION_ORDER)
-
-    def own_file(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
-        """Return the record of the file that the exported collection was imported from, and the collection."""
-        try:
-            collection = self.shown_source(context).collection
-        except MeshferryError:
-            return None
-        record = file_records.read(collection) if collection is not None else None
-        return (record, collection) if record is not None and is_patched(record) else None
-
-    def patched(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
-        """Return the same if the chosen path is that of the file, so that only changes are written."""
-        own = self.own_file(context)
-        if own is None or not self.filepath:
-            return None
-        chosen = Path(bpy.path.abspath(self.filepath))
-        return own if chosen.absolute() == own[0].path.absolute() else None
-
-    def suggest_name(self, context: bpy.types.Context) -> str:
-        """Suggest the name of the imported file, otherwise a name as for other formats."""
-        own = self.own_file(context)
-        return own[0].path.name if own is not None else super().suggest_name(context)
-
-    def suggest_folder(self, context: bpy.types.Context) -> Path:
-        """Return the folder of the imported file, otherwise a folder as for other formats."""
-        own = self.own_file(context)
-        return own[0].path.parent if own is not None else super().suggest_folder(context)
-
-    def question(self, context: bpy.types.Context) -> str:
-        """Return the changes that would be written into an imported file, as a question."""
-        own = self.patched(context)
-        return question_of_patch(context, *own) if own is not None else ""
 
     def shown_options(self, context: bpy.types.Context) -> tuple[Option, ...]:
         """Return the options of a new scene; changes of an imported one have none."""
@@ -81,13 +44,6 @@ class ExportUnigineScene(ExportScene):
                 "Only the changes go into this file, which the collection came from. Another name writes a new one"
             )
         draw_wrapped(self.layout.column(align=True), context, rpt_(text), "INFO")
-
-    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
-        """Write a new scene, or changes into an imported one."""
-        own = self.patched(context)
-        if own is not None:
-            return (yield from patch_steps(self, context, own[1], is_agreed=True))
-        return (yield from super().steps(context))
 
     def usage(self, path: Path, encoded: EncodedFile) -> str:
         """Return how many files were written, and where the editor shows the scene."""

@@ -1,0 +1,59 @@
+"""Objects of the models that stand at nodes: they are not written into the file that places the models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import bpy
+
+from ....io_formats.core.messages import Report, counted, listed
+from ....io_formats.core.placement import ModelUse, PlacedNode, Placement
+from ... import import_marks
+from ...mesh_data.mesh_edits import edits_of, has_other_mesh
+
+_NUMBER = re.compile(r"\.\d{3,}$")
+_MOST_NAMES = 5
+
+
+def node_object(part: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the object that stands for the node of a part of a model; None if the part was moved away from it."""
+    above = part.parent
+    while above is not None and above.meshferry.is_model_part:
+        above = above.parent
+    return above
+
+
+def report_parts(
+    parts: Iterable[bpy.types.Object], nodes: Mapping[str, PlacedNode], placement: Placement, report: Report
+) -> None:
+    """Report moved, copied and edited parts, with the files of their models.
+
+    A mesh with edits is reported once, wherever it stands.
+    """
+    changed: dict[str, list[str]] = {}
+    seen: set[bpy.types.ID] = set()
+    given = {(part.parent, part.meshferry.given_name) for part in parts if part.name == part.meshferry.given_name}
+    for part in parts:
+        above = node_object(part)
+        node = nodes.get(above.meshferry.node_key) if above is not None else None
+        if node is None or not isinstance(node.content, ModelUse):
+            continue
+        name = part.meshferry.given_name
+        is_copy = part.name != name and bool(_NUMBER.search(part.name)) and (part.parent, name) in given
+        is_edited = is_copy or import_marks.is_moved(part) or not import_marks.has_given_parent(part)
+        if part.type == "MESH" and part.data not in seen:
+            seen.add(part.data)
+            is_edited = is_edited or has_other_mesh(part) or bool(edits_of(part))
+        if is_edited:
+            model = placement.models[node.content.model]
+            changed.setdefault(model.file or model.path or model.name, []).append(part.name)
+    for file, names in changed.items():
+        report.warning(
+            "model-part-not-written",
+            "{} changed here, which the file that places the model does not hold: {}. To change the model itself, "
+            "export its objects to {}",
+            counted(len(names), "object"),
+            listed(names, _MOST_NAMES),
+            file,
+        )

@@ -1,0 +1,1 @@
+"""Blueprints of Timberborn (``.blueprint.json``): buildings as trees of placed models."""

@@ -1,0 +1,287 @@
+"""JSON as mods of Timberborn have it, with the location of each value in the bytes of the file.
+
+Accepted beside strict JSON: a byte order mark, ``//`` and ``/* */`` comments, a trailing comma, single quotes, names
+without quotes, line breaks inside strings, NaN and infinity, numbers such as ``.5``, ``5.`` and ``+5``. Of equal keys
+in one object the last one counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from ...core.errors import FormatError
+from ...core.messages import Text
+
+MOST_BYTES = 1 << 24
+MOST_VALUES = 1_000_000
+MOST_DEPTH = 100
+"""Objects and arrays inside each other."""
+BOM = b"\xef\xbb\xbf"
+
+_BLANK = rb"(?:[ \t\r\n\f\v]|//[^\n]*+|/\*.*?\*/)*+"
+_SKIP = re.compile(_BLANK, re.DOTALL)
+_TOKEN = re.compile(
+    _BLANK + rb"(?:(?P<mark>[{}\[\],:])"
+    rb"|\"(?P<plain>[^\"\\]*+)\""
+    rb"|(?P<number>[-+]?(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+)(?![\w.$+-])"
+    rb"|(?P<word>[-+]?[\w$\x80-\xff][\w$.\x80-\xff+-]*+)"
+    rb"|(?P<escaped>\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'))?",
+    re.DOTALL,
+)
+_MARK, _PLAIN, _NUMBER, _WORD, _ESCAPED = range(1, 6)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"', "'": "'"}
+_WORDS = {
+    b"true": True,
+    b"false": False,
+    b"null": None,
+    b"NaN": float("nan"),
+    b"Infinity": float("inf"),
+    b"-Infinity": float("-inf"),
+}
+_NAME = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*")
+MOST_DIGITS = 400
+_KINDS = {dict: "object", list: "array", str: "text", float: "number", bool: "boolean", type(None): "null"}
+
+
+class JsonMember:
+    """A member of an object: the location of its key, with the quotes, and its value."""
+
+    __slots__ = ("end", "start", "value")
+
+    def __init__(self, start: int, end: int, value: JsonValue) -> None:
+        self.start = start
+        """Offset in bytes."""
+        self.end = end
+        self.value = value
+
+
+class JsonValue:
+    """A value, and its location in the bytes of the file."""
+
+    __slots__ = ("end", "start", "value")
+
+    def __init__(self, value: Content, start: int, end: int) -> None:
+        self.value: Content = value
+        """Numbers are floats. Members of objects by their key, in the order of the file."""
+        self.start = start
+        """Offset in bytes of the first character: the opening quote, brace or bracket, or the first digit."""
+        self.end = end
+        """Offset in bytes after the last character."""
+
+    @property
+    def kind(self) -> str:
+        """``object``, ``array``, ``text``, ``number``, ``boolean`` or ``null``."""
+        return _KINDS[type(self.value)]
+
+    @property
+    def members(self) -> dict[str, JsonMember]:
+        """The members of an object; none for other values."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    @property
+    def items(self) -> list[JsonValue]:
+        """The elements of an array; none for other values."""
+        return self.value if isinstance(self.value, list) else []
+
+    def find(self, *names: str) -> JsonValue | None:
+        """Return the value at a path of keys, and of indices of arrays in decimal; None if there is none."""
+        found: JsonValue = self
+        for name in names:
+            if name in found.members:
+                found = found.members[name].value
+            elif found.items and name.isdecimal() and int(name) < len(found.items):
+                found = found.items[int(name)]
+            else:
+                return None
+        return found
+
+    def plain(self) -> Any:
+        """Return the value as dictionaries, lists, texts, floats, booleans and None."""
+        if isinstance(self.value, dict):
+            return {key: member.value.plain() for key, member in self.value.items()}
+        if isinstance(self.value, list):
+            return [item.plain() for item in self.value]
+        return self.value
+
+
+Content: TypeAlias = str | float | bool | dict[str, JsonMember] | list[JsonValue] | None
+
+
+def parse(data: bytes) -> JsonValue:
+    """Parse a file in UTF-8; all offsets are in bytes from its start, a byte order mark included.
+
+    Raises
+    ------
+    FormatError
+        The file is damaged, too large or too deep. The text names line and column.
+    """
+    if len(data) > MOST_BYTES:
+        raise FormatError("The file has {:,} bytes; at most {:,} are read", len(data), MOST_BYTES)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise error_at(data, problem.start, Text("not UTF-8")) from None
+    parser = _Parser(data)
+    found = parser.value(0)
+    end = skip_blanks(data, found.end)
+    if end < len(data):
+        raise error_at(data, end, Text("text after the end of the JSON value"))
+    return found
+
+
+def skip_blanks(data: bytes, offset: int) -> int:
+    """Return the offset of the first byte from this one on that is not a blank or in a comment."""
+    found = _SKIP.match(data, offset)
+    return found.end() if found is not None else offset
+
+
+def line_and_column(data: bytes, offset: int) -> tuple[int, int]:
+    """Return line and column of a byte, both from 1; columns count characters, without a byte order mark."""
+    start = data.rfind(b"\n", 0, offset) + 1
+    text = data[start:offset].removeprefix(BOM) if start == 0 else data[start:offset]
+    return data.count(b"\n", 0, offset) + 1, len(text.decode("utf-8", "replace")) + 1
+
+
+def error_at(data: bytes, offset: int, problem: Text) -> FormatError:
+    """Return the error for a problem at a byte."""
+    return FormatError("Line {:,}, column {:,}: {}", *line_and_column(data, offset), problem)
+
+
+def pointer_of(names: Iterable[str]) -> str:
+    """Return the JSON pointer (RFC 6901) of a path of keys; an empty text for none."""
+    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
+
+
+def names_of(pointer: str) -> list[str]:
+    """Return the keys of a JSON pointer."""
+    return [name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]]
+
+
+class _Parser:
+    """Reads one value after another. Byte offsets suffice, since all marks are ASCII."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.offset = len(BOM) if data.startswith(BOM) else 0
+        self.number = 0
+        """How many values were read."""
+
+    def next(self) -> re.Match[bytes]:
+        """Return the next token and move behind it."""
+        token = _TOKEN.match(self.data, self.offset)
+        if token is None:  # the expression also matches nothing
+            raise self.error("unreadable")
+        self.offset = token.end()
+        return token
+
+    def error(self, text: str, *values: object) -> FormatError:
+        """Return an error at the current offset."""
+        return error_at(self.data, self.offset, Text(text, *values))
+
+    def value(self, depth: int) -> JsonValue:
+        """Read a value."""
+        return self._value_of(self.next(), depth)
+
+    def _value_of(self, token: re.Match[bytes], depth: int) -> JsonValue:
+        kind = token.lastindex
+        self.number += 1
+        if self.number > MOST_VALUES:
+            raise self.error("more than {:,} values", MOST_VALUES)
+        if kind == _NUMBER:
+            start, end = token.span(_NUMBER)
+            if end - start > MOST_DIGITS:
+                raise self._refuse(token, "a number of more than {} digits", MOST_DIGITS)
+            return JsonValue(float(token[_NUMBER]), start, end)
+        if kind == _PLAIN:
+            start, end = token.span(_PLAIN)
+            return JsonValue(token[_PLAIN].decode(), start - 1, end + 1)
+        if kind == _MARK:
+            return self._container(token, depth + 1)
+        if kind == _WORD and token[_WORD] in _WORDS:
+            return JsonValue(_WORDS[token[_WORD]], *token.span(_WORD))
+        if kind == _ESCAPED:
+            return JsonValue(self._unescaped(token), *token.span(_ESCAPED))
+        raise self._refuse(token, "a value is expected here")
+
+    def _container(self, token: re.Match[bytes], depth: int) -> JsonValue:
+        """Read an object or an array after its first mark."""
+        mark, start = token[_MARK], token.start(_MARK)
+        if mark not in b"{[":
+            raise self._refuse(token, "a value is expected here")
+        if depth > MOST_DEPTH:
+            raise self._refuse(token, "more than {} objects and arrays inside each other", MOST_DEPTH)
+        content = self._members(depth) if mark == b"{" else self._items(depth)
+        return JsonValue(content, start, self.offset)
+
+    def _members(self, depth: int) -> dict[str, JsonMember]:
+        found: dict[str, JsonMember] = {}
+        token = self.next()
+        while token[_MARK] != b"}":
+            key, start, end = self._key(token)
+            token = self.next()
+            if token[_MARK] != b":":
+                raise self._refuse(token, "a colon is expected here")
+            found[key] = JsonMember(start, end, self._value_of(self.next(), depth))
+            token = self._after_comma(b"}")
+        return found
+
+    def _items(self, depth: int) -> list[JsonValue]:
+        found: list[JsonValue] = []
+        token = self.next()
+        while token[_MARK] != b"]":
+            found.append(self._value_of(token, depth))
+            token = self._after_comma(b"]")
+        return found
+
+    def _after_comma(self, end: bytes) -> re.Match[bytes]:
+        """Return the token after a comma, or the end of the object or array."""
+        token = self.next()
+        if token[_MARK] == b",":
+            return self.next()
+        if token[_MARK] != end:
+            raise self._refuse(token, "a comma or {} is expected here", end.decode())
+        return token
+
+    def _key(self, token: re.Match[bytes]) -> tuple[str, int, int]:
+        """Return the text, start and end of a key."""
+        kind = token.lastindex
+        if kind == _PLAIN:
+            start, end = token.span(_PLAIN)
+            return token[_PLAIN].decode(), start - 1, end + 1
+        if kind == _ESCAPED:
+            return self._unescaped(token), *token.span(_ESCAPED)
+        if kind == _WORD and _NAME.fullmatch(token[_WORD]):
+            return token[_WORD].decode(), *token.span(_WORD)
+        raise self._refuse(token, "a name or } is expected here")
+
+    def _unescaped(self, token: re.Match[bytes]) -> str:
+        """Return the text of a string; lone surrogates become U+FFFD, since no UTF-8 text can have them."""
+        text = token[_ESCAPED][1:-1].decode()
+        if "\\" not in text:
+            return text
+
+        def replaced(found: re.Match[str]) -> str:
+            code, letter = found.groups()
+            if code is not None:
+                return chr(int(code, 16))
+            if letter not in _ESCAPES:
+                raise self._refuse(token, "the string has an unknown escape sequence: {}", found[0])
+            return _ESCAPES[letter]
+
+        text = _ESCAPE.sub(replaced, text)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    def _refuse(self, token: re.Match[bytes], text: str, *values: object) -> FormatError:
+        """Return an error at the start of a token."""
+        self.offset = skip_blanks(self.data, token.start())
+        rest = self.data[self.offset : self.offset + 2]
+        if not rest:
+            return self.error("the file ends too early")
+        if rest == b"/*":
+            return self.error("the comment has no end")
+        if token.lastindex is None and rest[:1] in b"\"'":
+            return self.error("the string has no end")
+        return self.error(text, *values)

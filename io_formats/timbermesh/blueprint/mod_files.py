@@ -1,0 +1,207 @@
+"""Models and blueprints that blueprints name by path (docs/formats/timberborn_blueprints.md, section 4).
+
+Paths are compared without case. Folders above a file are looked at one by one; the files of a whole mod are listed once
+for all files that are open.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import islice, takewhile
+from pathlib import Path
+
+from ...core.errors import FormatError
+from ...core.projects import Projects
+from ...disk.rooted_files import (
+    LfsPointerError,
+    RootedFiles,
+    TooManyFilesError,
+    has_lfs_pointer,
+    leads_to_network,
+    path_key,
+)
+from ...disk.special_files import read_bytes
+from ..materials.game_archive import GameArchive
+from ..materials.game_folder import find_archive, mod_folder
+
+_MOST_FILES = 200_000
+"""Largest number of files of a mod that are listed."""
+_MOST_FILES_AROUND = 20_000
+"""Largest number of files below a folder that is not known to be a mod's."""
+_LEVELS_AROUND = 8
+"""Number of folders above a file that are searched if the mod's folder is not known."""
+_OTHER_MODS = ("Documents", "Timberborn", "Mods")
+_MOST_BYTES = 1 << 29
+
+
+def usable_path(text: str) -> str:
+    """Return a path of a blueprint with slashes, or an empty text if it leads anywhere else than below a folder."""
+    path = text.replace("\\", "/")
+    parts = path.split("/")
+    is_refused = ".." in parts or path.startswith("/") or ":" in path or "\0" in path
+    return "" if is_refused else "/".join(part for part in parts if part not in {"", "."})
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a model or blueprint.
+
+    Raises
+    ------
+    FormatError
+        The file cannot be read, is too large, or Git LFS has not downloaded it.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = 0  # reading it reports the error
+    if size > _MOST_BYTES:
+        raise FormatError("The file has more than {:,} bytes", _MOST_BYTES, file=str(path))
+    data = read_bytes(path)
+    if has_lfs_pointer(data):
+        raise LfsPointerError(str(path))
+    return data
+
+
+class _ModFolder:
+    """The files below a folder, found by the ends of their paths. It has none if there are too many."""
+
+    def __init__(self, root: Path, most: int, projects: Projects) -> None:
+        self._listed: RootedFiles | None = None
+
+        def list_files() -> list[str] | None:
+            try:
+                self._listed = RootedFiles(root, most=most, check=projects.check)
+            except TooManyFilesError:
+                return None
+            return [path for path in self._listed.paths.values() if path.lower().endswith((".timbermesh", ".json"))]
+
+        paths = projects.shared(root, f"timberborn files {most}", list_files)
+        self.root = Path(os.path.realpath(root))
+        self.is_too_large = paths is None
+        self._by_name: dict[str, list[tuple[str, str]]] = {}
+        """Key and path of files by the last part of their key."""
+        for path in paths or ():
+            key = path_key(path)
+            self._by_name.setdefault(key.rpartition("/")[2], []).append((key, path))
+
+    def is_current(self) -> bool:
+        return self._listed is None or self._listed.is_current()
+
+    def find(self, relative: str, near: Path) -> Path | None:
+        """Return the file whose path ends so, of several the nearest to a folder."""
+        wanted = "/" + path_key(relative)
+        found = [path for key, path in self._by_name.get(wanted.rpartition("/")[2], ()) if f"/{key}".endswith(wanted)]
+        try:
+            here = near.relative_to(self.root).parts
+        except ValueError:
+            here = ()
+
+        def distance(path: str) -> tuple[int, str]:
+            parts = path.split("/")
+            shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(here, parts[:-1], strict=False)))
+            return len(parts) - 2 * shared, path
+
+        return self.root / min(found, key=distance) if found else None
+
+
+class ModFiles:
+    """Finds the files that blueprints name, for one opened blueprint.
+
+    Parameters
+    ----------
+    projects:
+        What is open; it keeps the lists of files.
+    mod:
+        Folder of the mod for files without a manifest, or empty.
+    game:
+        Folder of the game, or empty.
+    """
+
+    def __init__(self, projects: Projects, mod: str = "", game: str = "") -> None:
+        self._projects = projects
+        self._game = game
+        self._mod = Path(os.path.abspath(os.path.expanduser(mod))) if mod else None
+        self._entries: dict[str, dict[str, str]] = {}
+        """Names by their keys in each folder that was looked at."""
+
+    def find(self, relative: str, near: Path) -> Path | None:
+        """Return a file by its path below the mod's root, or None.
+
+        Parameters
+        ----------
+        relative:
+            A path of :func:`usable_path`.
+        near:
+            Path of the blueprint that names it.
+        """
+        folder = Path(os.path.realpath(os.path.abspath(near))).parent
+        for above in (folder, *folder.parents):
+            found = self._below(str(above), relative)
+            if found is not None:
+                return found
+        return next((found for mod in self._folders(folder) if (found := mod.find(relative, folder)) is not None), None)
+
+    def archive(self) -> GameArchive | None:
+        """Return the game's blueprints, or None without a folder of the game.
+
+        Raises
+        ------
+        FormatError
+            The folder is not the game's, or the archive is damaged.
+        """
+        if not self._game:
+            return None
+        path = find_archive(self._game)
+        return self._projects.open(path, lambda: GameArchive(path))
+
+    def _below(self, folder: str, relative: str) -> Path | None:
+        """Return the file at a path below a folder, or None."""
+        place = folder
+        for part in relative.split("/"):
+            name = self._names(place).get(path_key(part))
+            if name is None:
+                return None
+            place = os.path.join(place, name)
+        try:
+            return Path(place) if not leads_to_network(place) and os.path.isfile(place) else None
+        except OSError:
+            return None
+
+    def _names(self, folder: str) -> dict[str, str]:
+        if folder not in self._entries:
+            try:
+                self._entries[folder] = {path_key(name): name for name in os.listdir(folder)}
+            except (OSError, ValueError):
+                self._entries[folder] = {}
+        return self._entries[folder]
+
+    def _folders(self, folder: Path) -> Iterator[_ModFolder]:
+        """Yield the folders that are searched to the bottom, in their order."""
+        root = self._projects.root_of(folder, lambda: mod_folder(folder / "any"))
+        for known in (root, self._mod):
+            if known is not None:
+                yield self._opened(known, _MOST_FILES)
+        if root is None and self._mod is None:
+            for around in islice((folder, *folder.parents), _LEVELS_AROUND + 1):
+                if _is_private(around):
+                    break
+                found = self._opened(around, _MOST_FILES_AROUND)
+                yield found
+                if found.is_too_large:
+                    break
+        others = Path.home().joinpath(*_OTHER_MODS)
+        if others.is_dir():
+            yield self._opened(others, _MOST_FILES)
+
+    def _opened(self, folder: Path, most: int) -> _ModFolder:
+        # Projects of other formats are opened by their folder.
+        key = folder / f".timberborn {most}"
+        make: Callable[[], _ModFolder] = lambda: _ModFolder(folder, most, self._projects)  # noqa: E731
+        return self._projects.open(key, make)
+
+
+def _is_private(folder: Path) -> bool:
+    """Return whether a folder is the root of a disk, the user's home, or above it."""
+    home = Path(os.path.realpath(Path.home()))
+    return folder in {folder.parent, home, *home.parents}

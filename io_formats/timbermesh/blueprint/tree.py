@@ -1,0 +1,227 @@
+"""Nodes of a blueprint with those of all that it nests (docs/formats/timberborn_blueprints.md, sections 3 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ...core.errors import FormatError
+from ...core.unresolved import Unresolved
+from .document import MOST_LEVELS, MOST_NODES, Members, Source, child_of
+from .json_text import pointer_of
+from .merging import NESTED, Merger, ending_of
+from .problems import Problem
+
+_MOST_CHARACTERS = 1 << 26
+"""Limit of the length of all keys together."""
+_VARIANTS = {"#Alive": "alive", "#Dying": "dying", "#Dead": "dead"}
+
+
+class State(Enum):
+    """When the game shows a node."""
+
+    ALWAYS = "always"
+    FINISHED = "finished"
+    UNFINISHED = "unfinished"
+    UNCOVERED = "uncovered"
+    """The level above is cut away."""
+    UNDERGROUND = "underground"
+
+
+_STATE_FIELDS = (
+    ("BuildingModelSpec", "FinishedModelName", State.FINISHED),
+    ("BuildingModelSpec", "UnfinishedModelName", State.UNFINISHED),
+    ("BuildingModelSpec", "FinishedUncoveredModelName", State.UNCOVERED),
+    ("BuildingModelSpec", "UndergroundModelName", State.UNDERGROUND),
+    ("BlockObjectModelSpec", "FullModelName", State.FINISHED),
+    ("BlockObjectModelSpec", "UncoveredModelName", State.UNCOVERED),
+    ("BlockObjectModelSpec", "UndergroundModelName", State.UNDERGROUND),
+)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A file whose nodes are expanded, inside of those that nest it."""
+
+    source: Source
+    outer: Level | None = None
+    depth: int = 1
+
+    def sources(self) -> Iterator[Source]:
+        """Yield the file and those that nest it, the innermost first."""
+        level: Level | None = self
+        while level is not None:
+            yield level.source
+            level = level.outer
+
+
+@dataclass
+class BlueprintNode:
+    """A node. ``parent`` is an index in the list of all nodes, which starts with the root."""
+
+    name: str
+    """Name without ``#nested``."""
+    pointer: str
+    """JSON pointer in the merged tree of all files; empty for the root."""
+    parent: int
+    value: Members
+    """Its specs."""
+    level: Level
+    """The file that its specs come from."""
+    owner: str = ""
+    """File of its transform, if it is not the opened one."""
+    nested: str = ""
+    """Path of the blueprint that it is, as written."""
+    is_missing: bool = False
+    """Whether that blueprint is missing."""
+    state: State = State.ALWAYS
+    stage: int | None = None
+    """Number of the child of the unfinished model that it belongs to."""
+    variant: str = ""
+    """``alive``, ``dying`` or ``dead``."""
+    growth: str = ""
+    """Name of the node that has the variant, such as ``Mature``."""
+
+    @property
+    def key(self) -> str:
+        """Identifies the node in the blueprint."""
+        return self.pointer or "/"
+
+    @property
+    def content_owner(self) -> str:
+        """The file of its specs other than the transform, if it is not the opened one."""
+        return self.level.source.name if self.level.outer is not None else ""
+
+    @property
+    def model(self) -> str:
+        """Path of its model without extension, or an empty text."""
+        path = (child_of(self.value, "TimbermeshSpec") or {}).get("Model")
+        return path if isinstance(path, str) else ""
+
+
+Find = Callable[[str, Level], Source | None]
+"""Function that returns the blueprint of a path that a file names, or None; it raises FormatError for damaged ones."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A child that has not become a node."""
+
+    name: str
+    value: Members
+    own: Members | None
+    """What the opened file has for it: the child itself, or a part of a modification."""
+    parent: int
+    level: Level
+
+
+@dataclass
+class TreeBuilder:
+    """Expands a blueprint. Without ``find``, nested ones are left empty and not reported."""
+
+    find: Find | None
+    unresolved: Unresolved
+    nodes: list[BlueprintNode] = field(default_factory=list)
+    _merger: Merger = field(default_factory=Merger)
+    _waiting: list[_Waiting] = field(default_factory=list)
+    _characters: int = 0
+
+    def build(self, source: Source, name: str) -> list[BlueprintNode]:
+        """Return the nodes, parents before their children in the order of the file, the root first.
+
+        Raises
+        ------
+        FormatError
+            There are too many nodes.
+        """
+        self._add(BlueprintNode(name, "", -1, source.root, Level(source)), source.root)
+        while self._waiting:
+            self._expand(self._waiting.pop())
+        self._set_states(source.root)
+        return self.nodes
+
+    def _expand(self, child: _Waiting) -> None:
+        pointer = self.nodes[child.parent].pointer + pointer_of(("Children", child.name))
+        node = BlueprintNode(child.name.replace(NESTED, ""), pointer, child.parent, child.value, child.level)
+        own = child.own
+        if NESTED in child.name:
+            own = child_of(own, "Modification")
+            self._nest(node, child)
+        is_placed_here = child.level.outer is None or child_of(own, "TransformSpec") is not None
+        node.owner = "" if is_placed_here else child.level.source.name
+        self._add(node, own)
+
+    def _add(self, node: BlueprintNode, own: Members | None) -> None:
+        """Add a node, and let its children wait."""
+        self.nodes.append(node)
+        self._characters += len(node.pointer)
+        children = child_of(node.value, "Children") or {}
+        if len(self.nodes) + len(self._waiting) + len(children) > MOST_NODES or self._characters > _MOST_CHARACTERS:
+            raise FormatError("With all that it nests the blueprint has more than {:,} nodes", MOST_NODES)
+        here = child_of(own, "Children")
+        self._waiting += [
+            _Waiting(name, value, child_of(here, name), len(self.nodes) - 1, node.level)
+            for name, value in reversed(list(children.items()))
+            if isinstance(value, dict) and not ending_of(name)
+        ]
+
+    def _nest(self, node: BlueprintNode, child: _Waiting) -> None:
+        """Give a node the content of the blueprint that it names, with its modification on top."""
+        path = child.value.get("BlueprintPath")
+        node.nested = path if isinstance(path, str) else ""
+        modification = child_of(child.value, "Modification") or {}
+        source = self._found(node.nested, child.level, is_modified=bool(modification))
+        node.is_missing = source is None
+        if source is None:
+            transform = child_of(self._merger.merged({}, modification), "TransformSpec")
+            node.value = {"TransformSpec": transform} if transform is not None else {}
+        else:
+            node.value = self._merger.merged(source.root, modification)
+            node.level = Level(source, child.level, child.level.depth + 1)
+
+    def _found(self, path: str, level: Level, *, is_modified: bool) -> Source | None:
+        if self.find is None:
+            return None
+        try:
+            source = self.find(path, level)
+        except FormatError as problem:
+            self.unresolved.add(Problem.BROKEN_BLUEPRINT, f"{path}: {problem.message}")
+            return None
+        if source is None:
+            return None
+        is_loop = any(outer.identity == source.identity for outer in level.sources())
+        if (is_loop and not is_modified) or level.depth >= MOST_LEVELS:
+            self.unresolved.add(Problem.LOOP, path)
+            return None
+        return source
+
+    def _set_states(self, root: Members) -> None:
+        """Set state, stage and variant of the nodes."""
+        places: dict[str, int] = {}
+        for number, node in enumerate(self.nodes[1:], 1):
+            places.setdefault(node.name, number)
+        states: dict[int, State] = {}
+        for spec, member, state in _STATE_FIELDS:
+            name = (child_of(root, spec) or {}).get(member)
+            if isinstance(name, str) and name:
+                if name in places:
+                    states.setdefault(places[name], state)
+                else:
+                    self.unresolved.add(Problem.STATE, f"{name} ({state.value})")
+        stages: dict[int, int] = {}
+        for number, node in enumerate(self.nodes[1:], 1):
+            parent = self.nodes[node.parent]
+            node.state, node.stage, node.variant, node.growth = (
+                parent.state,
+                parent.stage,
+                parent.variant,
+                parent.growth,
+            )
+            if number in states:
+                node.state, node.stage = states[number], None
+            elif states.get(node.parent) is State.UNFINISHED:
+                node.stage = stages.get(node.parent, 0)
+                stages[node.parent] = node.stage + 1
+            if node.name in _VARIANTS:
+                node.variant, node.growth = _VARIANTS[node.name], parent.name

@@ -1,0 +1,77 @@
+"""Export of blueprints: the changes of an imported one, into its own file or into a copy of it."""
+
+from pathlib import Path
+from typing import Any
+
+import bpy
+
+from ....blender_data import file_records
+from ....blender_data.file_records import FileRecord
+from ....blender_data.steps import Steps
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.messages import Text
+from ....io_formats.core.options import Option
+from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
+from ...exporting.export_base import ExportScene
+from ...exporting.export_dialog import named_collection
+from ...exporting.patched_export import PatchesImported
+from ...exporting.scene_changes import is_patched, patch_steps
+from ...reporting import Messages, conclude
+from ...sidebar import draw_wrapped, import_homes_of
+from ...translations import rpt_
+
+
+class ExportBlueprint(PatchesImported, ExportScene):
+    """Write the changes of an imported blueprint."""
+
+    bl_idname = "export_scene.timbermesh_blueprint"
+    bl_label = "Export Blueprint"
+    bl_description = (
+        "Write moved, added and removed parts of an imported blueprint of the game Timberborn into its file, or into a "
+        "copy under another name. All other text of the file stays as it is"
+    )
+    usual_names = "*.blueprint.json"
+
+    def own_file(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
+        """Return the record and the collection of the blueprint of the active object, or else of the collection."""
+        if self.collection:
+            homes = [named_collection(context, self.collection)]
+        else:
+            homes = import_homes_of(context.object) if context.object is not None else [context.collection]
+        for collection in homes:
+            record = file_records.read(collection)
+            if record is not None and record.format == TIMBERBORN_BLUEPRINT.name and is_patched(record):
+                return record, collection
+        return None
+
+    def shown_options(self, context: bpy.types.Context) -> tuple[Option, ...]:
+        """Return no options: the file keeps everything that is not changed."""
+        return ()
+
+    def draw_scope(self, context: bpy.types.Context) -> None:
+        """Draw nothing: the blueprint of the active object is written."""
+
+    def draw_files(self, context: bpy.types.Context) -> None:
+        """Draw what the chosen file gets."""
+        own = self.own_file(context)
+        if own is None:
+            text = Text("Choose an object of an imported blueprint; new blueprints are not written")
+        elif self.patched(context) is not None:
+            text = Text("Only the changes go into this file. Another name writes a copy with the changes")
+        else:
+            text = Text("Writes a copy of {} with the changes", own[0].path)
+        draw_wrapped(self.layout.column(align=True), context, rpt_(text), "INFO")
+
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
+        """Write the changes, into the file itself or into a copy."""
+        own = self.own_file(context)
+        messages = Messages()
+        path = bpy.path.abspath(self.filepath)
+        with messages.attempt(path):
+            if own is None:
+                raise ExportError(
+                    "The active object does not belong to an imported blueprint; new blueprints are not written"
+                )
+            target = None if self.patched(context) is not None else Path(self.target_path(path))
+            return (yield from patch_steps(self, context, own[1], is_agreed=True, target=target))
+        return conclude(self, messages, [], "Exported")

@@ -1,0 +1,269 @@
+"""Imported blueprints of Timberborn: add models, show one state, write models of their children."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import EnumProperty, StringProperty
+
+from ....blender_data import import_marks
+from ....blender_data.exporting.placing.placement_patch import plan_patch
+from ....blender_data.file_records import FileRecord
+from ....blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
+from ....blender_data.importing.placing.added_models import add_model
+from ....blender_data.steps import finish
+from ....io_formats.api import load, scene_of
+from ....io_formats.core.errors import ExportError, MeshferryError
+from ....io_formats.core.messages import Kind, Message, Report, counted, distinct
+from ....io_formats.timbermesh.blueprint import transforms
+from ....io_formats.timbermesh.blueprint.links import placed_model
+from ....io_formats.timbermesh.blueprint.model_paths import model_path
+from ....io_formats.timbermesh.blueprint.options import MOD
+from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT, TIMBERMESH
+from ...importing.import_base import select_only
+from ...importing.session_projects import session_projects
+from ...layouts import IN_OBJECT_MODE, button, path_property, requires
+from ...option_properties import values_for
+from ...preferences import drawn_for
+from ...registration import MenuEntry
+from ...reporting import inform, refuse, warn
+from ...sidebar import import_homes_of
+from .blueprint_children import (
+    MODEL,
+    STATES,
+    blueprint_of,
+    child_of,
+    objects_of_model,
+    owner_of,
+    record_of,
+    set_model,
+    state_of,
+    states_of,
+)
+from .parts import Part
+
+_WITH_PARTS = ("Finished", "Uncovered", "Underground")
+
+
+def active_child(context: bpy.types.Context) -> Any:
+    """Return the child of a blueprint that the active object is or hangs below, or None."""
+    child = child_of(context.object)
+    return child if child is not None and blueprint_of(child) is not None else None
+
+
+def may_have_parts(context: bpy.types.Context) -> bool:
+    """Return whether the active child is one of a model to which the game lets parts be added."""
+    return state_of_active(context) in _WITH_PARTS
+
+
+def state_of_active(context: bpy.types.Context) -> str:
+    """Return the name of the state that the active child is shown in; empty for none."""
+    child = active_child(context)
+    found = blueprint_of(child) if child is not None else None
+    return state_of(child, found[0]) if found is not None else ""
+
+
+class OBJECT_OT_timbermesh_model_add(bpy.types.Operator):
+    """Add a model of the mod to an imported blueprint."""
+
+    bl_idname = "object.timbermesh_model_add"
+    bl_label = "Add Model"
+    bl_description = (
+        "Add a model of the mod below the active child of an imported Timberborn blueprint, as a new child. Re-export "
+        "writes it into the blueprint"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+
+    filepath: path_property("File Path", "The .timbermesh file", "FILE_PATH", {"SKIP_SAVE"})
+    filter_glob: StringProperty(default=f"*{TIMBERMESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+
+    poll = requires(
+        IN_OBJECT_MODE,
+        (
+            lambda context: active_child(context) is not None,
+            "Choose the object of an imported Timberborn blueprint, such as #Finished",
+        ),
+        (
+            lambda context: not owner_of(active_child(context)) and "#nested" not in _key(active_child(context)),
+            "The active object belongs to a nested blueprint: import that file, and add the model there",
+        ),
+        (
+            lambda context: state_of_active(context) != "Unfinished",
+            "The children of the unfinished model are the stages of the building, whose number is fixed",
+        ),
+        (may_have_parts, "Models can only be added to the finished, uncovered or underground model"),
+    )
+
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
+        """Open the file browser in the folder of the blueprint."""
+        _collection, record = blueprint_of(active_child(context))
+        if not self.filepath:
+            self.filepath = str(record.path.parent) + "/"
+        manager: Any = context.window_manager
+        manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Add the model, and select its empty."""
+        child = active_child(context)
+        collection, record = blueprint_of(child)
+        file = Path(bpy.path.abspath(self.filepath))
+        options = ImportOptions.of(values_for(IMPORT_OPTIONS, import_marks.stored_options(collection)))
+        try:
+            path = path_in_blueprint(file, collection, record)
+            made, messages = add_model(context, child, placed_model(file), transforms.ORDER, options)
+        except MeshferryError as problem:
+            return refuse(self, problem.sentence())
+        made[MODEL] = path
+        select_only(context, [made])
+        for message in messages:
+            warn(self, message)
+        inform(self, "Added '{}' below '{}'; Re-export writes it to {}", path, child.name, record.path.name)
+        return {"FINISHED"}
+
+
+def _key(obj: Any) -> str:
+    return str(obj.meshferry.node_key)
+
+
+def path_in_blueprint(file: Path, collection: Any, record: FileRecord) -> str:
+    """Return the path by which the blueprint of an imported collection can name a model file.
+
+    Raises
+    ------
+    MeshferryError
+        It cannot, or the blueprint cannot be read.
+    """
+    options = import_marks.stored_options(collection)
+    placement = None
+    if record.path.is_file():
+        placement = scene_of(load(record.path), options, projects=session_projects()).placement
+    return model_path(file, record.path, placement, MOD.text(values_for((MOD,), options)))
+
+
+class OBJECT_OT_timbermesh_state_show(bpy.types.Operator):
+    """Show one state of an imported blueprint."""
+
+    bl_idname = "object.timbermesh_state_show"
+    bl_label = "Show State"
+    bl_description = "Show exactly one of the states of the active blueprint, as the game does"
+    bl_options = {"REGISTER", "UNDO"}
+
+    state: EnumProperty(
+        name="State",
+        description="What to show",
+        items=[(name, name, f"Show the {name.lower()} model") for name in STATES],
+    )
+
+    poll = requires(
+        (lambda context: bool(shown_states(context)), "Choose an object of an imported Timberborn blueprint")
+    )
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Hide the collections of the other states."""
+        states = shown_states(context)
+        if self.state not in states:
+            return refuse(self, "The blueprint has no state '{}'", self.state)
+        for name, layer in states.items():
+            layer.hide_viewport = name != self.state
+            layer.collection.hide_render = name != self.state
+        return {"FINISHED"}
+
+
+def main_collection(context: bpy.types.Context) -> Any:
+    """Return the collection and the record of the blueprint of the active object or collection, or None."""
+    obj = context.object
+    if obj is not None and (found := blueprint_of(obj)) is not None:
+        return found
+    for home in import_homes_of(obj) if obj is not None else [context.collection]:
+        record = record_of(home)
+        if record is not None:
+            return home, record
+    return None
+
+
+def shown_states(context: bpy.types.Context) -> dict[str, Any]:
+    """Return the layer collections of the states of the active blueprint, by their names."""
+    found = main_collection(context)
+    if found is None:
+        return {}
+    states = {collection: name for name, collection in states_of(found[0]).items()}
+    waiting, layers = [context.view_layer.layer_collection], {}
+    while waiting:
+        layer = waiting.pop()
+        waiting += layer.children
+        if layer.collection in states:
+            layers[states[layer.collection]] = layer
+    return {name: layers[name] for name in STATES if name in layers}
+
+
+def missing_models(main: Any) -> list[str]:
+    """Return the paths of the models of a blueprint that were not found."""
+    children = [obj for obj in main.all_objects if obj.get(MODEL) and not objects_of_model(obj)]
+    return sorted({str(child[MODEL]) for child in children})
+
+
+def findings_of(collection: Any, record: FileRecord) -> list[Message]:
+    """Return what the game would reject in a blueprint with the changes made here, or which of these stop an export.
+
+    Raises
+    ------
+    MeshferryError
+        The file cannot be read, or was changed.
+    """
+    try:
+        plan = finish(plan_patch(collection, session_projects()))
+    except ExportError as problem:
+        if not problem.findings:
+            raise
+        return [replace(message, kind=Kind.ERROR) for message in problem.findings]
+    options = values_for(TIMBERBORN_BLUEPRINT.import_options, import_marks.stored_options(collection))
+    document = TIMBERBORN_BLUEPRINT.read(plan.patched.data)
+    findings = TIMBERBORN_BLUEPRINT.check(document, options, record.path)
+    projects = session_projects()
+    findings += TIMBERBORN_BLUEPRINT.check_links(document, record.path, projects, options)
+    missing = distinct(TIMBERBORN_BLUEPRINT.missing(document, record.path, projects, options))
+    findings += [replace(message, kind=Kind.WARNING) for message in missing if not message.is_note]
+    return distinct([*findings, *(message for message in plan.messages if message.is_listed)])
+
+
+def planned_models(part: Part, file: Path) -> list[tuple[Any, str]]:
+    """Return the children of blueprints that a part stands for, each with the path of the model in its blueprint.
+
+    Raises
+    ------
+    MeshferryError
+        A child belongs to a nested blueprint, or its blueprint cannot name the file.
+    """
+    found = []
+    for child in part.places if part.is_placed else ():
+        home = blueprint_of(child)
+        if home is None:
+            continue
+        if owner_of(child):
+            raise ExportError("'{}' belongs to {}; import that file", child.name, owner_of(child))
+        found.append((child, path_in_blueprint(file, *home)))
+    return found
+
+
+def use_models(planned: list[tuple[Any, str]], report: Report) -> None:
+    """Set the paths of models that were written from children of blueprints."""
+    for child, path in planned:
+        set_model(child, path)
+    if planned:
+        _collection, record = blueprint_of(planned[0][0])
+        text = "{} in {} now named so: '{}'; Re-export of the blueprint writes this"
+        report.note("model-path-set", text, counted(len(planned), "model"), record.path.name, planned[0][1])
+
+
+@drawn_for("timbermesh")
+def draw_object_entry(self: Any, context: bpy.types.Context) -> None:
+    """Draw the entry in the Object menu, for objects of blueprints only."""
+    if active_child(context) is not None:
+        self.layout.separator()
+        self.layout.operator_context = "INVOKE_DEFAULT"
+        button(self.layout, OBJECT_OT_timbermesh_model_add, text="Add Timberborn Model…")
+
+
+ENTRIES = (MenuEntry("VIEW3D_MT_object", draw_object_entry),)

@@ -1,0 +1,169 @@
+"""The parts of a layout that become files of their own: objects with what is below them, or collections."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ....blender_data.exporting.object_selection import MESHABLE, Origin, Source
+from ....blender_data.exporting.transforms import Matrix4
+from ....blender_data.names import MARK, name_in_file, without_number
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.messages import listed
+from .blueprint_children import MODEL, child_of, is_child, is_guide, objects_of_model
+
+ORIGIN_NAME = f"{MARK}Origin"
+"""Name of the empty that marks the origin of a part; Blender may add a number to it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file to write: its name without suffix and extension, and what belongs to it."""
+
+    name: str
+    source: Source
+    places: tuple[bpy.types.Object, ...] = ()
+    """The objects that the file stands for: several where objects share their meshes."""
+    others: tuple[str, ...] = ()
+    """Names of those with another rotation or scale than the first, which the file has."""
+    is_placed: bool = False
+    """Whether ``places`` are children of an imported blueprint, which has their transforms."""
+
+
+def collection_part(collection: bpy.types.Collection, *, is_moved: bool) -> Part:
+    """Return a collection as a part.
+
+    Parameters
+    ----------
+    is_moved:
+        Whether its origin becomes that of the file: an empty ``#Origin`` in it, otherwise the collection's offset,
+        which Blender uses for its instances.
+
+    Raises
+    ------
+    ExportError
+        Several empties are named ``#Origin``.
+    """
+    marks = _marks(collection.all_objects)
+    origin = None
+    if is_moved and (marks or any(collection.instance_offset)):
+        origin = _origin(marks) or Origin(point=tuple(collection.instance_offset))
+    return Part(collection.name, Source("COLLECTION", collection, origin=origin, left_out=frozenset(marks)))
+
+
+def object_parts(chosen: Iterable[bpy.types.Object], *, is_moved: bool) -> list[Part]:
+    """Return the topmost of the chosen objects as parts, those with the same meshes as one.
+
+    An object of an imported blueprint stands for its child there, whose model is written around the child; the
+    root, points, the footprint and children without a model are left out.
+
+    Parameters
+    ----------
+    is_moved:
+        Whether the origin of each part becomes that of its file: an empty ``#Origin`` below the object, otherwise the
+        object's location. Its rotation and scale belong to the model. Otherwise no parts are taken for the same, since
+        they are in different places.
+
+    Raises
+    ------
+    ExportError
+        Several empties below an object are named ``#Origin``.
+    """
+    taken = [child_of(obj) or obj for obj in chosen if child_of(obj) is not None or not is_guide(obj)]
+    taken = [obj for obj in taken if not is_child(obj) or objects_of_model(obj)]
+    shapes: dict[tuple[object, ...], list[bpy.types.Object]] = {}
+    for top in sorted(_topmost(taken), key=lambda obj: obj.name):
+        shapes.setdefault(_shape(top) if is_moved else (top,), []).append(top)
+    return [_object_part(tops, is_moved=is_moved) for tops in shapes.values()]
+
+
+def is_origin(obj: bpy.types.Object) -> bool:
+    """Return whether an object only marks the origin of a part."""
+    return obj.type == "EMPTY" and without_number(obj.name) == ORIGIN_NAME
+
+
+def _object_part(tops: Sequence[bpy.types.Object], *, is_moved: bool) -> Part:
+    top = tops[0]
+    if is_child(top):
+        return _placed_part(tops)
+    members = (top, *top.children_recursive)
+    marks = _marks(members)
+    origin = (_origin(marks) or Origin(top)) if is_moved else None
+    objects = tuple(obj for obj in members if obj not in marks)
+    named = next(iter(objects), top) if top in marks else top
+    source = Source("OBJECTS", objects=objects, origin=origin)
+    others = () if marks else tuple(obj.name for obj in tops if not _is_turned_alike(obj, top))
+    # Without #, since the game takes the first node of a name, and the root is named like the file.
+    return Part(name_in_file(named).lstrip(MARK) or top.name, source, tuple(tops), others)
+
+
+def _placed_part(tops: Sequence[bpy.types.Object]) -> Part:
+    """Return the model below children of a blueprint, named like its present file."""
+    path = str(tops[0].get(MODEL, "")).replace("\\", "/")
+    name = path.rpartition("/")[2] or without_number(name_in_file(tops[0])).lstrip(MARK)
+    source = Source("OBJECTS", objects=tuple(objects_of_model(tops[0])), origin=Origin(tops[0], "ALL"))
+    return Part(name, source, tuple(tops), is_placed=True)
+
+
+def _is_turned_alike(obj: bpy.types.Object, other: bpy.types.Object) -> bool:
+    return np.allclose(np.array(obj.matrix_world)[:3, :3], np.array(other.matrix_world)[:3, :3], atol=1e-4)
+
+
+def _topmost(chosen: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Return the objects that are below none of the others, and all children of blueprints."""
+    chosen = dict.fromkeys(chosen)
+    below = {child for obj in chosen for child in obj.children_recursive}
+    return [obj for obj in chosen if is_child(obj) or obj not in below]
+
+
+def _marks(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    return [obj for obj in dict.fromkeys(objects) if is_origin(obj)]
+
+
+def _origin(marks: Sequence[bpy.types.Object]) -> Origin | None:
+    """Return the origin at the only mark, with its rotation, but without the scale that it has from its parents."""
+    if len(marks) > 1:
+        raise ExportError("Several empties mark an origin: {}; keep one", listed([mark.name for mark in marks]))
+    return Origin(marks[0], "LOCATION_ROTATION") if marks else None
+
+
+def _shape(top: bpy.types.Object) -> tuple[object, ...]:
+    """Return a key that is equal for two objects if all that belongs to them has the same data at the same places.
+
+    The transform of the object itself does not count. An object without mesh is equal to none but itself.
+    """
+    members = [top, *(objects_of_model(top) if is_child(top) else top.children_recursive)]
+    if not any(obj.type in MESHABLE for obj in members):
+        return (top,)
+    back = np.linalg.pinv(np.array(top.matrix_world))
+    mark = next((obj for obj in members if is_origin(obj)), None)
+    parts = [_look(obj, back, is_named=obj is not top) for obj in members if obj is not mark]
+    return (_place(mark, back) if mark is not None else None, *sorted(parts, key=repr))
+
+
+def _place(obj: bpy.types.Object, back: Matrix4) -> tuple[float, ...]:
+    """Return the matrix of an object relative to the topmost, rounded, since equal ones differ in the last digits."""
+    return tuple((np.round(back @ np.array(obj.matrix_world), 4) + 0.0).ravel().tolist())
+
+
+def _look(obj: bpy.types.Object, back: Matrix4, *, is_named: bool) -> tuple[object, ...]:
+    """Return what makes a node of an object: place, data, materials, action, and the mesh that modifiers make of it."""
+    is_node = is_named and (obj.type == "EMPTY" or obj.name.startswith(MARK))
+    name = without_number(obj.name) if is_node else ""
+    materials = tuple(slot.material for slot in obj.material_slots)
+    action = obj.animation_data.action if obj.animation_data is not None else None
+    made = _evaluated(obj) if obj.modifiers else ""
+    return (name, obj.data, obj.instance_collection, materials, action, made, _place(obj, back))
+
+
+def _evaluated(obj: bpy.types.Object) -> str:
+    """Return a digest of the points that modifiers make of a mesh."""
+    points = getattr(obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).data, "vertices", ())
+    values = np.empty(3 * len(points), np.float32)
+    if len(points):
+        points.foreach_get("co", values)
+    return hashlib.sha256(np.round(values, 5).tobytes()).hexdigest()
