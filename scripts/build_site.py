@@ -40,6 +40,7 @@ docs/formats/unigine_textures
 docs/formats/unigine_scenes
 docs/formats/unigine_writing
 docs/formats/timbermesh
+docs/formats/timberborn_blueprints
 docs/formats/second_life
 docs/formats/second_life_animation
 docs/formats/collada

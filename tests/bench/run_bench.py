@@ -26,6 +26,7 @@ GROUPS = {
     "timbermesh": ("import", "export", "memory", "growth"),
     "unigine": ("read", "import", "export", "rigged", "animation", "project"),
     "unigine_scene": ("import", "peer", "memory", "sources", "patch"),
+    "timberborn_blueprint": ("import",),
     "second_life": ("import", "export", "animation"),
     "second_life_collada": ("import", "memory", "memory_rigged"),
     "batch": ("library", "exchange", "million", "memory"),

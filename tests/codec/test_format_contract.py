@@ -24,7 +24,7 @@ from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.passes.compare_scenes import differences
 from meshferry.io_formats.registry import HEAD_SIZE
 from meshferry.io_formats.timbermesh import writer
-from meshfuzz import collada_seeds, mesh_serializer_seeds, tokens, unigine_seeds
+from meshfuzz import collada_seeds, mesh_serializer_seeds, timberborn_blueprint_seeds, tokens, unigine_seeds
 from meshfuzz import second_life_animation_seeds as sl_animation
 from meshfuzz import second_life_seeds as sl
 
@@ -53,6 +53,7 @@ def timbermesh_files() -> dict[str, bytes]:
 
 FILES: dict[str, dict[str, bytes]] = {
     "timbermesh": timbermesh_files(),
+    "timberborn_blueprint": timberborn_blueprint_seeds.files(),
     "unigine_mesh": unigine_bytes.ALL
     | {seed: tokens.encode(unigine_seeds.meshes()[seed]) for seed in ("ms11 plain", "ms13 skinned", "ms15 packed")},
     "unigine_animation": {

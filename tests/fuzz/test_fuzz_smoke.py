@@ -71,6 +71,7 @@ def expect_clean(judge: Judge, case: Case, depth: Depth = ALL_STEPS) -> str:
         ("unigine_texture", CASES),
         ("unigine_project", CASES),
         ("unigine_scene", CASES),
+        ("timberborn_blueprint", CASES),
     ],
 )
 def test_only_success_or_refusal(judge: Judge, name: str, cases: int) -> None:

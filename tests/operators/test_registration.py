@@ -39,7 +39,7 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     assert {"IMPORT_SCENE_OT_unigine", "EXPORT_SCENE_OT_unigine_mesh", "IO_FH_unigine"} <= registered["types"]
     assert {"IMPORT_SCENE_OT_second_life", "EXPORT_SCENE_OT_second_life_upload"} <= registered["types"]
     assert {"IMPORT_SCENE_OT_mesh_serializer", "EXPORT_SCENE_OT_mesh_serializer"} <= registered["types"]
-    assert list(registered["entries"].values()) == [5, 5, 4, 1, 1]
+    assert list(registered["entries"].values()) == [5, 5, 4, 1, 2]
     try:
         for _ in range(2):
             registered_addon.unregister()
@@ -57,7 +57,7 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
 @pytest.mark.parametrize(
     ("name", "extensions"),
     [
-        ("IO_FH_timbermesh", ".timbermesh;.meshy"),
+        ("IO_FH_timbermesh", ".timbermesh;.meshy;.json"),
         ("IO_FH_unigine", ".mesh;.mesh_skinned;.anim;.skeleton"),
         ("IO_FH_unigine_scene", ".node;.world"),
         ("IO_FH_second_life", ".llmesh"),

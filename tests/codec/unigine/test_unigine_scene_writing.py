@@ -29,7 +29,7 @@ from meshferry.io_formats.core.placement import (
     SlotUse,
 )
 from meshferry.io_formats.core.projects import Projects
-from meshferry.io_formats.core.scene import Layer, Material, Mesh, Node, Scene
+from meshferry.io_formats.core.scene import Clip, Layer, Material, Mesh, Node, Scene
 
 NODE = registry.by_name("unigine_scene")
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "windmill.timbermesh"
@@ -359,6 +359,13 @@ def test_a_mesh_of_the_project_is_referred_to(tmp_path: Path) -> None:
     elsewhere = tmp_path / "other" / "data"
     write(scene, elsewhere / "again.node")
     tree(elsewhere / "again.node")
+
+
+def test_animations_of_meshes_are_named_as_lost(tmp_path: Path) -> None:
+    flag = Scene("flag", nodes=[Node("flag", mesh=square())], clips=[Clip("wave", 25.0, 2)])
+    scene = placed([PlacedNode("a", content=ModelUse(0))], models=[PlacedModel("flag", lambda: flag), model()])
+    (text,) = [text for text in write(scene, tmp_path / "s.node") if "animation" in text]
+    assert "flag" in text and "lamp" not in text
 
 
 def test_materials_of_the_project_are_referred_to(tmp_path: Path) -> None:

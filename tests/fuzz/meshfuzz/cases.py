@@ -19,6 +19,7 @@ from . import (
     second_life_animation_cases,
     second_life_mutations,
     second_life_seeds,
+    timberborn_blueprint_cases,
     timbermesh_mutations,
     timbermesh_seeds,
     timbermesh_wrappings,
@@ -65,6 +66,7 @@ _FOLDERS = {
     "unigine_scene": "unigine_scenes",
     "unigine_texture": "unigine_scenes",
     "unigine_project": "unigine_scenes",
+    "timberborn_blueprint": "timberborn_blueprints",
     "second_life_mesh": "secondlife",
     "second_life_bundle": "secondlife",
     "second_life_collada": "collada",
@@ -78,7 +80,9 @@ _FOLDERS = {
 def sample_files(name: str, extensions: tuple[str, ...]) -> dict[str, bytes]:
     """Return the real files of a format that are here, by name; none in a fresh clone."""
     folder = SAMPLES / _FOLDERS.get(name, name)
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions) if folder.is_dir() else []
+    paths = (
+        sorted(path for path in folder.rglob("*") if path.name.lower().endswith(extensions)) if folder.is_dir() else []
+    )
     return {path.name: path.read_bytes() for path in paths if path.stat().st_size <= _LARGEST_SAMPLE}
 
 
@@ -160,6 +164,7 @@ _MAKERS: dict[str, tuple[Maker, Mapping[str, Any]]] = {
     "unigine_animation": (make_unigine, unigine_seeds.animations()),
     "unigine_skeleton": (make_unigine, unigine_seeds.skeletons()),
     "unigine_scene": (of_files(unigine_scene_cases.make), {}),
+    "timberborn_blueprint": (of_files(timberborn_blueprint_cases.make), {}),
     "second_life_mesh": (make_second_life, second_life_seeds.assets()),
     "second_life_bundle": (make_second_life, second_life_seeds.bundles()),
     "second_life_collada": (of_files(collada_cases.make), {}),

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from . import memory, unigine_scene_cases
+from . import memory, timberborn_blueprint_cases, unigine_scene_cases
 from .cases import Case
 from .checkout import ROOT
 from .invariants import check_placement, check_scene, expanded_if_small
@@ -94,6 +94,10 @@ class Verdict:
     """The operation that took so many seconds."""
     steps: dict[str, float] = field(default_factory=dict)
     finding: Finding | None = None
+
+
+_PLACING: dict[str, Any] = {"unigine_scene": unigine_scene_cases, "timberborn_blueprint": timberborn_blueprint_cases}
+"""Modules that link and patch the cases of formats that place models."""
 
 
 class Judge:
@@ -199,9 +203,10 @@ class Judge:
             check_scene(scene)
             if scene.placement is not None:
                 check_placement(scene.placement)
-                linked = room("link", lambda: unigine_scene_cases.link(document, data, reading))
+                placing = _PLACING[found.name]
+                linked = room("link", lambda: placing.link(document, data, reading))
                 check_placement(room("expand", lambda: expanded_if_small(linked.placement)) if linked else None)
-                room("patch", lambda: unigine_scene_cases.patch(found, data, scene, rng))
+                room("patch", lambda: placing.patch(found, data, scene, rng))
             if depth.export and is_written:
                 self._exported(found, scene, writing, room, timed)
             self.peak = memory.peak()
