@@ -71,7 +71,7 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
         for key, family in FAMILIES.items():
             row = column.split(factor=0.6)
             row.prop(self, f"use_{key}")
-            draw_guide(row, "Guide", family.guide)
+            draw_guide(row, family.guide)
         column = self.layout.column(align=True)
         column.label(text="Import", text_ctxt=CONTEXT)
         column.prop(self, "use_frame_imported")
@@ -85,7 +85,7 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
         for text, name in OTHER_GUIDES.items():
             row = column.split(factor=0.6)
             row.label(text=text, text_ctxt=CONTEXT)
-            draw_guide(row, "Guide", name)
+            draw_guide(row, name)
 
 
 def _draw_problem(layout: Any, option: Option) -> None:
@@ -98,14 +98,14 @@ def _draw_problem(layout: Any, option: Option) -> None:
             layout.label(text=iface_(problem.sentence()), icon="ERROR", translate=False)
 
 
-def draw_guide(layout: Any, text: str, name: str) -> None:
+def draw_guide(layout: Any, name: str) -> None:
     """Draw a button that opens a guide: its page in the browser, or in a checkout, which has no pages, its source."""
     source = GUIDES / name
     page = source.with_suffix(".html")
     if page.is_file():
-        layout.operator("wm.url_open", text=text, text_ctxt=CONTEXT, icon="HELP").url = page.as_uri()
+        layout.operator("wm.url_open", text="Guide", text_ctxt=CONTEXT, icon="HELP").url = page.as_uri()
     elif source.is_file():
-        layout.operator("wm.path_open", text=text, text_ctxt=CONTEXT, icon="HELP").filepath = str(source)
+        layout.operator("wm.path_open", text="Guide", text_ctxt=CONTEXT, icon="HELP").filepath = str(source)
 
 
 def preferences() -> Any | None:

@@ -11,22 +11,22 @@ _BLOCK = 1 << 16
 """Values in each pass, few enough for the processor's cache, which makes the passes several times faster."""
 
 
-def to_unorm(values: npt.NDArray[np.floating], highest: int = 255) -> npt.NDArray[np.uint8]:
-    """Map 0..1 to 0..``highest`` (at most 255), rounded and clamped; NaN becomes 0."""
+def to_unorm(values: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:
+    """Map 0..1 to 0..255, rounded and clamped; NaN becomes 0."""
     flat = np.ascontiguousarray(values).reshape(-1)
     rounded = np.empty(len(flat), np.uint8)
     for start in range(0, len(flat), _BLOCK):
         # fmax ignores NaN, so NaN becomes 0.
         scaled = np.fmax(flat[start : start + _BLOCK], np.float32(0))
         np.fmin(scaled, np.float32(1), out=scaled)
-        scaled *= np.float32(highest)
+        scaled *= np.float32(255)
         rounded[start : start + _BLOCK] = np.rint(scaled, out=scaled)
     return rounded.reshape(values.shape)
 
 
-def from_unorm(values: npt.NDArray[np.generic], highest: int = 255) -> npt.NDArray[np.float32]:
-    """Map 0..``highest`` to 0..1 float32; ``to_unorm`` restores the same integers."""
-    return values.astype(np.float32) / np.float32(highest)
+def from_unorm(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
+    """Map 0..255 to 0..1 float32; ``to_unorm`` restores the same integers."""
+    return values.astype(np.float32) / np.float32(255)
 
 
 def linear_to_srgb(values: npt.NDArray[np.float32], *, keep_negative: bool = False) -> npt.NDArray[np.float32]:

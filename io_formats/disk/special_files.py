@@ -61,9 +61,7 @@ def require_regular(path: str | os.PathLike[str]) -> None:
         raise FormatError("This is a {}, and Blender reads regular files only", kind, file=str(path))
 
 
-def open_regular(
-    path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, follows_links: bool = False, mode: int = 0o666
-) -> int:
+def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, follows_links: bool = False) -> int:
     """Open a regular file without blocking; return its descriptor.
 
     Raises
@@ -76,7 +74,7 @@ def open_regular(
         flags |= getattr(os, name, 0)
     if not follows_links and os.path.islink(path):  # O_NOFOLLOW alone would report "too many levels of links"
         raise OSError(errno.ELOOP, "This is a symbolic link, not a regular file", str(path))
-    handle = os.open(path, flags if follows_links else flags | getattr(os, "O_NOFOLLOW", 0), mode)
+    handle = os.open(path, flags if follows_links else flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "This is not a regular file", str(path))

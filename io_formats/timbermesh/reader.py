@@ -134,7 +134,7 @@ class _ModelReader:
             packed, unknown = messages.packed_indices(parsed), self.unknown(parsed)
         else:
             packed, unknown = messages.pack_mesh(one_by_one)
-            structure.check_fields(unknown, "Mesh")
+            structure.check_mesh(unknown)
         return Mesh(varints.decode(packed), parsed.material, unknown)
 
     def vertex_animation(self, parsed: Any) -> VertexAnimation:

@@ -18,7 +18,6 @@ from .node_sources import Socket, source
 _CHANNELS = (Channel.RED, Channel.GREEN, Channel.BLUE)
 _SEPARATIONS = {"SEPARATE_COLOR", "SEPRGB", "SEPXYZ"}
 _GREY_OF_COLOR = {"RGBTOBW", "CLAMP"}
-_WHOLE = 0.999
 _MOST_NODES = 500
 """Nodes in which an image is searched."""
 

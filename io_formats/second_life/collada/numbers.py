@@ -45,10 +45,10 @@ def integers(text: str | None) -> IntArray:
     return np.asarray(_array(text, _integers, np.int32))
 
 
-def integer(text: str | None, default: int = 0) -> int:
-    """Return the number of an attribute, not below 0; ``default`` if there is none."""
+def integer(text: str | None) -> int:
+    """Return the number of an attribute, not below 0; 0 if there is none."""
     values = integers(text)
-    return max(int(values[0]), 0) if len(values) else default
+    return max(int(values[0]), 0) if len(values) else 0
 
 
 def _array(text: str | None, parse: Callable[[bytes], _Values | None], kind: type) -> Any:

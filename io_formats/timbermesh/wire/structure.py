@@ -61,9 +61,9 @@ def walk(content: bytes) -> Structure:
     return walker.found
 
 
-def check_fields(content: bytes, message: str) -> None:
-    """Check the fields of one message that :func:`walk` did not visit; raise the same errors."""
-    _Walker(content).walk(message, 0, len(content))
+def check_mesh(content: bytes) -> None:
+    """Check the fields of one mesh that :func:`walk` did not visit; raise the same errors."""
+    _Walker(content).walk("Mesh", 0, len(content))
 
 
 class _Walker:
