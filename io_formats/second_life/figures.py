@@ -73,11 +73,10 @@ class Total:
     physics: float
     animesh: float
     """Download weight as one animated object; 0 if none of them is rigged."""
-    land_impact: int
     complexity: int
     """Complexity of the objects if they are worn."""
     is_least: bool = False
-    """Whether physics and land impact are lower bounds, because the physics of an object are triangles."""
+    """Whether the physics weight is a lower bound, because the physics of an object are triangles."""
 
 
 def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Figures]:
@@ -184,7 +183,6 @@ def total_of(figures: Iterable[Figures]) -> Total:
         server,
         physics,
         animesh,
-        costs.land_impact(download, physics, server),
         sum(one.complexity for one in figures),
         is_least,
     )

@@ -92,8 +92,8 @@ def garment() -> Steps:
     with in_view3d():
         bpy.ops.object.second_life_weigh()
         bpy.ops.export_scene.second_life_check()
-    weights = bpy.context.window_manager.meshferry_weights
-    check(weights.is_exact and weights.land_impact > 0, f"as it came, it weighs {weights.download:.2f}")
+    (weight,) = bpy.context.window_manager.meshferry_weights.models
+    check(weight.is_exact and weight.download > 0, f"as it came, it weighs {weight.download:.2f}")
     found = bpy.context.window_manager.meshferry_check
     check(found.subject == "tunic" and not any(one.is_error for one in found.findings), "the check finds no error")
     yield from picture("second-life-sidebar")

@@ -62,8 +62,6 @@ class MeshferryModelWeight(bpy.types.PropertyGroup):
 
 COPIED = ["name", "download", "physics", "physics_shape", "animesh", "complexity", "joints", "same_mesh_as", "is_exact"]
 """Properties of an object that have the values of its :class:`.figures.Figures`."""
-COPIED_OF_ALL = ("download", "server", "physics", "animesh", "land_impact", "is_least")
-"""Properties of all objects together that have the values of their :class:`.figures.Total`."""
 
 
 class MeshferryWeights(bpy.types.PropertyGroup):
@@ -73,13 +71,6 @@ class MeshferryWeights(bpy.types.PropertyGroup):
     stamp: StringProperty(name="State", description="Properties of the objects, for detecting changes")
     models: CollectionProperty(type=MeshferryModelWeight)
     mesh_count: IntProperty(name="Meshes", description="Number of different meshes, each of which is uploaded once")
-    download: FloatProperty(name="Download Weight", description="Of all objects together")
-    server: FloatProperty(name="Server Weight", description="Half a point for each object")
-    physics: FloatProperty(name="Physics Weight", description="Estimate for all objects together")
-    animesh: FloatProperty(name="Animesh Weight", description="Of all objects as one animated object")
-    land_impact: IntProperty(name="Land Impact", description="The largest of the three weights, rounded")
-    is_least: BoolProperty(name="At Least", description="The weight of some physics is not known")
-    is_exact: BoolProperty(name="Exact", description="All figures are those of the imported files")
 
 
 class OBJECT_OT_second_life_weigh(bpy.types.Operator):
@@ -181,11 +172,7 @@ def keep_figures(context: bpy.types.Context, subject: str, stamp: str, found: li
             level = entry.levels.add()
             level.triangles, level.size, level.change = triangles, size, size - old
             level.share = weighted / sum(one.weighted)
-    total = figures.total_of(found)
-    for name in COPIED_OF_ALL:
-        setattr(kept, name, getattr(total, name))
     kept.mesh_count = sum(not one.same_mesh_as for one in found)
-    kept.is_exact = bool(found) and all(one.is_exact for one in found)
 
 
 def stamp_of(context: bpy.types.Context, models: Iterable[ModelObjects]) -> str:

@@ -41,12 +41,10 @@ def _one(**changes):
     return replace(given, **changes)
 
 
-def test_land_impact_is_the_largest_weight_rounded():
+def test_weights_are_added_up():
     total = figures.total_of([_one(), _one(download=1.6)])
-    assert (total.download, total.server, total.physics, total.land_impact) == (3.6, 1.0, 1.0, 4)
+    assert (total.download, total.server, total.physics) == (3.6, 1.0, 1.0)
     assert total.animesh == 0
-    assert figures.total_of([_one(download=0.06, physics=7.4)]).land_impact == 7
-    assert figures.total_of([_one(download=0.06, physics=0.1)]).land_impact == 1
 
 
 def test_an_animated_object_is_fifteen_and_its_parts():
