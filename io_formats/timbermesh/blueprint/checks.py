@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.messages import Message, Report, Text
-from ...core.placement import ModelUse, PlacementPart
+from ...core.placement import ModelUse
 from ...core.projects import Projects
 from ...core.scene import Scene
 from ...core.unresolved import Unresolved
+from ...geometry.hierarchy import world_matrices
 from .colliders import colliders_of
 from .document import Blueprint, Members, child_of
 from .footprint import Footprint
@@ -75,8 +76,9 @@ def _check_models(built: PlacementBuilder, footprint: Footprint, report: Report)
         return
     low, high = footprint.bounds()
     scenes: dict[int, Scene | None] = {}
-    worlds = _worlds(placement.parts[0], len(built.nodes))
-    for node, placed, world in zip(built.nodes, placement.parts[0].nodes, worlds, strict=False):
+    nodes = placement.parts[0].nodes[: len(built.nodes)]
+    worlds = world_matrices(np.array([placed.matrix for placed in nodes]), [placed.parent for placed in nodes])
+    for node, placed, world in zip(built.nodes, nodes, worlds, strict=True):
         if node.state is not State.FINISHED or not isinstance(placed.content, ModelUse):
             continue
         number = placed.content.model
@@ -94,14 +96,6 @@ def _check_models(built: PlacementBuilder, footprint: Footprint, report: Report)
             if outside > _MOST_OUTSIDE:
                 template = "its model reaches {:.2f} m beyond the cells of the building"
                 report.warning("model-outside-cells", template, outside, item=Text("node '{}'", node.name))
-
-
-def _worlds(part: PlacementPart, count: int) -> list[npt.NDArray[np.float64]]:
-    """Return the world matrices of the first nodes of a part."""
-    worlds: list[npt.NDArray[np.float64]] = []
-    for node in part.nodes[:count]:
-        worlds.append(worlds[node.parent] @ node.matrix if node.parent >= 0 else node.matrix)
-    return worlds
 
 
 def _points(scene: Scene, world: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:

@@ -43,7 +43,6 @@ _WORDS = {
 }
 _NAME = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*")
 MOST_DIGITS = 400
-_KINDS = {dict: "object", list: "array", str: "text", float: "number", bool: "boolean", type(None): "null"}
 
 
 class JsonMember:
@@ -70,11 +69,6 @@ class JsonValue:
         """Offset in bytes of the first character: the opening quote, brace or bracket, or the first digit."""
         self.end = end
         """Offset in bytes after the last character."""
-
-    @property
-    def kind(self) -> str:
-        """``object``, ``array``, ``text``, ``number``, ``boolean`` or ``null``."""
-        return _KINDS[type(self.value)]
 
     @property
     def members(self) -> dict[str, JsonMember]:

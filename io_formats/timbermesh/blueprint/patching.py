@@ -23,23 +23,15 @@ from ...core.errors import ExportError
 from ...core.messages import Report, Text
 from ...core.placement_edits import NodeEdit, Patched
 from .json_text import JsonValue, names_of, parse, pointer_of
+from .merging import NESTED
 from .text_edits import New, TextEdits
 from .transforms import changed_numbers, shortest
+from .tree import STATE_FIELDS, State
 
 ROOT = "/"
 """Key of the root, which is not the pointer of any child."""
 MODEL = "Model"
 """Property of a node with the path of its model."""
-NESTED = "#nested"
-_STATES = {
-    ("BuildingModelSpec", "FinishedModelName"): "finished",
-    ("BuildingModelSpec", "FinishedUncoveredModelName"): "uncovered",
-    ("BuildingModelSpec", "UndergroundModelName"): "underground",
-    ("BlockObjectModelSpec", "FullModelName"): "finished",
-    ("BlockObjectModelSpec", "UncoveredModelName"): "uncovered",
-    ("BlockObjectModelSpec", "UndergroundModelName"): "underground",
-    ("BuildingModelSpec", "UnfinishedModelName"): "unfinished",
-}
 _SLOT = "#Slot#"
 _COUNTED = re.compile(r" \(\d+\)$")
 _NUMBER = re.compile(r"\.\d{3,}$")
@@ -75,7 +67,7 @@ class _Place:
 
 
 def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
-    """Return the file with edits of its nodes. Without any, the text is built anew from its parts.
+    """Return the file with edits of its nodes.
 
     Raises
     ------
@@ -85,7 +77,7 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
         The file is damaged.
     """
     if not edits:
-        return Patched(_rebuilt(data, parse(data)), {})
+        return Patched(data, {})
     patcher = _Patcher(data, edits)
     result = patcher.run()
     refused = [message for message in patcher.report.messages if message.is_loss]
@@ -156,11 +148,11 @@ class _Patcher:
 
     # -- places -------------------------------------------------------------------------------
 
-    def _states(self) -> dict[str, str]:
-        """Return the state that each child named by the root is the model of."""
+    def _states(self) -> dict[str, State]:
+        """Return the state that each child named by the root is the model of; the unfinished one before others."""
         found = {}
-        for path, state in _STATES.items():
-            value = self.root.find(*path)
+        for spec, member, state in sorted(STATE_FIELDS, key=lambda row: row[2] is State.UNFINISHED):
+            value = self.root.find(spec, member)
             if value is not None and isinstance(value.value, str) and value.value:
                 found[value.value] = state
         return found
@@ -192,18 +184,18 @@ class _Patcher:
             value = self.root.find(*names[:outer], "BlueprintPath")
             raise _Refusal("belongs to {}; open that file", value.value if value is not None else names[outer - 1])
 
-    def _state_of(self, children: Sequence[str]) -> str:
-        """Return the state that a child with these names above it is shown in; empty for none."""
+    def _state_of(self, children: Sequence[str]) -> State | None:
+        """Return the state that a child with these names above it is shown in; None for all."""
         for name in children:
             state = self.states.get(name) or self.states.get(name.replace(NESTED, ""))
             if state:
                 return state
-        return ""
+        return None
 
     def _refuse_outside(self, children: Sequence[str]) -> None:
         """Refuse changes of the children below a child, unless a model other than the unfinished one has it."""
         state = self._state_of(children)
-        if state == "unfinished":
+        if state is State.UNFINISHED:
             raise _Refusal("the unfinished model has as many stages as the building; nothing can be added or removed")
         if not state:
             raise _Refusal("only parts of the finished, uncovered or underground model can be added or removed")
@@ -247,7 +239,7 @@ class _Patcher:
             raise _Refusal("its parent is another blueprint; open that file")
         self._refuse_outside(place.children)
         holder = self._value(place.path)
-        if (children := holder.find("Children")) is not None and children.kind != "object":
+        if (children := holder.find("Children")) is not None and not isinstance(children.value, dict):
             raise _Refusal("the children of its parent are not an object in the file")
         members = new.setdefault(tuple(place.path), {})
         name = self._free_name(edit, holder, members)
@@ -260,7 +252,7 @@ class _Patcher:
             value = self.original.find(*source.path)
             if value is None:
                 raise _Refusal("the file does not have it any more; reload it first")
-            members[name] = self.first.moved(value, self.text.child_indent(holder, "Children"))
+            members[name] = self.first.moved(value, self.text.child_indent(holder))
             expected[name] = value.plain()
         else:
             model = edit.properties.get(MODEL, "")
@@ -338,7 +330,7 @@ class _Patcher:
         changed = self._numbers(edit)
         if (
             "Y" in changed.get("Position", {})
-            and self.states.get(place.children[-1].replace(NESTED, "")) == "underground"
+            and self.states.get(place.children[-1].replace(NESTED, "")) is State.UNDERGROUND
         ):
             template = "the game sets the height of the underground model itself, so the new one has no effect"
             self.report.warning("underground-height", template, item=edit.title)
@@ -487,21 +479,3 @@ def _is_equal(value: JsonValue, new: float | str) -> bool:
 def _content(plain: Any) -> str:
     """Return a text that is equal for equal content, NaN included."""
     return json.dumps(plain, sort_keys=True)
-
-
-def _rebuilt(data: bytes, value: JsonValue) -> bytes:
-    """Return the text of a file, put together from its values and what is between them."""
-    parts: list[bytes] = []
-    position = 0
-
-    def add(value: JsonValue) -> None:
-        nonlocal position
-        inner = sorted((*value.items, *(member.value for member in value.members.values())), key=lambda one: one.start)
-        for one in inner:
-            add(one)
-        if not inner:
-            parts.extend((data[position : value.start], data[value.start : value.end]))
-            position = value.end
-
-    add(value)
-    return b"".join([*parts, data[position:]])

@@ -91,11 +91,11 @@ class TextEdits:
             if comma is not None:
                 self._pieces.append((comma, comma + 1, b""))
 
-    def child_indent(self, holder: JsonValue, name: str) -> bytes:
-        """Return the indent of the members of a member of an object, also if that is still to be inserted."""
-        child = holder.find(name)
-        if child is not None and child.members:
-            return self._inner_indent(child)
+    def child_indent(self, holder: JsonValue) -> bytes:
+        """Return the indent of the children of a node, also if it has none yet."""
+        children = holder.find("Children")
+        if children is not None and children.members:
+            return self._inner_indent(children)
         return self._inner_indent(holder) + self.unit
 
     def moved(self, value: JsonValue, indent: bytes) -> bytes:

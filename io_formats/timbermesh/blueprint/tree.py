@@ -29,7 +29,7 @@ class State(Enum):
     UNDERGROUND = "underground"
 
 
-_STATE_FIELDS = (
+STATE_FIELDS = (
     ("BuildingModelSpec", "FinishedModelName", State.FINISHED),
     ("BuildingModelSpec", "UnfinishedModelName", State.UNFINISHED),
     ("BuildingModelSpec", "FinishedUncoveredModelName", State.UNCOVERED),
@@ -202,7 +202,7 @@ class TreeBuilder:
         for number, node in enumerate(self.nodes[1:], 1):
             places.setdefault(node.name, number)
         states: dict[int, State] = {}
-        for spec, member, state in _STATE_FIELDS:
+        for spec, member, state in STATE_FIELDS:
             name = (child_of(root, spec) or {}).get(member)
             if isinstance(name, str) and name:
                 if name in places:

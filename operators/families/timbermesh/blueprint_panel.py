@@ -7,15 +7,16 @@ import bpy
 
 from ....blender_data.importing.placing.node_objects import OWNER
 from ....io_formats.core.messages import counted
-from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT, TIMBERMESH
+from ....io_formats.timbermesh.formats import TIMBERMESH
 from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, sidebar_panel
-from ...sidebar import draw_wrapped, import_homes_of
+from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_
 from .blueprint_children import MODEL
 from .blueprints import (
     OBJECT_OT_timbermesh_model_add,
     OBJECT_OT_timbermesh_state_show,
+    main_collection,
     missing_models,
     shown_states,
 )
@@ -24,15 +25,10 @@ _MOST_MISSING = 5
 """Largest number of missing models that are listed."""
 
 
-def blueprint_of(context: bpy.types.Context) -> Any:
-    """Return the collection of the blueprint that the active object is of, None if it is not of one."""
-    homes = import_homes_of(context.object) if context.object is not None else [context.collection]
-    return next((home for home in homes if home.meshferry.file_format == TIMBERBORN_BLUEPRINT.name), None)
-
-
-@sidebar_panel("TIMBERMESH_PT_blueprint", "Blueprint", lambda context: blueprint_of(context) is not None)
+@sidebar_panel("TIMBERMESH_PT_blueprint", "Blueprint", lambda context: main_collection(context) is not None)
 def blueprint_panel(layout: Any, context: bpy.types.Context) -> None:
     """Draw a switch for each state of the building, and the node of the active object."""
+    main, _record = main_collection(context)
     states = shown_states(context)
     if len(states) > 1:
         row = layout.row(align=True)
@@ -43,7 +39,7 @@ def blueprint_panel(layout: Any, context: bpy.types.Context) -> None:
             )
             show.state = name
     column = layout.column(align=True)
-    for layer, depth in _groups(context.view_layer.layer_collection, blueprint_of(context)):
+    for layer, depth in _groups(context.view_layer.layer_collection, main):
         row = column.row()
         row.separator(factor=2.0 * depth)
         name, icon = layer.collection.meshferry.source_name, "HIDE_ON" if layer.hide_viewport else "HIDE_OFF"
@@ -53,8 +49,8 @@ def blueprint_panel(layout: Any, context: bpy.types.Context) -> None:
     row = layout.row(align=True)
     button(row, OBJECT_OT_timbermesh_model_add, text="Add Model…", icon="ADD")
     button(row, "export_scene.timbermesh_check", text="Check", icon="CHECKMARK")
-    draw_findings(layout, context, TIMBERMESH, blueprint_of(context).name)
-    missing = missing_models(blueprint_of(context))
+    draw_findings(layout, context, TIMBERMESH, main.name)
+    missing = missing_models(main)
     if missing:
         column = layout.column(align=True)
         number = iface_(counted(len(missing), "missing model", "missing models"))
