@@ -35,7 +35,7 @@ _MESSAGES: tuple[tuple[str, Kind, str, tuple[str, str]], ...] = (
     ),
     ("lists-cut-off", Kind.LOSS, "{} shorter than stated; the whole polygons were imported: {}", _POLYGON_LISTS),
     ("corner-values-skipped", Kind.LOSS, "{} normals, UVs or colours that do not exist; they have none: {}", _CORNERS),
-    ("mesh-without-positions", Kind.LOSS, "{} left out, which have no vertices: {}", _MESHES),
+    ("mesh-without-positions", Kind.LOSS, "{} left out for lack of vertices: {}", _MESHES),
     ("influences-skipped", Kind.LOSS, "{} left out, for joints or weights that do not exist: {}", _INFLUENCES),
     ("skin-without-joints", Kind.LOSS, "{} no joints, so that the mesh is not rigged: {}", _SKINS),
     ("vertices-not-finite", Kind.CHANGE, "{} NaN, infinite or huge coordinates; moved to the origin: {}", _VERTICES),
@@ -58,6 +58,7 @@ _MESSAGES: tuple[tuple[str, Kind, str, tuple[str, str]], ...] = (
         _JOINTS_HAVE,
     ),
     ("invalid-transform", Kind.CHANGE, "{} without a valid transform, kept at the parent's place: {}", _NODES),
+    ("transform-left-out", Kind.LOSS, "{} without its look-at or skew transform, which is left out: {}", _NODES),
     ("node-holds-itself", Kind.NOTE, "{} stops where it holds itself: {}", _NODES),
     ("holes-left-out", Kind.NOTE, "{} in polygons left out: {}", _HOLES),
     ("lines-left-out", Kind.NOTE, "{} of lines left out: {}", _LISTS),
@@ -130,10 +131,13 @@ class Findings:
         for code in codes:
             self._counts.setdefault(code, {})[name] = 1
 
-    def report(self, report: Report) -> None:
-        """Report what was found."""
+    def report(self, report: Report) -> list[Text]:
+        """Report what was found, and return the sentences."""
+        found: list[Text] = []
         for code, kind, template, (one, more) in _MESSAGES:
             if counts := self._counts.get(code):
                 number = sum(counts.values())
                 text = Text(template, Text(more if number > 1 else one, number), listed(list(counts), MOST_NAMED))
                 report.add(Message(kind, "", text, code=code))
+                found.append(text)
+        return found

@@ -24,7 +24,10 @@ MOST_NODES = 50_000
 """A small file can have any number of nodes that hold others twice."""
 MOST_LEVELS = 200
 _LARGEST = 1e12
+_MOST_PERSPECTIVE = 1e-3
+"""Largest number in the last row of a matrix but the last: files with a translation there are written by columns."""
 _SIZES = {"matrix": 16, "translate": 3, "rotate": 4, "scale": 3}
+_LEFT_OUT = ("lookat", "skew")
 _MESHES = ("instance_geometry", "instance_controller")
 
 
@@ -154,6 +157,8 @@ class NodeReader:
                     self._findings.add("invalid-transform", name_of(element))
                     return np.identity(4)
                 matrix = matrix @ _matrix_of(child.tag, values)
+            elif child.tag in _LEFT_OUT and any(found.tag in (*_MESHES, "instance_node") for found in element.iter()):
+                self._findings.add("transform-left-out", name_of(element))
         if not (np.abs(matrix) < _LARGEST).all():
             self._findings.add("invalid-transform", name_of(element))
             return np.identity(4)
@@ -187,7 +192,8 @@ def _values(element: Element) -> npt.NDArray[np.float64] | None:
     """Return the numbers of a transform, or None if they cannot be used."""
     values = numbers.exact(text_of(element))[: _SIZES[element.tag]]
     usable = len(values) == _SIZES[element.tag] and (np.abs(values) < _LARGEST).all()
-    return values if usable else None
+    is_affine = not (np.abs(values[12:15]) > _MOST_PERSPECTIVE).any()
+    return values if usable and is_affine else None
 
 
 def _matrix_of(tag: str, values: npt.NDArray[np.float64]) -> Matrix:

@@ -37,14 +37,16 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Collada:
     materials = MaterialReader(tree)
     nodes = NodeReader(tree, geometries, skins, materials, findings)
     nodes.read()
-    used = [geometries.geometries[instance.geometry] for node in nodes.nodes for instance in node.instances]
-    if not any(geometry.groups for geometry in used):
-        raise FormatError("No object in the file has a mesh with polygons")
     for element in tree.root.iter("geometry"):
         findings.add("geometry-without-object", name_of(element), not geometries.is_read(element))
     document.nodes, document.materials = nodes.nodes, materials.materials
     document.geometries, document.skins = geometries.geometries, skins.skins
-    findings.report(report)
+    causes = findings.report(report)
+    used = [geometries.geometries[instance.geometry] for node in nodes.nodes for instance in node.instances]
+    if not any(geometry.groups for geometry in used):
+        if causes:
+            raise FormatError("No object in the file has a mesh with polygons: {}", causes[0])
+        raise FormatError("No object in the file has a mesh with polygons")
     _report_left_out(tree, report)
     return document
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError, UnsupportedFormatError
@@ -31,7 +32,7 @@ class Tree:
     def target(self, link: str | None, *tags: str) -> Element | None:
         """Return the element of one of these names that a link leads to, with or without ``#``; None for none."""
         name = (link or "").strip().removeprefix("#")
-        for spelling in (name, name.replace(" ", "_")):
+        for spelling in (name, name.replace(" ", "_"), unquote(name)):
             for tag in tags:
                 found = self._ids.get((tag, spelling))
                 if found is not None:
@@ -56,7 +57,7 @@ def parse(data: bytes, report: Report) -> Tree:
         if decoded is None:
             raise
         root = parse_xml(decoded)
-        report.note("encoding-repaired", "The text is not UTF-8 as stated; read as Windows-1252")
+        report.note("encoding-repaired", "The text cannot be decoded as stated; read as Windows-1252")
     tree = Tree(root)
     if root.tag != "COLLADA":
         raise UnsupportedFormatError("This is not a Collada file: its root element is '{}'", root.tag)

@@ -138,7 +138,7 @@ def test_real_files(samples: Path, name: str) -> None:
 MESSAGES = {
     "cut_lists": "1 list of polygons is shorter than stated; the whole polygons were imported: 'box'",
     "index_out": "1 polygon was left out, for vertices that do not exist or fewer than 3 different ones: 'box'",
-    "latin1_undeclared": "The text is not UTF-8 as stated; read as Windows-1252",
+    "latin1_undeclared": "The text cannot be decoded as stated; read as Windows-1252",
     "nan": "2 vertices have NaN, infinite or huge coordinates; moved to the origin: 'box'",
     "nodes_nested": "1 node stops where it holds itself: 'loop'",
     "strips_fans_holes": "1 hole in polygons left out: 'box'; 1 list of lines left out: 'box'",
@@ -375,7 +375,7 @@ def test_source_without_accessor() -> None:
 
 def test_links_without_hash_with_spaces_and_to_other_files() -> None:
     box = seeds.BOX.replace('id="box-mesh"', 'id="box_mesh"')
-    for link, count in (("box_mesh", 1), ("#box mesh", 1), ("#box_mesh", 1)):
+    for link, count in (("box_mesh", 1), ("#box mesh", 1), ("#box_mesh", 1), ("#box%5Fmesh", 1)):
         document = read(f'<node><instance_geometry url="{link}"/></node>', box)
         assert (len(objects(document)), document.warnings) == (count, [])
     nodes = f'{seeds.STATIC}<node name="far"><instance_geometry url="b.dae#x"/></node>'
@@ -402,9 +402,15 @@ def test_transforms_are_multiplied_in_order() -> None:
 def test_invalid_transforms() -> None:
     document = read(
         f'<node name="a"><scale>1 x 1</scale>{seeds.OBJECT}</node><node name="b"><matrix>1 2</matrix></node>'
+        '<node name="c"><matrix>1 0 0 0 0 1 0 0 0 0 1 0 5 6 7 1</matrix></node>'
+        f'<node name="d"><skew>45 1 0 0 0 1 0</skew>{seeds.OBJECT}</node>'
+        '<node name="camera"><lookat>5 0 0 0 0 0 0 0 1</lookat></node>'
     )
     assert all(np.array_equal(node.matrix, np.identity(4)) for node in document.nodes)
-    assert "2 nodes without a valid transform" in document.warnings[0]
+    assert document.warnings == [
+        "3 nodes without a valid transform, kept at the parent's place: 'a', 'b', 'c'",
+        "1 node without its look-at or skew transform, which is left out: 'd'",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -612,10 +618,12 @@ TWICE = "".join(
         (seeds.document("<node>" * 201 + seeds.OBJECT + "</node>" * 201), "nested more than 200 levels"),
         (seeds.document(extra=f'<library_nodes>{TWICE}<node id="n40"/></library_nodes>',
                         nodes=f'{seeds.STATIC}<node><instance_node url="#n0"/></node>'), "more than 50,000 nodes"),
-        (seeds.document("<node/>"), "No object in the file has a mesh"),
-        (seeds.document(geometries=seeds.geometry("")), "No object in the file has a mesh"),
+        (seeds.document("<node/>"), "mesh with polygons: 1 mesh was left out, which no object uses: 'box'"),
+        (seeds.document('<node name="far"><instance_geometry url="b.dae#x"/></node>'),
+                        "mesh with polygons: 1 link leads to nothing in this file: 'far'"),
+        (seeds.document(geometries=seeds.geometry("")), "No object in the file has a mesh with polygons$"),
     ],
-    ids=["empty", "cut", "doctype", "root", "elements", "levels", "copies", "objects", "polygons"],
+    ids=["empty", "cut", "doctype", "root", "elements", "levels", "copies", "objects", "links", "polygons"],
 )  # fmt: skip
 def test_refused_files(data: bytes, said: str) -> None:
     started = time.monotonic()
