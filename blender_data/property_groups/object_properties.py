@@ -32,7 +32,11 @@ class NamedInFile:
 class MeshferryFile(bpy.types.PropertyGroup):
     """The file that a data block was last imported from or exported to."""
 
-    path: StringProperty(name="File", description="The file that it last went to or came from")
+    path: StringProperty(
+        name="File",
+        description="The file that it last went to or came from",
+        subtype="FILE_PATH",  # other texts refuse paths that are not UTF-8
+    )
     format: StringProperty(name="Format", description="Format of the file")
     digest: StringProperty(name="Digest", description="SHA-256 of the file's content when it was read or written")
     options: StringProperty(name="Options", description="Options of the export as JSON; empty: the file was imported")

@@ -9,6 +9,7 @@ from ...blender_data import file_records
 from ...blender_data.file_records import FileRecord
 from ...blender_data.steps import Steps
 from ...io_formats.core.errors import MeshferryError
+from ..sidebar import import_homes_of
 from .export_dialog import ExportDialog
 from .scene_changes import is_patched, patch_steps, question_of_patch
 
@@ -17,13 +18,20 @@ class PatchesImported(ExportDialog):
     """Mixin of export operators that write only changes into the file that the exported collection came from."""
 
     def own_file(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
-        """Return the record of the file that the exported collection was imported from, and the collection."""
+        """Return the record of the file that the exported collection was imported from, and the collection.
+
+        If the scope is automatic and objects are selected, that is the collection of the active object.
+        """
         try:
-            collection = self.shown_source(context).collection
+            source = self.shown_source(context)
         except MeshferryError:
             return None
-        record = file_records.read(collection) if collection is not None else None
-        return (record, collection) if record is not None and is_patched(record) else None
+        is_of_active = source.kind == "OBJECTS" and context.object in source.objects
+        for collection in import_homes_of(context.object) if is_of_active else [source.collection]:
+            record = file_records.read(collection) if collection is not None else None
+            if record is not None and record.format == self.format.name and is_patched(record):
+                return record, collection
+        return None
 
     def patched(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
         """Return the same if the chosen path is that of the file, so that only changes are written."""

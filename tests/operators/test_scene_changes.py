@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 import random
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -410,6 +412,41 @@ def test_undo_after_new_parent_is_written(path: Path, clean_blender: Any) -> Non
     found = unigine_nodes.read_nodes(path.read_bytes())
     assert found[by_name(path)["wall_back"].parent].name == above.name
     assert export(bpy).endswith("nothing changed")
+
+
+def test_removed_number_of_a_name_is_written(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    bench = bpy.data.objects["bench"]
+    bench.name = "seat.001"
+    assert "Renamed: 'seat.001'" in export(bpy)
+    bench.name = "seat"
+    assert "Renamed: 'seat'" in export(bpy) and "seat" in by_name(path)
+
+
+def test_modifiers_are_named(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    bpy.data.objects["bench"].modifiers.new("Array", "ARRAY")
+    bpy.data.objects["ground"].modifiers.new("Array", "ARRAY").show_viewport = False
+    assert "1 object with modifiers, which the file does not hold: 'bench'" in export(bpy)
+
+
+def test_export_of_a_selected_object_changes_its_scene(path: Path, clean_blender: Any) -> None:
+    bpy, old = clean_blender, path.read_bytes()
+    bench = bpy.data.objects["bench"]
+    operate(bpy, bpy.ops.transform.translate, "bench", value=(0, 0, 2))
+    bpy.ops.export_scene.unigine_scene(filepath=str(path))
+    assert sum(line[0] == "+" for line in changed(old, path)) == 1
+    assert sorted(other.name for other in path.parent.glob("*.node")) == []
+    assert bench.location.z == pytest.approx(by_name(path)["bench"].local[2, 3])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_path_that_is_not_utf8_is_kept(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    folder = path.parent.rename(os.fsdecode(os.fsencode(path.parent) + b"\xff"))
+    imported(bpy, folder / path.name)
+    bpy.data.objects["bench.001"].location.z += 2
+    assert "Moved: 'bench.001'" in export(bpy, "bench.001")
 
 
 @pytest.mark.parametrize("name", ["a\tb\nc", "bell\x07"])

@@ -178,6 +178,11 @@ class PlacedObjects:
             self.report.loss(
                 "other-mesh-not-written", template, counted(len(other), "object"), listed(other, _MOST_NAMES)
             )
+        modified = [obj.name for obj in self.own if any(_changes_mesh(modifier) for modifier in obj.modifiers)]
+        if modified:
+            template = "{} with modifiers, which the file does not hold: {}"
+            number = counted(len(modified), "object")
+            self.report.loss("modifier-not-written", template, number, listed(modified, _MOST_NAMES))
         new = sorted(obj.name for obj in self._left_out if obj.type == "MESH")
         if new:
             template = "{} with a new mesh, not written into the scene: {}"
@@ -365,6 +370,11 @@ def _is_same_path(collection: bpy.types.Collection, file: str) -> bool:
     return bool(path == file or (path and file and Path(path).absolute() == Path(file).absolute()))
 
 
+def _changes_mesh(modifier: bpy.types.Modifier) -> bool:
+    """Return whether a modifier, other than the armature that an import adds, changes what is shown."""
+    return modifier.show_viewport and modifier.type not in {"ARMATURE", "MESH_CACHE"}
+
+
 def _has_other_materials(obj: bpy.types.Object) -> bool:
     """Return whether an object has other materials than its node, as far as that is known."""
     if not obj.meshferry.node_slots:
@@ -382,6 +392,6 @@ def _has_emptied_slot(obj: bpy.types.Object) -> bool:
 def _name_for(obj: bpy.types.Object, node: PlacedNode | None) -> str:
     """Return the name for the file: that of the node until the object is renamed, also for numbered copies."""
     name = _NOT_IN_XML.sub("?", names.name_in_file(obj))
-    if node is not None and name != node.name and _NUMBER.sub("", name) in {node.name, _NUMBER.sub("", node.name)}:
-        return node.name
-    return name
+    plain = _NUMBER.sub("", name)
+    is_numbered = node is not None and name != plain and plain in {node.name, _NUMBER.sub("", node.name)}
+    return node.name if is_numbered else name
