@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import itertools
+import json
 import os
 import random
 import shutil
@@ -39,6 +41,7 @@ def imported(bpy: Any, path: Path, **options: Any) -> Any:
 
 def export(bpy: Any, active: str = "ground", **options: Any) -> str:
     """Re-export the collection of an object; return the report."""
+    from meshferry.blender_data.steps import finish
     from meshferry.operators.exporting import export_again, scene_changes
 
     bpy.context.view_layer.objects.active = bpy.data.objects[active]
@@ -48,7 +51,6 @@ def export(bpy: Any, active: str = "ground", **options: Any) -> str:
     settings = {"asked": "", "is_confirmed": True, "is_dry_run": False, "bl_label": "", **options}
     for name, value in settings.items():
         setattr(operator, name, value)
-    from meshferry.blender_data.steps import finish
 
     is_agreed = bool(operator.asked or operator.is_confirmed or operator.is_dry_run)
     patching = scene_changes.patch_steps(
@@ -86,6 +88,23 @@ def test_unchanged_scene_keeps_its_file(path: Path, clean_blender: Any) -> None:
     assert "nothing changed" in export(clean_blender)
     assert path.read_bytes() == old and path.stat().st_mtime_ns == time
     assert not path.with_name("courtyard.world.bak").exists()
+
+
+@pytest.mark.slow
+def test_unchanged_samples_keep_their_bytes(samples: Path, tmp_path: Path, clean_blender: Any) -> None:
+    from meshferry.blender_data.exporting.placing.placement_patch import plan_patch
+    from meshferry.blender_data.steps import finish
+    from meshferry.operators.importing.session_projects import session_projects
+
+    bpy = clean_blender
+    projects = [folder for kind in ("unigine_scenes", "unigine_writing") for folder in (samples / kind).glob("*/data")]
+    for number, folder in enumerate(projects):
+        for path in shutil.copytree(folder, tmp_path / f"{number}" / "data").rglob("*.*"):
+            if path.suffix in (".node", ".world") and ".runtimes" not in path.parts:
+                bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+                collection = imported(bpy, path)
+                plan = finish(plan_patch(collection, session_projects()))
+                assert not plan.edits and not plan.messages and plan.patched.data == path.read_bytes(), path
 
 
 def test_each_change_is_written_and_reported(path: Path, clean_blender: Any) -> None:
@@ -237,65 +256,195 @@ def own_objects(bpy: Any) -> list[Any]:
     return [one for one in bpy.data.objects if one.meshferry.import_id == identifier and one.meshferry.node_key]
 
 
-def random_edit(bpy: Any, choice: random.Random) -> None:
+def copied(obj: Any, **options: Any) -> Any:
+    made = obj.copy()
+    obj.users_collection[0].objects.link(made)
+    if options.get("is_data_copied") and obj.data is not None:
+        made.data = obj.data.copy()
+    if "parent" in options:
+        made.parent = options["parent"]
+    return made
+
+
+def give_parent(obj: Any, other: Any, *, is_world_kept: bool) -> None:
     from mathutils import Matrix
 
-    objects = own_objects(bpy)
-    obj = choice.choice(objects)
-    kind = choice.choice(["move", "turn", "scale", "mirror", "hide", "rename", "copy", "delete", "parent", "delta"])
-    if kind == "move":
-        obj.location.x += choice.uniform(-5, 5)
-    elif kind == "turn":
-        obj.rotation_mode = choice.choice(["XYZ", "QUATERNION", "AXIS_ANGLE"])
-        obj.rotation_euler.y, obj.rotation_quaternion.x = choice.random(), choice.random()
-        obj.rotation_axis_angle = (choice.random(), 1, 2, 3)
-    elif kind == "scale":
-        obj.scale = (choice.uniform(0.2, 3), 1, choice.uniform(0.2, 3))
-    elif kind == "mirror":
-        obj.scale.y *= -1
-    elif kind == "hide":
-        obj.hide_viewport = not obj.hide_viewport
-    elif kind == "rename" and obj.name != "ground":  # by which the test finds the import
-        obj.name = choice.choice(["new", "<&>", "ä"])
-    elif kind == "copy":
-        made = obj.copy()
-        obj.users_collection[0].objects.link(made)
-        made.location.z += 1
-    elif kind == "delete" and obj.name != "ground":
+    world = world_of(obj)
+    obj.parent = other
+    obj.matrix_parent_inverse.identity()
+    if is_world_kept:
+        obj.delta_location = (0, 0, 0)
+        obj.matrix_parent_inverse = Matrix(
+            (np.linalg.inv(world_of(other)) if other is not None else np.eye(4)).tolist()
+        )
+        obj.matrix_basis = Matrix(world.tolist())
+
+
+def move(_bpy: Any, choice: random.Random, obj: Any) -> None:
+    obj.location.x += choice.uniform(-5, 5)
+
+
+def turn(_bpy: Any, choice: random.Random, obj: Any) -> None:
+    obj.rotation_mode = choice.choice(["XYZ", "QUATERNION", "AXIS_ANGLE"])
+    obj.rotation_euler.y, obj.rotation_quaternion.x = choice.random(), choice.random()
+    obj.rotation_axis_angle = (choice.random(), 1, 2, 3)
+
+
+def scale(_bpy: Any, choice: random.Random, obj: Any) -> None:
+    """Scale along two axes, which shears the children that are turned."""
+    obj.scale = (choice.uniform(0.4, 2.5), 1, choice.uniform(0.4, 2.5))
+
+
+def mirror(_bpy: Any, _choice: random.Random, obj: Any) -> None:
+    obj.scale.y *= -1
+
+
+def delta(_bpy: Any, choice: random.Random, obj: Any) -> None:
+    obj.delta_location.y += choice.random()
+
+
+def hide(_bpy: Any, _choice: random.Random, obj: Any) -> None:
+    obj.hide_viewport = not obj.hide_viewport
+
+
+def rename(_bpy: Any, choice: random.Random, obj: Any) -> None:
+    if obj.name != "ground":  # by which the test finds the import
+        obj.name = choice.choice(["new", "<&>", "ä", "plain.001"])
+
+
+def copy(_bpy: Any, choice: random.Random, obj: Any) -> None:
+    copied(obj, is_data_copied=choice.random() < 0.5).location.z += 1
+
+
+def copy_below(bpy: Any, _choice: random.Random, obj: Any) -> None:
+    """Copy an object with its children, as *Shift-D* does if they are selected, too."""
+    made = copied(obj)
+    for child in [one for one in obj.children if one in own_objects(bpy) and one != made]:
+        copied(child, parent=made)
+
+
+def delete(bpy: Any, _choice: random.Random, obj: Any) -> None:
+    if obj.name != "ground":
         bpy.data.objects.remove(obj)
-    elif kind == "parent":
-        other = choice.choice(objects)
-        above = [other]
-        while above[-1].parent is not None:
-            above.append(above[-1].parent)
-        if obj not in above:
-            world = world_of(obj)
-            obj.parent = other
-            obj.matrix_parent_inverse = Matrix(np.linalg.inv(world_of(other)).tolist())
-            obj.delta_location = (0, 0, 0)
-            obj.matrix_basis = Matrix(world.tolist())
-    elif kind == "delta":
-        obj.delta_location.y += choice.random()
 
 
-@pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 6))])
-def test_random_edits_in_blender_arrive(whole: Path, tmp_path: Path, clean_blender: Any, block: int) -> None:
+def delete_below(bpy: Any, _choice: random.Random, obj: Any) -> None:
+    below = {obj, *obj.children_recursive}
+    if bpy.data.objects["ground"] not in below and len(below) < 5:
+        bpy.data.batch_remove(below)
+
+
+def parent(bpy: Any, choice: random.Random, obj: Any) -> None:
+    other = choice.choice(own_objects(bpy))
+    if other != obj and other not in obj.children_recursive:
+        give_parent(obj, other, is_world_kept=choice.random() < 0.7)
+
+
+def unparent(_bpy: Any, choice: random.Random, obj: Any) -> None:
+    give_parent(obj, None, is_world_kept=choice.random() < 0.7)
+
+
+def material(bpy: Any, choice: random.Random, obj: Any) -> None:
+    if obj.material_slots:
+        slot = choice.choice(list(obj.material_slots))
+        slot.link = choice.choice(["OBJECT", "DATA"])
+        slot.material = choice.choice([one for one in bpy.data.materials if one.meshferry.identity])
+
+
+def instance(bpy: Any, choice: random.Random, _obj: Any) -> None:
+    """Show the mesh or the collection of an object at another place."""
+    obj = choice.choice([one for one in own_objects(bpy) if one.type == "MESH" or one.instance_collection])
+    made = bpy.data.objects.new("more", obj.data)
+    made.instance_type, made.instance_collection = obj.instance_type, obj.instance_collection
+    bpy.data.objects["ground"].users_collection[0].objects.link(made)
+    made.location = (choice.random(), 2, 3)
+
+
+KINDS = [move, turn, scale, mirror, delta, hide, rename, copy, copy_below, delete, delete_below, parent, unparent]
+KINDS += [material, instance]
+PAIRS = list(itertools.combinations_with_replacement(KINDS, 2))
+
+
+def above(nodes: dict[str, unigine_nodes.OracleNode], key: str) -> set[str]:
+    """Return the keys of a node and of all nodes above it."""
+    found = {key}
+    while key := nodes[key].parent:
+        found.add(key)
+    return found
+
+
+def check_others(old: bytes, new: bytes, edited: set[str], gone: set[str]) -> None:
+    """Check that only edited nodes differ, and those whose parent was removed.
+
+    Hidden nodes that were below hidden ones only get the attribute when those are shown or removed.
+    """
+    before, found = unigine_nodes.read_nodes(old), unigine_nodes.read_nodes(new)
+    for key in before.keys() & found.keys():
+        was, now = before[key], found[key]
+        assert now.rest == was.rest
+        if key not in edited and was.parent not in gone:
+            assert (now.name, now.materials, now.parent) == (was.name, was.materials, was.parent)
+            assert (now.local == was.local).all()
+            assert now.enabled == was.enabled or not above(before, key).isdisjoint(edited | gone)
+    for text in (bytes.partition, bytes.rpartition):
+        tag, part = (b"<node", 0) if text == bytes.partition else (b"</node>", 2)
+        assert text(old, tag)[part] == text(new, tag)[part]
+    assert (b"\r\n" in new) == (b"\r\n" in old) and new.count(b"\r\n") in (0, new.count(b"\n"))
+
+
+def check_objects(bpy: Any, data: bytes, orphans: set[str]) -> None:
+    """Check that a file shows what the objects of its import show; ``orphans`` keep a node above in the file."""
+    found = unigine_nodes.read_nodes(data)
+    objects = {obj.meshferry.node_key: obj for obj in own_objects(bpy)}
+    assert found.keys() == objects.keys()
+    for key, obj in objects.items():
+        node, world = found[key], world_of(obj)
+        assert np.abs(node.world - world).max() <= 1e-5 * max(1, np.abs(world).max()), obj.name
+        parent = obj.parent.meshferry.node_key if obj.parent is not None else ""
+        assert node.parent == parent or (key in orphans and not parent), obj.name
+        is_shown = all(found[one].enabled for one in above(found, key))
+        is_below_hidden = not all(found[one].enabled for one in above(found, key) - {key})
+        assert is_below_hidden or obj.meshferry.has_hidden_surfaces or is_shown != obj.hide_viewport, obj.name
+        shown = [slot.material.meshferry.identity for slot in obj.material_slots]
+        places = json.loads(obj.meshferry.node_slots or "[]")
+        if obj.type == "MESH":
+            assert all(node.materials[at] == one for at, one in zip(places, shown, strict=True) if at >= 0), obj.name
+
+
+@pytest.mark.parametrize(
+    ("block", "rounds"), [(0, 4), *(pytest.param(block, 50, marks=pytest.mark.slow) for block in range(1, 11))]
+)
+def test_random_edits_in_blender_arrive(
+    whole: Path, tmp_path: Path, clean_blender: Any, block: int, rounds: int
+) -> None:
+    """The slow blocks make 1,000 edits, each pair of kinds at least four times, of one object or of two."""
     bpy = clean_blender
-    path = shutil.copytree(whole, tmp_path / "data") / "courtyard.world"
-    imported(bpy, path)
     choice = random.Random(block)
-    for _ in range(8):
-        for _ in range(choice.randint(1, 8)):
-            random_edit(bpy, choice)
+    for number in range(rounds):
+        if number % 10 == 0:
+            bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+            path = shutil.copytree(whole, tmp_path / f"{number}" / "data") / "courtyard.world"
+            if number % 20 == 0:
+                path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+            imported(bpy, path)
+            orphans: set[str] = set()
+        old = path.read_bytes()
+        pair = PAIRS[(block * 50 + number) % len(PAIRS)]
+        keys = {obj.meshferry.node_key for obj in own_objects(bpy)}
+        obj = choice.choice(own_objects(bpy))
+        edited = set()
+        for kind in choice.sample(pair, 2):
+            if obj not in set(bpy.data.objects) or choice.random() < 0.5:
+                obj = choice.choice(own_objects(bpy))
+            same = [one for one in own_objects(bpy) if kind == material and obj.data and one.data == obj.data]
+            edited |= {one.meshferry.node_key for one in (obj, *same)}
+            kind(bpy, choice, obj)
+        gone = keys - {one.meshferry.node_key for one in own_objects(bpy)}
         report = export(bpy, "ground")
         assert "would not" not in report and "Exported" not in report.splitlines()[-1], report
-        found = unigine_nodes.read_nodes(path.read_bytes())
-        objects = own_objects(bpy)
-        assert sorted(found) == sorted(obj.meshferry.node_key for obj in objects)
-        for obj in objects:
-            node = found[obj.meshferry.node_key]
-            world = world_of(obj)
-            assert np.abs(node.world - world).max() <= 1e-5 * max(1, np.abs(world).max()), (obj.name, report)
+        orphans |= {key for key, node in unigine_nodes.read_nodes(old).items() if node.parent in gone}
+        check_others(old, path.read_bytes(), edited, gone)
+        check_objects(bpy, path.read_bytes(), orphans)
         assert export(bpy, "ground").endswith("nothing changed")
 
 

@@ -71,6 +71,10 @@ def test_objects_with_another_mesh_are_named(path: Path, clean_blender: Any) -> 
     found, before = unigine_nodes.read_nodes(path.read_bytes()), unigine_nodes.read_nodes(old)
     (added,) = found.keys() - before.keys()
     assert found[added].materials == by_name(path)["ground"].materials, "the node of the mesh is copied"
+    plain.material_slots[0].link = "OBJECT"
+    plain.material_slots[0].material = bpy.data.materials["glow"]
+    assert "Other material: 'more ground'" in export(bpy)
+    assert unigine_nodes.read_nodes(path.read_bytes())[added].materials == [courtyard.material("glow")]
 
 
 def test_copied_instance_refers_to_the_collection_that_it_shows(path: Path, clean_blender: Any) -> None:

@@ -72,6 +72,8 @@ class PlacedObjects:
             raise ExportError("The file cannot be changed: its nodes have no ids, or only the editor may write it")
         if not self.objects and any(not obj.meshferry.node_slots for obj in self.own):
             raise ExportError("Its objects do not know their nodes; import the file again")
+        self._slots_of: dict[bpy.types.Object, str] = {}
+        """``node_slots`` for new objects."""
         self.sources = self._added(there)
         self.objects += self.sources
         self._index = {obj: number for number, obj in enumerate(self.objects)}
@@ -109,6 +111,7 @@ class PlacedObjects:
             for one in (obj, *(below for below in obj.children_recursive if below.meshferry.is_model_part)):
                 one.meshferry.import_id = self.collection.meshferry.import_id
             import_marks.mark_node(obj, placed.key, placed.name)
+            obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
             obj.meshferry.given_parent_key = placed.given_parent
             obj.meshferry.given_transform = import_marks.transform_of(obj)
             obj.meshferry.given_hidden = obj.hide_viewport
@@ -191,10 +194,10 @@ class PlacedObjects:
     def _added(self, there: set[bpy.types.Object]) -> dict[bpy.types.Object, str]:
         """Return new objects that show the mesh or the collection of a node, with its key; report the others."""
         own = set(self.own)
-        shown: dict[Any, str] = {}
+        shown: dict[Any, bpy.types.Object] = {}
         for obj in self.objects:
             if (what := _content_of(obj)) is not None and not self._shows_other(obj):
-                shown.setdefault(what, obj.meshferry.node_key)
+                shown.setdefault(what, obj)
         near = {*self.collection.all_objects, *self._left_out}
         new = [obj for obj in there if obj not in own and (obj in near or obj.parent in own)]
         new = [obj for obj in new if obj not in self._left_out or obj.type != "MESH"]
@@ -205,8 +208,9 @@ class PlacedObjects:
             source = shown.get(_content_of(obj))
             if self.part.model_property and isinstance(obj.get(self.part.model_property), str):
                 found[obj] = ""
-            elif source is not None and source in self.nodes:
-                found[obj] = source
+            elif source is not None and source.meshferry.node_key in self.nodes:
+                found[obj] = source.meshferry.node_key
+                self._slots_of[obj] = source.meshferry.node_slots
         left = [obj.name for obj in new if obj not in found]
         if left:
             template = "{} made here not written, since the file has no node of the kind: {}"
@@ -268,7 +272,6 @@ class PlacedObjects:
         found: dict[bpy.types.Object, tuple[SlotMaterial, ...]] = {}
         left: list[str] = []
         for obj in (*self.own, *self.sources):
-            kept = obj.meshferry
             owner = obj if obj in self._index else obj.parent
             if owner not in self._index or obj.type != "MESH":
                 continue
@@ -276,7 +279,7 @@ class PlacedObjects:
                 continue  # one of several instances of a cluster
             if has_other_mesh(obj):
                 continue
-            places = json.loads(kept.node_slots or "[]")
+            places = json.loads(self._slots_of.get(obj, obj.meshferry.node_slots) or "[]")
             edits = self.edits.get(obj.data, ())
             is_other = "material assignment" in edits or len(places) != len(obj.material_slots)
             if (is_other and _has_other_materials(obj)) or _has_emptied_slot(obj):
