@@ -67,7 +67,7 @@ class _Place:
 
 
 def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
-    """Return the file with edits of its nodes.
+    """Return the file with edits of its nodes. Without any, the text is put together from the parts that were read.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
         The file is damaged.
     """
     if not edits:
-        return Patched(data, {})
+        return Patched(_rebuilt(data, parse(data)), {})
     patcher = _Patcher(data, edits)
     result = patcher.run()
     refused = [message for message in patcher.report.messages if message.is_loss]
@@ -479,3 +479,24 @@ def _is_equal(value: JsonValue, new: float | str) -> bool:
 def _content(plain: Any) -> str:
     """Return a text that is equal for equal content, NaN included."""
     return json.dumps(plain, sort_keys=True)
+
+
+def _rebuilt(data: bytes, value: JsonValue) -> bytes:
+    """Return the text of a file, put together from its values and what is between them.
+
+    It differs from the file if the parser took a wrong position, which would also misplace edits.
+    """
+    parts: list[bytes] = []
+    position = 0
+
+    def add(value: JsonValue) -> None:
+        nonlocal position
+        inner = sorted((*value.items, *(member.value for member in value.members.values())), key=lambda one: one.start)
+        for one in inner:
+            add(one)
+        if not inner:
+            parts.extend((data[position : value.start], data[value.start : value.end]))
+            position = value.end
+
+    add(value)
+    return b"".join([*parts, data[position:]])
