@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.capabilities import Capabilities
@@ -40,19 +41,7 @@ UNIGINE_MESH = FileFormat(
     name="unigine_mesh",
     label="UNIGINE Mesh",
     extensions=(".mesh", ".mesh_skinned"),
-    capabilities=Capabilities(
-        uv_layers=2,
-        color_layers=1,
-        normals=True,
-        materials=True,
-        project_textures=True,
-        shape_keys=True,
-        skeletons=True,
-        influences=4,
-        joint_clips=True,
-        levels_of_detail=True,
-        surfaces=True,
-    ),
+    capabilities=mesh_options.CAPABILITIES,
     only_read=(".mesh_skinned",),
     writing=_mesh_writing,
     sniffing=_mesh_sniffing,
@@ -152,20 +141,7 @@ UNIGINE_SCENE = FileFormat(
     name="unigine_scene",
     label="UNIGINE Scene",
     extensions=(".node", ".world"),
-    capabilities=Capabilities(
-        uv_layers=2,
-        color_layers=1,
-        normals=True,
-        materials=True,
-        project_textures=True,
-        node_hierarchy=True,
-        shape_keys=True,
-        skeletons=True,
-        influences=4,
-        levels_of_detail=True,
-        surfaces=True,
-        placement=True,
-    ),
+    capabilities=replace(mesh_options.CAPABILITIES, joint_clips=False, node_hierarchy=True, placement=True),
     only_read=(".world",),
     is_set=True,
     writing=_scene_writing,

@@ -1,15 +1,31 @@
-"""Options of reading and writing a UNIGINE mesh."""
+"""Data that a UNIGINE mesh can hold, and options of reading and writing one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.capabilities import Capabilities
 from ...core.option_rules import EMBED_ANIMATION as EMBED_ANIMATION_NAME
 from ...core.option_rules import embeds_animation, imports_joint_animation
 from ...core.options import Choice, Option
 from ...core.shared_options import IMPORT_CHOICES, MESH_FILES
 from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
+
+CAPABILITIES = Capabilities(
+    uv_layers=2,
+    color_layers=1,
+    normals=True,
+    materials=True,
+    project_textures=True,
+    shape_keys=True,
+    skeletons=True,
+    influences=4,
+    joint_clips=True,
+    levels_of_detail=True,
+    surfaces=True,
+)
+"""Data that a mesh file can hold."""
 
 
 def _has_no_place_for_animation(values: Mapping[str, Any]) -> bool:

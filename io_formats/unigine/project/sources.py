@@ -31,7 +31,7 @@ _MOST_SCALE = 1e9
 _KEPT_FRONT = "4"
 """Value of ``front_axis`` for a front that stays where Blender puts it; otherwise it is turned round."""
 _POSTFIX = re.compile(r"(?:^|[,;])((?!inf)[^\W\d][^,;]*)")
-"""A postfix of objects in the parameter ``lods``, among numbers."""
+"""Matches a postfix of object names in the parameter ``lods``, whose other entries are numbers."""
 _INTEGER = re.compile(r"\d+")
 
 

@@ -18,7 +18,6 @@ from ...disk.file_names import distinct_file_names, file_name
 from ...passes.flatten import fit
 from ...passes.lod import level_of
 from ...passes.place_nodes import placed
-from ..formats import UNIGINE_MESH
 from ..mesh import checks as mesh_checks
 from ..mesh import file_parts, mesh_builder
 from ..mesh import options as mesh_options
@@ -122,10 +121,9 @@ class SetBuilder:
 
     def _mesh_scene(self, scene: Scene, name: str) -> Scene:
         """Return the scene of the one mesh of a model; losses are in its warnings."""
-        can = UNIGINE_MESH.capabilities
-        lost = [] if self.has_own_nodes else losses(scene, can)
+        lost = [] if self.has_own_nodes else losses(scene, mesh_options.CAPABILITIES)
         model = scene.part(scene.name, [replace(node) for node in scene.nodes], scene.skeletons)
-        fit(model, can)
+        fit(model, mesh_options.CAPABILITIES)
         files = file_parts.files_of(model, {"mesh_files": "JOINED"})
         if not files:
             raise ExportError("Model '{}' has no mesh", name)
