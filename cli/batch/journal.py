@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -125,26 +125,8 @@ def _file_size(path: str) -> int:
         return -1
 
 
-_KINDS: tuple[Any, ...] = (
-    str,
-    str,
-    str,
-    int,
-    int,
-    str,
-    str,
-    str,
-    dict,
-    list,
-    dict,
-    str,
-    (float, int),
-    int,
-    str,
-    list,
-    str,
-    str,
-)
+_TYPES: dict[str, Any] = {"str": str, "int": int, "float": (float, int), "dict": dict, "list": list}
+_KINDS = [_TYPES[str(each.type).partition("[")[0]] for each in fields(Entry)]
 """Types of the fields of an entry."""
 
 
