@@ -68,7 +68,7 @@ def _blueprint_sniffing() -> Sniffer:
 def _blueprint_reading() -> Reading[Blueprint]:
     from .blueprint import checks, facts, linking, reader, scene_mapping
 
-    return Reading(reader, scene_mapping, facts, linking, checks, linked_checks=checks)
+    return Reading(reader, scene_mapping, facts, linking, linked_checks=checks)
 
 
 def _blueprint_patching() -> Patcher:

@@ -28,11 +28,6 @@ _MOST_OUTSIDE = 0.55
 """Distance in metres that finished models of the game and of mods reach beyond their cells."""
 
 
-def check(document: Blueprint) -> list[Message]:
-    """Return findings about the text of the file; the others come from :func:`check_links`."""
-    return list(document.warnings)
-
-
 def check_links(document: Blueprint, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
     """Return findings about a blueprint with all that it nests and with its models."""
     built = builder(path.stem, projects, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,6 @@ class Blueprint:
     """Its content, with ``#append``, ``#remove`` and ``#delete`` applied (section 3)."""
     digest: str = ""
     """SHA-256 of the file's bytes, of which an export changes only the numbers of edited nodes."""
-    warnings: list[Any] = field(default_factory=list)
-    """Warnings of the reader; not part of the file."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,5 +28,4 @@ def facts(document: Blueprint) -> dict[str, Any]:
         "blueprints": sorted({node.nested for node in nodes if node.nested}),
         "colliders": sum(1 for node in nodes for _ in colliders_of(node.value, numbers, node.pointer)),
         "size": list(footprint.size) if footprint is not None else None,
-        "warnings": document.warnings,
     }
