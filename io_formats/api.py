@@ -205,24 +205,8 @@ def writable_name(path: Path) -> str:
     return scene_name(path).encode("utf-8", "replace").decode("utf-8")
 
 
-class _Reported:
-    """Results with messages."""
-
-    messages: list[Message]
-
-    @property
-    def warnings(self) -> list[Message]:
-        """The messages without notes."""
-        return [message for message in self.messages if not message.is_note]
-
-    @property
-    def notes(self) -> list[Message]:
-        """The messages that report no loss."""
-        return [message for message in self.messages if message.is_note]
-
-
 @dataclass
-class EncodedFile(_Reported):
+class EncodedFile:
     """A file ready to be written."""
 
     scene: Scene
@@ -261,7 +245,7 @@ def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = N
 
 
 @dataclass(frozen=True)
-class SceneFiles(_Reported):
+class SceneFiles:
     """The files that a scene becomes, and the messages about the whole scene."""
 
     parts: list[Scene]
@@ -392,35 +376,13 @@ def _refusal(broken: Iterable[Message], findings: Sequence[Message]) -> ExportEr
     return ExportError("{}", text, findings=findings)
 
 
-def encode_scene(
-    scene: Scene, target: Format, options: Mapping[str, Any] | None = None, *, ignore_errors: bool = False
-) -> tuple[bytes, list[Message]]:
-    """Encode a scene that is one file of a format; return the chosen file's bytes and the texts for the user.
-
-    Raises
-    ------
-    ExportError
-        A rule of the target program is broken, unless ``ignore_errors``; or the scene would become several files.
-    """
-    encoded = _encode_whole(scene, target, options, None, ignore_errors=ignore_errors)
-    return encoded.outputs[-1].data, encoded.warnings
-
-
 def write_scene(
     scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None
 ) -> list[Message]:
-    """Encode a scene and replace ``path`` completely or not at all; return the texts for the user."""
-    encoded = _encode_whole(scene, target, options, path, ignore_errors=False)
-    return distinct([*encoded.warnings, *write_outputs(path, encoded.outputs)])
-
-
-def _encode_whole(
-    scene: Scene, target: Format, options: Mapping[str, Any] | None, path: str | Path | None, *, ignore_errors: bool
-) -> EncodedFile:
-    """Encode a scene that is one file; the warnings include those about the whole scene."""
+    """Encode a scene that is one file and replace ``path`` completely or not at all; return the texts for the user."""
     files = split(scene, target, options)
     if len(files.parts) > 1:
         raise ExportError("'{}' would become {} files", scene.name, len(files.parts))
-    encoded = encode_part(files.parts[0], target, options, path=path, ignore_errors=ignore_errors)
-    encoded.messages = distinct(files.messages + encoded.messages)
-    return encoded
+    encoded = encode_part(files.parts[0], target, options, path=path)
+    shown = [message for message in (*files.messages, *encoded.messages) if not message.is_note]
+    return distinct([*shown, *write_outputs(path, encoded.outputs)])

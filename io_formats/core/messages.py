@@ -238,11 +238,6 @@ class Report:
         self.messages = [] if messages is None else messages
         self.item = item
 
-    @property
-    def notes(self) -> list[Message]:
-        """The messages that report no loss."""
-        return [message for message in self.messages if message.is_note]
-
     def about(self, item: str) -> Report:
         """Return a report for messages about one item, which are added to the same list."""
         return Report(self.messages, item)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from encoding import encode_scene
 from timbermesh_oracle import message_class
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
@@ -365,7 +366,6 @@ def export(source: Any = None, **options: Any) -> Exported:
     """Export a collection (``Model`` unless given), or a kind of source, and decode the file."""
     from meshferry.blender_data.exporting import exporter
     from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
-    from meshferry.io_formats import api
     from meshferry.io_formats.core.options import resolve
     from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
@@ -378,7 +378,7 @@ def export(source: Any = None, **options: Any) -> Exported:
     scene = exporter.export_scene(
         exporter.ExportRequest(bpy.context, taken, exporter.ExportOptions.of(values), "Named", target.capabilities)
     )
-    return Exported(*api.encode_scene(scene, target))
+    return Exported(*encode_scene(scene, target))
 
 
 def assert_plays_as_shown(

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from encoding import encode_scene
+
 
 def imported(data: bytes, name: str = "given", *, headless: bool = True, **options: Any) -> SimpleNamespace:
     """Import a file's bytes with the defaults of the shell or of the window; return its format, its document and
@@ -35,13 +37,12 @@ def exported(
     """Export objects or a collection to one file of a format; return its bytes and the warnings."""
     import bpy
     from meshferry.blender_data.exporting import exporter
-    from meshferry.io_formats import api
 
     bpy.context.view_layer.update()
     source = exporter.Source("COLLECTION" if collection else "OBJECTS", collection, objects)
     values = exporter.ExportOptions.of(options)
     scene = exporter.export_scene(exporter.ExportRequest(bpy.context, source, values, "back", target.capabilities))
-    return api.encode_scene(scene, target, file_options, ignore_errors=True)
+    return encode_scene(scene, target, file_options, ignore_errors=True)
 
 
 def has_exact_normals() -> bool:

@@ -128,7 +128,7 @@ def exported(**options: Any) -> tuple[dict[str, bytes], list[str], list[str]]:
     scene = exporter.export_scene(request)
     encoded = api.encode_part(scene, SECOND_LIFE_UPLOAD, path="tunic.dae")
     files = {output.name: output.data for output in encoded.outputs if output.name.endswith(".glb")}
-    return files, encoded.notes, scene.warnings
+    return files, [text for text in encoded.messages if text.is_note], scene.warnings
 
 
 def texture_index(material: Any, name: str) -> int:

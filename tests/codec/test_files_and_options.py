@@ -14,6 +14,7 @@ import models
 import numpy as np
 import oracle
 import pytest
+from encoding import encode_scene
 from meshferry.io_formats import api
 from meshferry.io_formats.core import capabilities, options
 from meshferry.io_formats.core import scene as sc
@@ -240,7 +241,7 @@ def test_what_is_told_is_told_once() -> None:
     mesh.materials = ["Dir", "Dir"]
     odd = Message(Kind.LOSS, "", "odd", code="any-loss")
     scene = sc.Scene("x", [sc.Node("x", mesh=mesh)], warnings=[odd, odd])
-    _, said = api.encode_scene(scene, TIMBERMESH)
+    _, said = encode_scene(scene, TIMBERMESH)
     assert said.count("odd") == 1
     assert len(said) == len(set(said)) == 2
 

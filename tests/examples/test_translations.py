@@ -134,8 +134,8 @@ def test_findings_have_no_english(known: str, least: int, clean_blender: Any) ->
 @pytest.mark.usefixtures("made_up_language")
 def test_reports_have_no_english(clean_blender: Any, tmp_path: Path) -> None:
     """Of a refused export, of an export with warnings, and of a damaged file."""
+    from encoding import encode_scene
     from meshferry.blender_data.exporting.object_selection import Source
-    from meshferry.io_formats.api import encode_scene
     from meshferry.io_formats.core.messages import counted
     from meshferry.io_formats.unigine.formats import UNIGINE_MESH
     from meshferry.operators.exporting.export_base import read_blender_scene

@@ -163,7 +163,9 @@ def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: boo
     assert written.endswith(b"bytes after the end")
     if joint == "mShoulderLeft" and is_changed:
         # 61 samples of the shoulder, and the 4 keys of the other joints
-        assert any("65 keys reduced to" in note for note in scene.report.notes), scene.report.notes
+        assert any("65 keys reduced to" in note for note in scene.report.messages if note.is_note), (
+            scene.report.messages
+        )
 
 
 @pytest.mark.parametrize("channel", ["rotation", "translation"])
@@ -234,7 +236,7 @@ def test_edited_keys_between_frames_are_noted(fps: float, said: str) -> None:
     scene.clips[0] = clip = sample_keys.sampled(scene.clips[0], scene, fps)
     clip.transforms[0].rotation[:] = clip.transforms[0].rotation[::-1].copy()
     SECOND_LIFE_ANIMATION.from_scene(scene)
-    found = [note for note in scene.report.notes if "lay between frames" in note]
+    found = [note for note in scene.report.messages if note.is_note and "lay between frames" in note]
     assert len(found) == bool(said) and all(note.endswith(said) for note in found)
 
 

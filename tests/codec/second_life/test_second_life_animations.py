@@ -256,7 +256,7 @@ def test_too_large_files_are_reduced_or_refused() -> None:
     scene = _noise(names, 300, rng, 0.01)
     document = SECOND_LIFE_ANIMATION.from_scene(scene)
     assert len(writer.write(document)) <= document_builder.MOST_BYTES
-    assert any("reduced to" in text for text in scene.report.notes)
+    assert any("reduced to" in text for text in scene.report.messages if text.is_note)
     with pytest.raises(ExportError, match="250,000"):
         SECOND_LIFE_ANIMATION.from_scene(_noise(names, 900, rng, 2.0))
 

@@ -503,7 +503,7 @@ def test_errors_stop_an_export_unless_it_is_kept_as_imported() -> None:
         api.encode_part(part, SECOND_LIFE_UPLOAD)
     part.as_imported = True
     encoded = api.encode_part(part, SECOND_LIFE_UPLOAD)
-    assert any("too thin or too small" in text for text in encoded.warnings)
+    assert any("too thin or too small" in text for text in encoded.messages)
     assert encoded.outputs[-1].data
 
 
@@ -535,7 +535,7 @@ def test_thin_physics_of_a_real_file_stop_only_an_upload(samples: Path) -> None:
     path = samples / "secondlife" / "franz_66f2a0fb.llmesh"
     for target in (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE):
         encoded = api.encode_part(target.files_of(api.read_scene(path))[0], target)
-        assert [text for text in encoded.warnings if "2 triangles are too thin or too small" in text]
+        assert [text for text in encoded.messages if "2 triangles are too thin or too small" in text]
     for target in (SECOND_LIFE_UPLOAD, SECOND_LIFE_REQUEST):
         with pytest.raises(ExportError, match=r"2 triangles are too thin .* Keep as Imported writes it as it is"):
             api.encode_part(api.read_scene(path), target)
@@ -543,8 +543,8 @@ def test_thin_physics_of_a_real_file_stop_only_an_upload(samples: Path) -> None:
 
 def test_each_finding_is_told_once_on_the_way_into_a_file() -> None:
     part = SECOND_LIFE_MESH.files_of(crate(scale=(1.0, 2.0, 1.0)))[0]
-    warnings = api.encode_part(part, SECOND_LIFE_MESH).warnings
-    assert sum("scale is uneven" in text for text in warnings) == 1
+    messages = api.encode_part(part, SECOND_LIFE_MESH).messages
+    assert sum("scale is uneven" in text for text in messages) == 1
 
 
 def through_file(scene: sc.Scene, change: Callable[[Any], None] | None = None) -> list[Message]:

@@ -592,7 +592,7 @@ def test_notes_of_pbr_materials_name_faces_as_the_viewer_numbers_them() -> None:
     scene = sc.Scene("hut", [sc.Node("wall", mesh=wall), sc.Node("roof", mesh=roof)])
     scene.materials = [sc.Material(name, gltf=GltfMaterial(name, {"name": name})) for name in ("A", "b", "i")]
     encoded = api.encode_part(scene, SECOND_LIFE_UPLOAD, path="hut.dae")
-    assert encoded.notes == [
+    assert [text for text in encoded.messages if text.is_note] == [
         "'b' on face 1 of 'wall' → hut_b.glb",
         "'A' on face 0 of 'wall', face 0 of 'roof' → hut_A.glb",
         "'i' on face 0 of part 2 of 'wall' → hut_i.glb",
@@ -932,7 +932,7 @@ def test_textures_of_rigged_objects_are_told() -> None:
     scene.materials[0].texture = sc.Texture("x.png", data=PNG)
     said = "The uploader takes no textures from rigged objects, only their faces: 'body'"
     assert any(finding.message.startswith(said) for finding in SECOND_LIFE_UPLOAD.check_scene(scene))
-    assert any(text.startswith(said) for text in api.encode_part(scene, SECOND_LIFE_UPLOAD).warnings)
+    assert any(text.startswith(said) for text in api.encode_part(scene, SECOND_LIFE_UPLOAD).messages)
 
 
 def test_materials_that_differ_in_case_alone_are_named() -> None:

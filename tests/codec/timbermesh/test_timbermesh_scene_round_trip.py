@@ -11,9 +11,9 @@ import models
 import numpy as np
 import oracle
 import pytest
+from encoding import encode_scene
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshferry.io_formats.api import encode_scene
 from meshferry.io_formats.binary.quantization import linear_to_srgb
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, MeshferryError

@@ -242,7 +242,7 @@ def test_shared_meshes_are_one_file(tmp_path: Path) -> None:
 def test_levels_of_nodes_are_surfaces_with_distances(tmp_path: Path) -> None:
     nodes = [Node("hut", mesh=square()), Node("hut far", mesh=square(size=2), lod=1, lod_of=0)]
     encoded = api.encode_part(Scene("s", nodes=nodes), NODE, path=tmp_path / "s.node")
-    assert any("change at 10 m" in text for text in encoded.notes)
+    assert any("change at 10 m" in text for text in encoded.messages if text.is_note)
     write(Scene("s", nodes=nodes), tmp_path / "s.node")
     near, far = tree(tmp_path / "s.node").iter("surface")
     assert (near.get("max_visible_distance"), far.get("min_visible_distance")) == ("10", "10")

@@ -284,7 +284,9 @@ def test_lights_and_cameras_by_option() -> None:
     document = UNIGINE_SCENE.read(data)
     plain = UNIGINE_SCENE.to_scene(document, "w")
     assert named(plain, "spot").content is None
-    assert plain.report.notes == ["2 nodes imported as empties: 1 LightProj, 1 PlayerDummy"]
+    assert [text for text in plain.report.messages if text.is_note] == [
+        "2 nodes imported as empties: 1 LightProj, 1 PlayerDummy"
+    ]
     shown = UNIGINE_SCENE.to_scene(document, "w", {"use_lights": True, "use_cameras": True})
     light, camera = named(shown, "spot").content, named(shown, "eye").content
     assert light == Light(LightKind.SPOT, (1, 0.5, 0), 3, 0, pytest.approx(np.pi / 2), 0.5)
