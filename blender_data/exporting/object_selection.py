@@ -141,8 +141,8 @@ def select(
             left_out.setdefault(refusal, []).append(candidate)
     # No messages for the originals of instances, which are often in an excluded collection.
     shown = set(shown_by(chosen))
-    for message, things in left_out.items():
-        if names := [obj.name for obj in things if obj not in shown]:
+    for message, objects in left_out.items():
+        if names := [obj.name for obj in objects if obj not in shown]:
             report.about(listed(names)).add(message)
     if not chosen:
         raise ExportError("There is nothing to export in {}{}", label_of(source), because(report.messages))

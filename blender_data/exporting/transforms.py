@@ -48,11 +48,11 @@ def require_size(obj: bpy.types.Object, matrix: Matrix4) -> None:
 
 
 def all_singular(
-    context: bpy.types.Context, things: Iterable[bpy.types.Object], first: SingularTransformError
+    context: bpy.types.Context, objects: Iterable[bpy.types.Object], first: SingularTransformError
 ) -> ExportError:
     """Return one error that names all objects with a singular transform; ``first`` is the error of the export."""
     depsgraph = context.evaluated_depsgraph_get()
-    shown = [obj for obj in things if obj.type != "EMPTY" and obj.visible_get(view_layer=context.view_layer)]
+    shown = [obj for obj in objects if obj.type != "EMPTY" and obj.visible_get(view_layer=context.view_layer)]
     found = [first.message, *(_singularity(obj, world(obj.evaluated_get(depsgraph))) for obj in shown)]
     problems = [problem for problem in dict.fromkeys(found) if problem]
     return ExportError.of(*(error("singular-transform", "{}", problem) for problem in problems))

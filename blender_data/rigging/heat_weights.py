@@ -174,12 +174,12 @@ def _solved(
     obj = bpy.data.objects.new(mesh.name, mesh)
     # The scene's own collection cannot be hidden or excluded.
     context.scene.collection.objects.link(obj)
-    things = [obj, armature]
+    objects = [obj, armature]
     try:
         context.view_layer.update()
         with (
             context.temp_override(
-                active_object=armature, object=armature, selected_objects=things, selected_editable_objects=things
+                active_object=armature, object=armature, selected_objects=objects, selected_editable_objects=objects
             ),
             suppress(RuntimeError),  # there is no solution for some bone, which the weights show
         ):

@@ -75,21 +75,21 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
             _set_rate(scene, rate)
             made, lost = _read(session, path, known)
             _take_stated_rate(scene)
-    things = list(made.all_objects)
+    objects = list(made.all_objects)
     first, last = scene.frame_start, scene.frame_end
-    blender_addon_export.set_range(session.load_for_changes().context, things)
+    blender_addon_export.set_range(session.load_for_changes().context, objects)
     # keep the range that the file states: constant parts at its ends have no keys
     if known.times_are_frames and first < last:
         scene.frame_start, scene.frame_end = min(first, scene.frame_start), max(last, scene.frame_end)
     scene.frame_set(scene.frame_start)  # importers leave the scene at frame 1, even if the animation begins elsewhere
-    blender_addon_import.drop_still_curves(things, keeps_clips=known.keeps_still_clips)
-    blender_addon_import.name_clips(things)
+    blender_addon_import.drop_still_curves(objects, keeps_clips=known.keeps_still_clips)
+    blender_addon_import.name_clips(objects)
     if known.capabilities.joins_clips:
-        blender_addon_import.as_one_clip(session.load_for_changes().context, things, path.stem, rate)
+        blender_addon_import.as_one_clip(session.load_for_changes().context, objects, path.stem, rate)
     if known.capabilities.node_hierarchy:
-        blender_addon_import.mark_root(blender_addon_import.without_pairs(things))
+        blender_addon_import.mark_root(blender_addon_import.without_pairs(objects))
     else:
-        blender_addon_import.apply_transforms(things)  # added by the importer to convert axes
+        blender_addon_import.apply_transforms(objects)  # added by the importer to convert axes
     session.load_for_changes().context.view_layer.update()
     return made, lost
 

@@ -1,4 +1,4 @@
-"""Trees given by the index of each element's parent: order, cycles, world matrices. None of them walks by name."""
+"""Trees given by the index of each element's parent: order, cycles, world matrices."""
 
 from __future__ import annotations
 

@@ -82,10 +82,10 @@ class ModelIndex:
         self._owner: dict[bpy.types.Object, bpy.types.Object] = {}
         self.astray: dict[bpy.types.Object, bpy.types.Object] = {}
         """Objects that refer to a finest object although they have parts themselves -> that finest object."""
-        things = [obj for obj in dict.fromkeys(objects) if obj.type in MESHABLE]
-        self._take_pointers(things)
-        self._take_references(things)
-        self._take_names(things)
+        objects = [obj for obj in dict.fromkeys(objects) if obj.type in MESHABLE]
+        self._take_pointers(objects)
+        self._take_references(objects)
+        self._take_names(objects)
 
     @property
     def parts(self) -> Collection[bpy.types.Object]:
@@ -108,13 +108,13 @@ class ModelIndex:
         if obj != finest:
             self._owner.setdefault(obj, finest)
 
-    def _take_pointers(self, things: Iterable[bpy.types.Object]) -> None:
+    def _take_pointers(self, objects: Iterable[bpy.types.Object]) -> None:
         """Assign the parts named by the pointer properties of finest objects (LODs, physics shape).
 
         An object that is the target of a pointer is not a finest object, so it is processed last.
         """
         pointers: dict[bpy.types.Object, list[tuple[int | str, bpy.types.Object]]] = {}
-        for obj in things:
+        for obj in objects:
             kept = obj.meshferry
             found = [(place, getattr(kept, name)) for name, place in _POINTERS]
             given = [(place, part) for place, part in found if part is not None and part.type in MESHABLE]
@@ -127,9 +127,9 @@ class ModelIndex:
                 for place, part in pointers[obj]:
                     self._take(obj, place, part)
 
-    def _take_references(self, things: Iterable[bpy.types.Object]) -> None:
+    def _take_references(self, objects: Iterable[bpy.types.Object]) -> None:
         """Assign the parts that point at their finest object, or at another part of it."""
-        for obj in things:
+        for obj in objects:
             finest = self._referred(obj)
             if obj in self._owner or finest is None:
                 continue
@@ -154,9 +154,9 @@ class ModelIndex:
             finest = further
         return self.finest_of(finest) if finest is not None else None
 
-    def _take_names(self, things: Iterable[bpy.types.Object]) -> None:
+    def _take_names(self, objects: Iterable[bpy.types.Object]) -> None:
         """Assign the parts that are only recognised by name."""
-        free = [obj for obj in things if obj not in self._owner]
+        free = [obj for obj in objects if obj not in self._owner]
         parsed = {obj: lod_names.parse(obj.name) for obj in free}
         parts = [obj for obj, name in parsed.items() if name.is_part and obj not in self._models]
         if not parts:
@@ -188,10 +188,10 @@ def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dic
 
     With ``with_made``, levels that an export generates are included; the finest object represents them.
     """
-    things = [obj for obj in objects if obj.type in MESHABLE]
-    index = ModelIndex(things)
+    objects = [obj for obj in objects if obj.type in MESHABLE]
+    index = ModelIndex(objects)
     found: dict[str, bpy.types.Object] = {}
-    for obj in things:
+    for obj in objects:
         if index.finest_of(obj) == obj:
             levels = index.model(obj).levels
             for level in range(1, len(LEVEL_PROPERTIES)):

@@ -75,7 +75,7 @@ class SocketValues:
         return self._computed(found, entry)
 
     def _computed(self, found: Socket, entry: Socket) -> Factor:
-        """Return the number of a node that computes, or the value of the input if no file holds that."""
+        """Return the factor that a calculating node gives, or the default of ``entry`` if files cannot hold it."""
         node = found.node
         operation = node.operation if node.type == "MATH" else node.type
         if operation in {"INVERT", "SUBTRACT"} and self.constant(found.input(0)) == 1.0:

@@ -47,9 +47,9 @@ class JointKeys:
     priority: int = -1
     """-1 for the priority of the animation."""
     rotation: AnyArray = field(default_factory=lambda: np.empty((0, 4), np.uint16))
-    """(n, 4)."""
+    """(n, 4) keys of the rotation: time, x, y, z."""
     position: AnyArray = field(default_factory=lambda: np.empty((0, 4), np.uint16))
-    """(m, 4)."""
+    """(m, 4) keys of the position: time, x, y, z."""
 
     @property
     def known(self) -> str:

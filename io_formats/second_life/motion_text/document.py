@@ -36,3 +36,8 @@ class Bvh:
     """Seconds."""
     frames: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     """(F, n) numbers, in the order of the joints and their channels: inches and degrees."""
+
+    def channels(self, number: int) -> npt.NDArray[np.float64]:
+        """Return the numbers of a joint, (F, 3) or (F, 6)."""
+        first = sum(joint.channel_count for joint in self.joints[:number])
+        return self.frames[:, first : first + self.joints[number].channel_count]

@@ -23,9 +23,7 @@ TO_AVATAR = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], np.float64)
 
 def joint_motion(document: Bvh, number: int) -> tuple[Floats, Floats | None]:
     """Return a joint's rotations (F, 4; w, x, y, z) in avatar axes and positions (F, 3) in metres, frame 0 included."""
-    first = sum(joint.channel_count for joint in document.joints[:number])
-    joint = document.joints[number]
-    values = document.frames[:, first : first + joint.channel_count]
+    joint, values = document.joints[number], document.channels(number)
     turned = TO_AVATAR @ euler_matrices(values[:, -3:], joint.order) @ TO_AVATAR.T
     rotation = matrices_to_quaternions(turned)
     position = values[:, :3] @ TO_AVATAR.T * INCH if joint.has_position else None

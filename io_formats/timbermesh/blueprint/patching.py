@@ -193,7 +193,7 @@ class _Patcher:
         return None
 
     def _refuse_outside(self, children: Sequence[str]) -> None:
-        """Refuse changes of the children below a child, unless a model other than the unfinished one has it."""
+        """Refuse to add or remove children below one that is not of a finished, uncovered or underground model."""
         state = self._state_of(children)
         if state is State.UNFINISHED:
             raise _Refusal("the unfinished model has as many stages as the building; nothing can be added or removed")

@@ -15,7 +15,7 @@ from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
 MODEL = "Model"
 """Custom property with the path of the model of a child."""
 STATES = ("Finished", "Unfinished", "Uncovered", "Underground")
-"""Names of the collections of what the game shows at a time."""
+"""Names of the states of a building, of which the game shows one at a time, and of their collections."""
 _CHILDREN = "/Children/"
 _COLLIDERS = "/CollidersSpec/"
 
