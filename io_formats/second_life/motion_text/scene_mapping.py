@@ -135,8 +135,8 @@ def _moves(document: Bvh, number: int) -> bool:
     """Return whether a joint differs from its frame 0 in a later frame; in a file of one frame all joints do."""
     if len(document.frames) < 2:
         return True
-    values = document.channels(number)
-    turned = euler_matrices(values[:, -3:], document.joints[number].order)
+    joint, values = document.joints[number], document.channels(number)
+    turned = euler_matrices(values[:, -3:], joint.order)
     change = np.linalg.norm(turned - turned[0], axis=1)[:, :2].sum(axis=1)
     if change.max() > _TURNED:
         return True
