@@ -142,9 +142,9 @@ class _Member:
 
 def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path]) -> None:
     places = _places(path, outputs)
-    for place in places:
-        if place.parent.parent == path.parent:
-            place.parent.mkdir(exist_ok=True)
+    inner = {place.parent for place in places if place.parent.parent == path.parent and not place.parent.exists()}
+    for made in inner:
+        made.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=temporary_prefix(path), suffix=".part", dir=path.parent))
     members: list[_Member] = []
     try:
@@ -178,6 +178,9 @@ def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path
                 with contextlib.suppress(OSError):
                     remove_file(member.staged)
         remove_folder(folder)
+        for made in inner:
+            with contextlib.suppress(OSError):
+                made.rmdir()  # empty if nothing was written
 
 
 def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:

@@ -138,13 +138,18 @@ class _Values:
 
     def _number(self, name: str, value: float, default: float) -> None:
         if value != default:
-            self.parameters[name] = f"{value:.9g}"
+            self._set_parameter(name, (value,))
+
+    def _set_parameter(self, name: str, numbers: Sequence[float]) -> None:
+        if not np.isfinite(numbers).all():
+            self.report.loss("not-finite-parameter", "its {} is NaN or infinite, and is left out", name)
+            return
+        self.parameters[name] = " ".join(f"{number:.9g}" for number in numbers)
 
     def _color(self, name: str, color: Color) -> None:
         """Set a linear colour, which the file has sRGB-encoded."""
         if color != _WHITE_COLOR:
-            encoded = linear_to_srgb(np.array([(*color, 1.0)], np.float32))[0].tolist()
-            self.parameters[name] = " ".join(f"{part:.9g}" for part in encoded)
+            self._set_parameter(name, linear_to_srgb(np.array([(*color, 1.0)], np.float32))[0].tolist())
 
     def _transform(self, name: str, mapping: neutral.Mapping) -> None:
         (x, y), (x_offset, y_offset) = mapping.scale, mapping.offset
@@ -152,7 +157,7 @@ class _Values:
             y_offset = 1.0 - y - y_offset
         numbers = (x, y, x_offset, y_offset)
         if numbers != (1.0, 1.0, 0.0, 0.0):
-            self.parameters[name] = " ".join(f"{number:.9g}" for number in numbers)
+            self._set_parameter(name, numbers)
 
     def _texture(
         self, slot: str, kind: TextureKind, recipe: Recipe, extension: Extension, *, is_green_up: bool = False

@@ -176,6 +176,18 @@ def test_obsolete_files_come_back_if_the_chosen_file_cannot_be_written(
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_new_folders_are_removed_if_no_file_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs = [OutputFile("new/a.mesh", b"1"), OutputFile("there/b.mesh", b"2"), OutputFile("s.node", b"3")]
+    (tmp_path / "there").mkdir()
+    _failing(monkeypatch, "replace", 3, OSError(28, "No space left on device"))
+    with pytest.raises(ExportError, match="No space left"):
+        file_sets.write_outputs(tmp_path / "s.node", outputs)
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+    monkeypatch.undo()
+    file_sets.write_outputs(tmp_path / "s.node", outputs)
+    assert (tmp_path / "new" / "a.mesh").read_bytes() == b"1"
+
+
 # -- refusals -----------------------------------------------------------------------------------
 
 

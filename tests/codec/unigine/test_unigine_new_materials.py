@@ -292,6 +292,14 @@ def test_what_the_engine_has_no_place_for_is_named() -> None:
     assert sum("far.png" in message for message in report.messages) == 1
 
 
+def test_numbers_that_are_not_finite_are_left_out() -> None:
+    shading = Shading(Tint((float("inf"), 0.0, 0.0)), roughness=Factor(float("nan")), metallic=Factor(0.25))
+    made, report = written(shading)
+    (text,) = [data.decode() for name, data in files_of(made).items() if name.endswith(".mat")]
+    assert "nan" not in text and "inf" not in text and ">0.25<" in text
+    assert [message.code for message in report.messages] == ["not-finite-parameter"] * 2
+
+
 def test_an_alpha_test_at_another_value_becomes_part_of_the_image(tmp_path: Path) -> None:
     image = ImageMap(picture("leaf.png"), is_color=True)
     clip = Shading(
