@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import courtyard
+import numpy as np
 import pytest
 import unigine_nodes
 from test_scene_changes import by_name, export, imported, operate, reload
@@ -54,6 +55,30 @@ def test_copies_of_a_mesh_are_written_while_their_vertices_stay(path: Path, clea
     bpy.data.objects["bench"].data.vertices[0].co.z += 1
     report = export(bpy)
     assert "Added: 'bench.001', 'bench.002'" in report and "new mesh" not in report
+
+
+def test_applied_transforms_stay_in_the_file(path: Path, clean_blender: Any) -> None:
+    bpy = clean_blender
+    for name in ("bench", "ground"):  # ground is flat
+        bpy.data.objects[name].rotation_mode = "XYZ"
+        bpy.data.objects[name].rotation_euler, bpy.data.objects[name].scale = (0.1, 0.2, 0.3), (3, 3, 3)
+    operate(bpy, bpy.ops.object.parent_set, "lamp_1", "bench", type="OBJECT", keep_transform=True)
+    export(bpy)
+    old = path.read_bytes()
+    operate(bpy, bpy.ops.object.transform_apply, "bench", "ground")
+    assert tuple(bpy.data.objects["bench"].scale) == (1, 1, 1)
+    report = export(bpy)
+    assert "2 meshes with an applied transform, which stays in the file instead: 'bench', 'ground'" in report
+    assert "edited" not in report and path.read_bytes() == old
+    before = by_name(path)
+    bpy.data.objects["bench"].location.z += 2
+    assert "Moved: 'bench'" in export(bpy)
+    for name, height in (("bench", 2), ("lamp_1", 2), ("ground", 0)):
+        moved = before[name].world.copy()
+        moved[2, 3] += height
+        assert np.allclose(by_name(path)[name].world, moved, atol=1e-5), name
+    bpy.data.objects["bench"].data.vertices[0].co.z += 1
+    assert "1 mesh edited here, which the file does not hold: 'bench'" in export(bpy)
 
 
 def test_objects_with_another_mesh_are_named(path: Path, clean_blender: Any) -> None:

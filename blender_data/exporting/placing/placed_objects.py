@@ -20,6 +20,7 @@ from ... import import_marks, names
 from ...material_checksum import is_changed
 from ...mesh_data.mesh_edits import edits_of, has_other_mesh
 from ...reloading.matching import objects_of
+from .applied_transforms import applied_transforms
 from .model_parts import report_parts
 from .object_channels import read_channels
 from .object_places import is_driven, local_matrix
@@ -64,6 +65,8 @@ class PlacedObjects:
         own = self._own_objects(there)
         self.own = [obj for obj in own if not obj.meshferry.is_model_part]
         self.edits = {obj.data: edits_of(obj) or [] for obj in self._first_of_meshes()}
+        self._applied = applied_transforms(self.own, self.edits, self.nodes, placement)
+        self.edits.update({mesh: [] for mesh in self._applied})
         self._left_out = self._other_copies()
         self.own = [obj for obj in self.own if obj not in self._left_out]
         self._report_meshes()
@@ -175,6 +178,15 @@ class PlacedObjects:
                 counted(len(edited), "mesh", "meshes"),
                 listed(edited, _MOST_NAMES),
             )
+        applied = [obj.name for obj in self._first_of_meshes() if obj.data in self._applied]
+        if applied:
+            template = "{} with an applied transform, which stays in the file instead: {}"
+            self.report.note(
+                "applied-transform-kept",
+                template,
+                counted(len(applied), "mesh", "meshes"),
+                listed(applied, _MOST_NAMES),
+            )
         other = [obj.name for obj in self.own if obj.type == "MESH" and has_other_mesh(obj)]
         if other:
             template = "{} with another mesh than in the file, which is not written: {}"
@@ -227,6 +239,10 @@ class PlacedObjects:
         matrix, above = local_matrix(obj), obj.parent
         while above is not None and above not in self._index:
             matrix, above = local_matrix(above) @ matrix, above.parent
+        if obj.data in self._applied:
+            matrix = matrix @ self._applied[obj.data]
+        if above is not None and above.data in self._applied:
+            matrix = np.linalg.solve(self._applied[above.data], matrix)
         return PlacedObject(
             name,
             obj.name,
