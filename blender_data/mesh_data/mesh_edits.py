@@ -12,6 +12,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ...io_formats.core.messages import Text
 from ...io_formats.core.scene import AnyArray, FloatArray, IntArray
 from .. import arrays, compat
 from ..exporting.clips.animated_blocks import with_shape_keys
@@ -58,14 +59,16 @@ def edits_of(obj: bpy.types.Object) -> list[str] | None:
     """Return the edited parts of the data of an imported object, such as "UV map 'UVMap'"; None if they are unknown."""
     data = obj.data
     if isinstance(data, bpy.types.Armature):
-        return [f"bone '{bone.name}'" for bone in data.bones if bone.meshferry.joint_name and _is_bone_edited(bone)]
+        edited = (bone for bone in data.bones if bone.meshferry.joint_name and _is_bone_edited(bone))
+        return [Text("bone '{}'", bone.name) for bone in edited]
     if not isinstance(data, bpy.types.Mesh):
         return []
     if not data.meshferry.fingerprint:
         return None
     old = json.loads(data.meshferry.fingerprint)
     new = {**dict(_checksums(data)), **dict(_color_checksums(data)), **_weight_checksums(obj, old)}
-    found = [label for label in dict.fromkeys([*old, *new]) if old.get(label) != new.get(label)]
+    texts = {label: label for label in new}  # stored labels cannot be translated
+    found = [texts.get(label, label) for label in dict.fromkeys([*old, *new]) if old.get(label) != new.get(label)]
     if len(data.materials) != len(json.loads(data.meshferry.slot_names or "[]")):
         found.append("material slots")
     return found
@@ -131,11 +134,11 @@ def _checksums(mesh: bpy.types.Mesh, known: Container[str] = ()) -> Iterator[tup
         if key == keys[0]:
             basis = points
         else:
-            yield f"shape key '{key.name}'", float(np.abs(points - basis).sum(dtype=np.float64))
+            yield Text("shape key '{}'", key.name), float(np.abs(points - basis).sum(dtype=np.float64))
 
 
 def _attribute_label(name: str, is_uv: bool) -> str:
-    return _LABELS.get(name, f"UV map '{name}'" if is_uv else f"attribute '{name}'")
+    return _LABELS.get(name, Text("UV map '{}'" if is_uv else "attribute '{}'", name))
 
 
 def _color_checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, int]]:
@@ -143,7 +146,7 @@ def _color_checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, int]]:
         if attribute.data_type == "BYTE_COLOR":
             values = arrays.read(attribute.data, "color_srgb", 4)
             if values.any():
-                yield f"attribute '{attribute.name}'", zlib.crc32(np.rint(values * 255).astype(np.uint8))
+                yield Text("attribute '{}'", attribute.name), zlib.crc32(np.rint(values * 255).astype(np.uint8))
 
 
 def _weight_checksums(obj: bpy.types.Object, old: Container[str]) -> dict[str, float]:
@@ -171,4 +174,4 @@ def _group_sums(count: int, vertex: Any, group: IntArray, weight: FloatArray) ->
 
 
 def _group_label(name: str) -> str:
-    return f"vertex group '{name}'"
+    return Text("vertex group '{}'", name)

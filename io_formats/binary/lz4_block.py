@@ -8,6 +8,7 @@ of the copy's length. The last sequence ends after its literals.
 from __future__ import annotations
 
 from ..core.errors import FormatError
+from ..core.messages import Text
 
 HIGHEST_RATIO = 255
 """Largest possible ratio of inflated to compressed size: one byte adds at most 255 to a length."""
@@ -59,7 +60,7 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "", i
             if not distance or start < 0:
                 raise _broken("a copy from before the start", place, item)
             if len(result) + length > size:
-                raise _broken(f"it decodes to more than {size:,} bytes", place, item)
+                raise _broken(Text("it decodes to more than {:,} bytes", size), place, item)
             if distance >= length:
                 result += result[start : start + length]
             else:  # overlapping copy: it repeats its own output
@@ -68,7 +69,7 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "", i
     except IndexError:
         raise _broken("it is cut off", end, item) from None
     if is_exact and len(result) != size:
-        raise _broken(f"{len(result):,} of {size:,} bytes are decoded", end, item)
+        raise _broken(Text("{:,} of {:,} bytes are decoded", len(result), size), end, item)
     return result
 
 
@@ -83,4 +84,4 @@ def _longer(source: bytes, place: int, length: int) -> tuple[int, int]:
 
 
 def _broken(reason: str, place: int, item: str) -> FormatError:
-    return FormatError("The compressed data is damaged ({})", reason, offset=place, item=item)
+    return FormatError("The compressed data is damaged ({})", Text(reason), offset=place, item=item)

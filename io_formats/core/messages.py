@@ -50,7 +50,7 @@ class Text(str):
 
     def capitalized(self) -> Text:
         """Return the text with a capital at its start."""
-        return Text(self.template[:1].upper() + self.template[1:], *self.values)
+        return _Capitalized(self.template, *self.values)
 
     def quoted(self) -> Iterator[str]:
         """Yield the names that are quoted in the text."""
@@ -64,6 +64,22 @@ class Text(str):
                 yield from value.quoted()
             elif isinstance(value, str) and is_quoted:
                 yield value
+
+
+class _Capitalized(Text):
+    """A text with a capital at its start in each language."""
+
+    def __new__(cls, template: str, *values: object) -> Self:
+        """Format the template."""
+        text = Text(template, *values)
+        capitalized = str.__new__(cls, text[:1].upper() + text[1:])
+        vars(capitalized).update(vars(text))
+        return capitalized
+
+    def translated(self, translate: Callable[[str], str]) -> str:
+        """Return the text in another language."""
+        text = super().translated(translate)
+        return text[:1].upper() + text[1:]
 
 
 def _translated(value: object, translate: Callable[[str], str]) -> object:

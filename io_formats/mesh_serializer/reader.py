@@ -85,17 +85,17 @@ def _read_quantised(stream: ByteStream, variant: Variant) -> Document:
 def _bounds(stream: ByteStream, axes: int, what: str) -> AnyArray:
     """Read bounds, (2 axes,) float32, minimum and maximum of each axis; raise FormatError if they are invalid."""
     start = stream.position
-    bounds = stream.array(np.float32, 2 * axes, f"the bounds of the {what}")
+    bounds = stream.array(np.float32, 2 * axes, Text("the bounds of the {}", Text(what)))
     for axis, (least, most) in enumerate(bounds.reshape(-1, 2).tolist()):
         label = ("U", "V")[axis] if axes == 2 else _AXES[axis]
         if not (np.isfinite(least) and np.isfinite(most)):
             raise stream.error(
-                "The file is damaged: the bounds of the {} are NaN or infinite in {}", what, label, offset=start
+                "The file is damaged: the bounds of the {} are NaN or infinite in {}", Text(what), label, offset=start
             )
         if most < least:
             raise stream.error(
                 "The file is damaged: the bounds of the {} go from {:g} down to {:g} in {}",
-                what,
+                Text(what),
                 least,
                 most,
                 label,

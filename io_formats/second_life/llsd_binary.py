@@ -118,13 +118,13 @@ class _Reader:
             ord("d"): lambda: Date(self.number(_DATE)),
         }
 
-    def error(self, message: str, offset: int) -> FormatError:
-        return FormatError(message, offset=offset, item=self.item)
+    def error(self, template: str, *values: object, offset: int) -> FormatError:
+        return FormatError(template, *values, offset=offset, item=self.item)
 
     def take(self, size: int) -> bytes:
         start = self.position
         if size > len(self.data) - start:
-            raise self.error("The data is cut off or damaged: it ends within a value", start)
+            raise self.error("The data is cut off or damaged: it ends within a value", offset=start)
         self.position = start + size
         return self.data[start : self.position]
 
@@ -140,13 +140,15 @@ class _Reader:
         start = self.position
         found = self.take(1)
         if found != wanted:
-            raise self.error(f"The data is damaged: expected '{wanted.decode()}', found byte {found[0]}", start)
+            raise self.error(
+                "The data is damaged: expected '{}', found byte {}", wanted.decode(), found[0], offset=start
+            )
 
     def spend(self, place: int) -> None:
         """Subtract one value from the allowance; raise FormatError if it is used up."""
         self.allowance.values -= 1
         if self.allowance.values < 0:
-            raise self.error("The data has too many values; it is damaged or hostile", place)
+            raise self.error("The data has too many values; it is damaged or hostile", offset=place)
 
     def value(self, depth: int) -> Any:
         start = self.position
@@ -158,9 +160,9 @@ class _Reader:
         if marker in _QUOTES:
             return _text(self.quoted(marker))
         if marker not in b"[{":
-            raise self.error(f"The data is damaged: no value starts with byte {marker}", start)
+            raise self.error("The data is damaged: no value starts with byte {}", marker, offset=start)
         if depth > DEEPEST:
-            raise self.error(f"The data is damaged: values are nested more than {DEEPEST} levels deep", start)
+            raise self.error("The data is damaged: values are nested more than {} levels deep", DEEPEST, offset=start)
         return self.array(depth) if marker == ord("[") else self.map(depth)
 
     def count(self, least: int) -> int:
@@ -169,7 +171,8 @@ class _Reader:
         found = self.length()
         if found * least > len(self.data) - self.position:
             left = len(self.data) - self.position
-            raise self.error(f"The data is damaged: {found:,} values do not fit into the {left:,} bytes left", start)
+            template = "The data is damaged: {:,} values do not fit into the {:,} bytes left"
+            raise self.error(template, found, left, offset=start)
         return found
 
     def array(self, depth: int) -> list[Any]:
@@ -194,7 +197,7 @@ class _Reader:
         elif marker in _QUOTES:
             content = self.quoted(marker)
         else:
-            raise self.error(f"The data is damaged: expected a key, found byte {marker}", start)
+            raise self.error("The data is damaged: expected a key, found byte {}", marker, offset=start)
         return content.decode("utf-8", "surrogateescape")
 
     def quoted(self, quote: int) -> bytes:
@@ -213,7 +216,7 @@ class _Reader:
             at = after
             if end < at:
                 end = self.data.find(quote, at)
-        raise self.error("The data is cut off or damaged: a string does not end", start)
+        raise self.error("The data is cut off or damaged: a string does not end", offset=start)
 
     def _escaped(self, at: int) -> tuple[bytes, int]:
         """Decode an escape (a letter as in C, ``x`` and two digits, or the next byte); return it and its end."""
@@ -223,7 +226,7 @@ class _Reader:
         try:
             return bytes.fromhex(self.data[at + 1 : at + 3].decode("ascii").rjust(2, "?")), at + 3
         except ValueError:
-            raise self.error("The data is damaged: an escape in a string is broken", at) from None
+            raise self.error("The data is damaged: an escape in a string is broken", offset=at) from None
 
 
 def _text(content: bytes) -> str | RawString:

@@ -42,8 +42,8 @@ def read_table(stream: ByteStream, count: int) -> list[Bone]:
         raise stream.error("The file is cut off or damaged: it claims {:,} bones", count)
     bones = []
     for number in range(count):
-        name = strings.read(stream, f"the name of bone {number}")
-        bones.append(Bone(name, stream.i16(f"the parent of bone '{name}'")))
+        name = strings.read(stream, Text("the name of bone {}", number))
+        bones.append(Bone(name, stream.i16(Text("the parent of bone '{}'", name))))
     problem = _broken_parent(bones)
     if problem:
         raise stream.error(problem, offset=start)

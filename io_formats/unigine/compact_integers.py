@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ..binary.byte_reader import ByteStream
 from ..core.errors import ExportError
+from ..core.messages import Text
 
 LIMIT = 2**31 - 1
 _MOST_BYTES = 5
@@ -29,27 +30,27 @@ def read(stream: ByteStream, what: str) -> int:
     while byte & 128:
         if stream.position - start >= _MOST_BYTES:
             raise stream.error(
-                "The file is damaged: {} is a number of more than {} bytes", what, _MOST_BYTES, offset=start
+                "The file is damaged: {} is a number of more than {} bytes", Text(what), _MOST_BYTES, offset=start
             )
         byte = stream.u8(what)
         magnitude |= (byte & 127) << shift
         shift += 7
     if magnitude > LIMIT:
-        raise stream.error("The file is damaged: {} is a number beyond {:,}", what, LIMIT, offset=start)
+        raise stream.error("The file is damaged: {} is a number beyond {:,}", Text(what), LIMIT, offset=start)
     return -magnitude if negative else magnitude
 
 
 def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LIMIT) -> int:
     """Read a count: not negative, at most ``most``, and not more than fit the rest at ``size`` bytes or more each."""
     start = stream.position
-    count = read(stream, f"the number of {what}")
+    count = read(stream, Text("the number of {}", Text(what)))
     if not 0 <= count <= most:
-        raise stream.error("The file is damaged: it claims {:,} {}", count, what, offset=start)
+        raise stream.error("The file is damaged: it claims {:,} {}", count, Text(what), offset=start)
     if count * size > stream.remaining:
         raise stream.error(
             "The file is cut off or damaged: it claims {:,} {}, which do not fit into the {:,} bytes left",
             count,
-            what,
+            Text(what),
             stream.remaining,
             offset=start,
         )
@@ -66,13 +67,13 @@ def read_many(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32
     ends = np.flatnonzero(raw < 128)[:count] + 1
     if len(ends) < count:
         raise stream.error(
-            "The file is cut off or damaged: {:,} of {:,} numbers of {} are whole", len(ends), count, what
+            "The file is cut off or damaged: {:,} of {:,} numbers of {} are whole", len(ends), count, Text(what)
         )
     lengths = np.diff(ends, prepend=0)
     longest = int(lengths.max())
     if longest > _MOST_BYTES:
         raise stream.error(
-            "The file is damaged: {} hold a number of more than {} bytes", what, _MOST_BYTES, offset=start
+            "The file is damaged: {} hold a number of more than {} bytes", Text(what), _MOST_BYTES, offset=start
         )
     starts = ends - lengths
     heads = raw[starts]
@@ -81,7 +82,7 @@ def read_many(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32
         longer = np.flatnonzero(lengths > byte)
         values[longer] |= (raw[starts[longer] + byte].astype(np.int64) & 127) << int(_GROUP_SHIFTS[byte])
     if int(values.max()) > LIMIT:
-        raise stream.error("The file is damaged: {} hold a number beyond {:,}", what, LIMIT, offset=start)
+        raise stream.error("The file is damaged: {} hold a number beyond {:,}", Text(what), LIMIT, offset=start)
     stream.position = start + int(ends[-1])
     np.negative(values, out=values, where=(heads & 64) > 0)
     return values.astype(np.int32)

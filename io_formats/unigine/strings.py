@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..binary.byte_reader import ByteStream
 from ..core.errors import ExportError
+from ..core.messages import Text
 from . import compact_integers
 
 LONGEST = 4096
@@ -20,28 +21,28 @@ def read(stream: ByteStream, what: str) -> str:
         No terminating zero, a zero inside, more than 4,096 bytes, or cut off.
     """
     start = stream.position
-    return _content(stream, compact_integers.read(stream, f"the length of {what}"), what, start)
+    return _content(stream, compact_integers.read(stream, Text("the length of {}", Text(what))), what, start)
 
 
 def read_long(stream: ByteStream, what: str) -> str:
     """Read a string whose length is an i32 (sk10, sn10, an12, an13); otherwise like ``read``."""
     start = stream.position
-    return _content(stream, stream.i32(f"the length of {what}"), what, start)
+    return _content(stream, stream.i32(Text("the length of {}", Text(what))), what, start)
 
 
 def _content(stream: ByteStream, length: int, what: str, start: int) -> str:
     if not 0 <= length <= LONGEST:
-        raise stream.error("The file is damaged: {} would have {:,} bytes", what, length, offset=start)
+        raise stream.error("The file is damaged: {} would have {:,} bytes", Text(what), length, offset=start)
     if not length:
         return ""
     content = bytes(stream.take(length, what))
     if content.find(0) != length - 1:
-        raise stream.error("The file is damaged: {} does not end where its length says", what, offset=start)
+        raise stream.error("The file is damaged: {} does not end where its length says", Text(what), offset=start)
     try:
         return content[:-1].decode("utf-8")
     except UnicodeDecodeError:
         text = content[:-1].decode("utf-8", "backslashreplace")
-        stream.report.change("not-utf-8", "{} is not UTF-8; it became '{}'", what[:1].upper() + what[1:], text)
+        stream.report.change("not-utf-8", "{} is not UTF-8; it became '{}'", Text(what).capitalized(), text)
         return text
 
 

@@ -33,8 +33,8 @@ NOT_SHOWN = re.compile(r"(options|properties|formats|known_names|collada)\.py$")
 WORDS = re.findall(
     r"\w+",
     """UVs and animations are bone camera colour colours corner corners frame frames has have high hull is it light low
-    lowest material medium none nothing numbers off on physics position positions rig rotation scale speaker them
-    translation vertex volume""",
+    lowest material medium none nothing numbers off on physics position positions rig rotation scale speaker surfaces
+    tangents them translation vertex vertices volume""",
 )
 """Single words that messages are composed of."""
 PROSE = re.compile(r"(^|[ '(])[a-z]{2,}([ ,;:.)']|$)")
@@ -138,10 +138,15 @@ def _texts_of_tables() -> Iterator[str]:
     """Yield what the code passes on from tables: sections and notes of options, buttons of fixes, guides."""
     from meshferry.io_formats import registry
     from meshferry.io_formats.core import capabilities
+    from meshferry.io_formats.timbermesh.blueprint.problems import Problem as BlueprintProblem
+    from meshferry.io_formats.unigine.mesh import array_checks
+    from meshferry.io_formats.unigine.scene.unresolved import Problem as SceneProblem
     from meshferry.operators import format_operators, option_properties, preferences
     from meshferry.operators.findings import finding_fixes
 
     yield from WORDS
+    nouns = [problem.value[1:3] for problem in (*SceneProblem, *BlueprintProblem)] + [*array_checks._KINDS.values()]
+    yield from (f"{{:,}} {noun}" for pair in nouns for noun in pair)
     plurals = capabilities._PLURALS
     for kind in {"bone", *messages_of(ast.parse(inspect.getsource(capabilities)))} - set(plurals.values()):
         yield from (kind, f"{{:,}} {kind}", f"{{:,}} {plurals.get(kind, kind + 's')}") if "{}" not in kind else ()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
-from ...core.messages import Report, counted, listed
+from ...core.messages import Report, Text, counted, listed
 from ...core.scene import AnyArray
 from . import writer
 from .document import CONSTRAINT, MOST_JOINTS, JointKeys, SecondLifeAnimation, text
@@ -94,7 +94,7 @@ def _joints(stream: ByteStream, document: SecondLifeAnimation) -> list[JointKeys
     for _ in range(count):
         stream.item = ""
         joint = JointKeys(_text(stream, "the name of a joint"))
-        stream.item = f"joint '{text(joint.name)}'"
+        stream.item = Text("joint '{}'", text(joint.name))
         joint.priority = stream.i32("the priority")
         joint.rotation = _keys(stream, document, "rotation keys")
         joint.position = _keys(stream, document, "position keys")
@@ -104,15 +104,15 @@ def _joints(stream: ByteStream, document: SecondLifeAnimation) -> list[JointKeys
 
 
 def _keys(stream: ByteStream, document: SecondLifeAnimation, what: str) -> AnyArray:
-    count = stream.i32(f"the number of {what}")
+    count = stream.i32(Text("the number of {}", Text(what)))
     if count < 0:
-        raise stream.error("The file is damaged: it claims {:,} {}", count, what, offset=stream.position - 4)
+        raise stream.error("The file is damaged: it claims {:,} {}", count, Text(what), offset=stream.position - 4)
     if document.has_codes:
         return stream.array(np.uint16, (count, 4), what).copy()
     start = stream.position
     values = stream.array(np.float32, (count, 4), what).copy()
     if not np.isfinite(values).all():
-        raise stream.error("The file is damaged: {} are NaN or infinite", what, offset=start)
+        raise stream.error("The file is damaged: {} are NaN or infinite", Text(what), offset=start)
     return values
 
 

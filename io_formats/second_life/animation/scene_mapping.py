@@ -52,11 +52,11 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
     chosen = resolve(EXPORT_OPTIONS, options)
     parts = files_of(scene, options)
     if len(parts) != 1:
-        raise ExportError(
-            f"'{scene.name}' has {len(parts)} animations of armatures, but a file holds one; choose one of them"
-            if parts
-            else f"'{scene.name}' has no animation of an armature; give its armature an action"
+        none, several = (
+            "'{}' has no animation of an armature; give its armature an action",
+            "'{}' has {} animations of armatures, but a file holds one; choose one of them",
         )
+        raise ExportError(*((several, scene.name, len(parts)) if parts else (none, scene.name)))
     skeleton, clip = parts[0].skeletons[0], parts[0].clips[0]
     original = reader.read(clip.original) if clip.original else None
     if clip.keys and original is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from ...core.messages import listed
+from ...core.messages import Text, joined, listed
 from ...core.output_file import OutputFile
 from . import names
 from .collada import AUTHORING_TOOL, Collada
@@ -35,11 +35,11 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
 
 def _usage(document: UploadSet, files: Sequence[str]) -> str:
     """Return what to do in the viewer. The boxes come first, as Blender's status bar cuts long texts in the middle."""
-    boxes = " and ".join(f"'{box}'" for box in document.boxes)
+    boxes = joined((Text("'{}'", box) for box in document.boxes), " and ")
     others = listed(files[1:], quote="")
     if boxes:
-        return f"tick {boxes} when you upload {files[0]}; the viewer finds {others} beside it"
-    return f"upload {files[0]}; the viewer finds {others} beside it"
+        return Text("tick {} when you upload {}; the viewer finds {} beside it", boxes, files[0], others)
+    return Text("upload {}; the viewer finds {} beside it", files[0], others)
 
 
 def chosen_file(stem: str, suffixes: Collection[str], data: bytes = b"") -> OutputFile:

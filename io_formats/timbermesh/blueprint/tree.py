@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ...core.errors import FormatError
+from ...core.messages import Text
 from ...core.unresolved import Unresolved
 from .document import MOST_LEVELS, MOST_NODES, Members, Source, child_of
 from .json_text import pointer_of
@@ -186,7 +187,7 @@ class TreeBuilder:
         try:
             source = self.find(path, level)
         except FormatError as problem:
-            self.unresolved.add(Problem.BROKEN_BLUEPRINT, f"{path}: {problem.message}")
+            self.unresolved.add(Problem.BROKEN_BLUEPRINT, Text("{}: {}", path, problem.message))
             return None
         if source is None:
             return None

@@ -59,7 +59,8 @@ class _Blocks:
         """Read a block of ``least`` to ``most`` bytes; an uncompressed block is returned as a view."""
         stream = self.stream
         start = stream.position
-        size, stored = stream.i64(f"the size of {what}"), stream.i64(f"the stored size of {what}")
+        what = Text(what)
+        size, stored = stream.i64(Text("the size of {}", what)), stream.i64(Text("the stored size of {}", what))
         if stored < 0 or stored > size or size > lz4_block.HIGHEST_RATIO * stored:
             raise stream.error(
                 "The file is damaged: {} has {:,} bytes, stored in {:,}", what, size, stored, offset=start
@@ -167,7 +168,7 @@ def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
     else:
         names, vertices = [], []
         for target in range(compact_integers.read_count(stream, "morph targets", size=2, most=MOST_TARGETS)):
-            names.append(strings.read(stream, f"the name of morph target {target}"))
+            names.append(strings.read(stream, Text("the name of morph target {}", target)))
             vertices.append(compact_integers.read_count(stream, "vertices"))
     surface.targets = [Target(text, np.empty((0, 3), np.float32), _NO_TANGENTS) for text in names]
     return _Outline(surface, c_count, t_count, vertices)

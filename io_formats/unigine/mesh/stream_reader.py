@@ -31,7 +31,7 @@ def read(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
     names = []
     if version in ANIMATED_VERSIONS:
         count = compact_integers.read_count(stream, "animations", size=1, most=MOST_TARGETS)
-        names = [strings.read(stream, f"the name of animation {number}") for number in range(count)]
+        names = [strings.read(stream, Text("the name of animation {}", number)) for number in range(count)]
     count = compact_integers.read_count(stream, "surfaces", size=_LEAST_SURFACE, most=MOST_SURFACES)
     document.surfaces = [_read_header(stream, version, number) for number in range(count)]
     stream.item = ""
@@ -57,7 +57,7 @@ def _read_header(stream: ByteStream, version: str, number: int) -> Surface:
     surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
     targets = compact_integers.read_count(stream, "morph targets", size=1, most=MOST_TARGETS)
     for target in range(targets):
-        target_name = strings.read(stream, f"the name of morph target {target}")
+        target_name = strings.read(stream, Text("the name of morph target {}", target))
         surface.targets.append(Target(target_name, _NO_POSITIONS, _NO_TANGENTS))
     return surface
 

@@ -190,7 +190,7 @@ class PlacementBuilder:
         try:
             document = reader.read(found.read())
         except FormatError as problem:
-            self.unresolved.add(Problem.BROKEN_NODE, f"{found.path}: {problem.message}")
+            self.unresolved.add(Problem.BROKEN_NODE, Text("{}: {}", found.path, problem.message))
             return None
         index = self._add_part(document, PurePosixPath(found.path).stem, found.path)
         self._placement.parts[index].file = found.file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...binary.byte_reader import ByteStream
+from ...core.messages import Text
 from .. import bones, strings
 from . import writer
 from .document import Profile, SkeletonFile
@@ -52,21 +53,21 @@ def same_content(one: bytes, other: bytes) -> bool:
 def _read_count(stream: ByteStream, size: int, what: str) -> int:
     """Read an i32 count of entries of at least ``size`` bytes each."""
     start = stream.position
-    count = stream.i32(f"the number of {what}s")
+    count = stream.i32(Text("the number of {}s", Text(what)))
     if count < 0 or count * size > stream.remaining:
-        raise stream.error("The file is cut off or damaged: it claims {:,} {}s", count, what, offset=start)
+        raise stream.error("The file is cut off or damaged: it claims {:,} {}s", count, Text(what), offset=start)
     return count
 
 
 def _read_profiles(stream: ByteStream, what: str) -> list[Profile]:
     profiles = []
     for number in range(_read_count(stream, 8, what)):
-        name = strings.read_long(stream, f"the name of {what} {number}")
-        count = _read_count(stream, 4, f"value of {what} '{name}'")
+        name = strings.read_long(stream, Text("the name of {} {}", Text(what), number))
+        count = _read_count(stream, 4, Text("value of {} '{}'", Text(what), name))
         start = stream.position
-        values = stream.array(np.float32, count, f"the values of {what} '{name}'").copy()
+        values = stream.array(np.float32, count, Text("the values of {} '{}'", Text(what), name)).copy()
         if not np.isfinite(values).all():
-            raise stream.error("A value of {} '{}' is NaN or infinite", what, name, offset=start)
+            raise stream.error("A value of {} '{}' is NaN or infinite", Text(what), name, offset=start)
         profiles.append(Profile(name, values))
     return profiles
 
