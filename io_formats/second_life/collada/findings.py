@@ -87,7 +87,7 @@ _MESSAGES: tuple[tuple[str, Kind, str, tuple[str, str]], ...] = (
         "{} with vertices without weights, which the viewer moves with the first joint: {}",
         _OBJECTS,
     ),
-    ("shear-applied", Kind.NOTE, "{} with shear, which was applied to a copy of the mesh: {}", _OBJECTS),
+    ("shear-applied", Kind.NOTE, "{} with shear or a scale of 0, applied to a copy of the mesh: {}", _OBJECTS),
     ("transform-of-rigged-mesh", Kind.NOTE, "{} rigged, so that its transform has no effect: {}", _OBJECTS),
     ("strips-and-fans", Kind.NOTE, "{} with strips or fans, which the viewer does not read: {}", _OBJECTS),
     (

@@ -48,9 +48,12 @@ class SkinReader:
         return self._numbers[controller]
 
     def _read(self, controller: Element) -> tuple[int, int]:
-        element = controller.find("skin")
-        source = element if element is not None else controller.find("morph")
-        geometry = self._geometry(source)
+        element, morph = controller.find("skin"), controller.find("morph")
+        if element is None and morph is not None:
+            of_skin = self._tree.target(morph.get("source"), "controller")
+            if of_skin is not None and of_skin.find("skin") is not None:
+                return self.numbers(of_skin)
+        geometry = self._geometry(element if element is not None else morph)
         if geometry < 0 or element is None:
             return geometry, -1
         owner = self._geometries.geometries[geometry].name

@@ -56,22 +56,22 @@ def parse(data: bytes, report: Report) -> Tree:
         decoded = _decoded(data)
         if decoded is None:
             raise
-        root = parse_xml(decoded)
-        report.note("encoding-repaired", "The text cannot be decoded as stated; read as Windows-1252")
+        text, encoding = decoded
+        root = parse_xml(text)
+        report.note("encoding-repaired", "The text cannot be decoded as stated; read as {}", encoding)
     tree = Tree(root)
     if root.tag != "COLLADA":
         raise UnsupportedFormatError("This is not a Collada file: its root element is '{}'", root.tag)
     return tree
 
 
-def _decoded(data: bytes) -> bytes | None:
-    """Return a file in Windows-1252 as UTF-8; None if it has another encoding."""
-    if data.startswith(_UTF_16):
-        return None
+def _decoded(data: bytes) -> tuple[bytes, str] | None:
+    """Return a file in another encoding as UTF-8, without the declaration, and that encoding; None if it is UTF-8."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return _DECLARATION.sub(b"", data).decode("cp1252", "replace").encode()
+        encoding = "UTF-16" if data.startswith(_UTF_16) else "Windows-1252"
+        return _DECLARATION.sub(b"", data.decode(encoding, "replace").encode()), encoding
     return None
 
 

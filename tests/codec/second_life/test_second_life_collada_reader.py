@@ -180,6 +180,22 @@ def codes(document: Collada) -> dict[str, Kind]:
     return {message.code: message.kind for message in document.warnings}
 
 
+# -- encodings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "encoding"),
+    [
+        (seeds.document().decode().encode("utf-16"), "my box", "UTF-16"),
+        (seeds.document().replace(b"my box", b"b\xf6x"), "böx", "Windows-1252"),
+    ],
+)
+def test_encodings_that_are_not_the_stated_one(data: bytes, name: str, encoding: str) -> None:
+    document = reader.read(data)
+    assert document.nodes[0].name == name
+    assert document.warnings == [f"The text cannot be decoded as stated; read as {encoding}"]
+
+
 # -- recognition ----------------------------------------------------------------------------------
 
 
@@ -598,6 +614,10 @@ def test_the_base_of_a_morph_is_read() -> None:
     assert len(objects(document)) == 1 and "1 morph left out" in document.warnings
     controllers = morph + seeds.skin().replace('source="#box-mesh"', 'source="#m"', 1)
     assert reader.read(seeds.document(seeds.RIGGED, controllers=controllers)).skins[0].geometry == 0
+    controllers = seeds.skin() + morph.replace("box-mesh", "box-skin")
+    nodes = seeds.RIGGED.replace('url="#box-skin"', 'url="#m"')
+    (skin,) = reader.read(seeds.document(nodes, controllers=controllers)).skins
+    assert skin.joint_names == list(seeds.BOUND)
 
 
 # -- refused files --------------------------------------------------------------------------------
