@@ -1,10 +1,14 @@
 """Import of files as an artist or a script asks for it."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
+import timber_mod
+import unigine_scene_bytes
+from meshfuzz import collada_seeds
 
 pytestmark = pytest.mark.needs_bpy
 ROOT = Path(__file__).parents[2]
@@ -52,26 +56,45 @@ def test_a_bad_file_does_not_stop_the_rest(clean_blender, make_file, broken_file
     assert {"one", "two"} == {collection.name for collection in bpy.data.collections}
 
 
-def test_a_file_is_opened_once_for_its_head_and_once_for_its_content(clean_blender, make_file, tmp_path):
+def dropped_files(folder):
+    """Make files of all kinds, sets and files that place models; return their importers, and the partners of sets."""
+    for name in ("tunic.llmesh", "windmill.timbermesh", "vase.data", "lamp_nod.anim"):
+        (folder / name).write_bytes((ROOT / "examples" / name).read_bytes())
+    for name in ("box.dae", "box_LOD2.dae", "box_PHYS.dae"):
+        (folder / name).write_bytes(collada_seeds.document())
+    (folder / "boxes.node").write_bytes(unigine_scene_bytes.ALL["node"])
+    house = timber_mod.make(folder / "mod")
+    importers = dict.fromkeys([folder / "tunic.llmesh", folder / "box.dae"], "second_life")
+    importers |= dict.fromkeys([folder / "windmill.timbermesh", house], "timbermesh")
+    # Last, onto the armature of an import with other choices.
+    importers |= {folder / "vase.data": "mesh_serializer"}
+    importers |= dict.fromkeys([folder / "boxes.node", folder / "lamp_nod.anim"], "unigine")
+    return importers, [folder / "box_LOD2.dae", folder / "box_PHYS.dae"]
+
+
+def test_a_file_is_opened_once_for_its_head_and_once_for_its_content(clean_blender, tmp_path):
     """Also if other importers share its extension, and if it is read with the choices of an armature."""
     from meshferry.io_formats.registry import FAMILIES
     from meshferry.operators.importing.import_base import ImportFiles
 
     bpy = clean_blender
-    rigged = ROOT / "examples" / "lamp.mesh"
-    bpy.ops.import_scene.unigine(filepath=str(rigged), use_turn=True)
-    path = tmp_path / "nod.anim"
-    path.write_bytes((ROOT / "examples" / "lamp_nod.anim").read_bytes())
-    opened = []
-    sys.addaudithook(lambda event, values: event == "open" and values[0] == str(path) and opened.append(event))
-    owner = MagicMock(files=[], file_formats="", option_table=(), other_importers={"unigine": FAMILIES[0].formats})
-    owner.paths.return_value = [str(path)]
-    owner.known_formats = lambda: ImportFiles.known_formats(owner)
-    ImportFiles.invoke(owner, bpy.context, None)
-    assert ImportFiles.known_formats(owner)[0].name == "unigine_animation"
-    assert len(opened) == 1
-    bpy.ops.import_scene.unigine(filepath=str(path), file_formats=owner.file_formats)
-    assert len(opened) == 2
+    importers, partners = dropped_files(tmp_path)
+    bpy.ops.import_scene.unigine(filepath=str(ROOT / "examples" / "lamp.mesh"), use_turn=True)
+    opened = Counter()
+    sys.addaudithook(lambda event, values: event == "open" and opened.update([str(values[0])]))
+    for path, importer in importers.items():
+        if path.suffix == ".anim":
+            bpy.context.view_layer.objects.active = bpy.data.objects["lamp Armature"]
+        owner = MagicMock(files=[], file_formats="", option_table=())
+        owner.other_importers = {family.name: family.formats for family in FAMILIES if family.name != importer}
+        owner.paths.return_value = [str(path)]
+        owner.known_formats = lambda owner=owner: ImportFiles.known_formats(owner)
+        ImportFiles.invoke(owner, bpy.context, None)
+        assert ImportFiles.known_formats(owner) != [None]
+        assert opened[str(path)] == 1
+        getattr(bpy.ops.import_scene, importer)(filepath=str(path), file_formats=owner.file_formats)
+        assert opened[str(path)] == 2
+    assert [opened[str(path)] for path in partners] == [1, 1]
 
 
 def test_only_bad_files_are_an_error_with_the_cause(clean_blender, broken_file):
