@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -77,6 +77,21 @@ def mark_part(made: bpy.types.Object, import_id: str) -> None:
     kept.import_id = import_id
     if kept.given_hidden != made.hide_viewport:
         kept.given_hidden = made.hide_viewport
+
+
+def mark_model(made: bpy.types.Object) -> None:
+    """Store on the object of an added node, and on the parts of a model below it, that they belong together."""
+    parts = [obj for obj in made.children if obj.meshferry.is_model_part]
+    for part in parts:
+        part.meshferry.given_parent_key = node_of(made)
+    made.meshferry.model_parts = len([*parts, *_parts_below(parts)])
+
+
+def _parts_below(parts: Iterable[bpy.types.Object]) -> Iterator[bpy.types.Object]:
+    for part in parts:
+        inner = [obj for obj in part.children if obj.meshferry.is_model_part]
+        yield from inner
+        yield from _parts_below(inner)
 
 
 def node_of(obj: bpy.types.Object | None) -> str:

@@ -222,6 +222,9 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         name="Part of a Model",
         description="The object is a part of the model that stands at a node of its file, and no node itself",
     )
+    model_parts: IntProperty(
+        name="Parts of the Model", description="Number of objects of the model that stands at the object's node"
+    )
     given_parent: PointerProperty(
         type=bpy.types.Object, name="Parent on Import", description="Stored by version 0.2 in place of its key"
     )

@@ -182,7 +182,7 @@ def test_added(path: Path, clean_blender: Any) -> None:
     assert all(any(key.endswith(wanted) for key in found.patched.keys.values()) for wanted in keys), found.patched.keys
     assert len(found.patched.keys) == 3
     found.write()
-    assert not plan().edits
+    assert not plan().edits and not plan().messages
 
 
 def test_removed(path: Path, clean_blender: Any) -> None:
@@ -224,6 +224,18 @@ def test_all_refusals_at_once(path: Path, clean_blender: Any) -> None:
     ):
         assert name in text, (name, text)
     assert path.read_bytes() == old
+
+
+def test_removed_parts_of_models_are_reported(path: Path, clean_blender: Any) -> None:
+    """Who clicks on a model and deletes it has not removed the child; a copy of a child alone has no model yet."""
+    bpy = clean_blender
+    select(bpy, node("/Walls"))
+    bpy.ops.object.duplicate()
+    assert not plan().messages
+    select(bpy, next(one for one in node("/Roof").children_recursive if one.type == "MESH"))
+    bpy.ops.object.delete()
+    (message,) = plan().messages
+    assert message.code == "model-parts-missing" and "'Roof'" in message
 
 
 @pytest.mark.parametrize("name", ["#Underground", "Window", "Roof"])

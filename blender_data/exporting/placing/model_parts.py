@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import bpy
 
@@ -25,7 +26,7 @@ def node_object(part: bpy.types.Object) -> bpy.types.Object | None:
 
 
 def report_parts(
-    parts: Iterable[bpy.types.Object], nodes: Mapping[str, PlacedNode], placement: Placement, report: Report
+    parts: Sequence[bpy.types.Object], nodes: Mapping[str, PlacedNode], placement: Placement, report: Report
 ) -> None:
     """Report moved, copied and edited parts, with the files of their models.
 
@@ -56,4 +57,27 @@ def report_parts(
             counted(len(names), "object"),
             listed(names, _MOST_NAMES),
             file,
+        )
+
+
+def report_missing_parts(
+    objects: Iterable[bpy.types.Object], parts: Iterable[bpy.types.Object], report: Report
+) -> None:
+    """Report objects of nodes whose models lack parts here. A copy without its model is not reported."""
+    count = Counter(node_object(part) for part in parts)
+    by_key: dict[str, list[bpy.types.Object]] = {}
+    for obj in objects:
+        by_key.setdefault(obj.meshferry.node_key, []).append(obj)
+    missing = [
+        same[0].name
+        for key, same in by_key.items()
+        if key and all(count[obj] < obj.meshferry.model_parts for obj in same)
+    ]
+    if missing:
+        report.warning(
+            "model-parts-missing",
+            "{} without all parts of the model here, which the file still places whole: {}. To remove a model, delete "
+            "its empty",
+            counted(len(missing), "object"),
+            listed(missing, _MOST_NAMES),
         )

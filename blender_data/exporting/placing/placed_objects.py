@@ -21,7 +21,7 @@ from ...material_checksum import is_changed
 from ...mesh_data.mesh_edits import edits_of, has_other_mesh
 from ...reloading.matching import objects_of
 from .applied_transforms import applied_transforms
-from .model_parts import report_parts
+from .model_parts import report_missing_parts, report_parts
 from .object_channels import read_channels
 from .object_places import is_driven, local_matrix
 
@@ -87,7 +87,9 @@ class PlacedObjects:
         self._report_instances()
         if "materials" not in part.not_held:
             self._report_materials()
-        report_parts([obj for obj in own if obj.meshferry.is_model_part], self.nodes, placement, report)
+        parts = [obj for obj in own if obj.meshferry.is_model_part]
+        report_parts(parts, self.nodes, placement, report)
+        report_missing_parts([obj for obj in self.objects if obj not in self.sources], parts, report)
 
     def _own_objects(self, there: set[bpy.types.Object]) -> list[bpy.types.Object]:
         """Return the objects of the import that are in a scene.
@@ -107,6 +109,7 @@ class PlacedObjects:
         Objects of removed nodes, such as colliders of a child that the user deleted without them, are nodes no longer.
         """
         self.update(self.placed, keys)
+        added = {*keys.values()}
         for obj, placed in zip(self.objects, self.placed, strict=True):
             if placed.key in removed:
                 obj.meshferry.node_key, obj.meshferry.is_model_part = "", True
@@ -115,6 +118,8 @@ class PlacedObjects:
                 one.meshferry.import_id = self.collection.meshferry.import_id
             import_marks.mark_node(obj, placed.key, placed.name)
             obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
+            if placed.key in added:
+                import_marks.mark_model(obj)
             obj.meshferry.given_parent_key = placed.given_parent
             obj.meshferry.given_transform = import_marks.transform_of(obj)
             obj.meshferry.given_hidden = obj.hide_viewport

@@ -66,6 +66,7 @@ class Template:
         """
         made = [keep(obj.copy()) for obj in self.objects] if self.is_placed else self.objects
         key = import_marks.node_of(parent)
+        parent.meshferry.model_parts = len(made)
         for obj, (name, above) in zip(made, self.nodes, strict=True):
             names.remember(obj, name)
             if above < 0:
