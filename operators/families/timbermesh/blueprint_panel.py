@@ -42,8 +42,9 @@ def blueprint_panel(layout: Any, context: bpy.types.Context) -> None:
     for layer, depth in _groups(context.view_layer.layer_collection, main):
         row = column.row()
         row.separator(factor=2.0 * depth)
-        name, icon = layer.collection.meshferry.source_name, "HIDE_ON" if layer.hide_viewport else "HIDE_OFF"
-        row.prop(layer, "hide_viewport", text=name, translate=False, invert_checkbox=True, icon=icon)
+        name = layer.collection.meshferry.source_name
+        # A checkbox, since Blender draws the eye of an inverted toggle closed while it is on.
+        row.prop(layer, "hide_viewport", text=name, translate=False, invert_checkbox=True, toggle=False)
     if context.object is not None:
         _draw_node(layout, context)
     row = layout.row(align=True)
