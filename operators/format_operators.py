@@ -26,7 +26,7 @@ from .exporting.export_base import ExportScene
 from .exporting.export_files import ExportObjects
 from .format_panel import family_sidebar
 from .hooks import Hooks
-from .layouts import button
+from .layouts import button, file_patterns
 from .menus import collection_under_pointer
 from .option_properties import export_table, import_table, with_options
 from .preferences import drawn_for
@@ -99,10 +99,6 @@ def _with_file_options(cls: Any) -> Any:
     return with_options(cls.option_table)(cls)
 
 
-def _patterns(extensions: Sequence[str]) -> str:
-    return ";".join(f"*{extension}" for extension in extensions)
-
-
 def _importer(family: Family, hooks: Hooks) -> Any:
     formats = [known for known in family.formats if known.is_read]
     extensions = list(dict.fromkeys(extension for known in formats for extension in known.extensions))
@@ -115,7 +111,7 @@ def _importer(family: Family, hooks: Hooks) -> Any:
         "option_table": import_table(*formats),
         "entry_text": f"{label_of(family, formats[0])} ({shown})",
         "other_importers": _other_importers(family),
-        "usual_names": _patterns(extensions),
+        "usual_names": file_patterns(extensions),
     }
     return _with_file_options(_make_class(f"IMPORT_SCENE_OT_{family.name}", hooks.importer, defaults))
 
@@ -136,7 +132,7 @@ def _exporter(family: Family, known: Format, mixin: type[ExportScene]) -> Any:
         "panel_prefix": family.name.upper() + name.removeprefix(family.name),
         "option_table": export_table(known),
         "entry_text": f"{label_of(family, known)} ({known.extensions[0]})",
-        "usual_names": _patterns(known.written_extensions),
+        "usual_names": file_patterns(known.written_extensions),
     }
     return _with_file_options(_make_class(f"EXPORT_SCENE_OT_{name}", mixin, defaults))
 

@@ -30,11 +30,23 @@ IN_EDITABLE_SCENE: Condition = (
 )
 
 
+_PATTERN_LENGTH = 15
+"""Characters of a pattern that the file browser compares."""
+
+
 def path_property(name: str, description: str, subtype: str, options: Any) -> Any:
     """Return a property for the path of a file or folder."""
     return StringProperty(
         name=name, description=description, maxlen=1024, subtype=subtype, options=options | BLEND_RELATIVE_PATHS
     )
+
+
+def file_patterns(extensions: Sequence[str]) -> str:
+    """Return the patterns by which the file browser lists files with these endings.
+
+    Blender compares the first 15 characters of each pattern only (``BLI_path_extension_check_glob``).
+    """
+    return ";".join(f"*{extension[1 - _PATTERN_LENGTH :]}" for extension in extensions)
 
 
 class Sidebar:

@@ -1,5 +1,7 @@
 """Registering and unregistering leaves Blender as it was."""
 
+import fnmatch
+
 import pytest
 
 pytestmark = pytest.mark.needs_bpy
@@ -134,3 +136,12 @@ def test_every_kept_property_says_what_it_is(clean_blender, group):
         if identifier not in {"rna_type", "bl_rna"} and not (group != "Mesh" and identifier == "name"):
             assert kept.name, identifier
             assert kept.description, identifier
+
+
+@pytest.mark.parametrize("name", ["import_scene.timbermesh", "export_scene.timbermesh_blueprint"])
+def test_the_file_browser_lists_blueprints(clean_blender, name):
+    """Blender compares 15 characters of each pattern: ``*.blueprint.json`` would match nothing."""
+    module, _, operator = name.partition(".")
+    kind = getattr(getattr(clean_blender.ops, module), operator).get_rna_type()
+    patterns = [pattern[:15] for pattern in kind.properties["filter_glob"].default.split(";")]
+    assert any(fnmatch.fnmatch("House.Folktails.blueprint.json", pattern) for pattern in patterns)

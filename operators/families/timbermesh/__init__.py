@@ -12,6 +12,7 @@ from ...exporting.export_dialog import named_collection
 from ...findings.checks import CheckScene
 from ...hooks import Hooks
 from ...importing.import_base import ImportFiles
+from ...layouts import file_patterns
 from . import exporters
 from .blueprint_exporter import ExportBlueprint
 from .blueprint_panel import blueprint_panel
@@ -28,9 +29,7 @@ class Importer(ImportFiles):
     )
 
     # .prefab files are text files with the same content, extracted from the game.
-    usual_names = ";".join(
-        f"*{extension}" for extension in (*TIMBERMESH.extensions, ".prefab", *TIMBERBORN_BLUEPRINT.extensions)
-    )
+    usual_names = file_patterns((*TIMBERMESH.extensions, ".prefab", *TIMBERBORN_BLUEPRINT.extensions))
 
 
 class Check(CheckScene):

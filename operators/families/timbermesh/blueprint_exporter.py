@@ -16,6 +16,7 @@ from ...exporting.export_base import ExportScene
 from ...exporting.export_dialog import named_collection
 from ...exporting.patched_export import PatchesImported
 from ...exporting.scene_changes import is_patched, patch_steps
+from ...layouts import file_patterns
 from ...reporting import Messages, conclude
 from ...sidebar import draw_wrapped, import_homes_of
 from ...translations import rpt_
@@ -30,7 +31,7 @@ class ExportBlueprint(PatchesImported, ExportScene):
         "Write moved, added and removed parts of an imported blueprint of the game Timberborn into its file, or into a "
         "copy under another name. All other text of the file stays as it is"
     )
-    usual_names = "*.blueprint.json"
+    usual_names = file_patterns(TIMBERBORN_BLUEPRINT.extensions)
 
     def own_file(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
         """Return the record and the collection of the blueprint of the active object, or else of the collection."""
