@@ -99,8 +99,6 @@ class ExportDialog(LongWork, ExportHelper):
             draw_wrapped(layout.column(align=True), context, self.asked, "QUESTION", width=DIALOG_WIDTH)
             return
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
-            if not self.collection:
-                property_column(layout).prop(self, "scope")
             self.draw_scope(context)
         self.draw_files(context)
         imported = self.imported_texts(context)
@@ -112,7 +110,9 @@ class ExportDialog(LongWork, ExportHelper):
         return self.option_table
 
     def draw_scope(self, context: bpy.types.Context) -> None:
-        """Draw a description of the exported objects. Draw nothing on errors; `draw_files` shows them."""
+        """Draw the scope and what is exported; on errors only the scope, since `draw_files` shows these."""
+        if not self.collection:
+            property_column(self.layout).prop(self, "scope")
         try:
             source = self.shown_source(context)
             text = rpt_(Text("Exports: {}", self.scope_text(context, source)))
