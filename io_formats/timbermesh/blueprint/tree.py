@@ -14,7 +14,7 @@ from .json_text import pointer_of
 from .merging import NESTED, Merger, ending_of
 from .problems import Problem
 
-_MOST_CHARACTERS = 1 << 26
+_MOST_CHARACTERS = 1 << 24
 """Limit of the length of all keys together."""
 _VARIANTS = {"#Alive": "alive", "#Dying": "dying", "#Dead": "dead"}
 
@@ -57,7 +57,7 @@ class Level:
             level = level.outer
 
 
-@dataclass
+@dataclass(slots=True)
 class BlueprintNode:
     """A node. ``parent`` is an index in the list of all nodes, which starts with the root."""
 
@@ -158,8 +158,11 @@ class TreeBuilder:
         self.nodes.append(node)
         self._characters += len(node.pointer)
         children = child_of(node.value, "Children") or {}
-        if len(self.nodes) + len(self._waiting) + len(children) > MOST_NODES or self._characters > _MOST_CHARACTERS:
+        if len(self.nodes) + len(self._waiting) + len(children) > MOST_NODES:
             raise FormatError("With all that it nests the blueprint has more than {:,} nodes", MOST_NODES)
+        if self._characters > _MOST_CHARACTERS:
+            text = "With all that it nests the blueprint has paths of more than {:,} characters"
+            raise FormatError(text, _MOST_CHARACTERS)
         here = child_of(own, "Children")
         self._waiting += [
             _Waiting(name, value, child_of(here, name), len(self.nodes) - 1, node.level)
