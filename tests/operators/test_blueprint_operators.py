@@ -112,6 +112,17 @@ def test_children_with_the_same_model_become_one_file(mod):
         assert _child(bpy, LEFT.replace("Left", name))["Model"] == "Buildings/Lodge/New/Wall.Model"
 
 
+def test_the_origin_of_a_child_is_its_place(mod):
+    bpy, home = mod
+    left = _child(bpy, LEFT)
+    _add(bpy, "#Origin", None, (1, 0, 0), parent=left)
+    _choose(bpy, left)
+    (home / "New").mkdir()
+    with pytest.raises(RuntimeError, match="'Left' has an empty '#Origin'"):
+        bpy.ops.export_scene.timbermesh_batch(directory=str(home / "New"), parts="OBJECTS")
+    assert not list((home / "New").iterdir()) and left["Model"] == "Buildings/Lodge/Wall.Model"
+
+
 def test_a_model_outside_of_the_mod_is_not_written(mod, tmp_path):
     bpy, _home = mod
     _choose(bpy, _child(bpy, LEFT))

@@ -102,7 +102,17 @@ def _object_part(tops: Sequence[bpy.types.Object], *, is_moved: bool) -> Part:
 
 
 def _placed_part(tops: Sequence[bpy.types.Object]) -> Part:
-    """Return the model below children of a blueprint, named like its present file."""
+    """Return the model below children of a blueprint, named like its present file.
+
+    Raises
+    ------
+    ExportError
+        An empty ``#Origin`` is below a child, whose origin is its place in the blueprint.
+    """
+    mark = next((obj for top in tops for obj in objects_of_model(top) if is_origin(obj)), None)
+    if mark is not None:
+        text = "'{}' has an empty '{}', but its origin is its place in the blueprint; remove the empty"
+        raise ExportError(text, next(top for top in tops if mark in top.children_recursive).name, mark.name)
     path = str(tops[0].get(MODEL, "")).replace("\\", "/")
     name = path.rpartition("/")[2] or without_number(name_in_file(tops[0])).lstrip(MARK)
     source = Source("OBJECTS", objects=tuple(objects_of_model(tops[0])), origin=Origin(tops[0], "ALL"))
