@@ -260,6 +260,8 @@ def test_model_path(path: Path) -> None:
         '-"TimbermeshSpec": { "Model": "Parts/Missing" }',
         '+"TimbermeshSpec": { "Model": "Parts/Wind\\"mill" }',
     ]
+    del node("/Door")["Model"]
+    assert "Door: only the path of the model can be changed, and not to nothing" in refusal()
 
 
 def test_two_imports_saved_and_opened(path: Path, clean_blender: Any) -> None:

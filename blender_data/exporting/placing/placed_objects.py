@@ -284,9 +284,13 @@ class PlacedObjects:
         return channels
 
     def _properties(self, obj: bpy.types.Object, node: PlacedNode | None) -> dict[str, str]:
-        """Return the values now of the properties that the file gives a node, or that make a new object a node."""
+        """Return the values now of the properties that the file gives a node, or that make a new object a node.
+
+        If the file has models as properties, a deleted property is an empty one.
+        """
         known = node.properties if node is not None else (self.part.model_property,)
-        return {name: str(obj[name]) for name in known if name in obj.keys()}  # noqa: SIM118
+        values = {name: obj.get(name, "" if self.part.model_property else None) for name in known}
+        return {name: str(value) for name, value in values.items() if value is not None}
 
     def _slot_materials(self) -> dict[bpy.types.Object, tuple[SlotMaterial, ...]]:
         """Return the materials of the surfaces of each object. A skinned mesh counts for the armature that it is on."""
