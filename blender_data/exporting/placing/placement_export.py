@@ -21,7 +21,7 @@ from ..object_selection import MESHABLE, is_hidden_node, parents_first, select
 from ..reading.rest_meshes import RestMeshes
 from ..scene_export import SceneExport
 from ..shading.shading_reading import read_shadings
-from .lights_and_cameras import read_camera, read_light
+from .cameras import read_camera
 from .object_places import ObjectPlaces, is_animated
 from .placed_models import Instance, PlacedModels, instances_of
 from .placed_objects import report_changed_materials
@@ -258,10 +258,8 @@ class _PartBuilder:
         if obj.type == "CAMERA":
             return read_camera(obj, self.export.context.scene)
         if obj.type == "LIGHT":
-            light = read_light(obj.data)
-            if light is None:
-                self.export.report.loss("unsupported-objects", "area lights cannot be exported", item=obj.name)
-            return light
+            self.export.report.loss("unsupported-objects", "lights cannot be exported", item=obj.name)
+            return None
         return self.export.part_of(obj)
 
     @staticmethod
