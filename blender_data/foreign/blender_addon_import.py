@@ -280,7 +280,7 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
 
 
 def gathered(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> bpy.types.Collection:
-    """Move objects from their collections to a new collection of the scene; return it.
+    """Move objects from their collections to a new collection of the scene; return it. No object is active then.
 
     Objects outside the scene's collections, such as custom shapes of bones, are not moved.
     """
@@ -295,5 +295,7 @@ def gathered(context: bpy.types.Context, objects: Sequence[bpy.types.Object], na
     for child in list(context.scene.collection.children):
         if child is not collection and not child.all_objects:
             bpy.data.collections.remove(child)
+    # Blender's FBX importer activates another object in each run, and exports put the active object first.
+    context.view_layer.objects.active = None
     context.view_layer.update()
     return collection

@@ -1,6 +1,7 @@
 """``meshferry convert`` from and to the formats of Blender's own importers and exporters."""
 
 import json
+import re
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -609,3 +610,12 @@ def test_sizes_do_not_hang_on_the_kind_of_file(meshferry, tmp_path, kind):
         places = [door.matrix_world @ vertex.co for vertex in door.data.vertices]
         assert max(place.x for place in places) == pytest.approx(4, abs=1e-3)
         assert min(place.x for place in places) == pytest.approx(3, abs=1e-3)
+
+
+def test_no_importer_chooses_the_first_object(meshferry, tmp_path):
+    """Blender's importers activate objects, that of FBX files another one in each run; exports put these first."""
+    faces = "v 0 0 0\nv 1 0 0\nv 0 1 0\nvn 0 0 1\nvt 0 0\nf -3/-1/-1 -2/-1/-1 -1/-1/-1\n"
+    for name, objects in (("one", ("apple", "pear")), ("other", ("pear", "apple"))):
+        (tmp_path / f"{name}.obj").write_text("".join(f"o {obj}\n{faces}" for obj in objects))
+        meshferry("convert", str(tmp_path / f"{name}.obj"), str(tmp_path / f"{name}.dae"))
+        assert re.findall('<node id="([^"]*)-node"', (tmp_path / f"{name}.dae").read_text()) == ["apple", "pear"]
