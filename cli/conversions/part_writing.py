@@ -276,11 +276,6 @@ def lost_objects(objects: list[Any], can: Capabilities) -> list[Message]:
 
     lost = [obj.name for obj in objects if obj.type not in MESHABLE | _CARRIED]
     report = Report()
-    if lost and not can.node_hierarchy:
-        report.loss(
-            "object-without-surface-left-out",
-            "{} without a surface not carried over: {}",
-            counted(len(lost), "object"),
-            listed(lost),
-        )
+    if not can.node_hierarchy:
+        report.loss_of("object-without-surface-left-out", "{} without a surface not carried over: {}", lost)
     return report.messages

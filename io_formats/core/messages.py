@@ -266,6 +266,18 @@ class Report:
         """Report data that is not carried over."""
         self.messages.append(_message(Kind.LOSS, code, template, values, details, self.item))
 
+    def loss_of(
+        self, code: str, template: str, names: Sequence[str], one: str = "object", many: str = "", *, most: int = 8
+    ) -> None:
+        """Report the loss of what has these names, if any: the template gets their number and the first ``most``."""
+        if names:
+            self.loss(code, template, counted(len(names), one, many), listed(names, most))
+
+    def change_of(self, code: str, template: str, names: Sequence[str], one: str, many: str = "") -> None:
+        """Report a change of what has these names, as :meth:`loss_of` does."""
+        if names:
+            self.change(code, template, counted(len(names), one, many), listed(names))
+
     def change(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report data that is replaced, such as NaN by 0."""
         self.messages.append(_message(Kind.CHANGE, code, template, values, details, self.item))

@@ -159,9 +159,8 @@ class _Comparison:
             if number not in names and (is_new or (placed.key or placed.source) in self.nodes):
                 names[number] = f"{ADDED}{number}"
         gone = [placed.title for placed in self.objects if placed.key and placed.key not in self.nodes]
-        if gone:
-            template = "{} not in the file any more, so not written: {}"
-            self.report.loss("node-gone-from-file", template, counted(len(gone), "object"), listed(gone, _MOST_NAMES))
+        text = "{} not in the file any more, so not written: {}"
+        self.report.loss_of("node-gone-from-file", text, gone, most=_MOST_NAMES)
         return dict(sorted(names.items()))
 
     def _strangeness(self, number: int, node: PlacedNode, originals: Mapping[str, int]) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..binary.byte_reader import ByteStream
 from ..core.errors import ExportError
-from ..core.messages import Report, Text, counted, listed
+from ..core.messages import Report, Text
 from ..core.scene import FloatArray
 from ..geometry.hierarchy import own_ancestor
 from . import strings
@@ -109,11 +109,8 @@ def report_oddities(bones: Sequence[Bone], transforms: FloatArray, report: Repor
     ``transforms`` may be empty if the file has none.
     """
     double = [name for name, times in Counter(bone.name for bone in bones).items() if times > 1]
-    if double:
-        number = counted(len(double), "bone name is", "bone names are")
-        report.change("repeated-bone-name", "{} used twice: {}", number, listed(double))
+    report.change_of("repeated-bone-name", "{} used twice: {}", double, "bone name is", "bone names are")
     lengths = np.linalg.norm(transforms[:, 3:7].astype(np.float64), axis=1)
     bent = [bones[place].name for place in np.flatnonzero(np.abs(lengths - 1) > _UNIT_TOLERANCE).tolist()]
-    if bent:
-        number = counted(len(bent), "bone has a bind rotation", "bones have bind rotations")
-        report.change("not-unit-rotation", "{} not of unit length: {}", number, listed(bent))
+    text = "{} not of unit length: {}"
+    report.change_of("not-unit-rotation", text, bent, "bone has a bind rotation", "bones have bind rotations")

@@ -74,10 +74,8 @@ def to_tracks(
             twice.append(joints[joint].name)
         else:
             tracks[joint] = TransformTrack(joint, translation[place], rotation[place], scale[place], 0)
-    if twice:
-        number = counted(len(twice), "bone is", "bones are")
-        template = "{} animated twice in the file; the first animation is used: {}"
-        report.loss("bone-animated-twice", template, number, listed(twice))
+    template = "{} animated twice in the file; the first animation is used: {}"
+    report.loss_of("bone-animated-twice", template, twice, "bone is", "bones are")
     return list(tracks.values())
 
 

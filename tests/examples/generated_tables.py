@@ -35,7 +35,7 @@ from translation_template import literals
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LAYERS = ("io_formats", "blender_data", "operators", "cli")
-KINDS = frozenset({"loss", "change", "note", "warning", "error", "report"})
+KINDS = frozenset({"loss", "loss_of", "change", "change_of", "note", "warning", "error", "report"})
 """Functions that make messages; ``report`` is one of them that is passed to a function."""
 CODE = re.compile(r"(\{\}|[a-z0-9]+)(-[a-z0-9]+)+")
 
@@ -160,7 +160,7 @@ def messages_table() -> str:
                     for code in literals(call.args[0]) if kind in KINDS else ():
                         if CODE.fullmatch(code):
                             kinds, sentences = found.setdefault(code, (set(), set()))
-                            kinds.add(kind if kind != "report" else "warning")
+                            kinds.add(kind.removesuffix("_of") if kind != "report" else "warning")
                             sentences.update(_templates(call, function))
     rows = [["Code", "Kind", "Sentence"], ["---"] * 3]
     for code, (kinds, sentences) in sorted(found.items()):

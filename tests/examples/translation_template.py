@@ -13,7 +13,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ FUNCTIONS = frozenset(
     | {"inform", "warn", "refuse", "conclude", "ExportError", "MeshferryError"}
 )
 """Functions whose texts are translated."""
-REPORTS = frozenset({"loss", "change", "note", "error", "warning"})
+REPORTS = frozenset({"loss", "loss_of", "change", "change_of", "note", "error", "warning"})
 """Functions whose second argument is translated, after the code of a message."""
 ARGUMENTS = frozenset({"text", "title", "placeholder", "confirm_text", "label"})
 """Arguments whose texts are translated."""
@@ -52,7 +52,7 @@ def _texts_of_code() -> Iterator[str]:
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 values = list(node.args) if name in FUNCTIONS else node.args[1:2] if name in REPORTS else []
-                yield from counted_texts(node) if name == "counted" else ()
+                yield from counted_texts(nouns_of(node))
                 values += [keyword.value for keyword in node.keywords if keyword.arg in ARGUMENTS]
                 for value in values:
                     yield from literals(value)
@@ -74,18 +74,26 @@ def messages_of(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.JoinedStr):
             parts.update(value for value in node.values if isinstance(value, ast.Constant))
             yield from (text for text in literals(node) if " " in text and re.search("[a-z]{2}", text))
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "counted":
-            parts.update(argument for argument in node.args if isinstance(argument, ast.Constant))
-            yield from counted_texts(node)
+        elif isinstance(node, ast.Call) and (nouns := nouns_of(node)):
+            parts.update(argument for argument in nouns if isinstance(argument, ast.Constant))
+            yield from counted_texts(nouns)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Text" and node.args:
             yield from (text for text in literals(node.args[0]) if re.search("[A-Za-z]{2}", text))
         elif node not in parts:
             yield from (text for text in literals(node) if " " in text and PROSE.search(text))
 
 
-def counted_texts(call: ast.Call) -> Iterator[str]:
+def nouns_of(call: ast.Call) -> list[ast.expr]:
+    """Return the arguments of a call that are counted: of ``counted``, or of a report of things by their names."""
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    if name in {"loss_of", "change_of"}:
+        return call.args[3:] or [ast.Constant("object")]
+    return call.args[1:] if name == "counted" else []
+
+
+def counted_texts(arguments: Iterable[ast.expr]) -> Iterator[str]:
     """Yield what ``counted`` returns for one and for many, where its texts are literals."""
-    nouns = [text for argument in call.args[1:] for text in literals(argument)]
+    nouns = [text for argument in arguments for text in literals(argument)]
     if nouns:
         yield from (f"{{:,}} {noun}" for noun in (nouns[0], nouns[1] if nouns[1:] else f"{nouns[0]}s"))
 

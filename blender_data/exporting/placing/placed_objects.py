@@ -176,13 +176,8 @@ class PlacedObjects:
     def _report_meshes(self) -> None:
         """Report edited meshes, other meshes, and copies that are not written because of their mesh."""
         edited = [obj.name for obj in self._first_of_meshes() if self.edits[obj.data]]
-        if edited:
-            self.report.loss(
-                "edited-mesh-not-written",
-                "{} edited here, which the file does not hold: {}",
-                counted(len(edited), "mesh", "meshes"),
-                listed(edited, _MOST_NAMES),
-            )
+        text = "{} edited here, which the file does not hold: {}"
+        self.report.loss_of("edited-mesh-not-written", text, edited, "mesh", "meshes", most=_MOST_NAMES)
         applied = [obj.name for obj in self._first_of_meshes() if obj.data in self._applied]
         if applied:
             template = "{} with an applied transform, which stays in the file instead: {}"
@@ -193,20 +188,14 @@ class PlacedObjects:
                 listed(applied, _MOST_NAMES),
             )
         other = [obj.name for obj in self.own if obj.type == "MESH" and has_other_mesh(obj)]
-        if other:
-            template = "{} with another mesh than in the file, which is not written: {}"
-            self.report.loss(
-                "other-mesh-not-written", template, counted(len(other), "object"), listed(other, _MOST_NAMES)
-            )
+        text = "{} with another mesh than in the file, which is not written: {}"
+        self.report.loss_of("other-mesh-not-written", text, other, most=_MOST_NAMES)
         modified = [obj.name for obj in self.own if any(_changes_mesh(modifier) for modifier in obj.modifiers)]
-        if modified:
-            template = "{} with modifiers, which the file does not hold: {}"
-            number = counted(len(modified), "object")
-            self.report.loss("modifier-not-written", template, number, listed(modified, _MOST_NAMES))
+        text = "{} with modifiers, which the file does not hold: {}"
+        self.report.loss_of("modifier-not-written", text, modified, most=_MOST_NAMES)
         new = sorted(obj.name for obj in self._left_out if obj.type == "MESH")
-        if new:
-            template = "{} with a new mesh, not written into the scene: {}"
-            self.report.loss("new-mesh-not-written", template, counted(len(new), "object"), listed(new, _MOST_NAMES))
+        text = "{} with a new mesh, not written into the scene: {}"
+        self.report.loss_of("new-mesh-not-written", text, new, most=_MOST_NAMES)
 
     def _added(self, there: set[bpy.types.Object]) -> dict[bpy.types.Object, str]:
         """Return new objects that show the mesh or the collection of a node, with its key; report the others."""
@@ -229,11 +218,8 @@ class PlacedObjects:
                 found[obj] = source.meshferry.node_key
                 self._slots_of[obj] = source.meshferry.node_slots
         left = [obj.name for obj in new if obj not in found]
-        if left:
-            template = "{} made here not written, since the file has no node of the kind: {}"
-            self.report.loss(
-                "new-object-not-written", template, counted(len(left), "object"), listed(left, _MOST_NAMES)
-            )
+        text = "{} made here not written, since the file has no node of the kind: {}"
+        self.report.loss_of("new-object-not-written", text, left, most=_MOST_NAMES)
         return found
 
     def _placed(self, obj: bpy.types.Object) -> PlacedObject:
@@ -317,37 +303,31 @@ class PlacedObjects:
                 for place, material in zip(places, materials, strict=True)
                 if place >= 0 and material is not None
             )
-        if left:
-            template = "{} with other material slots than the file, or empty ones, not written: {}"
-            number = counted(len(left), "object")
-            self.report.loss("material-slots-not-written", template, number, listed(left, _MOST_NAMES))
+        text = "{} with other material slots than the file, or empty ones, not written: {}"
+        self.report.loss_of("material-slots-not-written", text, left, most=_MOST_NAMES)
         return found
 
     def _report_parts(self) -> None:
         """Report changed objects that stand for a part of a node: an instance of a cluster, a coarser level."""
         parts = [obj for obj in self.own if obj not in self._index and obj.parent_type != "BONE"]
         moved = [obj.name for obj in parts if obj.type != "ARMATURE" and import_marks.is_moved(obj)]
-        if moved:
-            template = "{} that are only a part of a node not written: {}"
-            self.report.loss("part-not-written", template, counted(len(moved), "object"), listed(moved, _MOST_NAMES))
+        text = "{} that are only a part of a node not written: {}"
+        self.report.loss_of("part-not-written", text, moved, most=_MOST_NAMES)
         below = Counter(obj.parent.meshferry.node_key for obj in parts if obj.parent in self._index)
         wrong = [
             node.name
             for node in self.part.nodes
             if node.key and node.instances is not None and below[node.key] not in (0, len(node.instances))
         ]
-        if wrong:
-            template = "{} with instances that were added or removed, which is not written: {}"
-            self.report.loss("part-not-written", template, counted(len(wrong), "cluster"), listed(wrong, _MOST_NAMES))
+        text = "{} with instances that were added or removed, which is not written: {}"
+        self.report.loss_of("part-not-written", text, wrong, "cluster", most=_MOST_NAMES)
 
     def _report_kept(self) -> None:
         """Report objects whose places are not their own transforms: constrained ones have no place for channels."""
         has_channels = {placed.title for placed in self.placed if placed.channels is not None}
         bound = [obj.name for obj in self.objects if obj.name in has_channels and _is_bound(obj)]
-        if bound:
-            template = "{} constrained, or on bones or vertices, which the file cannot hold: {}"
-            number = counted(len(bound), "object")
-            self.report.loss("constraint-not-written", template, number, listed(bound, _MOST_NAMES))
+        text = "{} constrained, or on bones or vertices, which the file cannot hold: {}"
+        self.report.loss_of("constraint-not-written", text, bound, most=_MOST_NAMES)
         kept = [placed.title for placed in self.placed if placed.is_place_kept and placed.title not in bound]
         if kept:
             template = "{} animated, constrained or on a bone, so the place in the file stays: {}"
@@ -356,10 +336,8 @@ class PlacedObjects:
     def _report_instances(self) -> None:
         known = [obj for obj in self.objects if obj.type != "MESH" and obj not in self.sources]
         changed = [obj.name for obj in known if self._shows_other(obj)]
-        if changed:
-            template = "{} showing another collection than the file's, which is not written: {}"
-            number = counted(len(changed), "object")
-            self.report.loss("instance-not-written", template, number, listed(changed, _MOST_NAMES))
+        text = "{} showing another collection than the file's, which is not written: {}"
+        self.report.loss_of("instance-not-written", text, changed, most=_MOST_NAMES)
 
     def _report_materials(self) -> None:
         used = dict.fromkeys(slot.material for obj in self.own for slot in obj.material_slots if slot.material)
@@ -369,10 +347,8 @@ class PlacedObjects:
 def report_changed_materials(materials: Iterable[bpy.types.Material], report: Report) -> None:
     """Report materials of a project that were changed in Blender."""
     changed = [material.name for material in materials if is_changed(material)]
-    if changed:
-        template = "{} of the project changed here, which is not written: {}"
-        number = counted(len(changed), "material")
-        report.loss("project-material-not-written", template, number, listed(changed, _MOST_NAMES))
+    text = "{} of the project changed here, which is not written: {}"
+    report.loss_of("project-material-not-written", text, changed, "material", most=_MOST_NAMES)
 
 
 def _is_bound(obj: bpy.types.Object) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import bpy
 import numpy as np
 
-from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.messages import listed
 from ....io_formats.core.placement import Content, ModelUse, PartUse, PlacedNode, Placement, PlacementPart
 from ....io_formats.core.placement_edits import Matrix
 from ....io_formats.core.scene import Scene
@@ -231,10 +231,8 @@ class _PartBuilder:
         for number, node in enumerate(self.part.nodes):
             is_below = node.parent >= 0 and self.hidden[node.parent] and not has_shown[node.parent]
             node.is_hidden = self.hidden[number] and not has_shown[number] and not is_below
-        if plain:
-            template = "{} with visible children, which became nodes without a mesh: {}"
-            number_text = counted(len(plain), "hidden object")
-            self.export.report.loss("hidden-parents", template, number_text, listed(plain, _NAMED))
+        text = "{} with visible children, which became nodes without a mesh: {}"
+        self.export.report.loss_of("hidden-parents", text, plain, "hidden object", most=_NAMED)
 
     def _append(self, node: PlacedNode, is_hidden: bool) -> None:
         self.part.nodes.append(node)

@@ -171,9 +171,8 @@ class ModelBuilder:
         if len(self._warnings) > _NAMED:
             number = counted(len(self._warnings) - _NAMED, "further warning")
             report.loss("further-warnings", "{} about meshes not shown", number)
-        if self._broken:
-            number, first = counted(len(self._broken), "mesh", "meshes"), listed(self._broken, _NAMED)
-            report.loss("unreadable-meshes", "{} cannot be read; an empty stands for each: {}", number, first)
+        text = "{} cannot be read; an empty stands for each: {}"
+        report.loss_of("unreadable-meshes", text, self._broken, "mesh", "meshes", most=_NAMED)
         for problem in dict.fromkeys(self._failed.values()):
             files = [source.name for source, found in self._failed.items() if found == problem]
             number, first = counted(len(files), "source file"), listed(files, _NAMED)
@@ -183,9 +182,8 @@ class ModelBuilder:
             number, files = counted(len(self._from_sources), "mesh", "meshes"), {*self._from_sources.values()}
             text = "{} missing in the project; made from {} instead"
             report.change("meshes-from-sources", text, number, counted(len(files), "source file"))
-        if self._unknown:
-            number, first = counted(len(self._unknown), "surface"), listed(self._unknown, _NAMED)
-            report.loss("unknown-surfaces", "{} named by nodes but not in their meshes: {}", number, first)
+        text = "{} named by nodes but not in their meshes: {}"
+        report.loss_of("unknown-surfaces", text, self._unknown, "surface", most=_NAMED)
 
     def _settings(self, model: PlacedModel, scene: Scene, use: ModelUse) -> tuple[list[SlotUse], dict[int, int]]:
         """Return the settings of each slot of a model, and the index in the list of the node of those that it names.

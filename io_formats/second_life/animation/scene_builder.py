@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.messages import counted, listed
+from ...core.messages import counted
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ..avatar import avatar_space, skeleton_table, skeletons
 from . import writer
@@ -16,14 +16,16 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     joints = document.known_joints()
     unknown = list(dict.fromkeys(text(joint.name) for joint in document.joints if not joint.known))
     on_screen = [name for name in unknown if name in skeleton_table.screen_attachments()]
-    if on_screen:
-        number = counted(len(on_screen), "attachment point on the screen is", "attachment points on the screen are")
-        template = "{} kept for the export, but not shown: {}"
-        scene.report.loss("screen-attachments-not-shown", template, number, listed(on_screen))
+    scene.report.loss_of(
+        "screen-attachments-not-shown",
+        "{} kept for the export, but not shown: {}",
+        on_screen,
+        "attachment point on the screen is",
+        "attachment points on the screen are",
+    )
     unknown = [name for name in unknown if name not in on_screen]
-    if unknown:
-        number = counted(len(unknown), "joint is", "joints are")
-        scene.report.loss("unknown-joints-left-out", "{} not in the avatar and left out: {}", number, listed(unknown))
+    template = "{} not in the avatar and left out: {}"
+    scene.report.loss_of("unknown-joints-left-out", template, unknown, "joint is", "joints are")
     kinds = {skeleton_table.table()[joint].kind for joint in joints}
     skeleton = skeletons.avatar_skeleton(
         with_collision_volumes="collision_volume" in kinds, with_attachments="attachment" in kinds

@@ -205,12 +205,7 @@ def _say_turned(names: Sequence[str], rests: Matrix, known: Sequence[str | None]
         for joint, rest, name in zip(names, rests, known, strict=True)
         if (name is None or table[name].is_bone) and np.abs(rest[:3, :3] - np.identity(3)).max() > _BENT
     ]
-    if turned:
-        report.change(
-            "bones-bound-turned",
-            "{} bound with a rotation or scale, which the avatar's bones do not have; the viewer deforms the "
-            "mesh there: "
-            "{}",
-            counted(len(turned), "bone is", "bones are"),
-            listed(turned),
-        )
+    template = (
+        "{} bound with a rotation or scale, which the avatar's bones do not have; the viewer deforms the mesh there: {}"
+    )
+    report.change_of("bones-bound-turned", template, turned, "bone is", "bones are")

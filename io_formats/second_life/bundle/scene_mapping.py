@@ -58,10 +58,8 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
             before = materials_by_name.setdefault(material.binding, material)
             if before != material and material.binding not in differing:
                 differing.append(material.binding)
-    if differing:
-        number = counted(len(differing), "material looks", "materials look")
-        template = "{} different on different objects; the first one is used: {}"
-        scene.report.loss("materials-differ", template, number, listed(differing))
+    template = "{} different on different objects; the first one is used: {}"
+    scene.report.loss_of("materials-differ", template, differing, "material looks", "materials look")
     scene.materials = [_material(look) for name, look in materials_by_name.items() if name]
     return scene
 
@@ -173,10 +171,8 @@ class _BundleBuilder:
             if _PHYSICS not in asset.blocks:
                 asset.blocks[_PHYSICS] = [_bare(face) for face in asset.blocks["lowest_lod"]]
                 filled.append(label)
-        if filled:
-            number = counted(len(filled), "object has", "objects have")
-            template = "{} no physics mesh while others do; their lowest level is used instead: {}"
-            self.scene.report.change("physics-mesh-missing", template, number, listed(filled))
+        template = "{} no physics mesh while others do; their lowest level is used instead: {}"
+        self.scene.report.change_of("physics-mesh-missing", template, filled, "object has", "objects have")
 
     def look(self, name: str) -> BundleMaterial:
         """Return the bundle's record of a material; plain white if the scene has no material of this name."""

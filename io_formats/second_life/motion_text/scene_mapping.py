@@ -117,10 +117,8 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
     table = skeleton_table.table()
     played = {number: name for number, name in found.items() if name and (table[name].is_bone or " " in name)}
     wrong = [document.joints[number].name for number in found if number not in played]
-    if wrong:
-        number = counted(len(wrong), "joint is", "joints are")
-        template = "{} left out, since the viewer's upload window misreads them: {}"
-        scene.report.loss("misread-joints-left-out", template, number, listed(wrong))
+    template = "{} left out, since the viewer's upload window misreads them: {}"
+    scene.report.loss_of("misread-joints-left-out", template, wrong, "joint is", "joints are")
     return played
 
 

@@ -149,9 +149,8 @@ class MeshBuilder:
             template = "left out {}, which no surface uses; enable them in the list of surfaces"
             self.report.loss("unused-layers", template, listed(layers))
         keys = [key.name for key in mesh.shape_keys if key.name not in self.held_keys]
-        if keys:
-            number = counted(len(keys), "shape key moves", "shape keys move")
-            self.report.loss("empty-shape-keys", "{} nothing, left out: {}", number, listed(keys))
+        text = "{} nothing, left out: {}"
+        self.report.loss_of("empty-shape-keys", text, keys, "shape key moves", "shape keys move")
         loose = count_loose(mesh.corner_point, len(mesh.points))
         if loose:
             number = counted(loose, "vertex belongs", "vertices belong")
@@ -206,9 +205,9 @@ class MeshBuilder:
         if not clips:
             return
         if not self.embeds:
-            number = counted(len(clips), "animation is", "animations are")
             template = "{} not in the mesh file: {}. Write .anim files for them"
-            self.report.loss("animations-left-out", template, number, listed([clip.name for clip in clips]))
+            names = [clip.name for clip in clips]
+            self.report.loss_of("animations-left-out", template, names, "animation is", "animations are")
             return
         for clip in clips:
             frames = joint_tracks.delta_frames(clip, self.scene.skeletons[0])

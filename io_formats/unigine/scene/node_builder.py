@@ -98,9 +98,7 @@ class NodeBuilder:
 
     def report_losses(self) -> None:
         """Report what the nodes built so far do not hold."""
-        if self._lights:
-            number = counted(len(self._lights), "light is", "lights are")
-            self._report.loss("lights-left-out", "{} not written: {}", number, listed(self._lights))
+        self._report.loss_of("lights-left-out", "{} not written: {}", self._lights, "light is", "lights are")
         if self._flattened:
             number = counted(len(self._flattened), "node has", "nodes have")
             template = "{} a scale of zero, written as {:g}: {}"

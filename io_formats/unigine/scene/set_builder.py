@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.capabilities import losses
 from ...core.errors import ExportError
-from ...core.messages import Message, Report, counted, listed
+from ...core.messages import Message, Report
 from ...core.options import resolve
 from ...core.placement import ModelUse, Placement
 from ...core.projects import Projects
@@ -108,10 +108,8 @@ class SetBuilder:
                 asset = NewAsset(written.reference, AssetKind.MESH, lambda _guids, data=data: data, _AS_IT_IS)  # type: ignore[misc]
                 self.new.assets.append(asset)
             found.append(written)
-        if animated:
-            template = "{} whose animation the scene does not name; choose it in the editor: {}"
-            number = counted(len(animated), "mesh", "meshes")
-            self.report.loss("animation-not-named", template, number, listed(animated, _MOST_NAMES))
+        text = "{} whose animation the scene does not name; choose it in the editor: {}"
+        self.report.loss_of("animation-not-named", text, animated, "mesh", "meshes", most=_MOST_NAMES)
         return found
 
     def report_all(self, messages: list[Message]) -> None:
