@@ -9,6 +9,7 @@ from typing import Any
 import bpy
 import numpy as np
 import numpy.typing as npt
+from mathutils import Matrix
 
 from ...io_formats.core.scene import Mesh
 from ...io_formats.geometry.vertices import split_mesh
@@ -70,8 +71,7 @@ class NodeMeshes:
 
     def set_origin(self, origin: Origin) -> None:
         """Set the origin of the file, as it is now: it stays there in animations."""
-        matrix = np.identity(4)
-        matrix[:3, 3] = origin.point
+        matrix = np.array(origin.matrix or Matrix())
         if origin.obj is not None:
             evaluated = origin.obj.evaluated_get(self.depsgraph)
             transforms.require_size(origin.obj, transforms.world(evaluated))

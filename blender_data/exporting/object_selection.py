@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 import bpy
+from mathutils import Matrix
 
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Kind, Message, Report, Text, joined, listed
@@ -22,13 +23,13 @@ _SILENT = frozenset({"ARMATURE", "LATTICE"})
 
 @dataclass(frozen=True)
 class Origin:
-    """What becomes the origin of a file in place of the world's: an object, or a point."""
+    """What becomes the origin of a file in place of the world's: an object, or a matrix."""
 
     obj: bpy.types.Object | None = None
     channels: str = "LOCATION"
     """Parts of the object's world transform: ``LOCATION``, ``LOCATION_ROTATION`` or ``ALL``."""
-    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """The point in the world, without an object."""
+    matrix: Matrix | None = None
+    """The place in the world, without an object."""
 
 
 @dataclass(frozen=True)

@@ -112,13 +112,57 @@ def test_children_with_the_same_model_become_one_file(mod):
         assert _child(bpy, LEFT.replace("Left", name))["Model"] == "Buildings/Lodge/New/Wall.Model"
 
 
-def test_the_origin_of_a_child_is_its_place(mod):
+def _world_points(child):
+    return sorted(
+        tuple(np.round(obj.matrix_world @ point.co, 4) + 0.0)
+        for obj in child.children_recursive
+        if obj.type == "MESH"
+        for point in obj.data.vertices
+    )
+
+
+@pytest.mark.parametrize("angle", [0.0, 90.0])
+def test_a_child_moves_to_the_origin_of_its_model_which_stays(mod, angle):
+    bpy, home = mod
+    path = home / "Lodge.blueprint.json"
+    before = json.loads(path.read_text())
+    left = _child(bpy, LEFT)
+    mark = _add(bpy, "#Origin", None, (1, 0, 2), math.radians(angle), parent=left)
+    bpy.context.view_layer.update()
+    points, place = _world_points(left), mark.matrix_world.copy()
+    _choose(bpy, left)
+    (home / "New").mkdir()
+    bpy.ops.export_scene.timbermesh_batch(directory=str(home / "New"), parts="OBJECTS")
+    bpy.context.view_layer.update()
+    assert _world_points(left) == points
+    assert np.allclose(left.matrix_world, place, atol=1e-5)
+    around = np.array(place.inverted())
+    wanted = sorted(tuple(np.round(around @ (*point, 1.0), 3)[:3] + 0.0) for point in points)
+    assert np.allclose(_points(home / "New" / "Wall.Model.timbermesh"), wanted, atol=1e-3)
+    bpy.ops.export_scene.meshferry_again(is_confirmed=True)
+    after = json.loads(path.read_text())
+    child = before["Children"]["#Finished"]["Children"]["Left"]
+    child["TimbermeshSpec"]["Model"] = "Buildings/Lodge/New/Wall.Model"
+    # Two units along the turned X axis of the child, four up: (x, y, z) = (-X, -Z, Y).
+    child["TransformSpec"]["Position"] = {"X": 3.0, "Y": 5.0, "Z": pytest.approx(4.0, abs=1e-5)}
+    child["TransformSpec"]["Rotation"]["Y"] = pytest.approx(90.0 - angle, abs=1e-4)
+    assert after == before
+    bpy.ops.object.select_all(action="DESELECT")
+    for obj in list(bpy.data.objects):
+        bpy.data.objects.remove(obj)
+    bpy.ops.import_scene.timbermesh(filepath=str(path))
+    bpy.context.view_layer.update()
+    assert np.allclose(_world_points(_child(bpy, LEFT)), points, atol=1e-3)
+
+
+def test_a_child_with_more_than_a_model_keeps_its_place(mod):
     bpy, home = mod
     left = _child(bpy, LEFT)
     _add(bpy, "#Origin", None, (1, 0, 0), parent=left)
+    _child(bpy, LEFT.replace("Left", "Gone")).parent = left
     _choose(bpy, left)
     (home / "New").mkdir()
-    with pytest.raises(RuntimeError, match="'Left' has an empty '#Origin'"):
+    with pytest.raises(RuntimeError, match="'Left' has colliders, points or children"):
         bpy.ops.export_scene.timbermesh_batch(directory=str(home / "New"), parts="OBJECTS")
     assert not list((home / "New").iterdir()) and left["Model"] == "Buildings/Lodge/Wall.Model"
 

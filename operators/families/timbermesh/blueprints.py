@@ -41,7 +41,7 @@ from .blueprint_children import (
     state_of,
     states_of,
 )
-from .parts import Part
+from .parts import Part, move_to_origin
 
 _WITH_PARTS = ("Finished", "Uncovered", "Underground")
 
@@ -248,8 +248,9 @@ def planned_models(part: Part, file: Path) -> list[tuple[Any, str]]:
 
 
 def use_models(planned: list[tuple[Any, str]], report: Report) -> None:
-    """Set the paths of models that were written from children of blueprints."""
+    """Set the paths of models that were written from children of blueprints, and the places of their origins."""
     for child, path in planned:
+        move_to_origin(child)
         set_model(child, path)
     if planned:
         _collection, record = blueprint_of(planned[0][0])

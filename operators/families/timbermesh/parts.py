@@ -8,16 +8,20 @@ from dataclasses import dataclass
 
 import bpy
 import numpy as np
+from mathutils import Matrix, Quaternion, Vector
 
 from ....blender_data.exporting.object_selection import MESHABLE, Origin, Source
 from ....blender_data.exporting.transforms import Matrix4
 from ....blender_data.names import MARK, name_in_file, without_number
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import listed
+from ....io_formats.timbermesh.blueprint.transforms import ORDER as ROTATION_MODE
 from .blueprint_children import MODEL, child_of, is_child, is_guide, objects_of_model
 
 ORIGIN_NAME = f"{MARK}Origin"
 """Name of the empty that marks the origin of a part; Blender may add a number to it."""
+_TURNED = 1e-5
+"""Tolerance in radians for an origin that is turned like its child, which keeps its rotation then."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +55,15 @@ def collection_part(collection: bpy.types.Collection, *, is_moved: bool) -> Part
     marks = _marks(collection.all_objects)
     origin = None
     if is_moved and (marks or any(collection.instance_offset)):
-        origin = _origin(marks) or Origin(point=tuple(collection.instance_offset))
+        origin = _origin(marks) or Origin(matrix=Matrix.Translation(collection.instance_offset))
     return Part(collection.name, Source("COLLECTION", collection, origin=origin, left_out=frozenset(marks)))
 
 
 def object_parts(chosen: Iterable[bpy.types.Object], *, is_moved: bool) -> list[Part]:
     """Return the topmost of the chosen objects as parts, those with the same meshes as one.
 
-    An object of an imported blueprint stands for its child there, whose model is written around the child; the
-    root, points, the footprint and children without a model are left out.
+    An object of an imported blueprint stands for its child there, whose model is written around the child, or around
+    an empty ``#Origin`` in the model; the root, points, the footprint and children without a model are left out.
 
     Parameters
     ----------
@@ -107,16 +111,45 @@ def _placed_part(tops: Sequence[bpy.types.Object]) -> Part:
     Raises
     ------
     ExportError
-        An empty ``#Origin`` is below a child, whose origin is its place in the blueprint.
+        Several empties below a child are named ``#Origin``; or one is, but the child has colliders or children, which
+        would move with it.
     """
-    mark = next((obj for top in tops for obj in objects_of_model(top) if is_origin(obj)), None)
-    if mark is not None:
-        text = "'{}' has an empty '{}', but its origin is its place in the blueprint; remove the empty"
-        raise ExportError(text, next(top for top in tops if mark in top.children_recursive).name, mark.name)
-    path = str(tops[0].get(MODEL, "")).replace("\\", "/")
-    name = path.rpartition("/")[2] or without_number(name_in_file(tops[0])).lstrip(MARK)
-    source = Source("OBJECTS", objects=tuple(objects_of_model(tops[0])), origin=Origin(tops[0], "ALL"))
+    top = tops[0]
+    model = objects_of_model(top)
+    marks = _marks(model)
+    _origin(marks)
+    for child in tops if marks else ():
+        if len(child.children_recursive) > len(objects_of_model(child)):
+            text = "'{}' has colliders, points or children, which would move with it to '{}'; remove this empty"
+            raise ExportError(text, child.name, marks[0].name)
+    path = str(top.get(MODEL, "")).replace("\\", "/")
+    name = path.rpartition("/")[2] or without_number(name_in_file(top)).lstrip(MARK)
+    origin = Origin(matrix=_place_at(top, marks[0])[2]) if marks else Origin(top, "ALL")
+    source = Source("OBJECTS", objects=tuple(obj for obj in model if obj not in marks), origin=origin)
     return Part(name, source, tuple(tops), is_placed=True)
+
+
+def move_to_origin(child: bpy.types.Object) -> None:
+    """Move a child of a blueprint to the empty ``#Origin`` of its model, if it has one; the model stays in place."""
+    mark = next((obj for obj in objects_of_model(child) if is_origin(obj)), None)
+    if mark is None:
+        return
+    location, rotation, world = _place_at(child, mark)
+    places = {obj: obj.matrix_world.copy() for obj in child.children}
+    turned = child.matrix_basis.to_quaternion().rotation_difference(rotation)
+    child.location = location
+    if turned.angle > _TURNED:
+        child.rotation_mode = ROTATION_MODE
+        child.rotation_euler = rotation.to_euler(ROTATION_MODE, child.rotation_euler)
+    for obj, place in places.items():
+        obj.matrix_basis = (world @ obj.matrix_parent_inverse).inverted() @ place
+
+
+def _place_at(child: bpy.types.Object, mark: bpy.types.Object) -> tuple[Vector, Quaternion, Matrix]:
+    """Return the location and rotation that a child gets at a mark, and its world matrix there with its own scale."""
+    above = child.matrix_world @ child.matrix_basis.inverted()
+    location, rotation, _scale = (above.inverted() @ mark.matrix_world).decompose()
+    return location, rotation, above @ Matrix.LocRotScale(location, rotation, child.scale)
 
 
 def _is_turned_alike(obj: bpy.types.Object, other: bpy.types.Object) -> bool:
