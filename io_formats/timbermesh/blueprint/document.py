@@ -27,7 +27,7 @@ class Blueprint:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class BlueprintSource:
     """The content of a blueprint that nodes come from: that of the opened file, or of one that it nests."""
 
     name: str

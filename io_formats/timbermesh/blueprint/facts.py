@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.unresolved import Unresolved
 from .colliders import colliders_of
-from .document import Blueprint, Source
+from .document import Blueprint, BlueprintSource
 from .footprint import footprint_of
 from .numbers import Numbers
 from .tree import TreeBuilder
@@ -17,7 +17,7 @@ def facts(document: Blueprint) -> dict[str, Any]:
     """Count what is in the file itself; blueprints that it nests are not read."""
     unresolved = Unresolved()
     numbers = Numbers(unresolved)
-    nodes = TreeBuilder(None, unresolved).build(Source("", document.root), "")
+    nodes = TreeBuilder(None, unresolved).build(BlueprintSource("", document.root), "")
     models = [node for node in nodes if node.model]
     footprint = footprint_of(document.root, numbers)
     return {

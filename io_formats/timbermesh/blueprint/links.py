@@ -13,7 +13,7 @@ from .. import reader as model_reader
 from .. import scene_mapping as model_mapping
 from ..materials.game_archive import GameArchive
 from . import reader
-from .document import Source
+from .document import BlueprintSource
 from .mod_files import ModFiles, read_file, usable_path
 from .problems import PLACES_OF_GAME, Problem
 from .tree import Level
@@ -28,10 +28,10 @@ class Links:
     def __init__(self, files: ModFiles, unresolved: Unresolved) -> None:
         self._files = files
         self._unresolved = unresolved
-        self._sources: dict[Path, Source | FormatError | None] = {}
+        self._sources: dict[Path, BlueprintSource | FormatError | None] = {}
         self._found: dict[tuple[str, Path], Path | None] = {}
 
-    def blueprint(self, path: str, level: Level) -> Source | None:
+    def blueprint(self, path: str, level: Level) -> BlueprintSource | None:
         """Return the blueprint of a path that a file names, or None.
 
         Raises
@@ -53,7 +53,7 @@ class Links:
             self._note(path, Problem.BLUEPRINT, Problem.GAME_BLUEPRINT)
         return source
 
-    def _of_game(self, path: str) -> Source | None:
+    def _of_game(self, path: str) -> BlueprintSource | None:
         relative = usable_path(path) + ".json"
         data = self._archive.read(relative) if self._archive is not None else None
         return None if data is None else _source(data, None, relative)
@@ -96,9 +96,9 @@ class Links:
             self._unresolved.add(of_game if is_of_game else problem, path)
 
 
-def _source(data: bytes, path: Path | None, name: str = "") -> Source:
+def _source(data: bytes, path: Path | None, name: str = "") -> BlueprintSource:
     shown = path.name if path is not None else name.rpartition("/")[2]
-    return Source(shown, reader.read(data).root, path, str(path) if path is not None else name.lower())
+    return BlueprintSource(shown, reader.read(data).root, path, str(path) if path is not None else name.lower())
 
 
 def placed_model(path: Path) -> PlacedModel:

@@ -25,7 +25,7 @@ from ...core.unresolved import Unresolved
 from ...geometry.hierarchy import world_matrices
 from ...geometry.transforms import matrix_of_transform
 from . import colliders, points
-from .document import Blueprint, Source, child_of
+from .document import Blueprint, BlueprintSource, child_of
 from .footprint import SPEC, Footprint, footprint_of
 from .json_text import names_of
 from .links import Links, placed_model
@@ -72,7 +72,7 @@ class PlacementBuilder:
         identity = str(place.resolve()) if place is not None else ""
         find = self._links.blueprint if self._links is not None else None
         tree = TreeBuilder(find, self._unresolved)
-        self.nodes = tree.build(Source(file_name, document.root, place, identity), self.scene.name)
+        self.nodes = tree.build(BlueprintSource(file_name, document.root, place, identity), self.scene.name)
         self._add_children()
         self._add_colliders()
         self._add_footprint(document)

@@ -9,7 +9,7 @@ from enum import Enum
 from ...core.errors import FormatError
 from ...core.messages import Text
 from ...core.unresolved import Unresolved
-from .document import MOST_LEVELS, MOST_NODES, Members, Source, child_of
+from .document import MOST_LEVELS, MOST_NODES, BlueprintSource, Members, child_of
 from .json_text import pointer_of
 from .merging import NESTED, Merger, ending_of
 from .problems import Problem
@@ -45,11 +45,11 @@ STATE_FIELDS = (
 class Level:
     """A file whose nodes are expanded, inside of those that nest it."""
 
-    source: Source
+    source: BlueprintSource
     outer: Level | None = None
     depth: int = 1
 
-    def sources(self) -> Iterator[Source]:
+    def sources(self) -> Iterator[BlueprintSource]:
         """Yield the file and those that nest it, the innermost first."""
         level: Level | None = self
         while level is not None:
@@ -101,7 +101,7 @@ class BlueprintNode:
         return path if isinstance(path, str) else ""
 
 
-Find = Callable[[str, Level], Source | None]
+Find = Callable[[str, Level], BlueprintSource | None]
 """Function that returns the blueprint of a path that a file names, or None; it raises FormatError for damaged ones."""
 
 
@@ -128,7 +128,7 @@ class TreeBuilder:
     _waiting: list[_Waiting] = field(default_factory=list)
     _characters: int = 0
 
-    def build(self, source: Source, name: str) -> list[BlueprintNode]:
+    def build(self, source: BlueprintSource, name: str) -> list[BlueprintNode]:
         """Return the nodes, parents before their children in the order of the file, the root first.
 
         Raises
@@ -184,7 +184,7 @@ class TreeBuilder:
             node.value = self._merger.merged(source.root, modification)
             node.level = Level(source, child.level, child.level.depth + 1)
 
-    def _found(self, path: str, level: Level, *, is_modified: bool) -> Source | None:
+    def _found(self, path: str, level: Level, *, is_modified: bool) -> BlueprintSource | None:
         if self.find is None:
             return None
         try:
