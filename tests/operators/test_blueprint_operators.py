@@ -5,8 +5,7 @@ import math
 
 import numpy as np
 import pytest
-
-from tests.operators.test_export_parts import CORNERS, _add, _expected, _mesh, _points
+from layout_parts import CORNERS, add_object, expected_points, make_mesh, points_of_file
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -29,7 +28,7 @@ def mod(clean_blender, tmp_path):
     home = folder / "Data" / "Buildings" / "Lodge"
     home.mkdir(parents=True)
     (folder / "manifest.json").write_text("{}")
-    _add(bpy, "Wall", _mesh(bpy, "Wall"))
+    add_object(bpy, "Wall", make_mesh(bpy, "Wall"))
     bpy.ops.export_scene.timbermesh_batch(directory=str(home), parts="OBJECTS")
     blueprint = {
         "BuildingModelSpec": {"FinishedModelName": "#Finished", "UnfinishedModelName": "#Unfinished"},
@@ -71,15 +70,15 @@ LEFT = "/Children/#Finished/Children/Left"
 def test_the_model_of_a_child_is_written_around_the_child(mod):
     bpy, home = mod
     left = _child(bpy, LEFT)
-    extra = _add(bpy, "Chimney", _mesh(bpy, "Chimney"), (0, 0, 5), math.radians(90), parent=left)
+    extra = add_object(bpy, "Chimney", make_mesh(bpy, "Chimney"), (0, 0, 5), math.radians(90), parent=left)
     part = next(obj for obj in left.children_recursive if obj.type == "MESH" and obj is not extra)
     _choose(bpy, part)  # an object of the model stands for its child
     bpy.context.view_layer.update()
     (home / "New").mkdir()
     bpy.ops.export_scene.timbermesh_batch(directory=str(home / "New"), parts="OBJECTS")
     points = np.array([[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 5], [0, 0, 0, 1]], float)
-    expected = sorted(set(_expected(np.identity(4)) + _expected(points)))
-    assert _points(home / "New" / "Wall.Model.timbermesh") == expected
+    expected = sorted(set(expected_points(np.identity(4)) + expected_points(points)))
+    assert points_of_file(home / "New" / "Wall.Model.timbermesh") == expected
     assert left["Model"] == "Buildings/Lodge/New/Wall.Model"
     assert _child(bpy, LEFT.replace("Left", "Right"))["Model"] == "Buildings/Lodge/Wall.Model"
 
@@ -89,7 +88,7 @@ def test_the_path_of_the_written_model_goes_into_the_blueprint_and_nothing_else(
     path = home / "Lodge.blueprint.json"
     before = path.read_text()
     left = _child(bpy, LEFT)
-    _add(bpy, "Chimney", _mesh(bpy, "Chimney"), (0, 0, 5), parent=left)
+    add_object(bpy, "Chimney", make_mesh(bpy, "Chimney"), (0, 0, 5), parent=left)
     next(obj for obj in left.children if obj.name != "Chimney").data.vertices[0].co.z = -1
     _choose(bpy, left)
     bpy.context.view_layer.update()
@@ -127,7 +126,7 @@ def test_a_child_moves_to_the_origin_of_its_model_which_stays(mod, angle):
     path = home / "Lodge.blueprint.json"
     before = json.loads(path.read_text())
     left = _child(bpy, LEFT)
-    mark = _add(bpy, "#Origin", None, (1, 0, 2), math.radians(angle), parent=left)
+    mark = add_object(bpy, "#Origin", None, (1, 0, 2), math.radians(angle), parent=left)
     bpy.context.view_layer.update()
     points, place = _world_points(left), mark.matrix_world.copy()
     _choose(bpy, left)
@@ -138,7 +137,7 @@ def test_a_child_moves_to_the_origin_of_its_model_which_stays(mod, angle):
     assert np.allclose(left.matrix_world, place, atol=1e-5)
     around = np.array(place.inverted())
     wanted = sorted(tuple(np.round(around @ (*point, 1.0), 3)[:3] + 0.0) for point in points)
-    assert np.allclose(_points(home / "New" / "Wall.Model.timbermesh"), wanted, atol=1e-3)
+    assert np.allclose(points_of_file(home / "New" / "Wall.Model.timbermesh"), wanted, atol=1e-3)
     bpy.ops.export_scene.meshferry_again(is_confirmed=True)
     after = json.loads(path.read_text())
     child = before["Children"]["#Finished"]["Children"]["Left"]
@@ -158,7 +157,7 @@ def test_a_child_moves_to_the_origin_of_its_model_which_stays(mod, angle):
 def test_a_child_with_more_than_a_model_keeps_its_place(mod):
     bpy, home = mod
     left = _child(bpy, LEFT)
-    _add(bpy, "#Origin", None, (1, 0, 0), parent=left)
+    add_object(bpy, "#Origin", None, (1, 0, 0), parent=left)
     _child(bpy, LEFT.replace("Left", "Gone")).parent = left
     _choose(bpy, left)
     (home / "New").mkdir()

@@ -4,50 +4,15 @@ import math
 
 import numpy as np
 import pytest
-
-from tests.oracles import timbermesh_oracle as oracle
+import timbermesh_oracle as oracle
+from layout_parts import add_object, expected_points, make_mesh, points_of_file
 
 pytestmark = pytest.mark.needs_bpy
-
-CORNERS = [(0, 0, 0), (2, 0, 0), (0, 1, 0), (0, 0, 3)]
-FACES = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
-
-
-def _mesh(bpy, name):
-    mesh = bpy.data.meshes.new(name)
-    mesh.from_pydata(CORNERS, [], FACES)
-    return mesh
-
-
-def _add(bpy, name, data=None, location=(0, 0, 0), rotation=0.0, scale=(1, 1, 1), parent=None, collection=None):
-    obj = bpy.data.objects.new(name, data)
-    (collection or bpy.context.scene.collection).objects.link(obj)
-    obj.parent = parent
-    obj.location, obj.rotation_euler, obj.scale = location, (0, 0, rotation), scale
-    obj.select_set(True)
-    return obj
 
 
 def _export(bpy, folder, **options):
     bpy.context.view_layer.update()
     bpy.ops.export_scene.timbermesh_batch(directory=str(folder), **{"parts": "OBJECTS", **options})
-
-
-def _points(path):
-    """Return the points of a file's vertices in Blender's axes, each once, sorted."""
-    placed, found = [], set()
-    for node in oracle.parse(path.read_bytes()).nodes:
-        matrix = oracle.transform(node)
-        placed.append(matrix if node.parent < 0 else placed[node.parent] @ matrix)
-        points = oracle.values(node.vertexProperties, "position")
-        for x, y, z in [] if points is None else points @ placed[-1][:3, :3].T + placed[-1][:3, 3]:
-            found.add(tuple((np.round([-x, -z, y], 4) + 0.0).tolist()))
-    return sorted(found)
-
-
-def _expected(matrix):
-    points = np.array(CORNERS, float) @ np.array(matrix)[:3, :3].T + np.array(matrix)[:3, 3]
-    return sorted({tuple(np.round(point, 4) + 0.0) for point in points.tolist()})
 
 
 def _turned(angle, scale=(1, 1, 1), location=(0, 0, 0)):
@@ -60,17 +25,17 @@ def _turned(angle, scale=(1, 1, 1), location=(0, 0, 0)):
 @pytest.mark.parametrize("merging", ["MERGE", "KEEP"])
 def test_each_object_is_written_around_its_location_with_its_own_rotation_and_scale(clean_blender, tmp_path, merging):
     bpy = clean_blender
-    roof = _add(bpy, "Roof", _mesh(bpy, "Roof"), (10, 20, 5), math.radians(30), (2, 1, 0.5))
-    _add(bpy, "Beam", _mesh(bpy, "Beam"), (1, 2, 3), math.radians(60), parent=roof)
-    above = _add(bpy, "Layout", None, (100, 0, 0), math.radians(90))
-    wall = _add(bpy, "Wall", _mesh(bpy, "Wall"), (0, 7, 0), parent=above)
+    roof = add_object(bpy, "Roof", make_mesh(bpy, "Roof"), (10, 20, 5), math.radians(30), (2, 1, 0.5))
+    add_object(bpy, "Beam", make_mesh(bpy, "Beam"), (1, 2, 3), math.radians(60), parent=roof)
+    above = add_object(bpy, "Layout", None, (100, 0, 0), math.radians(90))
+    wall = add_object(bpy, "Wall", make_mesh(bpy, "Wall"), (0, 7, 0), parent=above)
     above.select_set(False)
     _export(bpy, tmp_path, merging=merging)
     own = _turned(math.radians(30), (2, 1, 0.5))
     if merging == "MERGE":  # a mesh holds the shear of the beam, a node does not
-        expected = _expected(own) + _expected(own @ _turned(math.radians(60), location=(1, 2, 3)))
-        assert np.allclose(_points(tmp_path / "Roof.Model.timbermesh"), sorted(expected), atol=2e-4)
-    assert _points(tmp_path / "Wall.Model.timbermesh") == _expected(_turned(math.radians(90)))
+        expected = expected_points(own) + expected_points(own @ _turned(math.radians(60), location=(1, 2, 3)))
+        assert np.allclose(points_of_file(tmp_path / "Roof.Model.timbermesh"), sorted(expected), atol=2e-4)
+    assert points_of_file(tmp_path / "Wall.Model.timbermesh") == expected_points(_turned(math.radians(90)))
     assert len(list(tmp_path.iterdir())) == 2
     assert wall.parent is above
     assert tuple(wall.location) == (0, 7, 0)
@@ -78,12 +43,12 @@ def test_each_object_is_written_around_its_location_with_its_own_rotation_and_sc
 
 def test_the_world_as_origin_keeps_distances(clean_blender, tmp_path):
     bpy = clean_blender
-    mesh = _mesh(bpy, "Wall")
+    mesh = make_mesh(bpy, "Wall")
     for name, x in (("Wall", 3), ("Wall.001", 9)):
-        _add(bpy, name, mesh, (x, 0, 0))
+        add_object(bpy, name, mesh, (x, 0, 0))
     _export(bpy, tmp_path, around="WORLD")
-    assert _points(tmp_path / "Wall.Model.timbermesh") == _expected(_turned(0, location=(3, 0, 0)))
-    assert _points(tmp_path / "Wall.001.Model.timbermesh") == _expected(_turned(0, location=(9, 0, 0)))
+    assert points_of_file(tmp_path / "Wall.Model.timbermesh") == expected_points(_turned(0, location=(3, 0, 0)))
+    assert points_of_file(tmp_path / "Wall.001.Model.timbermesh") == expected_points(_turned(0, location=(9, 0, 0)))
 
 
 @pytest.mark.parametrize("parts", ["OBJECTS", "COLLECTIONS"])
@@ -92,13 +57,13 @@ def test_an_empty_named_origin_is_the_origin_and_is_not_written(clean_blender, t
     bpy = clean_blender
     collection = bpy.data.collections.new("Lodge")
     bpy.context.scene.collection.children.link(collection)
-    lodge = _add(bpy, "Lodge", _mesh(bpy, "Lodge"), (5, 5, 0), 0.0, (2, 2, 2), collection=collection)
-    mark = _add(bpy, "#Origin.002", None, (1, 0, 0), math.radians(90), parent=lodge, collection=collection)
+    lodge = add_object(bpy, "Lodge", make_mesh(bpy, "Lodge"), (5, 5, 0), 0.0, (2, 2, 2), collection=collection)
+    mark = add_object(bpy, "#Origin.002", None, (1, 0, 0), math.radians(90), parent=lodge, collection=collection)
     _export(bpy, tmp_path, parts=parts, collections="Lodge", merging="KEEP")
     (path,) = tmp_path.iterdir()
     # the mark is at (7, 5, 0), turned by 90 degrees
     back = np.linalg.inv(_turned(math.radians(90), location=(7, 5, 0)))
-    assert _points(path) == _expected(back @ _turned(0, (2, 2, 2), (5, 5, 0)))
+    assert points_of_file(path) == expected_points(back @ _turned(0, (2, 2, 2), (5, 5, 0)))
     assert not any("Origin" in node.name for node in oracle.parse(path.read_bytes()).nodes)
     assert mark.name == "#Origin.002"
 
@@ -108,9 +73,9 @@ def test_several_origins_in_a_part_stop_only_that_part(clean_blender, tmp_path, 
     for name in ("Lodge", "Mill"):
         collection = bpy.data.collections.new(name)
         bpy.context.scene.collection.children.link(collection)
-        _add(bpy, name, _mesh(bpy, name), collection=collection)
+        add_object(bpy, name, make_mesh(bpy, name), collection=collection)
         for _ in range(2 if name == "Lodge" else 1):
-            _add(bpy, "#Origin", collection=collection)
+            add_object(bpy, "#Origin", collection=collection)
     _export(bpy, tmp_path, parts="COLLECTIONS", collections="Lodge\nMill")
     assert [path.name for path in tmp_path.iterdir()] == ["Mill.Model.timbermesh"]
     assert "Several empties mark an origin" in capfd.readouterr().out
@@ -120,31 +85,33 @@ def test_a_collection_is_written_around_its_offset(clean_blender, tmp_path):
     bpy = clean_blender
     collection = bpy.data.collections.new("Lodge")
     bpy.context.scene.collection.children.link(collection)
-    _add(bpy, "Lodge", _mesh(bpy, "Lodge"), (5, 5, 1), collection=collection)
+    add_object(bpy, "Lodge", make_mesh(bpy, "Lodge"), (5, 5, 1), collection=collection)
     for offset in ((0, 0, 0), (4, 5, 0)):
         collection.instance_offset = offset
         _export(bpy, tmp_path, parts="COLLECTIONS", collections="Lodge")
-        assert _points(tmp_path / "Lodge.Model.timbermesh") == _expected(
+        assert points_of_file(tmp_path / "Lodge.Model.timbermesh") == expected_points(
             _turned(0, location=np.subtract((5, 5, 1), offset))
         )
 
 
 def test_objects_that_share_their_mesh_become_one_file(clean_blender, tmp_path, capfd):
     bpy = clean_blender
-    mesh = _mesh(bpy, "Wall")
+    mesh = make_mesh(bpy, "Wall")
     for number, x in enumerate((3, 9, 12)):
-        _add(bpy, f"Wall.{number:03}" if number else "Wall", mesh, (x, 0, 0), rotation=math.radians(90) * (x == 12))
-    other = _add(bpy, "Shorter", mesh, (20, 0, 0))
+        add_object(
+            bpy, f"Wall.{number:03}" if number else "Wall", mesh, (x, 0, 0), rotation=math.radians(90) * (x == 12)
+        )
+    other = add_object(bpy, "Shorter", mesh, (20, 0, 0))
     modifier = other.modifiers.new("Array", "ARRAY")
     modifier.count = 2
-    painted = _add(bpy, "Painted", mesh, (30, 0, 0))
+    painted = add_object(bpy, "Painted", mesh, (30, 0, 0))
     mesh.materials.append(None)
     painted.material_slots[0].link = "OBJECT"
     painted.material_slots[0].material = bpy.data.materials.new("BaseWood_Brown.Folktails")
     _export(bpy, tmp_path)
     names = ["Painted.Model.timbermesh", "Shorter.Model.timbermesh", "Wall.Model.timbermesh"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    assert _points(tmp_path / names[2]) == _expected(np.identity(4))
+    assert points_of_file(tmp_path / names[2]) == expected_points(np.identity(4))
     said = capfd.readouterr().out
     assert "'Wall.002'" in said
     assert "'Wall.001'" not in said
@@ -152,7 +119,7 @@ def test_objects_that_share_their_mesh_become_one_file(clean_blender, tmp_path, 
 
 def test_an_animated_object_keeps_its_movement_around_its_rest(clean_blender, tmp_path):
     bpy = clean_blender
-    arm = _add(bpy, "#Arm", _mesh(bpy, "Arm"), (10, 0, 0))
+    arm = add_object(bpy, "#Arm", make_mesh(bpy, "Arm"), (10, 0, 0))
     for frame, height in ((1, 0.0), (10, 2.0)):
         arm.location.z = height
         arm.keyframe_insert("location", frame=frame)
