@@ -31,7 +31,7 @@ def stored_options(owner: Any) -> dict[str, Any]:
 
 
 def mark_objects(collection: bpy.types.Collection, objects: Collection[bpy.types.Object]) -> None:
-    """Store on new objects to which import and node they belong, and what the file says of them."""
+    """Store on new objects their import, their node, and their imported transform, parent and mesh fingerprint."""
     collection.meshferry.import_id = new_import()
     for made in objects:
         mark_object(made, collection.meshferry.import_id)

@@ -68,7 +68,7 @@ def _clip(clip: Clip) -> dict[str, Any]:
 
 
 def _most(counts: Iterable[int], held: int | None) -> int:
-    """Return the largest count, but at most the format's limit."""
+    """Return the largest count, or the format's limit if that is lower. Without counts, return 0."""
     most = max(counts, default=0)
     return most if held is None else min(most, held)
 

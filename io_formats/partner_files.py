@@ -32,7 +32,7 @@ class FileSet:
     partners: Mapping[str, Path] = field(default_factory=dict)
     """The other files, by the part of the model in them; see ``FileFormat.partner_suffixes``."""
     levels: tuple[Path, ...] = ()
-    """Files, ``path`` among them, whose numbers of triangles decide which level of the model each is."""
+    """Files of one model, including ``path``, whose levels follow from their numbers of triangles."""
 
 
 def suffixes_of(path: str | os.PathLike[str]) -> Mapping[str, str]:
@@ -47,9 +47,9 @@ def _suffixes(extension: str) -> Mapping[str, str]:
 
 
 def part_of(name: str) -> tuple[str, str, int]:
-    """Split the name of a file; return the name of its main file in one case, its part, and the rank of its suffix.
+    """Split a file name; return the case-folded name of the main file, the part of the model, and the suffix's rank.
 
-    Of files with the same part, the one with the lowest rank counts. Names without a suffix have rank 0.
+    If several files have the same part, the one with the lowest rank is used. Names without a suffix have rank 0.
     """
     stem, extension = os.path.splitext(name)
     pattern = _pattern(extension.lower())

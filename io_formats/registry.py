@@ -83,7 +83,7 @@ def extension_of(path: str | os.PathLike[str]) -> str:
 
 
 def patched_by_extension(extension: str) -> Format | None:
-    """Return the format whose imported files of an extension can be changed, though none is written anew, or None."""
+    """Return the format with this extension that writes changes into its imported files, or None."""
     wanted = "." + extension.lower().lstrip(".")
     return next((known for known in FORMATS if known.is_patched and wanted in known.extensions), None)
 

@@ -89,7 +89,7 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
 
 
 def _draw_problem(layout: Any, option: Option) -> None:
-    """Draw why the path of an option cannot be used, if it is given and cannot."""
+    """Draw an error if a path is set in the preferences and cannot be used."""
     path = preferred_path(option)
     if path and option.probe is not None:
         try:

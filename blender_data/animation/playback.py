@@ -58,10 +58,10 @@ def _show_loop(action: bpy.types.Action, playback: Playback, duration: float, fr
 
 
 def loop_of(action: bpy.types.Action, fps: float) -> tuple[float, float] | None:
-    """Return the part that repeats, in seconds from the start of the action.
+    """Return start and end of the repeated part, in seconds from the start of the action.
 
-    It is that of the settings, but markers that were moved from it win. Return None if there are neither settings nor
-    both markers. ``fps`` are the frames per second of the scene.
+    The stored settings apply, unless the user moved the loop markers. Return None if the action has no settings and
+    lacks one of the markers. ``fps`` is the frame rate of the scene.
     """
     kept, start = action.meshferry.playback, action.frame_range[0]
     ends = [kept.loop_in, kept.loop_out]

@@ -20,7 +20,8 @@ from ..steps import Step, Steps, without_bpy
 from .operator_errors import operator_error
 
 _NOT_REMOVED = {"libraries", "shape_keys", "window_managers", "workspaces", "screens", "all_ids"}
-"""Data that importers do not make, or that disappears with its user, and the list of all data that 5.2 has."""
+"""Collections of ``bpy.data`` that are not cleaned up: importers add nothing to them, or their data is removed with its
+user, or (``all_ids`` of Blender 5.2) they list the data of all other collections."""
 
 
 def import_steps(context: bpy.types.Context, source: SourceFile) -> Steps[None]:

@@ -29,7 +29,8 @@ def mark(
     picture:
         Image file for its preview, which Blender draws without one only when the user asks for it.
     """
-    # The eye has no effect on instances of the collection. Disabling an object frees the list that all_objects reads.
+    # Objects hidden with the eye icon are visible in instances of the collection, so disable them in viewports.
+    # Setting hide_viewport frees the list that all_objects iterates over, so copy it first.
     for obj in [obj for obj in collection.all_objects if obj.hide_get()]:
         obj.hide_viewport = True
     collection.asset_mark()

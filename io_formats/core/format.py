@@ -204,9 +204,9 @@ class FileFormat(Generic[DocumentT]):
     export_options: tuple[Option, ...] = field(default=(), repr=False)
     """Options of ``from_scene`` and ``files_of``."""
     only_read: tuple[str, ...] = ()
-    """Those of ``extensions`` that are read but not written."""
+    """Extensions that are read but not written."""
     ambiguous: tuple[str, ...] = ()
-    """Those of ``extensions`` that other programs use too. A search of a folder tests the content of such files."""
+    """Extensions that other programs use for other files. A search of a folder tests the content of such files."""
     is_empty: Callable[[bytes], bool] | None = field(default=None, repr=False)
     """Whether a file has nothing to convert; searches of folders for conversions leave such files out."""
     is_dropped: bool = True

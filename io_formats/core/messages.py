@@ -97,9 +97,9 @@ class Kind(Enum):
     NOTE = "note"
     """Nothing was lost, so that a strict run accepts it."""
     WARNING = "warning"
-    """A finding: the target program shows something unexpected."""
+    """A finding: the target program accepts the file, but shows something unexpected."""
     ERROR = "error"
-    """A finding: the target program fails."""
+    """A finding: the target program rejects the file or fails to use it."""
 
 
 class Fix(Enum):
@@ -161,7 +161,7 @@ class Message(Text):
     allowed_by: str = ""
     """Name of the export option that turns this error into a warning, or ``OWN_FORMAT``."""
     file_name: str = ""
-    """Name of a material. If the imported file has it, too, the error becomes a warning."""
+    """Name of the material concerned. The error becomes a warning if the imported file has a material of this name."""
     code: str = ""
     """Identifies the message for programs; ``docs/messages.md`` lists all codes."""
 

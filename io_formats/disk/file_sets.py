@@ -314,7 +314,7 @@ class _Interrupted:
     """Written files of these members."""
 
     def report(self, written: set[str], report: Report) -> None:
-        """Report which files are from the interrupted export, and which were not replaced now."""
+        """Report which files an interrupted export replaced, and which of the set this export has not written."""
         if not self.done or not self.staged:  # the set is consistent: none or all of its files were replaced
             return
         states = ((self.done, "from it"), (self.older, "older"), (self.absent, "missing"))

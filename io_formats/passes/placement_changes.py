@@ -167,7 +167,7 @@ class _Comparison:
         """Return a key that sorts the object that a node belongs to before its copies."""
         placed = self.objects[number]
         is_below = placed.parent == originals.get(self.above[node.key], -1)
-        if node.channels is not None:  # what is below the node cannot change its parent
+        if node.channels is not None:  # such a file cannot change a parent
             return not is_below, placed.is_likely_copy, number
         is_there = is_same_place(_in_file(placed, placed.matrix), node.matrix)
         return not (is_below and is_there), not is_there, placed.is_likely_copy, number

@@ -40,7 +40,7 @@ class DecodedAsset:
 
     @property
     def size(self) -> Size | None:
-        """The lengths of the object along its axes in metres, estimated from the rig of a rigged one.
+        """Lengths of the object along its axes in metres; for a rigged object estimated from its rig.
 
         None if the asset does not state them.
         """

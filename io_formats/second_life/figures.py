@@ -55,7 +55,7 @@ class Figures:
 
     @property
     def complexity(self) -> int:
-        """Complexity of the object if it is worn, without textures and what is set in world."""
+        """Complexity of the object when worn, without the cost of textures and of settings made in world."""
         return costs.complexity(sum(self.weighted), self.traits)
 
     @property

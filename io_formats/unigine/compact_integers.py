@@ -13,7 +13,7 @@ LIMIT = 2**31 - 1
 _MOST_BYTES = 5
 _GROUP_SHIFTS = np.array([0, 6, 13, 20, 27])
 _LENGTH_LIMITS = (63, 8191, 1048575, 134217727)
-"""Magnitudes from which on the engine uses one byte more, although each itself would still fit: 63 has 6 bits."""
+"""Magnitudes from which the engine uses one more byte. Each still fits into the shorter form: 63 has 6 bits."""
 
 
 def read(stream: ByteStream, what: str) -> int:

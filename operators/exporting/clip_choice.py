@@ -35,7 +35,7 @@ class ACTION_OT_meshferry_choose(bpy.types.Operator):
     names: StringProperty(name="Actions", description="Names of the actions, as JSON")
 
     def execute(self, context: bpy.types.Context) -> set[str]:
-        """Set the switch of each action."""
+        """Set ``use_export`` of each named action that can be edited."""
         for name in json.loads(self.names or "[]"):
             action = bpy.data.actions.get(name)
             if action is not None and action.is_editable:

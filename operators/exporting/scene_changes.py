@@ -19,7 +19,7 @@ from ..translations import rpt_
 
 
 def is_patched(record: FileRecord) -> bool:
-    """Return whether only changes are written into a file: it was imported, and places models of other files."""
+    """Return whether an export writes only changes into a file: it was imported, and its format allows this."""
     return record.options is None and any(known.name == record.format and known.is_patched for known in FORMATS)
 
 

@@ -49,7 +49,7 @@ class MESH_OT_meshferry_editable_normals(bpy.types.Operator):
 
 
 def has_free_normals(mesh: Any) -> bool:
-    """Return whether a mesh has exact normals."""
+    """Return whether a mesh has free normals, which Blender stores as vectors of corners or points."""
     attribute = mesh.attributes.get(FREE_NORMALS)
     return attribute is not None and attribute.data_type == "FLOAT_VECTOR" and attribute.domain in {"CORNER", "POINT"}
 

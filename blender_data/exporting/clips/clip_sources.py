@@ -57,7 +57,7 @@ class ClipSource:
     key_frames: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     """(n,) frames of keys of an imported file that has times instead of frames."""
     messages: list[Message] = field(default_factory=list)
-    """Messages about keys outside the ranges of its actions."""
+    """Messages about keys outside the frame ranges of the actions."""
 
     def frame_count(self, scene_fps: float) -> int:
         """Return the number of samples, both ends included."""

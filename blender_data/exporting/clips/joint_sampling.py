@@ -205,7 +205,7 @@ class JointSampler:
     # -- from keys ------------------------------------------------------------------------------
 
     def _read(self, rig: _Rig, source: ClipSource, reset_channels: set[tuple[str, str]]) -> Clip:
-        """Make a clip from the f-curves of an action."""
+        """Compute a clip from the f-curves of an action, without evaluating the scene."""
         frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
         read = rig.read
         curves = pose_curves.curves_of(rig.obj, source)

@@ -82,9 +82,9 @@ class MissingParts:
         self._copies: Counter[str] = Counter()
         """Number of further models with the content of a model, by its name."""
         self._made_levels: list[tuple[str, Text]] = []
-        """The name of a model and its numbers of triangles."""
+        """Names of models with generated levels, each with the numbers of triangles of its levels."""
         self._made_shapes: list[tuple[str, Text]] = []
-        """The name of a model and its shape."""
+        """Names of models with a generated physics shape, each with the description of the shape."""
         self._too_many_parts: list[str] = []
 
     def fill(self, models: Sequence[LodModel]) -> Steps[None]:

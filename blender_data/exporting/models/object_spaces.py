@@ -28,7 +28,7 @@ _SHEAR = 1e-4
 """Cosine between the axes of a transform above which its shear is reported."""
 
 _SAME = 1e-5
-"""Largest difference of equal axes, relative to their largest entry."""
+"""Tolerance for comparing the axes of two transforms, relative to their largest entry."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class PlannedPatch:
 
     record: FileRecord
     data: bytes
-    """The file as it is."""
+    """Bytes of the file before the changes."""
     patched: Patched
     edits: Sequence[NodeEdit]
     messages: list[Message]

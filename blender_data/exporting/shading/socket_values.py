@@ -110,7 +110,7 @@ class SocketValues:
         return Factor(1.0, image, channel)
 
     def _channel(self, separated: Socket) -> Factor:
-        """Return the factor of an output of a node that separates channels."""
+        """Return the factor of an output of a Separate Color or Separate XYZ node."""
         channel = _CHANNELS[list(separated.node.outputs).index(separated.socket)]
         found = source(separated.input(0))
         if found.is_value:

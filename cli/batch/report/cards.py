@@ -33,7 +33,7 @@ _COUNTS = (
 _JOINED = "\N{NO-BREAK SPACE}"
 """Separator within a count ("5 bones") and before the dot that follows it, so that lines break only after the dot."""
 _LISTED = 40
-"""Output files or kinds of warnings of one model that are listed."""
+"""Largest number of output files, and of kinds of warnings, that the card of one model lists."""
 _ERROR_SHOWN = 200
 """Characters of a longer error that are shown before it is unfolded."""
 _LONGEST = 2000

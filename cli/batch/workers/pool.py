@@ -201,7 +201,7 @@ class _Worker:
             following = self._next_ahead()
             done += 1
             is_last = bool(span) and done % span == 0
-            # Content is not sent ahead: a process that hangs does not read it, and sending would block.
+            # A task with content is not sent in advance: a hanging process does not read it, so sending would block.
             is_sent = following is not None and following.content is None and not is_last
             if following is not None and is_sent:
                 process.send(messages.encode_task(following))

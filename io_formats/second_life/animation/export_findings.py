@@ -38,7 +38,10 @@ def moment(seconds: float) -> Elements:
 
 
 def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
-    """Warn about animated deforming bones that are not joints of the avatar, without ends of chains in FBX files."""
+    """Warn about animated deforming bones that are not joints of the avatar.
+
+    Bones at the ends of chains whose names end in ``_end``, as FBX importers add them, are ignored.
+    """
     joints = skeleton.joints
     numbers = sorted({track.target for track in clip.transforms}.difference(motion.mapped))
     parents = {joint.parent for joint in joints}

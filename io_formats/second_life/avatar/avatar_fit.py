@@ -25,8 +25,8 @@ _MAIN_CHILDREN = frozenset({"mTorso", "mChest", "mNeck", "mHead", "mHandMiddle1L
 _UPRIGHT = ("Torso",)
 """Groups whose joints have different positions inside the body in each rig: rotating the body by them would tilt it."""
 _LEVEL = ("mCollar", "mFoot", "mToe")
-"""Beginnings of the names of joints that only get a size: collar bones start at the breastbone in other rigs, and soles
-stay level."""
+"""Prefixes of the names of joints that are scaled but not rotated to fit: collar bones of other rigs start at the
+breastbone, and soles must stay level."""
 _ARM, _LEG = ("mShoulder", "mElbow", "mWrist"), ("mHip", "mKnee", "mAnkle")
 _LEAST_SINE = 0.2
 """Below this, a joint and its child are beside rather than above each other; stretching along the body is undefined."""

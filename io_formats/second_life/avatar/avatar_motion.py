@@ -148,7 +148,10 @@ class _Worlds:
         return self.rotations[name]
 
     def _aimed(self, name: str, rotation: Floats) -> Floats:
-        """Turn a joint to the next one, since twisting or stretching bones in between can bend a limb."""
+        """Return the rotation of a joint, corrected so that the joint points to the next one.
+
+        Bones in between that twist or stretch can bend a limb of the rig.
+        """
         aim = self.rig.aims.get(name)
         if aim is None:
             return rotation

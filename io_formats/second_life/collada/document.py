@@ -106,7 +106,10 @@ class Node:
     sid: str = ""
     is_joint: bool = False
     position: npt.NDArray[np.float64] | None = None
-    """(3,) where the viewer finds the position of a joint relative to its parent (section 5.4); None: nowhere."""
+    """(3,) position of a joint relative to its parent, from the element that the viewer reads (section 5.4).
+
+    None if the joint does not have this element, and for other nodes.
+    """
     instances: list[Instance] = field(default_factory=list)
 
 

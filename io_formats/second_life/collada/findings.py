@@ -1,4 +1,4 @@
-"""What is left out, repaired or unusual in a Collada file, with one message for each kind."""
+"""Findings about a Collada file (data left out, repaired or unusual), with one message for each kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ...core.messages import Kind, Message, Report, Text, listed
 
 MOST_NAMED = 5
-"""Number of names in a message; of more, only the number is given."""
+"""Largest number of names in a message; of the further ones it states only how many there are."""
 
 _LINKS = ("{:,} link leads to", "{:,} links lead to")
 _POLYGONS = ("{:,} polygon was", "{:,} polygons were")
@@ -115,13 +115,13 @@ _MESSAGES: tuple[tuple[str, Kind, str, tuple[str, str]], ...] = (
 
 
 class Findings:
-    """Counts by code and by name of what they were found in."""
+    """Numbers of findings by message code and by name of the mesh, node or other element concerned."""
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[str, int]] = {}
 
     def add(self, code: str, name: str, number: int | np.integer = 1) -> None:
-        """Count findings; none is not counted."""
+        """Add a number of findings to an element. With 0 the element is not named."""
         if number:
             counts = self._counts.setdefault(code, {})
             counts[name] = counts.get(name, 0) + int(number)
@@ -132,7 +132,7 @@ class Findings:
             self._counts.setdefault(code, {})[name] = 1
 
     def report(self, report: Report) -> list[Text]:
-        """Report what was found, and return the sentences."""
+        """Add one message for each code that was counted, and return their sentences."""
         found: list[Text] = []
         for code, kind, template, (one, more) in _MESSAGES:
             if counts := self._counts.get(code):

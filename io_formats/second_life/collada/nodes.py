@@ -25,7 +25,8 @@ MOST_NODES = 50_000
 MOST_LEVELS = 200
 _LARGEST = 1e12
 _MOST_PERSPECTIVE = 1e-3
-"""Largest number in the last row of a matrix but the last: files with a translation there are written by columns."""
+"""Largest of the first three numbers in the last row of a row-major matrix. Larger ones are a translation: the file was
+written column by column."""
 _SIZES = {"matrix": 16, "translate": 3, "rotate": 4, "scale": 3}
 _LEFT_OUT = ("lookat", "skew")
 _MESHES = ("instance_geometry", "instance_controller")

@@ -71,7 +71,7 @@ class Sources:
         return values[: len(values) // 16 * 16].reshape(-1, 4, 4).astype(np.float64)
 
     def words(self, link: str | None) -> tuple[list[str], int, bool]:
-        """Return the words of a list of names, how many the file states, and whether they are ids."""
+        """Return the names in an array, the count that the file states for it, and whether the names are ids."""
         source = self._tree.target(link, "source")
         for element in [] if source is None else list(source):
             if element.tag in NAME_ARRAYS:

@@ -189,7 +189,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
 
 
 def _frame_time(duration: float, steps: int) -> float:
-    """Return the length of a frame; all frames are at most 60 s in the viewer's single precision, too."""
+    """Return the length of a frame in seconds.
+
+    It is rounded down if the viewer's single precision would make all frames together longer than 60 s.
+    """
     found = np.float32(duration / steps)
     is_long = found * np.float32(steps) > np.float32(LONGEST)
     return float(np.nextafter(found, np.float32(0))) if is_long else duration / steps

@@ -90,7 +90,7 @@ class HighestLevel:
         """(C,): index of the symbol of each corner."""
         self.corners = np.concatenate([face.corners[own] for face, own in zip(geometry.faces, found, strict=True)])
         self.at_sides = at_sides[self.corners[:, 0]]
-        """(C, 6): the sides at which each corner is, the lower ones first."""
+        """(C, 6): whether each corner is at each side of the box, first the three lower sides, then the upper ones."""
         others = [
             face.corners[np.stack([own - own % 3 + (own + step) % 3 for step in (1, 2)], axis=1), 0]
             for face, own in zip(geometry.faces, found, strict=True)

@@ -77,9 +77,9 @@ def with_all_faces(levels: Sequence[Instance], *, keeps_size: bool) -> Levels:
     Parameters
     ----------
     keeps_size:
-        Whether each level gets the box of the finest: by triangles, which may also be those of missing symbols, and by
-        moving vertices that are near its sides. A level gets no triangles for the box by which it would come to have
-        more vertices than the next finer one.
+        Whether each level is extended to the bounding box of the finest level: by added triangles, which may have the
+        missing symbols, and by moving vertices near the sides of the box. A level gets no such triangles if it would
+        then have more vertices than the next finer level.
     """
     sources: dict[str, Instance] = {}
     for level in levels:

@@ -64,7 +64,7 @@ class JsonValue:
 
     def __init__(self, value: Content, start: int, end: int) -> None:
         self.value: Content = value
-        """Numbers are floats. Members of objects by their key, in the order of the file."""
+        """The decoded value: numbers are floats, objects are dictionaries of members in the order of the file."""
         self.start = start
         """Offset in bytes of the first character: the opening quote, brace or bracket, or the first digit."""
         self.end = end
@@ -72,12 +72,12 @@ class JsonValue:
 
     @property
     def members(self) -> dict[str, JsonMember]:
-        """The members of an object; none for other values."""
+        """The members of an object; an empty dictionary for other values."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def items(self) -> list[JsonValue]:
-        """The elements of an array; none for other values."""
+        """The elements of an array; an empty list for other values."""
         return self.value if isinstance(self.value, list) else []
 
     def find(self, *names: str) -> JsonValue | None:
@@ -140,7 +140,7 @@ def line_and_column(data: bytes, offset: int) -> tuple[int, int]:
 
 
 def error_at(data: bytes, offset: int, problem: Text) -> FormatError:
-    """Return the error for a problem at a byte."""
+    """Return an error that states the line and column of a byte offset, and the problem."""
     return FormatError("Line {:,}, column {:,}: {}", *line_and_column(data, offset), problem)
 
 

@@ -67,14 +67,17 @@ class Links:
             return None
 
     def model(self, path: str, level: Level) -> Path | None:
-        """Return the file of the model of a path that a file names, or None."""
+        """Return the model file to which a path in a blueprint leads. If it is missing, record this and return None."""
         found = self._find(path, _MODEL, level)
         if found is None:
             self._note(path, Problem.MODEL, Problem.GAME_MODEL)
         return found
 
     def _find(self, path: str, ending: str, level: Level) -> Path | None:
-        """Return the file that a path names; that of the file that names it before those of the files that nest it."""
+        """Return the file to which a path in a blueprint leads, or None.
+
+        The search starts near the blueprint with the path, and continues near the blueprints that nest it.
+        """
         relative = usable_path(path)
         if relative:
             for near in dict.fromkeys(source.path for source in level.sources() if source.path is not None):

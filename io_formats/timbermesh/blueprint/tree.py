@@ -107,12 +107,12 @@ Find = Callable[[str, Level], BlueprintSource | None]
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A child that has not become a node."""
+    """A child in the queue: its node has not been made yet."""
 
     name: str
     value: Members
     own: Members | None
-    """What the opened file has for it: the child itself, or a part of a modification."""
+    """Members of the child in the opened file: the child itself, or its part of a ``Modification``. None if absent."""
     parent: int
     level: Level
 

@@ -30,9 +30,9 @@ _INSTALLATIONS = (
 """Folders from a library of games down to the archive, on Windows and Linux and on macOS."""
 _SUFFIXES = [parts[start:] for parts in _INSTALLATIONS for start in range(len(parts) + 1)]
 _MOST_LEVELS = 8
-"""Number of folders above the chosen one that are searched."""
+"""Number of folders in which the archive is searched: the chosen folder and its parents."""
 _MOD_LEVELS = 8
-"""Number of folders above a model that are searched for a manifest."""
+"""Number of parent folders of a model in which a manifest is searched."""
 
 
 def find_archive(folder: str | Path) -> Path:

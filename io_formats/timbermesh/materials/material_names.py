@@ -16,7 +16,8 @@ from .game_folder import mod_folder
 _LEAST_BASE_RATIO = 0.75
 """Smallest similarity of a suggestion without its faction, from 0 to 1."""
 _LEAST_RATIO = 0.9
-"""The same with the faction, which makes up half of the name: 'Sand.Folktails' and 'Paper.Folktails' have 0.76."""
+"""Smallest similarity of a suggestion with its faction, which is often half of the name: 'Sand.Folktails'
+and 'Paper.Folktails' have 0.76."""
 _LONGEST_COMPARED = 100
 """Largest length of a name to compare; the time grows with the square."""
 
@@ -48,7 +49,7 @@ class MaterialNames:
 
     @cached_property
     def _by_base(self) -> dict[str, list[str]]:
-        """The names in plain form by the part before the faction."""
+        """Names in plain form, grouped by the part of the name before the faction."""
         found: dict[str, list[str]] = {}
         for name in self.names:
             found.setdefault(plain_name(_base(name)), []).append(plain_name(name))

@@ -82,7 +82,10 @@ class SetBuilder:
         return documents[0]
 
     def _reference(self, material: Material) -> str:
-        """Return the GUID of a material that is not written anew: it is in the project, or only its GUID is known."""
+        """Return the GUID of a material without a new file; an empty text if it gets one.
+
+        No file is written for materials in the project, and for materials of which only the GUID is known.
+        """
         is_known = self.target.has(material.identity, or_else=material.shading is None)
         return material.identity if material.identity and is_known else ""
 

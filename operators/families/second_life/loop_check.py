@@ -172,7 +172,7 @@ class POSE_OT_second_life_jump_select(bpy.types.Operator):
 
 
 class Check(CheckScene, bpy.types.Operator):
-    """Check for an upload of the active action."""
+    """Check the active action against the rules of the viewer's uploader, without writing a file."""
 
     bl_idname = "export_scene.second_life_anim_check"
     bl_label = "Check Second Life Animation"

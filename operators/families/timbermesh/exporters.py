@@ -165,7 +165,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         """Encode one part; return the file."""
         values = option_values(self, OPTIONS)
         if part.is_placed and values["merging"] == "AUTO":
-            values["merging"] = "KEEP"  # the nodes of a model of a blueprint
+            values["merging"] = "KEEP"  # attachments of a blueprint name nodes of its models
         files = yield from scaled(file_steps(context, part.source, part.name, TIMBERMESH, values), 0.0, 0.8)
         encoded = yield from scaled(encode_steps(files.parts[0], path, TIMBERMESH, values), 0.8, 1.0)
         messages.warn(part.name, files.messages)
