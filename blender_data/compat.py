@@ -165,7 +165,7 @@ def set_slot(player: Any, slot: Any) -> None:
 
 
 def slots_of(action: bpy.types.Action) -> list[Any]:
-    """Return the slots of an action; before 4.4 only None, which stands for the whole action."""
+    """Return the slots of an action. Before Blender 4.4, return only None, which means the whole action."""
     return list(action.slots) if HAS_SLOTS else [None]
 
 

@@ -60,7 +60,7 @@ def session_files() -> dict[str, SessionFile]:
 
 
 def session_file(path: Path) -> SessionFile | None:
-    """Return what is known of a file; None if it was neither read nor written since the .blend file was loaded."""
+    """Return the record of a file, or None if it was neither read nor written since the .blend file was loaded."""
     return session_files().get(str(path))
 
 

@@ -26,7 +26,7 @@ class StoredField:
     flag: str = ""
     """Name of the boolean property that states whether there is a value. If empty, a set property has a value."""
     none: object = None
-    """Value of the property that stands for None."""
+    """Value of the property that represents None."""
 
 
 def _alike(*names: str) -> dict[str, StoredField]:

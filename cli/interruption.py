@@ -77,7 +77,7 @@ def handled(*, is_process: bool = False) -> Iterator[None]:
         yield
     finally:
         for number, handler in taken.items():
-            # None stands for a C handler, such as Blender's for SIGINT, which Python cannot restore.
+            # None represents a C handler, such as Blender's for SIGINT, which Python cannot restore.
             restored = signal.default_int_handler if handler is None else handler
             signal.signal(number, signal.SIG_IGN if is_process else restored)
 

@@ -62,7 +62,7 @@ def placement_facts(placement: Placement) -> dict[str, Any]:
 
 
 def _clip(clip: Clip) -> dict[str, Any]:
-    """Return the facts of a clip; one with keys at times of their own has a length and no frames."""
+    """Return the facts of a clip. A clip with keys at arbitrary times has a length instead of a number of frames."""
     found = {"name": clip.name, "kind": _kind(clip), "frames": clip.frame_count, "fps": clip.fps or clip.key_rate}
     return {**found, "seconds": round(clip.duration, 6)} if clip.keys else found
 

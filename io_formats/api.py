@@ -78,7 +78,7 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
 
 
 def load_set(files: FileSet, *, data: bytes | None = None, inflated_limit: int | None = None) -> LoadedFile:
-    """Read a file with its partners; one that cannot be read gives a warning.
+    """Read a file with its partners. A partner that cannot be read gives a warning.
 
     ``data`` is the content of the main file if it was read already.
 
@@ -354,7 +354,7 @@ def check_part(
     path: str | Path | None = None,
     projects: Projects | None = None,
 ) -> tuple[Any, list[Message]]:
-    """Return the document of one of the scenes of :func:`split`, and what is wrong with it; see :func:`encode_part`."""
+    """Return the document of one scene of :func:`split`, and the findings about it; see :func:`encode_part`."""
     values = options or {}
     values = with_import_choices(scene, target.export_options, values, values if given is None else given)
     place = Path(path) if path is not None else None

@@ -29,7 +29,7 @@ _TEXT_NUMBER = rb'\s*(?:,\s*"[^"\r\n]*"\s*){1,3},\s*([-+]?\d+(?:\.\d*)?(?:[eE][-
 
 @dataclass(frozen=True)
 class FbxHead:
-    """What is needed of an FBX file besides its objects."""
+    """Axes, unit and names that are read from an FBX file in addition to its objects."""
 
     to_blender: npt.NDArray[np.float64]
     """(3, 3): rotation from the axes of the file to Blender's, whose -Y is the front."""

@@ -21,7 +21,7 @@ _SAME_TIME = 1e-4
 """Difference in seconds below which a loop ends with its animation."""
 
 _SAME_FRAME = 0.75
-"""Distance in frames up to which a marker, which is on a whole frame, stands for a time of a file."""
+"""Largest distance in frames between a marker, which is on a whole frame, and the exact time from the file."""
 
 Frames = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 """Function that returns the frames of times in seconds from the start of a clip."""

@@ -197,7 +197,7 @@ def loss(code: str, template: str, *values: object) -> Message:
 def select_armatures(
     context: bpy.types.Context, source: Source, *, use_hidden: bool, report: Report | None = None
 ) -> list[bpy.types.Object]:
-    """Choose the armatures for an export of armatures: those of the source, and those that deform its meshes.
+    """Choose the armatures for an export of armatures: armatures in the source, and armatures that deform its meshes.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def set_frame(scene: bpy.types.Scene, frame: float) -> None:
 
 
 def _played_settings(data: bpy.types.AnimData) -> Iterator[tuple[Any, str]]:
-    """Yield the settings of animation data that determine what it plays."""
+    """Yield the settings of animation data that affect the played animation."""
     yield data, "action"
     if compat.HAS_SLOTS:
         yield data, "action_slot"

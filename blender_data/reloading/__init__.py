@@ -1,1 +1,1 @@
-"""Replacement of imported data by the current content of its file; objects keep what the user set on them."""
+"""Replacement of imported data by the current content of its file. Objects keep the settings made by the user."""

@@ -20,7 +20,7 @@ _OF_USER = frozenset(("file", "source_name", "given_name", "import_id"))
 
 
 def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection, result: ImportResult) -> ReloadReport:
-    """Transfer what the file has now to the objects of an earlier import, also in the files that it refers to.
+    """Update the objects of an earlier import to the current content of the file and of the files that it refers to.
 
     Objects keep places, names, visibility, materials and custom properties that the user gave them. Objects whose nodes
     are gone remain, and are named; parts that a model has no longer are removed.
@@ -109,7 +109,7 @@ def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
 
 
 def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
-    """Update data, parent, place and marks of an object; what the user changed stays."""
+    """Update data, parent, transform and import marks of an object, except those that the user changed."""
     kept = old.meshferry
     new.name = "Replaced"  # leaves its name free
     if old.type == "MESH":
@@ -145,7 +145,7 @@ def _update_properties(old: bpy.types.Object, new: bpy.types.Object) -> None:
 
 
 def _update_mesh(old: bpy.types.Object, new: bpy.types.Object) -> None:
-    """Replace the mesh and the materials; those that the user chose stay."""
+    """Replace the mesh and the materials, except materials that the user chose."""
     given = [] if has_other_mesh(old) else old.meshferry.given_materials.split("\n")
     now = [slot.material for slot in old.material_slots]
     identities = import_marks.material_identities(old)
@@ -219,7 +219,7 @@ def _pair_groups(
 
 
 def _remove(surplus: Collection[bpy.types.ID], result: ImportResult) -> None:
-    """Remove what is not needed any more, and the collections and data of the new import that are unused then."""
+    """Remove surplus data blocks, and the collections and data of the new import that are then unused."""
     gone = set(surplus)
     made = [block for block in result.made if block not in gone]
     bpy.data.batch_remove(gone)

@@ -26,7 +26,7 @@ _PARTS = ("medium_level", "low_level", "lowest_level", "physics_object")
 
 @dataclass
 class ReloadReport:
-    """Names of what a reload added, and of what it left alone."""
+    """Names of objects and data that a reload added, and of those that it did not change."""
 
     added: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)

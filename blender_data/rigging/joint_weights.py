@@ -38,7 +38,7 @@ class JointWeights:
         return found
 
     def renamed(self, joints: Sequence[str]) -> JointWeights:
-        """Return the weights under other names, (J,); those of equal names are added."""
+        """Return the weights with new joint names, (J,). Weights of joints with equal new names are added."""
         names = list(dict.fromkeys(joints))
         values = np.zeros((len(self.values), len(names)), np.float32)
         np.add.at(values.T, [names.index(name) for name in joints], self.values.T)

@@ -65,7 +65,7 @@ class Entry:
     """The warnings as objects; empty in lines of version 0.2.0."""
     error_code: str = ""
     error_cause: str = ""
-    """As in :class:`Result`."""
+    """Cause of the error, as in :class:`Result`."""
 
     def line(self) -> bytes:
         """Return the line with its line break, in ASCII: lone surrogates in names are escaped."""

@@ -56,12 +56,12 @@ class ClipChoice:
             clip.name = name
 
     def state(self) -> dict[str, Any]:
-        """Return what the choices have met so far, for :meth:`add_state` of another process."""
+        """Return the state collected so far, for :meth:`add_state` in another process."""
         seen = list(self._seen) if self.new_names else []  # only errors about renamings list them
         return {"one_scene": self.one_scene, "renamed": list(self._renamed), "seen": seen}
 
     def add_state(self, state: Mapping[str, Any]) -> None:
-        """Add what the choices have met in another process."""
+        """Add the state of another process."""
         self.one_scene = state["one_scene"]
         self._renamed.update(state["renamed"])
         self._seen.update(dict.fromkeys(state["seen"]))

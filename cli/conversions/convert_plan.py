@@ -195,7 +195,7 @@ def is_format_name(text: str) -> bool:
 def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
     """Return a writable extension, with its dot, and its format.
 
-    The name of a format stands for its own extension, even if formats share one.
+    The name of a format means its own extension, even if formats share an extension.
     """
     for known in registry.FORMATS:
         if known.name == text.lower() and known.is_written:

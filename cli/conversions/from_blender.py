@@ -95,7 +95,7 @@ class FromBlender:
         return target.is_patched and bool(imports_of(scene, path, self._settings.collections))
 
     def _patch(self, outcome: Outcome, target: Format) -> None:
-        """Write what was changed in the collection that was imported from the target into this file."""
+        """Write the changes of a collection into the target file, from which it was imported."""
         from ...blender_data.exporting.placing.placement_patch import imported_from, plan_patch
 
         scene = self._session.load_for_changes().context.scene

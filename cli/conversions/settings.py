@@ -121,7 +121,7 @@ class Settings:
 
 
 class ConversionContext:
-    """What the conversions of one run share.
+    """State that the conversions of one run share.
 
     Parameters
     ----------

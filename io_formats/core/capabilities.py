@@ -1,4 +1,4 @@
-"""What a format can hold, and which data of a scene it loses."""
+"""Capabilities of a format, and the data of a scene that it loses."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Capabilities:
     longest_clip: float = 0.0
     """Length in seconds above which the target refuses an animation; 0 if there is no limit."""
     knows_joint: Callable[[str], bool] | None = None
-    """Function that returns whether the target has a joint of this name in a skeleton of its own; None if files define
-    all joints."""
+    """Function that returns whether the target's built-in skeleton has a joint of this name. None if files define all
+    joints."""
 
     @property
     def clips(self) -> bool:

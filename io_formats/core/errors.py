@@ -91,7 +91,7 @@ class ExportError(MeshferryError):
 
     @classmethod
     def of(cls, *findings: Message) -> Self:
-        """Return the error for findings that can be selected; its text is theirs."""
+        """Return an error with the text of findings, which it contains so that their elements can be selected."""
         return cls(joined(findings, "; "), findings=findings)
 
 

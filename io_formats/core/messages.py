@@ -40,7 +40,7 @@ class Text(str):
         return text
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what a copy is made of."""
+        """Return the arguments of ``__new__`` for copying and pickling."""
         return self.template, *self.values
 
     def translated(self, translate: Callable[[str], str]) -> str:
@@ -170,7 +170,7 @@ class Message(Text):
         return super().__new__(cls, *(("{}: {}", item, message) if item else ("{}", message)))
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what a copy is made of."""
+        """Return the arguments of ``__new__`` for copying and pickling."""
         return self.kind, self.item, self.message
 
     def __eq__(self, other: object) -> bool:

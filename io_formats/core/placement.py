@@ -1,8 +1,8 @@
-"""Placement: which models of other files stand where.
+"""Placement: models of other files, and the transforms of the nodes that refer to them.
 
 A file that places models has nodes that refer to model files, to further files of the same kind, to lights and cameras.
 Its scene has no nodes of its own but a :class:`Placement`, whose matrices are in Blender's space (metres, Z up). One
-model may stand at thousands of nodes, and is read once.
+model may be used by thousands of nodes, and is read once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ModelUse:
     slots: tuple[SlotUse, ...] = ()
     """Settings for surfaces; the others are shown as in the model's own file."""
     level: int = 0
-    """The level of detail that stands here; surfaces of other levels are left out."""
+    """The level of detail that the node shows. Surfaces of other levels are left out."""
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,9 @@ class PlacedModel:
     file: str = ""
     """Path of its file on disk, if the model is exactly its content; new files refer to it."""
     is_tree: bool = False
-    """Whether its nodes hang below each node where it stands, with their own places and animations.
+    """Whether each node that refers to the model gets its nodes as children, with their transforms and animations.
 
-    Otherwise it is a single mesh, which stands at the node itself.
+    Otherwise the model is a single mesh, which becomes the mesh of the node itself.
     """
 
 
@@ -221,7 +221,7 @@ class PlacedCollection:
     """Index of the group that it is in, which comes before it; -1 for none."""
     is_hidden: bool = False
     is_guide: bool = False
-    """Whether it shows what the program does not show, such as colliders."""
+    """Whether it contains guides that the target program does not show, such as colliders."""
 
 
 @dataclass

@@ -30,14 +30,14 @@ class SlotMaterial:
 
 @dataclass(eq=False)
 class PlacedObject:
-    """An object that stands for a node, or that is added as a copy of one."""
+    """An object that represents a node, or that is added as a copy of a node."""
 
     name: str
     """Name for the file."""
     title: str
     """Name for messages."""
     key: str = ""
-    """Key of the node that it stands for. Several objects of one key are the node and copies of it."""
+    """Key of the node that it represents. If several objects have one key, all but one are copies of the node."""
     source: str = ""
     """Key of the node that a new object is a copy of, if it has no ``key``."""
     parent: int = -1
@@ -91,7 +91,7 @@ class NodeEdit:
     channels: Channels | None = None
     """The transform, if the node has ``channels``. Numbers that are not changed are exactly those of the file."""
     before: Channels | None = None
-    """The transform that ``channels`` replaces; for an added node, that of the node that it is a copy of."""
+    """The transform that ``channels`` replaces. For an added node, the transform of the copied node."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """The changed ``PlacedNode.properties``."""
 

@@ -24,7 +24,8 @@ SourceT = TypeVar("SourceT", bound="SourceFile")
 _CHECK_INTERVAL = 2.0
 """Seconds for which an open project counts as unchanged."""
 _MOST_SOURCE_BYTES = 2**28
-"""Size of source files above which the content of those that were imported is discarded; it takes several times that.
+"""Total size of source files above which the content of imported ones is discarded. The content takes several times
+as much memory.
 """
 
 

@@ -352,7 +352,7 @@ class Joint:
     deforms: bool = True
     """Whether its bone may deform meshes in Blender, unlike those that only control others."""
     automatic_weights: bool | None = None
-    """Whether it takes part in automatic weights even without weights of its own; None if the file does not say."""
+    """Whether automatic weights use the joint even if it has no weights. None if the file does not state this."""
     aliases: tuple[str, ...] = ()
     """Other names that bones for this joint may have."""
     target_joint: str = ""

@@ -61,7 +61,7 @@ class Projection(Enum):
 
 
 class Extension(Enum):
-    """What is outside an image."""
+    """Appearance of a surface outside the image area."""
 
     REPEAT = "repeat"
     EXTEND = "extend"

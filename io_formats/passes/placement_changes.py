@@ -1,4 +1,4 @@
-"""Compare the nodes of a file with the objects that stand for them: the edits that bring the file up to date.
+"""Compare the nodes of a file with their objects; return the edits that bring the file up to date.
 
 Transforms are compared in double precision, location and axes separately, each with a tolerance relative to its own
 size: objects hold them in single precision. Channels are compared number by number, exactly.
@@ -83,7 +83,7 @@ def node_edits(
     part:
         The nodes of the file. Those without a key are not edited.
     objects:
-        All objects that stand for its nodes or are added; parents in any order.
+        All objects that represent nodes of the file or are added, in any order.
     report:
         Gets what is not written.
     unshown:
@@ -113,7 +113,7 @@ class _Comparison:
         """The changed nodes of other files, by file."""
 
     def edits(self) -> list[NodeEdit]:
-        """Return the edits, and report what is not written."""
+        """Return the edits, and report changes that are not written."""
         hidden: dict[str, bool] = {}
         found = {key: self._edit(number, key, hidden) for number, key in self._parents_first()}
         edits = [found[key] for key in self.names.values()]
@@ -140,7 +140,7 @@ class _Comparison:
         return True
 
     def _choose(self) -> dict[int, str]:
-        """Return the key of the node that each object stands for; others of the same key become added nodes."""
+        """Return the node key of each object. A node gets one object; other objects with its key become added nodes."""
         by_key: dict[str, list[int]] = {}
         for number, placed in enumerate(self.objects):
             by_key.setdefault(placed.key, []).append(number)
@@ -275,7 +275,7 @@ class _Comparison:
         edit.matrix = changed
 
     def _local(self, number: int, parent: str) -> Matrix:
-        """Return the matrix of an object relative to the one of another node, by way of their nearest ancestor."""
+        """Return the matrix of an object relative to another node, computed through their nearest common ancestor."""
         above = self.index[parent] if parent else -1
         chain = {-1}
         while above >= 0:

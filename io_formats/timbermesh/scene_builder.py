@@ -233,7 +233,7 @@ class _ClipBuilder:
         self.track_bytes_left = _MOST_TRACK_BYTES
 
     def add(self, index: int, node: doc.Node, report: Report) -> None:
-        """Collect animations by name; those of one name that differ in length or rate become separate clips."""
+        """Collect animations by name. Animations of one name with different lengths or rates become separate clips."""
         seen: set[str] = set()
         for animation in node.node_animations:
             if _usable(animation, animation.frame_count, seen, report):

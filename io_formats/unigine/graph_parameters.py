@@ -1,4 +1,4 @@
-"""Parameters of material graphs, whose names are those of their authors: the base colour and the opacity."""
+"""Base colour and opacity in the parameters of material graphs, whose names the authors choose freely."""
 
 from __future__ import annotations
 

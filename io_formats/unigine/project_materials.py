@@ -112,7 +112,7 @@ class ProjectMaterials:
 
 @dataclass(frozen=True)
 class Incomplete:
-    """A material of a project some of whose textures were missing."""
+    """A material of a project with missing textures."""
 
     name: str
     """Its name in the scene."""

@@ -28,7 +28,7 @@ Load = Callable[[FoundTexture], Texture | None]
 
 @dataclass(frozen=True)
 class ShownMaterial:
-    """A neutral material, and what of the project's material it does not show."""
+    """A neutral material, and the settings of the project's material that it does not show."""
 
     material: Material
     not_shown: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[Message]:
 
 
 class _Shader:
-    """The shading of one material, which collects what it could not show."""
+    """Builds the shading of one material, and collects settings that it cannot show."""
 
     def __init__(self, material: ProjectMaterial, find: Find, load: Load) -> None:
         self.material = material
@@ -252,7 +252,7 @@ class _Shader:
         )
 
     def base_color(self, slot: str) -> tuple[float, float, float, float]:
-        """Return the base colour and its alpha; those of graphs are in parameters of any name."""
+        """Return the base colour and its alpha. Material graphs store them in parameters with any name."""
         name = f"{slot}_color"
         if self.may_be_graph and name not in self.material.parameters:
             found = base_colors(self.material.parameters)
@@ -326,7 +326,7 @@ class _Shader:
         return self.tint(self.color("emission_color", (1.0,) * 4)[:3], "emission")
 
     def opacity(self) -> Opacity:
-        """Return how the options say that alpha is used."""
+        """Return the use of alpha according to the options of the material."""
         chosen = self.option("transparent")
         if chosen in ("1", "alpha_test") or (chosen == "0" and self.option("alpha_test") in ("1", "true")):
             return Opacity.CLIP

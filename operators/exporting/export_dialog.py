@@ -110,7 +110,7 @@ class ExportDialog(LongWork, ExportHelper):
         return self.option_table
 
     def draw_scope(self, context: bpy.types.Context) -> None:
-        """Draw the scope and what is exported; on errors only the scope, since `draw_files` shows these."""
+        """Draw the scope and a description of the exported objects, except on errors, which `draw_files` shows."""
         if not self.collection:
             property_column(self.layout).prop(self, "scope")
         try:

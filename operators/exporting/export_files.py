@@ -59,7 +59,7 @@ class ExportFiles(ExportScene):
         return super().steps(context)
 
     def hide_name(self, context: bpy.types.Context) -> None:
-        """Put a note in place of the file name if several files get their names from what they hold.
+        """Replace the file name by a note if several files are named after their objects.
 
         Blender cannot grey out the field of its file browser. Text that is typed there is replaced by the note.
         """

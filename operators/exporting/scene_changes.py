@@ -32,7 +32,7 @@ def patch_steps(
     is_dry_run: bool = False,
     target: Path | None = None,
 ) -> Steps[set[str]]:
-    """Write only what was changed in an imported collection into its file, and report; return the operator's result.
+    """Write the changes of an imported collection into its file, and report; return the operator's result.
 
     Parameters
     ----------

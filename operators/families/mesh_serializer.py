@@ -65,7 +65,7 @@ class ExportMeshSerializer(ExportObjects):
 
     @property
     def filename_ext(self) -> str:
-        """The extension of the files: that of the path if it is one of the format's, otherwise the chosen one."""
+        """Extension of the files: the extension of the path if the format has it, otherwise the chosen one."""
         return extension_of(self.filepath) or self.file_extension
 
     def check(self, context: bpy.types.Context) -> bool:
@@ -101,7 +101,7 @@ class ExportMeshSerializer(ExportObjects):
 
 
 def extension_of(path: str) -> str:
-    """Return the extension of a path if it is one of the format's, otherwise an empty string."""
+    """Return the extension of a path if the format has it, otherwise an empty string."""
     lower = path.lower()
     return next((known for known in EXTENSIONS if lower.endswith(known)), "")
 

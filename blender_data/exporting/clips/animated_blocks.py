@@ -127,7 +127,7 @@ def _pointed_at(owner: bpy.types.bpy_struct) -> Iterator[bpy.types.ID]:
 
 
 def _objects_in(value: Any) -> Sequence[bpy.types.Object]:
-    """Return the objects that an object or a collection stands for; none for other values."""
+    """Return an object itself or all objects of a collection; nothing for other values."""
     if isinstance(value, bpy.types.Collection):
         return list(value.all_objects)
     return [value] if isinstance(value, bpy.types.Object) else []

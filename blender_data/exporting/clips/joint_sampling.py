@@ -41,8 +41,8 @@ _STILL = 2e-6
 """Relative difference from the bind transform that counts as single-precision rounding."""
 
 _STILL_AS_SAMPLED = 5e-5
-"""The same for matrices of the pose in single precision, where joints that do not move would be a loss: an animation of
-low priority could then no longer move them."""
+"""Tolerance for matrices of sampled poses in single precision. A joint within it counts as not animated: as an animated
+joint, it would override animations of lower priority."""
 
 _SAME_LENGTH = 1e-3
 """Seconds by which a clip may be longer than the target accepts, since files store lengths in single precision."""

@@ -212,7 +212,7 @@ def _without_marks(materials: Sequence[bpy.types.Material]) -> Iterator[None]:
 
 
 def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, report: Report) -> None:
-    """Report what the file of a material cannot hold."""
+    """Report settings of a material that its file cannot store."""
     about = report.about(material.name)
     tree = compat.node_tree(material)
     shader = shader_of(tree)

@@ -1,4 +1,4 @@
-"""Objects of the models that stand at nodes: they are not written into the file that places the models."""
+"""Objects that show models at nodes. They are not written into the file that refers to the models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_NAMES = 5
 
 
 def node_object(part: bpy.types.Object) -> bpy.types.Object | None:
-    """Return the object that stands for the node of a part of a model; None if the part was moved away from it."""
+    """Return the object of the node to which a part of a model belongs, or None if no such object is above it."""
     above = part.parent
     while above is not None and above.meshferry.is_model_part:
         above = above.parent
@@ -30,7 +30,7 @@ def report_parts(
 ) -> None:
     """Report moved, copied and edited parts, with the files of their models.
 
-    A mesh with edits is reported once, wherever it stands.
+    A mesh with edits is reported once, even if several nodes show it.
     """
     changed: dict[str, list[str]] = {}
     seen: set[bpy.types.ID] = set()

@@ -65,7 +65,7 @@ def _without_deltas(obj: bpy.types.Object) -> BlenderMatrix:
 
 
 def _near(values: Sequence[float], given: Sequence[float]) -> tuple[float, float, float]:
-    """Return numbers from a matrix; those that differ from the file's by rounding errors only are the file's."""
+    """Return three numbers from a matrix; use the file's numbers where they differ by rounding errors only."""
     pairs = zip(values, given, strict=True)
     x, y, z = (old if abs(new - old) <= _NOISE * max(1.0, abs(old)) else new for new, old in pairs)
     return x, y, z

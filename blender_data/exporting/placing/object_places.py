@@ -32,7 +32,7 @@ def local_matrix(obj: bpy.types.Object) -> Matrix:
 
 
 def is_driven(obj: bpy.types.Object) -> bool:
-    """Return whether the place of an object is not the one that its own transform gives."""
+    """Return whether constraints, drivers, keys, or a parent bone, vertex or lattice determine where an object is."""
     return (obj.parent is not None and obj.parent_type not in {"OBJECT", "ARMATURE"}) or is_animated(obj)
 
 
@@ -50,7 +50,7 @@ def is_animated(obj: bpy.types.Object) -> bool:
 
 
 class ObjectPlaces:
-    """Matrices of the objects of one export, of which Blender evaluates those that do not follow their channels."""
+    """Matrices of the objects of one export. Blender evaluates objects whose channels do not determine their matrix."""
 
     def __init__(self, depsgraph: bpy.types.Depsgraph) -> None:
         self.depsgraph = depsgraph
@@ -60,7 +60,7 @@ class ObjectPlaces:
         return self.relative(obj, None)
 
     def relative(self, obj: bpy.types.Object, frame: bpy.types.Object | None) -> Matrix:
-        """Return the matrix (4, 4) from the space of an object to that of another one, or to the world for None."""
+        """Return the matrix (4, 4) from the space of an object to the space of ``frame``, or to the world for None."""
         matrix = np.identity(4)
         at: bpy.types.Object | None = obj
         while at is not None and at != frame:
@@ -87,7 +87,7 @@ def _carrier(obj: bpy.types.Object) -> Matrix:
 
 
 def _is_evaluated(obj: bpy.types.Object) -> bool:
-    """Return whether only Blender's evaluation gives the place of an object."""
+    """Return whether the matrix of an object must be evaluated by Blender, since its channels do not determine it."""
     parent = obj.parent
     if parent is not None:
         on_path = parent.type == "CURVE" and parent.data.use_path

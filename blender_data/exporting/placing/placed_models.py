@@ -30,7 +30,7 @@ _Key = tuple[Any, ...]
 
 
 class MaterialNames:
-    """One name for each material of an export: that in its file, unless another material has it."""
+    """A unique name for each material of an export: its name in the imported file, unless another material has that."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, bpy.types.Material] = {}
@@ -64,7 +64,7 @@ class PlacedModels:
     """Reads the models of one export.
 
     Objects with the same mesh data share a model while their modifiers make the same mesh of it. Materials that are
-    linked to an object are settings of its place.
+    linked to an object instead of its data are stored with its node.
     """
 
     def __init__(self, meshes: RestMeshes, places: ObjectPlaces, options: ExportOptions) -> None:
@@ -89,7 +89,7 @@ class PlacedModels:
         return armature_of(obj) if obj.type in MESHABLE and self.meshes.with_bones else None
 
     def use(self, obj: bpy.types.Object) -> ModelUse | None:
-        """Return the model of an object at its place, or None if it has no visible mesh."""
+        """Return the model that the node of an object refers to, or None if the object has no visible mesh."""
         rig = self.rig_of(obj)
         inside = np.identity(4) if rig is None else self._inside(obj, rig)
         key = (obj.data, rig.data if rig is not None else None, inside.tobytes())
@@ -126,7 +126,7 @@ class PlacedModels:
     # -- models -------------------------------------------------------------------------------
 
     def _inside(self, obj: bpy.types.Object, rig: bpy.types.Object) -> Matrix:
-        """Return the matrix from the space of a deformed object to that of its armature object."""
+        """Return the matrix from the space of a deformed object to the space of its armature object."""
         matrix = self.places.relative(obj, rig)
         return np.identity(4) if np.allclose(matrix, np.identity(4), rtol=0, atol=_ALIGNED) else matrix
 
@@ -181,9 +181,9 @@ class PlacedModels:
 
 
 def _model_name(sources: list[bpy.types.Object]) -> str:
-    """Return the name of a model: that of its imported mesh data, or else the shortest of its objects' names.
+    """Return the name of a model: the name of its imported mesh data, otherwise the shortest name of its objects.
 
-    Copies of an object have longer names, so that further ones do not change the name of the file.
+    Copies of an object have longer names, so adding a copy does not change the name of the model file.
     """
     data = sources[0].data
     if isinstance(data, bpy.types.Mesh) and data.meshferry.fingerprint:

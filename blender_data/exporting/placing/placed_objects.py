@@ -1,4 +1,4 @@
-"""The objects that stand for the nodes of an imported file that places models, and those that were added to them."""
+"""Objects of an imported file that places models: one for each node, and objects that the user added."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_NAMES = 5
 
 
 class PlacedObjects:
-    """The objects of an imported collection that stand for nodes of its file, and those that are added.
+    """Objects of an imported collection: one for each node of its file, and objects that the user added.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class PlacedObjects:
     part:
         The nodes of the file.
     report:
-        Gets what is not written.
+        Receives messages about changes that are not written.
     placement:
         The files and models that nodes refer to.
 
@@ -147,7 +147,7 @@ class PlacedObjects:
         return list(first.values())
 
     def _other_copies(self) -> set[bpy.types.Object]:
-        """Return copies of objects that do not show what the node shows, as *Separate* in edit mode makes them."""
+        """Return copies of objects with another mesh than their node, such as results of *Separate* in edit mode."""
         by_key: dict[str, list[bpy.types.Object]] = {}
         for obj in self.own:
             if obj.meshferry.node_key:
@@ -198,7 +198,7 @@ class PlacedObjects:
         self.report.loss_of("new-mesh-not-written", text, new, most=_MOST_NAMES)
 
     def _added(self, there: set[bpy.types.Object]) -> dict[bpy.types.Object, str]:
-        """Return new objects that show the mesh or the collection of a node, with its key; report the others."""
+        """Return new objects with the mesh or collection of a node, and the key of that node; report other ones."""
         own = set(self.own)
         shown: dict[Any, bpy.types.Object] = {}
         for obj in self.objects:
@@ -252,7 +252,7 @@ class PlacedObjects:
         )
 
     def _channels(self, obj: bpy.types.Object, node: PlacedNode | None) -> Channels | None:
-        """Return the transform of an object, if its file has channels; report what they do not hold."""
+        """Return the transform channels of an object if its file has them; report what the channels cannot store."""
         given = node.channels if node is not None else Channels()
         if given is None or (node is not None and node.is_unplaced):
             return None
@@ -308,7 +308,7 @@ class PlacedObjects:
         return found
 
     def _report_parts(self) -> None:
-        """Report changed objects that stand for a part of a node: an instance of a cluster, a coarser level."""
+        """Report changed objects that show only a part of a node: an instance of a cluster, or a coarser level."""
         parts = [obj for obj in self.own if obj not in self._index and obj.parent_type != "BONE"]
         moved = [obj.name for obj in parts if obj.type != "ARMATURE" and import_marks.is_moved(obj)]
         text = "{} that are only a part of a node not written: {}"
@@ -323,7 +323,7 @@ class PlacedObjects:
         self.report.loss_of("part-not-written", text, wrong, "cluster", most=_MOST_NAMES)
 
     def _report_kept(self) -> None:
-        """Report objects whose places are not their own transforms: constrained ones have no place for channels."""
+        """Report objects whose transforms are not written because they are animated, constrained or on a bone."""
         has_channels = {placed.title for placed in self.placed if placed.channels is not None}
         bound = [obj.name for obj in self.objects if obj.name in has_channels and _is_bound(obj)]
         text = "{} constrained, or on bones or vertices, which the file cannot hold: {}"
@@ -352,7 +352,7 @@ def report_changed_materials(materials: Iterable[bpy.types.Material], report: Re
 
 
 def _is_bound(obj: bpy.types.Object) -> bool:
-    """Return whether something other than keys and drivers determines the place of an object."""
+    """Return whether a constraint, or a parent bone, vertex or deformer determines where an object is."""
     is_on_part = obj.parent is not None and obj.parent_type != "OBJECT"
     return is_on_part or any(not constraint.mute for constraint in obj.constraints)
 
@@ -394,7 +394,7 @@ def _has_emptied_slot(obj: bpy.types.Object) -> bool:
 
 
 def _name_for(obj: bpy.types.Object, node: PlacedNode | None) -> str:
-    """Return the name for the file: that of the node until the object is renamed, also for numbered copies."""
+    """Return the name for the file: the name of the node, unless the user renamed the object; also for copies."""
     name = _NOT_IN_XML.sub("?", names.name_in_file(obj))
     plain = _NUMBER.sub("", name)
     is_numbered = node is not None and name != plain and plain in {node.name, _NUMBER.sub("", node.name)}

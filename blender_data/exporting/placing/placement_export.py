@@ -81,7 +81,7 @@ class PlacementExport(SceneExport):
     # -- parts ---------------------------------------------------------------------------------
 
     def _add_parts(self, part: _Part) -> None:
-        """Add a part for each collection that objects of a part instance and that has none yet."""
+        """Add a part for each collection that is instanced by an object of this part and does not have a part yet."""
         for obj in part.objects:
             collection = _instanced(obj)
             if collection is None or collection in self._part_of:
@@ -139,7 +139,7 @@ class PlacementExport(SceneExport):
     # -- messages ------------------------------------------------------------------------------
 
     def _report_left_out(self, objects: Sequence[bpy.types.Object]) -> None:
-        """Report what of the objects is in no file."""
+        """Report animation and parent bones of the objects, which no file of the export stores."""
         moving = [obj for obj in objects if obj.type != "ARMATURE" and dependencies([obj]).any_change]
         rigs = {obj for obj in objects if obj.type == "ARMATURE" and dependencies([obj]).any_change}
         still = [obj for obj in moving if is_animated(obj) or obj.parent not in rigs]
@@ -167,7 +167,9 @@ class _PartBuilder:
         self.hidden: list[bool] = []
 
     def with_nodes(self) -> list[bpy.types.Object]:
-        """Return the objects that become nodes: not those of which a parent shows instances only, nor bare armatures.
+        """Return the objects that become nodes.
+
+        Excluded are objects that are visible only as instances of their parent, and armatures without other use.
 
         Armatures come before the objects that they deform.
         """
@@ -248,7 +250,7 @@ class _PartBuilder:
         return parent is not None and parent.instance_type in {"VERTS", "FACES"}
 
     def _content(self, obj: bpy.types.Object) -> Content | None:
-        """Return what stands at the node of an object."""
+        """Return the content of the node of an object: a model, a camera, or the part of an instanced collection."""
         if obj.type in MESHABLE:
             if obj.is_instancer and not obj.show_instancer_for_viewport:
                 return None

@@ -120,7 +120,7 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     placement = _placement_of(scene)
     part = placement.parts[0]
     objects = PlacedObjects(collection, part, report, placement)
-    if record.digest != digest_of_content(loaded.data):  # Undo took back what the export had stored
+    if record.digest != digest_of_content(loaded.data):  # Undo reverted the state stored by an export
         for placed in objects.placed:
             placed.given_parent = None
     unshown = set(json.loads(collection.meshferry.unshown_nodes or "[]"))
@@ -185,7 +185,7 @@ def imports_of(scene: bpy.types.Scene, path: Path, names: Sequence[str] = ()) ->
     for collection in scene.collection.children_recursive:
         record = file_records.read(collection)
         is_named = not names or collection.name in names
-        is_import = record is not None and record.options is None  # the others were exported as new files
+        is_import = record is not None and record.options is None  # collections with options were exported to new files
         if is_import and is_named and record.path.resolve() == path.resolve():
             found.append(collection)
     return found

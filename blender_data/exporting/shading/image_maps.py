@@ -26,7 +26,7 @@ class ImageMaps:
     uvs:
         Names of the UV maps of a mesh with the material, by which nodes refer to them.
     left_out:
-        Gets what a mapping cannot hold.
+        Receives the settings of nodes that a mapping cannot store.
     """
 
     def __init__(self, images: ImageReader, uvs: Sequence[str], left_out: LeftOut) -> None:
@@ -87,7 +87,7 @@ class ImageMaps:
         return scale, offset if node.vector_type == "POINT" else _NO_MOVE
 
     def _coordinates(self, entry: Socket) -> Mapping:
-        """Return the mapping of coordinates; unlinked ones are those of the first UV map."""
+        """Return the mapping of texture coordinates. An unlinked socket uses the first UV map."""
         if entry.is_value:
             return Mapping()
         node, name = entry.node, entry.socket.name

@@ -10,13 +10,13 @@ from ....io_formats.core.messages import Report, Text, joined, listed
 
 @dataclass
 class LeftOut:
-    """What a material has beyond a neutral shading."""
+    """Nodes and settings of a material that a neutral shading cannot store."""
 
     nodes: dict[str, None] = field(default_factory=dict)
     """Labels of the types of nodes."""
     settings: list[str] = field(default_factory=list)
     color_spaces: list[str] = field(default_factory=list)
-    """Names of images that Blender reads as colours where the target program reads numbers, or the other way round."""
+    """Names of images that Blender reads as colours and the target program as plain data, or the reverse."""
 
     def add_node(self, node: Any) -> None:
         """Add a node, by the label of its type."""

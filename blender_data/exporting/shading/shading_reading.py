@@ -1,4 +1,4 @@
-"""A Blender material -> neutral shading, as far as the nodes before its shader say values and images.
+"""A Blender material -> neutral shading, from the values and images in the nodes before its shader.
 
 It is the inverse of ``importing/shading``, and reads what artists and Blender's own importers build. Everything else is
 reported once for each material.
@@ -40,7 +40,7 @@ _SHADERS = ("BSDF_PRINCIPLED", "BSDF_DIFFUSE", "EMISSION")
 def read_shadings(
     materials: Mapping[str, bpy.types.Material], uvs: Mapping[str, Sequence[str]], report: Report
 ) -> list[Material]:
-    """Return materials with their shading; those of a project have only the identity by which they are referred to.
+    """Return materials with their shading. Materials of a project have only the identity that refers to them.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def read_shadings(
     uvs:
         Names of the UV maps of a mesh with the material, by the name of the material.
     report:
-        Gets what cannot be carried over.
+        Receives messages about settings that cannot be exported.
     """
     images = ImageReader(report)
     made = []
@@ -138,7 +138,7 @@ class _MaterialReader:
     # -- shaders --------------------------------------------------------------------------------
 
     def _surface(self, found: Socket) -> _Surface | None:
-        """Return the shader of a surface; of several, the first one that is known."""
+        """Return the shader of a surface. If shaders are mixed, return the first supported one."""
         if found.is_value:
             return None
         node = found.node
@@ -214,7 +214,7 @@ class _MaterialReader:
     # -- transparency ---------------------------------------------------------------------------
 
     def _with_alpha(self, shading: Shading, surface: _Surface) -> Shading:
-        """Return the shading with its transparency: that of the shader, or of a mix with a transparent one."""
+        """Return the shading with its transparency, set in the shader or by mixing it with a Transparent BSDF."""
         entry = surface.alpha
         if entry is None and "Alpha" in surface.shader.node.inputs:
             entry = surface.shader.input("Alpha")

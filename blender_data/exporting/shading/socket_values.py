@@ -1,4 +1,4 @@
-"""Inputs of shaders -> neutral factors and colours: an image times values, through the nodes that say so."""
+"""Inputs of shaders -> neutral factors and colours: images and values multiplied by the nodes before the input."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class SocketValues:
         return float(found.node.outputs[0].default_value) if found.node.type == "VALUE" else None
 
     def fixed(self, entry: Socket, default: float, word: str) -> float:
-        """Return the number of an input; one of an image is left out."""
+        """Return the constant value of an input. If it has an image, report that and return ``default``."""
         factor = self.factor(entry)
         if factor.image is None:
             return factor.value
@@ -144,7 +144,7 @@ class SocketValues:
         return product
 
     def _multiply(self, found: Socket, product: Product) -> None:
-        """Multiply what a socket gives into a product."""
+        """Multiply a product by the value, image or vertex colour of a socket."""
         node = found.node
         if found.is_value:
             product.scale(found.numbers())
@@ -183,7 +183,7 @@ class SocketValues:
             self.left_out.add_node(found.node)
 
     def _multiply_image(self, found: Socket, product: Product) -> None:
-        """Multiply an image; of two, one of plain numbers is ambient occlusion."""
+        """Multiply a product by an image. Of a colour image and a non-colour image, the latter is ambient occlusion."""
         image = self.maps.of(found)
         if image is None:
             return
@@ -197,7 +197,7 @@ class SocketValues:
             product.occlusion = Factor(1.0, grey, Channel.RED)
 
     def _multiply_factor(self, found: Socket, product: Product) -> None:
-        """Multiply a number; that of an image is ambient occlusion."""
+        """Multiply a product by a factor. If the factor has an image, it becomes the ambient occlusion."""
         factor = self._factor_of(found, found)
         if factor.image is None:
             product.scale((factor.value,))

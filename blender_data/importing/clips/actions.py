@@ -58,7 +58,7 @@ class ClipTiming:
         """Frame of the end of a clip with ``keys``."""
 
     def frames_of(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the frames of times in seconds; those nearer to a frame than the precision of times are put on it."""
+        """Return the frames of times in seconds. Frames within the precision of times are snapped to whole frames."""
         frames = times * self.fps
         whole = np.rint(frames)
         return self.start + np.where(np.abs(whole - frames) <= self.time_step * self.fps, whole, frames)

@@ -1,4 +1,4 @@
-"""The models of a placement: each is read once, and its mesh data is shared by all nodes where it stands."""
+"""Models of a placement. Each is read once, and all nodes that refer to it share its mesh data."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Template:
 
 @dataclass
 class Stand:
-    """What stands at a node: a model with its materials there."""
+    """A model at a node, with the materials that the node assigns to it."""
 
     template: Template
     materials: SlotNames

@@ -103,7 +103,7 @@ class PlacementImporter:
     def _build_node(
         self, part: int, node: PlacedNode, parent: bpy.types.Object | None, is_hidden: bool
     ) -> bpy.types.Object:
-        """Build the objects of a node; return the one that is at its place."""
+        """Build the objects of a node; return the object that has the transform of the node."""
         stand = self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
         is_below = stand is not None and (stand.is_tree or node.instances is not None)
         if stand is not None and not is_below:
@@ -181,7 +181,7 @@ class PlacementImporter:
                 slot.material = self.job.materials.find(name, layers_of(obj.data))
 
     def _find_sheared(self, nodes: Sequence[PlacedNode], made: Sequence[bpy.types.Object]) -> None:
-        """Store on objects what they cannot hold of the matrices of their nodes; note those that are sheared."""
+        """Store on objects the part of the matrices of their nodes that they cannot have; collect sheared nodes."""
         if not nodes:
             return
         wanted = np.stack([node.matrix for node in nodes])

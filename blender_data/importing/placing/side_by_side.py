@@ -34,7 +34,7 @@ def place(models: Sequence[Sequence[bpy.types.Object]]) -> None:
 
 
 def _range(model: Sequence[bpy.types.Object]) -> tuple[float, float] | None:
-    """Return the smallest and largest X of the bounding boxes of what a model shows; None without objects.
+    """Return the smallest and largest X of a model's visible bounding boxes, or None if it has no objects.
 
     Blender does not evaluate hidden objects, so they count only if nothing is shown.
     """

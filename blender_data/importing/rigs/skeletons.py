@@ -36,7 +36,7 @@ def build_skeletons(job: ImportContext) -> None:
 
 
 def switch_on_weighted(job: ImportContext) -> None:
-    """Switch Deform on for bones with weights, if it says which bones take part in automatic weights.
+    """Switch Deform on for bones with weights, if an import uses Deform to mark the bones for automatic weights.
 
     Blender's poses would not move the mesh with the other bones.
     """

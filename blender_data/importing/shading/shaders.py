@@ -106,7 +106,7 @@ class ShownMaterial:
 
 
 def with_numbers(shading: Shading) -> tuple[Shading, dict[Texture, Texture]]:
-    """Return a shading with numbers as the names of its textures, and the texture that each number stands for."""
+    """Return a shading whose textures are renamed to numbers, and the texture for each number."""
     numbers: dict[Texture, Texture] = {}
     numbered: dict[str, Any] = {}
     for name, part in vars(shading).items():
@@ -305,7 +305,7 @@ class _Builder:
         return self._multiplied(found, tint.value, None, "Colour")
 
     def _add_to_background(self, shader: Any, output: Any, shading: Shading) -> None:
-        """Add the shader to what is behind it: background + alpha * shader."""
+        """Add the shader to the background: background + alpha * shader."""
         transparent = self._node("ShaderNodeBsdfTransparent")
         added = self._node("ShaderNodeAddShader")
         self._link(transparent.outputs["BSDF"], added.inputs[0])

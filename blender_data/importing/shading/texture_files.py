@@ -86,7 +86,7 @@ def may_be_opened(path: str) -> bool:
 
 
 def local_path(path: str) -> str:
-    """Return the path in a file address such as ``file:///C:/my%20image.png``; other paths only decoded."""
+    """Return the path in a file URL such as ``file:///C:/my%20image.png``. Other paths are only percent-decoded."""
     plain = unquote(path)
     if plain[:5].lower() == "file:":
         plain = plain[5:]

@@ -71,7 +71,7 @@ def newer_than(text: str) -> int:
     Raises
     ------
     argparse.ArgumentTypeError
-        The text is none of these.
+        The text is not a date, a span or the path of a file.
     """
     try:
         if span := _SPAN.fullmatch(text.strip().lower()):

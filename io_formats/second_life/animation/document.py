@@ -73,7 +73,7 @@ class SecondLifeAnimation:
     loop_in: float = 0.0
     loop_out: float = 0.0
     loop: int = 0
-    """Other than 0: the animation repeats from ``loop_in`` to ``loop_out``."""
+    """If not 0, the animation repeats from ``loop_in`` to ``loop_out``."""
     ease_in: float = 0.0
     ease_out: float = 0.0
     hand_pose: int = 1

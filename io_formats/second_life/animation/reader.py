@@ -129,7 +129,7 @@ def _constraints(stream: ByteStream) -> AnyArray:
 
 
 def _report_oddities(document: SecondLifeAnimation) -> None:
-    """Warn about what a viewer reads in another way than it is written."""
+    """Warn about data that a viewer reads differently than it is written."""
     report = Report(document.warnings)
     names = Counter(joint.known or text(joint.name) for joint in document.joints)
     twice = [name for name, times in names.items() if times > 1]

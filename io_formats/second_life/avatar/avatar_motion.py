@@ -39,7 +39,7 @@ class AvatarMotion:
     bones: dict[str, str] = field(default_factory=dict)
     """Name of the bone of each joint that the skeleton has."""
     mapped: list[int] = field(default_factory=list)
-    """Indices of the bones that stand for a joint or are between two that do."""
+    """Indices of the bones that are mapped to a joint, and of bones between two mapped ones."""
     replaced: list[str] = field(default_factory=list)
     """Names of the joints that rest elsewhere than those of the standard avatar, for a rig with the avatar's names."""
 

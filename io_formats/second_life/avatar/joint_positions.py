@@ -68,7 +68,7 @@ class JointPositions:
 
     @functools.cached_property
     def _imported_heads(self) -> dict[str, Matrix]:
-        """Positions that the import gave the joints of the armature; none without a file."""
+        """Positions of the joints in the imported file; empty if the armature was not imported."""
         if not self.has_file:
             return {}
         worlds = rest_worlds(self.imported_rests)

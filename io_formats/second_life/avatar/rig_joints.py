@@ -1,4 +1,4 @@
-"""The bones of a rig that stand for the avatar's joints, and how its rest pose differs from the avatar's."""
+"""Bones of a rig that are mapped to the avatar's joints, and differences between the rest poses of rig and avatar."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _in_order(bones: dict[str, int]) -> dict[str, int]:
 
 
 def bones_to_next(skeleton: Skeleton, bone: int, of_joints: Collection[int]) -> Iterator[int]:
-    """Yield a bone, and those above it up to the next one that stands for a joint."""
+    """Yield a bone and its ancestors up to the first one that is mapped to a joint."""
     yield bone
     above = skeleton.joints[bone].parent
     while above >= 0 and above not in of_joints:

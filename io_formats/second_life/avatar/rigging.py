@@ -30,7 +30,7 @@ MOST_INDICES = 255
 _STRAIGHT = 1e-4
 """Tolerance for elements of a 3 × 3 matrix up to which an imported joint has the axes of the avatar's."""
 _EXACT = 1e-6
-"""The same for matrices that are written as in the file, but for the error of single precision."""
+"""Tolerance for matrices that equal those of the file except for the error of single precision."""
 _QUARTER = np.radians(1.0)
 """Tolerance for snapping a rig to multiples of 90°, in radians."""
 

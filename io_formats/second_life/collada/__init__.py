@@ -1,1 +1,1 @@
-"""Collada files (.dae) of Second Life creators, which are only read; ``upload_set`` writes those of an upload."""
+"""Reader of Collada files (.dae) by Second Life creators. ``upload_set`` writes the Collada files of an upload."""

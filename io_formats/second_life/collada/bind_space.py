@@ -50,7 +50,7 @@ def bind_space(binds: Mapping[str, Matrix], asset: Matrix) -> BindSpace:
     binds:
         (4, 4) bind matrices of joints by their name in the table.
     asset:
-        Result of :func:`asset_matrix`, which is also that of a file without known joints.
+        Result of :func:`asset_matrix`. It is returned if the file has no known joints.
     """
     if not binds:
         return BindSpace(asset, np.identity(4), "asset")

@@ -1,4 +1,4 @@
-"""Check a Collada file against what the viewer's uploader does with it."""
+"""Check a Collada file for data that the viewer's uploader rejects or reads differently."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from . import scene_mapping
 from .document import Collada
 
 _REFUSED = ("mirrored-objects", "vertices-not-finite", "weights-disagree")
-"""Codes of what the viewer refuses the file for."""
+"""Codes of findings for which the viewer rejects the file."""
 _MISREAD = ("strips-and-fans", "uvs-of-three-numbers", "weights-before-joints", "more-than-4-weights")
-"""Codes of notes about what is imported, but shown otherwise or not at all by the viewer."""
+"""Codes of notes about data that is imported, but that the viewer shows differently or not at all."""
 
 
 def check(document: Collada) -> list[Message]:
-    """Return what an import reports and the viewer refuses or shows otherwise.
+    """Return the messages of an import about data that the viewer rejects or shows differently.
 
     Raises
     ------

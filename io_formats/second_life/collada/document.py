@@ -67,7 +67,7 @@ class Skin:
     geometry: int
     bind_shape: Matrix
     joint_names: list[str]
-    """As listed, or for lists of ids as resolved; aliases are those of the file."""
+    """Names as the file lists them, aliases included. Ids are resolved to names."""
     inverse_bind: Matrix
     """(n, 4, 4); the identity where ``usable`` is false."""
     usable: npt.NDArray[np.bool_]
@@ -126,7 +126,7 @@ class Material:
     image: str = ""
     """Address of the diffuse texture as it is in the file, or empty."""
     has_transparency: bool = False
-    """Whether the file has transparency of its own, which is left out."""
+    """Whether the file has an explicit transparency, which is left out."""
 
 
 @dataclass

@@ -10,8 +10,8 @@ from .document import Collada, Geometry
 def facts(document: Collada) -> dict[str, Any]:
     """Return counts as sums over all objects: a mesh with three objects counts three times.
 
-    ``nodes`` are the meshes in nodes, also those of the partner files, ``materials`` the symbols of materials, and
-    ``bones`` the joints that the skins list. ``partners`` has counts of the files of the other levels and of physics.
+    ``nodes`` counts the meshes in nodes, including partner files, ``materials`` the material symbols, and ``bones`` the
+    joints that the skins list. ``partners`` counts the files of other levels and of physics.
     """
     instances = [instance for node in document.nodes for instance in node.instances]
     geometries = [document.geometries[instance.geometry] for instance in instances]

@@ -130,7 +130,7 @@ class GeometryReader:
             (group.uvs if given.meaning == "TEXCOORD" else group.colors).append(found)
 
     def _values(self, source: str | None, meaning: str, owner: str) -> _Usable:
-        """Return the values of a source, which of them are usable (None: all), and their stride in the file."""
+        """Return the values of a source, a mask of usable values (None if all are), and their stride in the file."""
         key = (source, meaning)
         if key not in self._usable:
             values, stride = self._sources.rows(source, _WIDTHS[meaning], owner)

@@ -22,14 +22,14 @@ def symbols_of(geometry: Geometry) -> list[str]:
 
 
 def uv_sets(geometry: Geometry) -> list[tuple[int, int]]:
-    """Return the UV sets of all groups, the lowest first, as number of the set and place among those of that number."""
+    """Return the UV sets of all groups in ascending order, as (set number, index among the sets with this number)."""
     return sorted({key for group in geometry.groups for key in _uvs_by_set(group)})
 
 
 def shown_set(geometry: Geometry) -> int:
-    """Return the index in :func:`uv_sets` of the one that the viewer shows.
+    """Return the index in :func:`uv_sets` of the UV set that the viewer shows.
 
-    It takes the last one listed by triangles and polylists, and the set 0 of polygons.
+    For triangles and polylists this is the set listed last, for polygons it is set 0.
     """
     sets = uv_sets(geometry)
     group = next((group for group in geometry.groups if group.uvs), None)
@@ -144,7 +144,10 @@ class _Corners:
 
 
 def _normals(corners: _Corners, mesh: Mesh) -> Layer | None:
-    """Return the normals of all corners, None without any; those without direction are those of the surface."""
+    """Return the normals of all corners, or None if the file has none.
+
+    A normal without direction is replaced by the smooth normal of the vertex.
+    """
     if all(group.normals is None for group in corners.groups):
         return None
     values, index = corners.values([group.normals for group in corners.groups], 3, 0.0)

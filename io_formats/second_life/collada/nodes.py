@@ -72,7 +72,7 @@ class NodeReader:
         self.nodes: list[Node] = []
 
     def read(self) -> None:
-        """Read the scene; without one, each geometry gets a node."""
+        """Read the nodes of the scene. In a file without a scene, each geometry gets a node."""
         scene = self._scene()
         if scene is None:
             for element in self._tree.root.iter("geometry"):

@@ -1,4 +1,4 @@
-"""Codes of what the viewer does differently with the geometry and the weights of an object."""
+"""Codes for geometry and weights of an object that the viewer reads differently."""
 
 from __future__ import annotations
 

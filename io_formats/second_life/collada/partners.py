@@ -71,7 +71,7 @@ def join(document: Collada, partners: Mapping[str, Collada]) -> Collada:
 
 
 def models_of(document: Collada, report: Report) -> list[Model]:
-    """Return the objects of a set of files, those of the main file first; report what does not fit."""
+    """Return the objects of a set of files, objects of the main file first; report parts that do not match."""
     models = _models_in(document, report)
     own = list(models)
     for suffix in (*LEVEL_SUFFIXES[1:], PHYSICS_SUFFIX):
@@ -95,7 +95,7 @@ def _parts_of(document: Collada) -> list[Part]:
 
 
 def _models_in(document: Collada, report: Report) -> list[Model]:
-    """Return the models of the main file; objects in it whose names are those of levels belong to these."""
+    """Return the models of the main file. Objects named as a level or physics shape of a model become parts of it."""
     parts = _parts_of(document)
     named = {part.name: Model(part) for part in parts if not parse(part.name).is_part}
     models: list[Model] = []

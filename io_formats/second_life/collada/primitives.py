@@ -24,11 +24,11 @@ def polygons_of(element: Element, stride: int, findings: Findings, owner: str) -
     Parameters
     ----------
     element:
-        Its texts are freed.
+        The element. Its text is released after parsing, to save memory.
     stride:
-        How many indices a corner has.
+        Number of indices of each corner.
     findings:
-        Gets what was left out.
+        Counts data that is left out.
     owner:
         Name of the geometry.
     """
@@ -50,7 +50,7 @@ def polygons_of(element: Element, stride: int, findings: Findings, owner: str) -
 
 
 def _polylist(element: Element, stride: int, findings: Findings, owner: str) -> Polygons:
-    """Divide corners as ``vcount`` says: real files have other numbers in ``count``."""
+    """Divide corners into polygons by ``vcount``, since ``count`` is wrong in some real files."""
     sizes = np.maximum(numbers.integers(taken_text(element.find("vcount"))), 0)
     _, rows = _lists(element.findall("p"), stride)
     whole = np.cumsum(sizes, dtype=np.int64) <= len(rows)

@@ -30,7 +30,7 @@ _MOST_STORED = 64
 _SHARE_DISTANCE = 0.005
 """Largest distance of joints in metres from the bones of an armature that the meshes can share."""
 _SHAPED = 1e-3
-"""Scale of a joint beyond 1 from which it counts as that of an avatar's shape."""
+"""Largest relative deviation of a joint's scale from its default. Above it, an avatar's shape is assumed."""
 
 
 class Rig:
@@ -116,7 +116,7 @@ class Rig:
         return found
 
     def _other_skeleton(self, name: str, joints: list[str]) -> tuple[Skeleton, dict[str, int]]:
-        """Return the skeleton of a rig that is not an avatar's: places and axes of the bind matrices."""
+        """Return the skeleton of a rig other than an avatar's, with the positions and axes of the bind matrices."""
         number_of = {joint: number for number, joint in enumerate(joints)}
         rests = np.array([self.rests.get(joint, np.identity(4)) for joint in joints])
         names_above = self._parents(joints)
@@ -214,7 +214,7 @@ class Rig:
         return (number_of[joints] if len(number_of) else joints), weights
 
     def at_standard(self, mesh: Mesh, skin: Skin) -> Mesh:
-        """Return a mesh as the viewer shows it on the standard avatar; its points are those of the file."""
+        """Return a mesh deformed as on the standard avatar in the viewer. ``mesh`` has the points of the file."""
         expected = skeleton_table.rest_matrices()
         inverse = np.where(skin.usable[:, None, None], skin.inverse_bind, np.identity(4))
         bound = [
@@ -241,7 +241,7 @@ class Rig:
     # -- messages -------------------------------------------------------------------------------
 
     def report_unusual(self, findings: Findings) -> None:
-        """Report what is unusual about the rig of the file, or add it to the findings, each once."""
+        """Report unusual properties of the rig, or add them to the findings, each once."""
         report = self.report
         if not self.known:
             report.note("not-an-avatar", "its rig is not that of a Second Life avatar")

@@ -1,6 +1,6 @@
 """Document -> Scene (format page, sections 3 to 6): objects, their meshes and materials, levels of detail and physics.
 
-Static objects stand where unit, up axis and nodes put them; rigged ones where their joints are bound.
+Static objects are placed by unit, up axis and nodes, rigged objects by the bind matrices of their joints.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class SceneBuilder:
                     self._add_model(model, finest)
 
     def _add_model(self, model: Model, finest: sc.Node) -> None:
-        """Add the node of an object, and those of its levels of detail and its physics."""
+        """Add the nodes of an object, of its levels of detail and of its physics shape."""
         number = len(self.scene.nodes)
         self.scene.nodes.append(finest)
         for suffix, part in model.parts.items():
@@ -136,7 +136,7 @@ class SceneBuilder:
     def _node(self, part: Part, finest: sc.Node | None = None) -> sc.Node:
         """Return the node of an object, without a parent.
 
-        A static part of a rigged object, ``finest``, stands in the space of the rig.
+        A static part of a rigged object (``finest``) is placed in the space of the rig.
         """
         file = self.files[id(part.document)]
         if self.rig is not None and part.instance.skin >= 0:
@@ -197,7 +197,7 @@ class SceneBuilder:
     # -- materials ------------------------------------------------------------------------------
 
     def material_name(self, material: Material) -> str:
-        """Return the name of a material in the scene; another one of the same name gets a number."""
+        """Return the name of a material in the scene. A number is added if another material has the name."""
         content = astuple(material)
         if content not in self._material_names:
             name = material.name
@@ -263,9 +263,9 @@ class _File:
 
 
 def placed(matrix: Matrix) -> tuple[Place, Matrix | None]:
-    """Return translation, rotation and scale of a matrix, and the rest (4, 4) of it, such as shear, or None.
+    """Return translation, rotation and scale of a matrix, and the remaining factor (4, 4), such as shear, or None.
 
-    The matrix is the product of both. A mirroring one has a negative scale along one axis.
+    The matrix is the product of the transform and this factor. A mirroring one has a negative scale along one axis.
     """
     linear = matrix[:3, :3]
     translation = tuple(matrix[:3, 3].tolist())

@@ -42,7 +42,7 @@ class SkinReader:
         self.skins: list[Skin] = []
 
     def numbers(self, controller: Element) -> tuple[int, int]:
-        """Return the numbers of a controller's geometry and skin, -1 for none; it is read if it is new."""
+        """Return the indices of a controller's geometry and skin, -1 if absent; parse it at the first call."""
         if controller not in self._numbers:
             self._numbers[controller] = self._read(controller)
         return self._numbers[controller]
@@ -111,7 +111,7 @@ class SkinReader:
         return names, inverse_bind
 
     def _of_id(self, word: str) -> str:
-        """Return the name of the joint that an id stands for: what the viewer knows, or else the node's."""
+        """Return the joint name for an id: a name that the viewer knows, otherwise the sid or name of the node."""
         if self._nodes is None:
             self._nodes = {key: {} for key in ("sid", "id", "name")}
             for element in self._tree.root.iter("node"):

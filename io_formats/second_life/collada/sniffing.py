@@ -7,8 +7,8 @@ import re
 from ...core.recognition import Match, NearMiss
 
 _ROOT = re.compile(r"(?:\s|<\?.*?\?>|<!--.*?-->)*+(?:<!DOCTYPE\s+|<(?:[\w.-]+:)?)COLLADA[\s>/\[]", re.DOTALL)
-"""A document type is recognised, too, so that the reader can say why it refuses the file. The repetition is possessive:
-else the time for a file with many processing instructions would double with each of them."""
+"""A document type is matched, too, so that the reader can state why it rejects the file. The repetition is possessive:
+otherwise the matching time would double with each processing instruction."""
 _ENCODINGS = tuple(
     (start, name) for name in ("utf-16-le", "utf-16-be") for start in ("\ufeff".encode(name), "<".encode(name))
 )

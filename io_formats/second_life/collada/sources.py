@@ -1,4 +1,4 @@
-"""The arrays of a Collada file, through the accessors that say how they are divided into values."""
+"""Arrays of a Collada file, divided into values by their accessors."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Sources:
         self._rows: dict[tuple[Element, int], tuple[FloatArray, int]] = {}
 
     def rows(self, link: str | None, width: int, owner: str) -> tuple[FloatArray, int]:
-        """Return the values that a link leads to, (N, width) float32, and how many numbers the file stores for each.
+        """Return the values of a linked source, (N, width) float32, and how many numbers the file stores for each.
 
         Parameters
         ----------
         link:
             Id of the source.
         width:
-            How many numbers a value needs. Those that the file does not have are 0, alpha is 1.
+            Numbers in each value. Missing numbers become 0, a missing alpha becomes 1.
         owner:
-            Name of what the values are for.
+            Name of the geometry or skin, for messages.
         """
         source = self._tree.target(link, "source")
         if source is None:

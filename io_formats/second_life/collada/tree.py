@@ -30,7 +30,7 @@ class Tree:
             self._ids.setdefault((tag, name.replace(" ", "_")), element)
 
     def target(self, link: str | None, *tags: str) -> Element | None:
-        """Return the element of one of these names that a link leads to, with or without ``#``; None for none."""
+        """Return the element with one of these tags that a link (with or without ``#``) refers to, or None."""
         name = (link or "").strip().removeprefix("#")
         for spelling in (name, name.replace(" ", "_"), unquote(name)):
             for tag in tags:
@@ -94,6 +94,6 @@ def taken_text(element: Element | None) -> str:
 
 
 def inputs_of(element: Element) -> Iterator[tuple[str, Element]]:
-    """Yield the inputs of an element by what they mean."""
+    """Yield the inputs of an element with their semantics."""
     for given in element.findall("input"):
         yield given.get("semantic", ""), given

@@ -46,7 +46,7 @@ class Model:
         return [node for node in parts if node is not None]
 
     def part_name(self, node: Node) -> Text:
-        """Return what a node is in the model: ``high level``, ``physics mesh`` or ``hull``, for example."""
+        """Return the name of the role of a node in the model, such as ``high level``, ``physics mesh`` or ``hull``."""
         for text, level in zip(LEVEL_TEXTS, self.levels, strict=True):
             if level is node:
                 return Text(text)

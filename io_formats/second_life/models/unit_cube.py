@@ -75,7 +75,7 @@ def matrix_of(node: Node) -> Matrix:
 
 
 def exact_matrix_of(node: Node) -> Matrix:
-    """Return :func:`matrix_of`, or the matrix of the imported file if the node stands where that puts it."""
+    """Return the matrix of the imported file if it equals the transform of the node, otherwise :func:`matrix_of`."""
     matrix, exact = matrix_of(node), node.file_matrix
     tolerance = _SINGLE * max(1.0, float(np.abs(matrix).max()))
     return exact if exact is not None and np.abs(exact - matrix).max() <= tolerance else matrix

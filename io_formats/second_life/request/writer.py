@@ -39,7 +39,7 @@ def write_files(document: UploadRequest, stem: str) -> list[OutputFile]:
 
 
 def write(document: UploadRequest) -> bytes:
-    """Encode only the request that uploads, without the one that asks for the price."""
+    """Encode the upload request, without the preceding request for the price."""
     return write_files(document, "")[-1].data
 
 

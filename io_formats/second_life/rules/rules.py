@@ -25,7 +25,7 @@ and usually fails."""
 LEAST_SIZE, MOST_SIZE = 0.01, 64.0
 """Range of an object's size along each axis in Second Life, in metres."""
 OPEN_LEAST_SIZE, OPEN_MOST_SIZE = 0.001, 256.0
-"""The same for OpenSim."""
+"""Minimum and maximum size in OpenSim."""
 MOST_UV = 1000.0
 
 _FLAT_AXIS = 1e-5

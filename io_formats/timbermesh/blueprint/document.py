@@ -28,7 +28,7 @@ class Blueprint:
 
 @dataclass(frozen=True, eq=False)
 class BlueprintSource:
-    """The content of a blueprint that nodes come from: that of the opened file, or of one that it nests."""
+    """Content of a blueprint from which nodes are made: the opened file, or a blueprint nested in it."""
 
     name: str
     """File name."""

@@ -14,7 +14,7 @@ from .tree import TreeBuilder
 
 
 def facts(document: Blueprint) -> dict[str, Any]:
-    """Count what is in the file itself; blueprints that it nests are not read."""
+    """Count the elements of the file itself. Nested blueprints are not read."""
     unresolved = Unresolved()
     numbers = Numbers(unresolved)
     nodes = TreeBuilder(None, unresolved).build(BlueprintSource("", document.root), "")

@@ -28,7 +28,7 @@ class Footprint:
     base_z: int
     """Number of layers below the ground."""
     cells: npt.NDArray[np.int64]
-    """(n, 3) coordinates of occupied cells; of all cells if those of the file do not fit the size."""
+    """(n, 3) coordinates of the occupied cells. All cells are occupied if the number of cells in the file is wrong."""
     fits: bool
     """Whether the file has as many cells as the size needs."""
     entrance: Cell | None

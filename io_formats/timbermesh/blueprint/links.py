@@ -1,4 +1,4 @@
-"""What a blueprint refers to: nested blueprints, and models."""
+"""Find the nested blueprints and models that a blueprint refers to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORMAT = "timbermesh"
 
 
 class Links:
-    """Finds what one opened blueprint refers to, and notes what is missing."""
+    """Finds the files that one opened blueprint refers to, and records the missing ones."""
 
     def __init__(self, files: ModFiles, unresolved: Unresolved) -> None:
         self._files = files
@@ -105,7 +105,7 @@ def _source(data: bytes, path: Path | None, name: str = "") -> BlueprintSource:
 
 
 def placed_model(path: Path) -> PlacedModel:
-    """Return a model to place, which is read when it is needed."""
+    """Return a placed model whose file is read when its scene is first needed."""
 
     def read() -> Scene:
         try:
@@ -119,5 +119,5 @@ def placed_model(path: Path) -> PlacedModel:
 
 
 def _model_name(path: Path) -> str:
-    """Return the name of a model: that of its file without the ending."""
+    """Return the name of a model: its file name without the extension."""
     return path.name[: -len(_MODEL)] if path.name.lower().endswith(_MODEL) else PurePosixPath(path.name).stem

@@ -64,7 +64,7 @@ def read_file(path: Path) -> bytes:
 
 
 class _ModFolder:
-    """The files below a folder, found by the ends of their paths. It has none if there are too many."""
+    """Files below a folder, found by the last parts of their paths. Empty if the folder has too many files."""
 
     def __init__(self, root: Path, most: int, projects: Projects) -> None:
         self._listed: RootedFiles | None = None
@@ -111,7 +111,7 @@ class ModFiles:
     Parameters
     ----------
     projects:
-        What is open; it keeps the lists of files.
+        The open projects, which cache the lists of files.
     mod:
         Folder of the mod for files without a manifest, or empty.
     game:

@@ -24,8 +24,8 @@ def model_path(file: Path, blueprint: Path, placement: Placement | None = None, 
     file:
         The model. It need not exist.
     placement:
-        What the blueprint places now; its models show where the root of the mod is. Without any it is the folder of
-        the manifest above the blueprint, or else ``mod``.
+        Placement that the blueprint has now. Its model paths determine the root of the mod. Without models, the root is
+        the folder of the manifest above the blueprint, or else ``mod``.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def model_path(file: Path, blueprint: Path, placement: Placement | None = None, 
 
 
 def _roots_of(placement: Placement) -> Iterator[Path]:
-    """Yield the folders below which the models are that a blueprint places, the most frequent first."""
+    """Yield the root folders of the models that a blueprint places, the most frequent root first."""
     found: Counter[str] = Counter()
     for node in placement.parts[0].nodes:
         if isinstance(node.content, ModelUse) and node.properties.get("Model"):

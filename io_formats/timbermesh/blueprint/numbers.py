@@ -1,4 +1,4 @@
-"""Numbers of blueprints: what is absent has a default, and what is not a finite number is replaced and reported."""
+"""Numbers of blueprints. Absent ones get a default; values that are not finite numbers are replaced and reported."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The rules are in section 10 of the format page.
 
-Nodes are called by JSON pointers into the blueprint with all nested ones expanded. What the file itself says about a
-node inside a nested child is in the child's ``Modification``.
+The key of a node is a JSON pointer into the blueprint with all nested blueprints expanded. The file itself overrides
+values of nodes inside a nested child in the ``Modification`` of that child.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MODEL = "Model"
 _SLOT = "#Slot#"
 _COUNTED = re.compile(r" \(\d+\)$")
 _NUMBER = re.compile(r"\.\d{3,}$")
-"""Number that Blender gives to an object whose name is taken."""
+"""Number that Blender adds to a name that another object has."""
 _RADIUS = "Radius"
 
 
@@ -49,12 +49,12 @@ class _Refusal(Exception):
 
 @dataclass
 class _Place:
-    """Where the file says something about a node."""
+    """Location of the values of a node in the file."""
 
     children: list[str]
     """Names of the child and those above it."""
     path: list[str]
-    """Keys that lead to the child in the file, by way of modifications."""
+    """Keys on the way from the root of the file to the child, including ``Modification`` members."""
     rest: list[str]
     """Keys below the child, if the node is not the child itself."""
     inside: int = 0
@@ -122,7 +122,7 @@ class _Patcher:
         }
 
     def run(self) -> bytes:
-        """Return the new bytes, and report what is refused."""
+        """Return the new bytes, and report edits that are refused."""
         waiting = dict(self.added)
         while waiting:
             ready = [edit for edit in waiting.values() if edit.parent not in waiting]
@@ -139,17 +139,17 @@ class _Patcher:
         return self.text.result()
 
     def _attempt(self, edit: NodeEdit, action: Any, *arguments: Any) -> Any:
-        """Return what an action returns; report its refusal, and return None."""
+        """Call an action and return its result. If it refuses the edit, report that and return None."""
         try:
             return action(*arguments)
         except _Refusal as refusal:
             self.report.loss("edit-refused", refusal.text.template, *refusal.text.values, item=edit.title)
             return None
 
-    # -- places -------------------------------------------------------------------------------
+    # -- locations ----------------------------------------------------------------------------
 
     def _states(self) -> dict[str, State]:
-        """Return the state that each child named by the root is the model of; the unfinished one before others."""
+        """Return the building state of each child that the root names as a model, preferably the unfinished one."""
         found = {}
         for spec, member, state in sorted(STATE_FIELDS, key=lambda row: row[2] is State.UNFINISHED):
             value = self.root.find(spec, member)
@@ -284,7 +284,7 @@ class _Patcher:
     # -- changed nodes ------------------------------------------------------------------------
 
     def _change(self, edit: NodeEdit, key: str) -> None:
-        """Write what is changed of a node that has this key in the file."""
+        """Write the changes of one node, which has this key in the file."""
         place = self._place(key) if key != ROOT else _Place([], [], [])
         if edit.is_removed or (place.rest and self._is_below_removed(key)):
             return
@@ -306,7 +306,7 @@ class _Patcher:
         return any(key.startswith(removed + "/") for removed in self.removed)
 
     def _refuse_inside_unless_placed(self, place: _Place) -> None:
-        """Refuse nodes inside a nested blueprint unless the file itself says where they stand."""
+        """Refuse edits of nodes inside a nested blueprint, unless the file itself sets their transforms."""
         if place.inside and not place.rest:
             spec = [*place.path, *(["Modification"] if place.is_nested else []), "TransformSpec"]
             if self.root.find(*spec) is not None:
@@ -314,7 +314,7 @@ class _Patcher:
         self._refuse_inside(place)
 
     def _child(self, place: _Place, edit: NodeEdit) -> dict[str, Any]:
-        """Return what a child gets."""
+        """Return the members that an edit sets in a child."""
         found: dict[str, Any] = {}
         if not place.children and edit.channels is not None:
             raise _Refusal("the transform of the root belongs to the file that nests the blueprint")
@@ -358,7 +358,7 @@ class _Patcher:
         return numbers
 
     def _collider(self, place: _Place, edit: NodeEdit) -> dict[str, Any]:
-        """Return what a collider gets."""
+        """Return the members that an edit sets in a collider."""
         numbers = self._numbers(edit)
         if edit.channels is None:
             raise _Refusal("only the place and the size of a collider can be changed")
@@ -482,7 +482,7 @@ def _content(plain: Any) -> str:
 
 
 def _rebuilt(data: bytes, value: JsonValue) -> bytes:
-    """Return the text of a file, put together from its values and what is between them.
+    """Return the text of a file, joined from the texts of its values and the text between them.
 
     It differs from the file if the parser took a wrong position, which would also misplace edits.
     """

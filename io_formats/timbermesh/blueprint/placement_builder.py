@@ -35,7 +35,8 @@ from .problems import Problem
 from .tree import BlueprintNode, State, TreeBuilder
 
 NOT_HELD = frozenset({"name", "is_hidden", "materials"})
-"""Fields of edits that a blueprint does not hold: names are an interface, and the other two are not in it."""
+"""Fields of edits that are not written into a blueprint: other files refer to the names, and the format lacks the
+others."""
 _MISSING_SIZE = 0.5
 _GROWN = "Mature"
 _NAMES = {State.ALWAYS: "Model"}
@@ -144,7 +145,7 @@ class PlacementBuilder:
             self._part.collections.append(PlacedCollection(name, parent, is_hidden, is_guide))
         return self._collections[key]
 
-    # -- what the game does not show ------------------------------------------------------------
+    # -- guides, which the game does not show ---------------------------------------------------
 
     def _add_colliders(self) -> None:
         for number, node in enumerate(self.nodes):
@@ -189,7 +190,7 @@ class PlacementBuilder:
     # -- attachments ----------------------------------------------------------------------------
 
     def _parent_of(self, attachment: points.Attachment) -> int:
-        """Return the index of the node that an attachment hangs on; one inside of a model gets a node of its own."""
+        """Return the index of the parent node of an attachment. For a parent inside a model, add a node."""
         name = attachment.parent
         if not name:
             return 0

@@ -26,7 +26,7 @@ _INTO_BUILDING = np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A place in the grid of the building."""
+    """A position in the grid of the building."""
 
     name: str
     key: str

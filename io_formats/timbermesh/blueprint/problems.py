@@ -8,7 +8,7 @@ from ...core.messages import Kind
 
 
 class Problem(Enum):
-    """Kind of a problem: code, one of its kind, several, what became of them, and kind of the message."""
+    """Kind of a problem: code, noun in singular and plural, template for the consequence, and kind of the message."""
 
     MODEL = ("model-not-found", "model", "models", "{} not found; an empty stands for each: {}")
     GAME_MODEL = (

@@ -28,7 +28,10 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Blueprint:
 
 
 def _content(data: bytes) -> Any:
-    """Return the values of a file; that of Python takes a tenth of the time for strict JSON, which most files are."""
+    """Return the values of a file.
+
+    Python's JSON parser is tried first: most files are strict JSON, which it parses in a tenth of the time.
+    """
     if len(data) <= MOST_BYTES and b"\\u" not in data:  # may be half of a surrogate pair
         try:
             found = json.loads(data.removeprefix(BOM), parse_float=_number, parse_int=_number, strict=False)

@@ -99,7 +99,7 @@ class TextEdits:
         return self._inner_indent(holder) + self.unit
 
     def moved(self, value: JsonValue, indent: bytes) -> bytes:
-        """Return the bytes of a value with its last line at another indent, and the others moved alike."""
+        """Return the bytes of a value with another indent: in each line, the indent of its first line is replaced."""
         return re.sub(rb"(?<=\n)" + self.indent_of(value.start), indent, self.data[value.start : value.end])
 
     def indent_of(self, offset: int) -> bytes:
@@ -147,7 +147,7 @@ class TextEdits:
         return json.dumps(key, ensure_ascii=False).encode() + b": " + self._spelled(value, indent)
 
     def _spelled(self, value: New, indent: bytes | None) -> bytes:
-        """Return a value as JSON, with each member in a line of its own, or in one line if ``indent`` is None."""
+        """Return a value as JSON with one member on each line, or all on one line if ``indent`` is None."""
         if isinstance(value, bytes):
             return value
         if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Nodes of a blueprint with those of all that it nests (docs/formats/timberborn_blueprints.md, sections 3 and 5)."""
+"""Nodes of a blueprint and its nested blueprints (docs/formats/timberborn_blueprints.md, sections 3 and 5)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class BlueprintNode:
 
 
 Find = Callable[[str, Level], BlueprintSource | None]
-"""Function that returns the blueprint of a path that a file names, or None; it raises FormatError for damaged ones."""
+"""Function that returns the blueprint for a path in a file, or None. It raises FormatError if that is damaged."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class _Waiting:
 
 @dataclass
 class TreeBuilder:
-    """Expands a blueprint. Without ``find``, nested ones are left empty and not reported."""
+    """Expands a blueprint. Without ``find``, nested blueprints are left empty without a message."""
 
     find: Find | None
     unresolved: Unresolved

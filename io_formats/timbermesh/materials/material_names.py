@@ -1,4 +1,4 @@
-"""Names of materials that the game loads: those of its files if its folder is given, else those of a built-in list."""
+"""Names of materials that the game loads, from its files if its folder is given, otherwise from a built-in list."""
 
 from __future__ import annotations
 

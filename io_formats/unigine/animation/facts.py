@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: AnimationFile) -> dict[str, Any]:
-    """Count what is stored; ``warnings`` lists oddities."""
+    """Count the stored data; ``warnings`` lists oddities."""
     frame_count = document.frames.frame_count if document.frames else 0
     return {
         "version": document.version,

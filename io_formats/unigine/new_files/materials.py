@@ -38,7 +38,7 @@ _PROJECTIONS = {
     Projection.TOP_OBJECT: 4,
     Projection.TOP_WORLD: 5,
 }
-"""Value of the state ``base_mapping``; that of UV is the index of the UV map, 0 or 1."""
+"""Value of the state ``base_mapping`` for each projection. For UV it is the index of the UV map, 0 or 1."""
 _TEST_AT = 0.5
 """Opacity from which the engine's alpha test shows a pixel."""
 _UNUSED_SPECULAR = 127
@@ -62,13 +62,13 @@ def material_assets(materials: Sequence[Material], version: str, taken: set[str]
     Parameters
     ----------
     materials:
-        Materials with distinct names. Those with an identity are in the project, and are left out.
+        Materials with distinct names. Materials with an identity are in the project and are left out.
     version:
         Version that the files state, such as ``2.19.0.3``.
     taken:
         Keys by ``cautious_key`` of the names of other files in the folder; those of the assets are added.
     report:
-        Gets what the engine's material cannot hold.
+        Receives messages about settings that the engine's material cannot store.
     """
     major, minor = (int(number) for number in version.split(".")[:2])
     textures = NewTextures((major, minor), taken)
@@ -87,7 +87,7 @@ def material_assets(materials: Sequence[Material], version: str, taken: set[str]
 
 
 def _known_shading(material: Material) -> Shading:
-    """Return the shading of a material of which little is known; it is opaque unless it is said to be transparent."""
+    """Return a shading for a material without one. It is opaque unless the material or its colour is transparent."""
     made = plain_shading(material, has_vertex_color=False)
     is_transparent = material.is_transparent or made.alpha.value < _WHITE
     return (
@@ -105,7 +105,7 @@ class _TextureLine:
 
 
 class _Values:
-    """What the file of one material states."""
+    """Parameters, states and textures in the file of one material."""
 
     def __init__(self, shading: Shading, textures: NewTextures, sdk: tuple[int, int], report: Report) -> None:
         self.sdk = sdk
@@ -185,7 +185,7 @@ class _Values:
         return replace(shading, **changed)
 
     def _set_mapping(self) -> neutral.Mapping:
-        """Set the mapping of all images but those with one of their own to that of the first."""
+        """Set the common mapping, which is the mapping of the first image, and return it."""
         parts = (self.shading.base_color, self.shading.normal, *self._factors(), self.shading.alpha)
         images = [part.image for part in parts if part is not None and part.image is not None]
         if not images:
@@ -208,7 +208,7 @@ class _Values:
         return mapping.uv_layer if mapping.uv_layer <= 1 else 0
 
     def _set_own_mapping(self, prefix: str, image: ImageMap) -> None:
-        """Set the mapping of a slot that may have one of its own, if it differs from that of the others."""
+        """Set the mapping of a slot that can have a separate mapping, if it differs from the common one."""
         if image.mapping != self.mapping:
             self.states[f"{prefix}_mapping"] = str(self._mapping_number(image.mapping) + 1)
             self._transform(f"{prefix}_uv_transform", image.mapping)
@@ -346,7 +346,7 @@ class _Values:
 
 
 def _plane_of(factor: Factor) -> Plane:
-    """Return the channel of a factor's image; its value is a parameter of the material, unless it is inverted."""
+    """Return the image channel of a factor. Its value is a parameter of the material, unless the image is inverted."""
     texture = factor.image.texture if factor.image is not None else None
     return Plane(texture, factor.channel, inverted_by=factor.value if factor.is_inverted else 0.0)
 

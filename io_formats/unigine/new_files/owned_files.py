@@ -1,4 +1,4 @@
-"""Which existing files an export may replace: those whose content is still what an earlier export wrote.
+"""Existing files that an export may replace, because their content is unchanged since an earlier export.
 
 Beside a scene is a hidden file, the manifest, with the digests of the files that were written with it.
 """
@@ -65,7 +65,7 @@ def _digests(digest: str, known: list[str]) -> list[str]:
 
 
 def _read(path: Path) -> dict[str, list[str]]:
-    """Return the digests by name; none if there is no valid manifest."""
+    """Return the digests by file name, empty if there is no valid manifest."""
     try:
         found = json.loads(read_bytes(path))["files"]
         return {str(name): [str(digest) for digest in digests] for name, digests in found.items()}

@@ -134,7 +134,7 @@ def _bytes(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 
 def _resized(values: npt.NDArray[np.uint8], size: Sequence[int]) -> npt.NDArray[np.uint8]:
-    """Return values (H, W) with another size, each from the pixel at its place."""
+    """Resize values (H, W) by nearest-neighbour sampling."""
     if values.shape == tuple(size):
         return values
     rows, columns = (np.arange(new) * old // new for new, old in zip(size, values.shape, strict=True))

@@ -112,7 +112,7 @@ class TargetFolder:
             raise ExportError("{}: its GUID cannot be read: {}", path, problem) from None
 
     def guid(self, name: str, salt: str) -> str:
-        """Return the GUID of a file beside the scene: that of its ``.meta``, or else one made of its path.
+        """Return the GUID of a file beside the scene: from its ``.meta``, or else derived from its path.
 
         Outside of projects, ``salt`` separates files of equal paths that later meet in one project. A GUID of another
         file is not used.

@@ -54,7 +54,7 @@ class NewTextures:
     sdk:
         First two numbers of the version of the project's SDK.
     taken:
-        Keys by ``cautious_key`` of names of other files in the folder; those of new files are added.
+        Keys (``cautious_key``) of the names of other files in the folder. The keys of new files are added.
     """
 
     def __init__(self, sdk: tuple[int, int], taken: set[str]) -> None:
@@ -127,7 +127,7 @@ def _plain_stem(name: str, kind: TextureKind) -> str:
 
 
 def free_name(stem: str, ending: str, taken: set[str]) -> str:
-    """Return a valid file name that no other file in the folder has, on any system, and add it to those taken."""
+    """Return a file name that is valid and unused in the folder on all systems, and add its key to ``taken``."""
     plain, number = file_name(stem), 1
     name = plain + ending
     while cautious_key(name) in taken:

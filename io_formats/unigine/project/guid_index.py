@@ -76,7 +76,7 @@ class GuidIndex:
         return [found, {path: cause for path, cause in self._files.unreadable.items() if path.lower().endswith(META)}]
 
     def meta_of(self, path: str) -> AssetMeta | None:
-        """Return what the ``.meta`` file of an asset states, or None without a readable one and for runtimes."""
+        """Return the content of an asset's ``.meta`` file; None if it is absent, unreadable or of a runtime."""
         meta = self._files.find(path + META) if RUNTIMES not in path.lower() else None
         return self._read_meta(meta) if meta else None
 
@@ -160,7 +160,7 @@ class GuidIndex:
         return None
 
     def stated(self, guid: str) -> tuple[str, bool]:
-        """Return what is known of a missing file: its name, or an empty string, and whether its green is inverted."""
+        """Return the name that metas state for a missing file, or an empty text, and whether its green is inverted."""
         found = self.container(guid)
         if found is None:
             return self.alias_of(guid) or PurePosixPath(self._table.get(guid, "")).name, False

@@ -227,7 +227,7 @@ class MaterialLibrary:
 
 
 def _apply(element: Element, material: ProjectMaterial) -> None:
-    """Overwrite what a material states itself."""
+    """Overwrite inherited values with the values in the file of a material."""
     for child in element:
         name = child.get("name", "")
         text = (child.text or "").strip()

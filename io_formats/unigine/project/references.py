@@ -1,4 +1,4 @@
-"""What a reference in a file of a project means (section 3)."""
+"""Resolution of references in the files of a project (section 3)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class FoundTexture:
 
     If the file is missing, whether it points up in its source image."""
     name: str = ""
-    """Name of the image for the user: that of the source, or the one that the asset gives to the runtime.
+    """Name of the image for the user: the name of the source file, or the name that the asset gives to the runtime.
 
     If the file is missing, the name that metas state, or empty."""
     engine_name: str = ""

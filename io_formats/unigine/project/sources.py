@@ -18,7 +18,7 @@ from .metas import AssetMeta
 
 SOURCE_EXTENSION = ".fbx"
 LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
-"""What the editor does to the names of materials and meshes in containers."""
+"""Translation table for the names of materials and meshes in containers, which the editor converts to lower case."""
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 """Characters that the editor replaces in names of runtimes."""
 _NUMBER = re.compile(r"\.\d{3,}\Z")

@@ -10,7 +10,7 @@ from .document import MESH_KINDS, SceneFile
 
 
 def check(document: SceneFile) -> list[Message]:
-    """Return findings about the file itself; those about the files that it refers to come from :mod:`.linking`."""
+    """Return findings about the file itself. Findings about files that it refers to come from :mod:`.linking`."""
     report = Report([replace(message, kind=Kind.WARNING) for message in document.warnings])
     repeated = [
         name for name, count in Counter(node.identifier for node in document.nodes).items() if name and count > 1

@@ -17,7 +17,7 @@ Matrices = npt.NDArray[np.float64]
 """(4, 4) or (n, 4, 4) for column vectors."""
 
 MOST_NODES = 1_000_000
-"""Largest number of nodes of a scene, with those of the files that it refers to counted once for each reference."""
+"""Largest number of nodes of a scene. Nodes of referenced files count once for each reference."""
 MOST_LEVELS = 32
 """Largest depth of references from file to file."""
 
@@ -70,7 +70,7 @@ class SceneNode:
     geometry: MeshFile | None = None
     """A mesh inside the file (section 4)."""
     instances: Matrices | None = None
-    """(n, 4, 4) places of a cluster's mesh, relative to the node."""
+    """(n, 4, 4) matrices of the instances of a cluster's mesh, relative to the node."""
 
 
 @dataclass
@@ -95,10 +95,10 @@ class SceneFile:
     libraries: list[str] = field(default_factory=list)
     """Material libraries of SDK 2.0."""
     digest: str = ""
-    """SHA-256 of the file's bytes, of which an export changes only those of edited nodes."""
+    """SHA-256 of the file's bytes, by which an export verifies that the file is unchanged."""
     warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader; not part of the file."""
     original: bytes = field(default=b"", repr=False)
-    """Content of the file that was read, which is written again: the other fields do not hold all of it."""
+    """Bytes of the imported file. They are written again, since the other fields do not store all data."""
     new_set: NewSet | None = None
     """The other files of a new scene."""

@@ -47,7 +47,7 @@ class WrittenModel:
 
 
 class NodeBuilder:
-    """Builds the nodes of the parts of a placement, and counts what they do not hold."""
+    """Builds the nodes of the parts of a placement, and counts data that they cannot store."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class NodeBuilder:
         Raises
         ------
         ExportError
-            The nodes are too many, nested too deeply, or have no valid place.
+            There are too many nodes, or they are nested too deeply, or a transform is invalid.
         """
         ids = NodeIds()
         places: list[int] = []
@@ -97,7 +97,7 @@ class NodeBuilder:
         return made
 
     def report_losses(self) -> None:
-        """Report what the nodes built so far do not hold."""
+        """Report data that the nodes built so far cannot store."""
         self._report.loss_of("lights-left-out", "{} not written: {}", self._lights, "light is", "lights are")
         if self._flattened:
             number = counted(len(self._flattened), "node has", "nodes have")
@@ -110,7 +110,7 @@ class NodeBuilder:
             self._report.note("default-lod-distances", template, *distances, listed(names))
 
     def _made(self, node: PlacedNode, parent: int, index: int) -> Iterable[SceneNode]:
-        """Yield the node, and those of its instances."""
+        """Yield the node, followed by the nodes of its instances."""
         content = node.content
         if isinstance(content, ModelUse) and node.instances is not None:
             yield self._node(node, parent, None)
@@ -180,7 +180,7 @@ class NodeBuilder:
 
 
 def _direction(linear: Matrices, axis: int) -> Matrices:
-    """Return a direction across the other two axes of a matrix."""
+    """Return a direction perpendicular to the other two axes of a matrix."""
     across = np.cross(linear[:, (axis + 1) % 3], linear[:, (axis + 2) % 3])
     length = np.linalg.norm(across)
     return across / length if length > 0 else np.identity(3)[axis]

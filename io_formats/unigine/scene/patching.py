@@ -29,7 +29,7 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
     Raises
     ------
     ExportError
-        An edit has no place in the file, or the result is not the file with these edits alone.
+        The file cannot store an edit, or the result differs from the file by more than the edits.
     FormatError
         The file cannot be changed.
     """
@@ -66,7 +66,7 @@ class _Replacements:
         return self._texts.get(span, self.data[slice(*span)])
 
     def text(self, span: Span, without: Span | None = None) -> bytes:
-        """Return the new bytes of a span; replacements inside others have no effect, nor has that of one span."""
+        """Return the bytes of a span after replacements, except of nested spans and of the span ``without``."""
         pieces = []
         position, end = span
         for start, negative in self._order[bisect_left(self._order, (position, -end)) :]:
@@ -282,14 +282,14 @@ class _Patcher:
         return None if indent.strip(b" \t") or rest.strip() else indent
 
     def _whole_lines(self, span: Span) -> Span:
-        """Return the span of the lines of an element; that of the element if there is more in these lines."""
+        """Return the span of the whole lines of an element, or only its own span if the lines contain more."""
         indent = self._indent(span)
         if indent is None:
             return span
         return span[0] - len(indent), self.data.find(b"\n", span[1]) + 1 or len(self.data)
 
     def _report_references(self, result: bytes, report: Report) -> None:
-        """Report removed nodes whose ids, or the GUIDs of whose properties, the rest of the file still names."""
+        """Report removed nodes that the rest of the file still refers to, by node id or GUID."""
         if not self.removed:
             return
         words = set(re.findall(rb"(?<!id=\")(?<![\w.])(?:[1-9]\d{3,}|[0-9a-f]{40})(?![\w.])", result))
@@ -360,6 +360,6 @@ def _own_bytes(data: bytes, node: NodeSpan) -> bytes:
 
 
 def _outside(data: bytes, spans: SceneSpans) -> tuple[bytes, bytes]:
-    """Return the bytes before and after the element with the nodes; none without such."""
+    """Return the bytes before and after the element with the nodes, both empty if there is no such element."""
     container = spans.container
     return (data[: container.start], data[container.end :]) if container is not None else (b"", b"")

@@ -1,4 +1,4 @@
-"""Document -> Placement: nodes with what stands at them, and the files that they refer to."""
+"""Document -> Placement: nodes with their contents, and the files that they refer to."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .project_links import LinkedFile, ProjectLinks, is_of_editor
 from .unresolved import Problem
 
 _PLAIN = {"", "NodeDummy", "NodePivot", "ObjectDummy", "NodeReference", "NodeLayer", *MESH_KINDS}
-"""Types that are fully imported, or have nothing but a place."""
+"""Node types that are imported completely, or consist of a transform only."""
 _SHOWN_VALUES = ("material", "width", "height", "radius", "fov", "reference", "layer", "mesh_name")
-"""Values of nodes without a counterpart in Blender that are kept as properties."""
+"""Values of nodes without a counterpart in Blender. They are stored as custom properties."""
 _NAMED = 8
 
 
@@ -141,7 +141,7 @@ class PlacementBuilder:
     def _measure(self, part: PlacementPart, index: int) -> None:
         """Count the nodes of a part with its references followed, and the levels of files.
 
-        Nothing is expanded: the numbers follow from those of the files that the part refers to.
+        Nothing is expanded: the counts are computed from the counts of the files that the part refers to.
         """
         total, depth = 0, 1
         for node in part.nodes:
@@ -274,7 +274,7 @@ class PlacementBuilder:
         )
 
     def _material(self, surface: SurfaceSetting) -> str | None:
-        """Return the name of the material of a surface; None for that of the mesh file."""
+        """Return the name of the material of a surface, or None if the mesh file's material is used."""
         if not surface.material or self._links is None:
             return None
         return self._links.material(surface.material, surface.name)

@@ -19,14 +19,14 @@ _SOURCES = (".fbx", ".gltf", ".glb", ".obj", ".dae")
 
 @dataclass(frozen=True)
 class LinkedFile:
-    """A file that a reference stands for."""
+    """A file that a reference leads to."""
 
     path: str
     """Its path, which is also its key."""
     read: Callable[[], bytes]
     """Return its content. It raises ``FormatError``."""
     is_source: bool = False
-    """Whether it is not the file itself, which is missing, but the source that it was made from."""
+    """Whether this is the source from which the referenced file was made, because that file is missing."""
     file: str = ""
     """Its path on disk; empty if only the editor may change it."""
     full: str = ""
@@ -46,7 +46,7 @@ class ProjectLinks:
     project:
         The project.
     with_materials:
-        Whether surfaces get the materials of the project. Otherwise they have those of the mesh files.
+        Whether surfaces get the materials of the project instead of those in the mesh files.
     """
 
     def __init__(self, project: Project, *, with_materials: bool) -> None:
@@ -69,7 +69,7 @@ class ProjectLinks:
         return self._project.source_mesh(reference)
 
     def material(self, reference: str, surface: str) -> str | None:
-        """Return the name of the material of a reference; None for that of the mesh file."""
+        """Return the name of the material of a reference, or None if the mesh file's material is used."""
         return self._materials.name_of(reference, surface) if self._materials is not None else None
 
     def use_libraries(self, references: list[str]) -> None:
@@ -89,5 +89,5 @@ class ProjectLinks:
         return [*self._problems, *(self._materials.warnings() if self._materials is not None else [])]
 
     def not_shown(self) -> list[Message]:
-        """Return those of the messages that are about settings of materials without a counterpart in Blender."""
+        """Return the messages about material settings without a counterpart in Blender."""
         return self._materials.not_shown() if self._materials is not None else []

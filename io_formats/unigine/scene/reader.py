@@ -44,7 +44,7 @@ def same_content(one: bytes, other: bytes) -> bool:
 
 
 class _Reader:
-    """Collects the nodes of a file, and counts what is damaged."""
+    """Collects the nodes of a file, and counts damaged elements."""
 
     def __init__(self, document: SceneFile) -> None:
         self.document = document

@@ -35,7 +35,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> SceneF
 def from_scene_at(scene: Scene, options: Mapping[str, Any], path: Path | None, projects: Projects | None) -> SceneFile:
     """Map a scene to a new file at a path, with the options of ``EXPORT_OPTIONS``, and the files beside it.
 
-    ``scene.warnings`` reports what is left out.
+    ``scene.warnings`` reports data that is left out.
 
     Raises
     ------

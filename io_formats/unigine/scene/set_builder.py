@@ -37,9 +37,9 @@ _MOST_NAMES = 5
 
 
 class SetBuilder:
-    """Builds the document of a new scene, with those of the files beside it.
+    """Builds the documents of a new scene and of the files that belong to it.
 
-    They are in a folder named after the scene, so that several scenes in one folder do not share names.
+    These files are in a folder named after the scene, so that file names of several scenes do not collide.
     """
 
     def __init__(self, scene: Scene, options: Mapping[str, Any] | None, path: Path | None, projects: Projects) -> None:
@@ -116,12 +116,12 @@ class SetBuilder:
         return found
 
     def report_all(self, messages: list[Message]) -> None:
-        """Add messages to those of the scene."""
+        """Add messages to the warnings of the scene."""
         for message in messages:
             self.report.add(message)
 
     def _mesh_scene(self, scene: Scene, name: str) -> Scene:
-        """Return the scene of the one mesh of a model; losses are in its warnings."""
+        """Return a scene with only the mesh of a model. Its warnings report losses."""
         lost = [] if self.has_own_nodes else losses(scene, mesh_options.CAPABILITIES)
         model = scene.part(scene.name, [replace(node) for node in scene.nodes], scene.skeletons)
         fit(model, mesh_options.CAPABILITIES)
@@ -189,7 +189,7 @@ def _findings(document: MeshFile, name: str) -> list[Message]:
 
 
 def _in_folder(asset: NewAsset, folder: str) -> NewAsset:
-    """Return an asset in a folder; it is encoded with the names of the assets beside it."""
+    """Return an asset in a folder. Its encoder gets the names of the other assets in the folder."""
 
     def encode(guids: Mapping[str, str]) -> bytes:
         return asset.encode({name.removeprefix(folder): guid for name, guid in guids.items()})

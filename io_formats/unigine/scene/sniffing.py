@@ -16,5 +16,5 @@ _ROOT = re.compile(
 
 
 def sniff(head: bytes, size: int) -> Match:
-    """Return whether the root element is that of a node or world, with a version or the type of a node."""
+    """Return whether the root element belongs to a node or world file, and has a version or a node type."""
     return Match.SIGNATURE if _ROOT.match(head) else Match.NONE

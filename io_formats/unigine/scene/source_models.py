@@ -24,7 +24,7 @@ _NO_MATERIAL = "surface_0"
 
 @dataclass(frozen=True)
 class _Part:
-    """An object of a model, perhaps one of its levels of detail."""
+    """An object of a model: the model itself or one of its levels of detail."""
 
     obj: SourceObject
     matrix: Matrix4

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Problem(Enum):
-    """Kind of an unresolved reference: code, one of its kind, several, and what became of them."""
+    """Kind of an unresolved reference: code, noun in singular and plural, and template for the consequence."""
 
     MESH = ("mesh-not-found", "mesh", "meshes", "{} not found; an empty stands for each: {}")
     SOURCE_MESH = ("only-source-found", "mesh", "meshes", "{} not found, only the source; import that separately: {}")

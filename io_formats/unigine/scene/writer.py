@@ -18,7 +18,7 @@ _ORDER = (AssetKind.TEXTURE, AssetKind.MATERIAL, AssetKind.MESH, AssetKind.NODE)
 
 
 def write(document: SceneFile) -> bytes:
-    """Encode a document; one that was read is written as it was."""
+    """Encode a document. The bytes of an imported document are returned unchanged."""
     return document.original or text(document, {})
 
 
@@ -60,7 +60,7 @@ def _salt(assets: list[NewAsset]) -> str:
 
 
 def text(document: SceneFile, guids: Mapping[str, str]) -> bytes:
-    """Encode a new document; ``guids`` are those of the assets that it names."""
+    """Encode a new document; ``guids`` has the GUIDs of the assets that it refers to."""
     lines = [_HEAD, b'<nodes version="' + escaped(document.version) + b'">\n']
     children: dict[int, list[int]] = {}
     for index, node in enumerate(document.nodes):

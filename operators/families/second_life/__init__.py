@@ -65,7 +65,7 @@ class Check(CheckScene):
         return exporter.Source("OBJECTS", objects=models), models[0].name
 
     def last_values(self, context: bpy.types.Context) -> dict[str, Any]:
-        """Return the options of the last export; models are checked even while one of their coarser levels is shown."""
+        """Return the options of the last export. Hidden models are checked, too: a coarser level may be shown."""
         return {**super().last_values(context), HIDDEN.name: True}
 
 

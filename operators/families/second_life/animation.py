@@ -46,7 +46,7 @@ class NeedsAction:
 
 
 def settings_of(context: bpy.types.Context, action: Any) -> Any:
-    """Return the settings of an action; if it has none, add what an export without settings would use."""
+    """Return the settings of an action. If it has none, store the values that an export would use by default."""
     kept = action.meshferry.playback
     if not kept.is_known:
         start, end = action.frame_range
@@ -66,7 +66,7 @@ class ACTION_OT_second_life_playback_add(NeedsAction, bpy.types.Operator):
     bl_description = "Store loop, ease, priority, hand pose and expression with the action"
 
     def execute(self, context: bpy.types.Context) -> set[str]:
-        """Fill the settings with what an export without them would use."""
+        """Store the settings that an export would use by default."""
         settings_of(context, active_action(context))
         return {"FINISHED"}
 

@@ -32,7 +32,7 @@ WEIGHTED_DESCRIPTION = "Bones that take part in automatic weights: those with De
 
 
 def chosen_avatar(context: bpy.types.Context) -> Any | None:
-    """Return the avatar's armature: the active or a selected one, that of the active mesh, or the only one."""
+    """Return the avatar's armature: the active or a selected one, the armature of the active mesh, or the only one."""
     layer = context.view_layer.objects
     obj = layer.active
     of_mesh = armature_of(obj) if obj is not None and obj.type in MESHABLE else None

@@ -354,7 +354,7 @@ def symmetry(avatar: Any, matrix: Any) -> tuple[Any, Any]:
 
 
 def other_sides(known: dict[str, str]) -> list[int]:
-    """Return for each bone the number of that on the other side of the avatar, or its own."""
+    """Return for each bone the index of its counterpart on the other side of the avatar, or its own index."""
     number = {joint: place for place, joint in enumerate(known.values())}
     return [number.get(skeleton_table.other_side(joint) or joint, place) for joint, place in number.items()]
 

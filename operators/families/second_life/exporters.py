@@ -75,7 +75,7 @@ def known_folder(context: bpy.types.Context) -> Path | None:
 
 
 def object_counts(objects: int, meshes: int) -> tuple[str, ...]:
-    """Return ``30 objects`` and ``1 mesh`` for a summary; only the first if each object has a mesh of its own."""
+    """Return ``30 objects`` and ``1 mesh`` for a summary; only the first if no objects share a mesh."""
     return (counted(objects, "object"), *([] if meshes == objects else [counted(meshes, "mesh", "meshes")]))
 
 

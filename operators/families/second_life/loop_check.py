@@ -205,7 +205,7 @@ class Check(CheckScene, bpy.types.Operator):
         findings[:] = self.located(context, findings)
 
     def located(self, context: bpy.types.Context, findings: Iterable[Message]) -> list[Message]:
-        """Return findings about the armature: with its name, and with bones in place of joints."""
+        """Return findings with the name of the armature as their item, and with names of bones instead of joints."""
         rig = rig_of(context.object)
         bones = bones_of_joints(context, rig)
         found = []
@@ -227,7 +227,7 @@ def is_checked(rig: Any, action: str) -> bool:
 
 
 def is_previewed(scene: Any, shown: MeshferryLoopCheck) -> bool:
-    """Return whether the preview range is that of the checked loop."""
+    """Return whether the preview range equals the range of the checked loop."""
     ends = (scene.frame_preview_start, scene.frame_preview_end)
     return bool(scene.use_preview_range and ends == preview_range(shown))
 

@@ -174,12 +174,12 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
 
 
 def draw_physics(layout: Any, context: bpy.types.Context, model: ModelObjects, items: list[Any]) -> None:
-    """Draw the field for the physics object, or the shape that the export uses in its place."""
+    """Draw the field for the physics object, or the physics shape that the export uses without it."""
     kind = shape_of(model, to_export_options(last_upload_values(context)))
     if kind == "AUTO" and not items:
         kind = "HULL"
     row = draw_picker(layout, model.finest, PHYSICS, "Physics", items, SHAPE_LABELS[kind])
-    row.active = kind in {"AUTO", "MESH", "PARTS"}  # the others ignore the object
+    row.active = kind in {"AUTO", "MESH", "PARTS"}  # other shapes ignore the object
 
 
 def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any], otherwise: str) -> Any:

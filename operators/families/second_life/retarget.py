@@ -58,7 +58,7 @@ class SECOND_LIFE_UL_bones(Rows, bpy.types.UIList):
 
 
 def chosen_rig(context: bpy.types.Context) -> Any | None:
-    """Return the active armature, or that of the active object, if it has deforming bones that the avatar lacks."""
+    """Return the active armature, or the armature of the active mesh, if the avatar lacks some deforming bones."""
     obj = context.object
     rig = armature_of(obj) if obj is not None and obj.type in MESHABLE else obj
     if rig is None or rig.type != "ARMATURE":

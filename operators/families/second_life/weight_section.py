@@ -97,7 +97,7 @@ def draw_total(layout: Any, usage: str, entries: Sequence[Any]) -> None:
 
 
 def draw_model_weight(layout: Any, entry: Any, usage: str) -> None:
-    """Draw what the levels of one object cost, and the weights that count for its use."""
+    """Draw the cost of each level of one object, and the weights that its usage is charged for."""
     about = "" if entry.is_exact else iface_("about ")
     draw_levels(layout, entry, level_shares(entry, usage))
     column = layout.column(align=True)

@@ -100,7 +100,7 @@ class OBJECT_OT_second_life_weigh(bpy.types.Operator):
 
 
 def figures_of(context: bpy.types.Context, models: Sequence[ModelObjects]) -> list[figures.Figures]:
-    """Return the weights of models; for a model unchanged since its import, those of its file.
+    """Return the weights of models. A model unchanged since its import has the weights of its file.
 
     Raises
     ------
@@ -206,9 +206,9 @@ def usage_of(entry: Any, usages: Mapping[str, str]) -> str:
 
 
 def level_shares(entry: Any, usage: str) -> list[float]:
-    """Return the part of the cost of an object that each level makes up.
+    """Return the share of each level in the cost of an object, from 0 to 1.
 
-    Animated objects pay for the triangles of their rigged parts, from wherever they are seen.
+    Animated objects are charged for the triangles of their rigged parts, at any distance.
     """
     if usage != ANIMESH or not entry.joints:
         return [level.share for level in entry.levels]
@@ -224,14 +224,14 @@ def entries_by_usage(kept: Any, usages: Mapping[str, str]) -> dict[str, list[Any
 
 
 def cost_of(usage: str, total: figures.Total) -> int:
-    """Return what a total costs in a use: the complexity if worn, otherwise the land impact."""
+    """Return the cost of a total for a usage: the complexity if worn, otherwise the land impact."""
     if usage == WORN:
         return total.complexity
     return costs.land_impact(download_of(usage, total), total.physics, total.server)
 
 
 def download_of(usage: str, total: figures.Total) -> float:
-    """Return the download weight of a total as animated object or as rezzed ones."""
+    """Return the download weight of a total, as an animated object if that is its usage."""
     return total.animesh or total.download if usage == ANIMESH else total.download
 
 

@@ -1,4 +1,4 @@
-"""The objects of an imported Timberborn blueprint that stand for its children, and what hangs below them."""
+"""Objects that represent the children of an imported Timberborn blueprint, and the objects below them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLLIDERS = "/CollidersSpec/"
 
 
 def is_child(obj: bpy.types.Object) -> bool:
-    """Return whether an object stands for a child of a blueprint, or was added as one."""
+    """Return whether an object represents a child of a blueprint, imported or added."""
     key = obj.meshferry.node_key
     return obj.type == "EMPTY" and (obj.get(MODEL) is not None or (key.startswith(_CHILDREN) and _COLLIDERS not in key))
 
@@ -34,7 +34,7 @@ def child_of(obj: bpy.types.Object | None) -> bpy.types.Object | None:
 
 
 def is_guide(obj: bpy.types.Object) -> bool:
-    """Return whether an object stands for the root of a blueprint, its footprint or one of its points."""
+    """Return whether an object represents the root of a blueprint, its footprint or one of its points."""
     return bool(obj.meshferry.node_key) and not is_child(obj) and blueprint_of(obj) is not None
 
 
@@ -78,7 +78,7 @@ def owner_of(child: bpy.types.Object) -> str:
 
 
 def state_of(obj: bpy.types.Object, main: bpy.types.Collection) -> str:
-    """Return the name of the collection, directly below that of the import, that an object is in; or an empty text."""
+    """Return the name of the child collection of the import that contains an object, or an empty text."""
     homes = (group for group in main.children if obj in group.all_objects.values())
     return next((group.meshferry.source_name or group.name for group in homes), "")
 

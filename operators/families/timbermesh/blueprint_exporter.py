@@ -53,7 +53,7 @@ class ExportBlueprint(PatchesImported, ExportScene):
         """Draw nothing: the blueprint of the active object is written."""
 
     def draw_files(self, context: bpy.types.Context) -> None:
-        """Draw what the chosen file gets."""
+        """Draw a note on whether the chosen file gets only changes, or becomes a changed copy."""
         own = self.own_file(context)
         if own is None:
             text = Text("Choose an object of an imported blueprint; new blueprints are not written")

@@ -1,4 +1,4 @@
-"""Panel in the sidebar for an imported blueprint: what of it is shown, and the node of the active object."""
+"""Panel in the sidebar for an imported blueprint: its visible parts, and the node of the active object."""
 
 from collections.abc import Iterator
 from typing import Any

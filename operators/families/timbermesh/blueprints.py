@@ -47,18 +47,18 @@ _WITH_PARTS = ("Finished", "Uncovered", "Underground")
 
 
 def active_child(context: bpy.types.Context) -> Any:
-    """Return the child of a blueprint that the active object is or hangs below, or None."""
+    """Return the child of a blueprint that contains the active object or is that object, or None."""
     child = child_of(context.object)
     return child if child is not None and blueprint_of(child) is not None else None
 
 
 def may_have_parts(context: bpy.types.Context) -> bool:
-    """Return whether the active child is one of a model to which the game lets parts be added."""
+    """Return whether the active child belongs to a building state whose model can get further parts."""
     return state_of_active(context) in _WITH_PARTS
 
 
 def state_of_active(context: bpy.types.Context) -> str:
-    """Return the name of the state that the active child is shown in; empty for none."""
+    """Return the name of the building state of the active child, or an empty text."""
     child = active_child(context)
     found = blueprint_of(child) if child is not None else None
     return state_of(child, found[0]) if found is not None else ""
@@ -161,7 +161,7 @@ class OBJECT_OT_timbermesh_state_show(bpy.types.Operator):
     )
 
     def execute(self, context: bpy.types.Context) -> set[str]:
-        """Hide the collections of the other states."""
+        """Show the collection of one building state and hide the others."""
         states = shown_states(context)
         if self.state not in states:
             return refuse(self, "The blueprint has no state '{}'", self.state)
@@ -205,7 +205,7 @@ def missing_models(main: Any) -> list[str]:
 
 
 def findings_of(collection: Any, record: FileRecord) -> list[Message]:
-    """Return what the game would reject in a blueprint with the changes made here, or which of these stop an export.
+    """Return findings about a blueprint after an export of its changes, or the errors that prevent the export.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def findings_of(collection: Any, record: FileRecord) -> list[Message]:
 
 
 def planned_models(part: Part, file: Path) -> list[tuple[Any, str]]:
-    """Return the children of blueprints that a part stands for, each with the path of the model in its blueprint.
+    """Return the children that will use the file of a part, each with the path for its blueprint.
 
     Raises
     ------
@@ -248,7 +248,7 @@ def planned_models(part: Part, file: Path) -> list[tuple[Any, str]]:
 
 
 def use_models(planned: list[tuple[Any, str]], report: Report) -> None:
-    """Set the paths of models that were written from children of blueprints, and the places of their origins."""
+    """Set the model paths of children with exported models, and move the children to the origins of the models."""
     for child, path in planned:
         move_to_origin(child)
         set_model(child, path)

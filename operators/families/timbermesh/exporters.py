@@ -125,7 +125,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         draw_options(layout, self, OPTIONS, "TIMBERMESH_export")
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
-        """Export the parts one after the other; a failed one does not stop the others.
+        """Export the parts one after the other. If one fails, the others are still exported.
 
         All files are encoded before the first is written, so that cancelling leaves no file behind.
         """
@@ -177,7 +177,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         return encoded
 
     def named_parts(self, context: bpy.types.Context, messages: Messages) -> list[tuple[str, Part]]:
-        """Return the parts to export with their names; those that cannot be exported are failures in ``messages``."""
+        """Return the parts to export with their names; add a failure to ``messages`` for other parts."""
         is_moved = self.around == "ORIGIN"
         if self.parts == "OBJECTS":
             found: list[tuple[str, Part]] = []

@@ -29,7 +29,7 @@ _Items = list[tuple[str, str, str]]
 
 
 def names_for(context: bpy.types.Context) -> MaterialNames:
-    """Return the names of the game, and those of the mod that the active object or the .blend file belongs to."""
+    """Return the material names of the game, and of the mod to which the active object or the .blend file belongs."""
     obj = context.object
     owners = [obj, *homes_of(obj)] if obj is not None else [context.collection]
     return material_names(preferred_path(GAME), file_records.path_of(owners))

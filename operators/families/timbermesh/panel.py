@@ -19,7 +19,7 @@ from . import materials
 
 @sidebar_panel("TIMBERMESH_PT_sidebar", TIMBERMESH.label, lambda context: concerns(context, "timbermesh"), parent="")
 def main_panel(layout: Any, _context: bpy.types.Context) -> None:
-    """Draw the buttons that add objects that the game finds by their names."""
+    """Draw buttons that add objects with names that the game recognises."""
     column = layout.column(align=True)
     button(column, "object.timbermesh_attachment_add", text="Add Attachment Point…", icon="EMPTY_ARROWS")
     column.operator_menu_enum("object.timbermesh_slot_add", "keyword", text="Add Slot", text_ctxt=CONTEXT, icon="USER")

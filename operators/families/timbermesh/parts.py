@@ -1,4 +1,4 @@
-"""The parts of a layout that become files of their own: objects with what is below them, or collections."""
+"""Parts of a layout that are exported to separate files: objects with their descendants, or collections."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _TURNED = 1e-5
 
 @dataclass(frozen=True)
 class Part:
-    """A file to write: its name without suffix and extension, and what belongs to it."""
+    """A file to write: its name without suffix and extension, its source, and the objects that use it."""
 
     name: str
     source: Source
     places: tuple[bpy.types.Object, ...] = ()
-    """The objects that the file stands for: several where objects share their meshes."""
+    """Objects that the file replaces in the layout. There are several if they have the same meshes."""
     others: tuple[str, ...] = ()
-    """Names of those with another rotation or scale than the first, which the file has."""
+    """Names of objects in ``places`` with another rotation or scale than the first. The file has those of the first."""
     is_placed: bool = False
-    """Whether ``places`` are children of an imported blueprint, which has their transforms."""
+    """Whether ``places`` are children of an imported blueprint, which stores their transforms."""
 
 
 def collection_part(collection: bpy.types.Collection, *, is_moved: bool) -> Part:
@@ -44,8 +44,8 @@ def collection_part(collection: bpy.types.Collection, *, is_moved: bool) -> Part
     Parameters
     ----------
     is_moved:
-        Whether its origin becomes that of the file: an empty ``#Origin`` in it, otherwise the collection's offset,
-        which Blender uses for its instances.
+        Whether the file gets the origin of the collection: an empty ``#Origin`` in it, otherwise the collection's
+        instance offset.
 
     Raises
     ------
@@ -60,17 +60,17 @@ def collection_part(collection: bpy.types.Collection, *, is_moved: bool) -> Part
 
 
 def object_parts(chosen: Iterable[bpy.types.Object], *, is_moved: bool) -> list[Part]:
-    """Return the topmost of the chosen objects as parts, those with the same meshes as one.
+    """Return the topmost chosen objects as parts; objects with the same meshes share a part.
 
-    An object of an imported blueprint stands for its child there, whose model is written around the child, or around
-    an empty ``#Origin`` in the model; the root, points, the footprint and children without a model are left out.
+    For an object of an imported blueprint, the part is the model of its child. Its origin is the child, or an empty
+    ``#Origin`` in the model. The root, points, the footprint and children without a model are left out.
 
     Parameters
     ----------
     is_moved:
-        Whether the origin of each part becomes that of its file: an empty ``#Origin`` below the object, otherwise the
-        object's location. Its rotation and scale belong to the model. Otherwise no parts are taken for the same, since
-        they are in different places.
+        Whether each file gets the origin of its part: an empty ``#Origin`` below the object, otherwise the object's
+        location. Rotation and scale of the object become part of the model. If false, objects never share a part,
+        since they have different locations.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def _placed_part(tops: Sequence[bpy.types.Object]) -> Part:
 
 
 def move_to_origin(child: bpy.types.Object) -> None:
-    """Move a child of a blueprint to the empty ``#Origin`` of its model, if it has one; the model stays in place."""
+    """Move a child of a blueprint to the empty ``#Origin`` of its model, if there is one, without moving the model."""
     mark = next((obj for obj in objects_of_model(child) if is_origin(obj)), None)
     if mark is None:
         return
@@ -157,7 +157,7 @@ def _is_turned_alike(obj: bpy.types.Object, other: bpy.types.Object) -> bool:
 
 
 def _topmost(chosen: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Return the objects that are below none of the others, and all children of blueprints."""
+    """Return the objects without an ancestor among the chosen ones, and all children of blueprints."""
     chosen = dict.fromkeys(chosen)
     below = {child for obj in chosen for child in obj.children_recursive}
     return [obj for obj in chosen if is_child(obj) or obj not in below]
@@ -168,16 +168,16 @@ def _marks(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
 
 
 def _origin(marks: Sequence[bpy.types.Object]) -> Origin | None:
-    """Return the origin at the only mark, with its rotation, but without the scale that it has from its parents."""
+    """Return the origin at the only mark, with its location and rotation but without the scale of its parents."""
     if len(marks) > 1:
         raise ExportError("Several empties mark an origin: {}; keep one", listed([mark.name for mark in marks]))
     return Origin(marks[0], "LOCATION_ROTATION") if marks else None
 
 
 def _shape(top: bpy.types.Object) -> tuple[object, ...]:
-    """Return a key that is equal for two objects if all that belongs to them has the same data at the same places.
+    """Return a key that is equal for objects whose members have the same data and relative transforms.
 
-    The transform of the object itself does not count. An object without mesh is equal to none but itself.
+    The transform of the object itself is ignored. The key of an object without meshes is unique.
     """
     members = [top, *(objects_of_model(top) if is_child(top) else top.children_recursive)]
     if not any(obj.type in MESHABLE for obj in members):
@@ -189,12 +189,12 @@ def _shape(top: bpy.types.Object) -> tuple[object, ...]:
 
 
 def _place(obj: bpy.types.Object, back: Matrix4) -> tuple[float, ...]:
-    """Return the matrix of an object relative to the topmost, rounded, since equal ones differ in the last digits."""
+    """Return the matrix of an object relative to the topmost one, rounded to remove rounding errors."""
     return tuple((np.round(back @ np.array(obj.matrix_world), 4) + 0.0).ravel().tolist())
 
 
 def _look(obj: bpy.types.Object, back: Matrix4, *, is_named: bool) -> tuple[object, ...]:
-    """Return what makes a node of an object: place, data, materials, action, and the mesh that modifiers make of it."""
+    """Return the properties of an object that its node depends on, including a digest of its evaluated mesh."""
     is_node = is_named and (obj.type == "EMPTY" or obj.name.startswith(MARK))
     name = without_number(obj.name) if is_node else ""
     materials = tuple(slot.material for slot in obj.material_slots)
@@ -204,7 +204,7 @@ def _look(obj: bpy.types.Object, back: Matrix4, *, is_named: bool) -> tuple[obje
 
 
 def _evaluated(obj: bpy.types.Object) -> str:
-    """Return a digest of the points that modifiers make of a mesh."""
+    """Return a digest of the points of a mesh after its modifiers."""
     points = getattr(obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).data, "vertices", ())
     values = np.empty(3 * len(points), np.float32)
     if len(points):

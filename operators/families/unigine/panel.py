@@ -32,7 +32,7 @@ def is_mesh(context: bpy.types.Context) -> bool:
 
 @sidebar_panel("UNIGINE_PT_surfaces", "Surfaces", is_mesh)
 def surfaces_panel(layout: Any, context: bpy.types.Context) -> None:
-    """Draw the list of the surfaces, one for each material slot, and the settings of the one chosen in it."""
+    """Draw the list of surfaces, one for each material slot, and the settings of the selected surface."""
     obj: Any = context.object
     listed = surfaces.written(obj)
     slot_count = len(obj.material_slots)

@@ -31,7 +31,7 @@ class ExportUnigineScene(PatchesImported, ExportScene):
     option_table = in_sections(export_table(UNIGINE_SCENE), SECTION_ORDER)
 
     def shown_options(self, context: bpy.types.Context) -> tuple[Option, ...]:
-        """Return the options of a new scene; changes of an imported one have none."""
+        """Return the options of a new scene. There are no options if an imported scene is changed."""
         return () if self.patched(context) is not None else self.option_table
 
     def draw_files(self, context: bpy.types.Context) -> None:

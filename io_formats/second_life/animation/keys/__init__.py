@@ -1,1 +1,1 @@
-"""Keys of joints: codes, curves, reduction, and what an edit leaves of the keys of a file."""
+"""Keys of joints: codes, curves, reduction, and keys of a file that remain after an edit."""

@@ -19,7 +19,7 @@ _SAME_TIME = 1e-4
 def edited_joints(
     original: SecondLifeAnimation | None, duration: float, motion: AvatarMotion, numbers: Iterable[int], fps: float
 ) -> dict[str, JointKeys]:
-    """Return the keys of joints that changed since the import, by name; without keys for curves that are sampled anew.
+    """Return the keys of joints that changed since the import, by name. Curves to be sampled again have no keys.
 
     There are none if the animation has another length than its file.
 
