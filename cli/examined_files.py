@@ -38,9 +38,9 @@ def examine_files(
     examine: Examine,
     projects: Projects | None = None,
 ) -> tuple[int, int]:
-    """Examine every file of the parsed arguments; return how many there are, and how many of them are not good.
+    """Examine every file of the parsed arguments; return how many there are, and how many of them failed.
 
-    ``projects`` are those of :func:`open_projects`, if ``examine`` uses them too.
+    ``projects`` is the result of :func:`open_projects`, if ``examine`` uses it, too.
     """
     given = option_arguments.given_options(parsed)
     option_arguments.require_usable_paths(given, tables)

@@ -73,7 +73,7 @@ class Reporter:
             self._print(text, sys.stderr)
 
     def fail(self, file: object, problem: BaseException) -> str:
-        """Print the one line ``file: cause`` and return the cause. The default file is that of the error."""
+        """Print ``file: cause`` in one line and return the cause. By default, the file is taken from the error."""
         text = cause(problem)
         file = str(file) or (problem.file if isinstance(problem, FormatError) else "")
         if isinstance(problem, MissingLibraryError):

@@ -1,7 +1,7 @@
 """The frames of an action that an export writes, and keys outside them.
 
-An import switches on *Manual Frame Range*, since a file may be longer than its keys. While the range is that of the
-import, keys before or after it extend the export. A range that the user set is respected.
+An import switches on *Manual Frame Range*, since a file may be longer than its keys. While the range is unchanged,
+keys before or after it extend the export. A range that the user set is respected.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def exported_range(action: Any, rate: float) -> Range:
 
 
 def is_imported_range(action: Any, rate: float) -> bool:
-    """Return whether the manual range of an action is that of its import."""
+    """Return whether the manual range of an action is unchanged since its import."""
     imported = _imported_range(action, rate)
     return imported is not None and _is_same(imported, action.frame_range)
 
@@ -53,8 +53,8 @@ def is_imported_range(action: Any, rate: float) -> bool:
 def _imported_range(action: Any, rate: float) -> Range | None:
     """Return the manual range that the import gave an action, or None if it is not known.
 
-    Version 0.2 did not store it. If the number of frames in the file gives the present range, it is that of the import.
-    Files with keys at times of their own have no such number.
+    Version 0.2 did not store it. The present range counts as imported if it has the number of frames in the file. Files
+    with keys at arbitrary times have no such number.
     """
     kept = action.meshferry
     if kept.is_property_set("imported_range"):

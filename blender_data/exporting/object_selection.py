@@ -23,7 +23,7 @@ _SILENT = frozenset({"ARMATURE", "LATTICE"})
 
 @dataclass(frozen=True)
 class Origin:
-    """What becomes the origin of a file in place of the world's: an object, or a matrix."""
+    """Origin of a file if it is not the world's origin: an object, or a matrix."""
 
     obj: bpy.types.Object | None = None
     channels: str = "LOCATION"

@@ -1,4 +1,4 @@
-"""Preparation of the open file for Blender's own exporters: selection, and fixes for what they cannot export.
+"""Preparation of the open file for Blender's own exporters: selection, and fixes for data that they cannot export.
 
 It changes the open file, so it is only for files that are not saved afterwards.
 """

@@ -29,8 +29,8 @@ _UNCHANGED = 1e-4
 def set_and_store(built: bpy.types.Mesh, layer: Layer, corner_point: IntArray, *, is_quantised: bool) -> None:
     """Set the editable normals of a mesh, and store those of the file as an attribute.
 
-    They are stored without a look at Blender's: those of every mesh of 16-bit normals differ, and computing them takes
-    a twentieth of an import. ``is_quantised`` tells that the file's normals have no more than 21 bits.
+    They are stored without comparing them with Blender's normals: 16-bit normals differ in every mesh, and computing
+    Blender's takes a twentieth of an import. ``is_quantised`` states that the file's normals have at most 21 bits.
     """
     if not is_quantised:
         set_editable_normals(built, layer, corner_point)
@@ -103,7 +103,7 @@ def _packed(normals: npt.NDArray[np.floating]) -> IntArray:
 
 
 def _unpacked(numbers: IntArray) -> FloatArray:
-    """Return packed normals, (N, 3); those that are not directions are zero."""
+    """Unpack normals, (N, 3). Values that are not directions become zero."""
     low, high = numbers.view(np.uint32).T
     normals = np.empty((len(numbers), 3), np.float32)
     normals[:, 0] = low & np.uint32(_MOST)

@@ -1,4 +1,4 @@
-"""Edits of imported meshes, armatures and actions since their import, found by checksums of what the import made."""
+"""Edits of meshes, armatures and actions since their import, found by checksums stored by the import."""
 
 from __future__ import annotations
 

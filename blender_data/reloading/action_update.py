@@ -1,4 +1,4 @@
-"""Actions of a new import in place of the earlier ones, in all animation data and NLA strips that use them."""
+"""Replace actions by those of a new import, in all animation data and NLA strips that use them."""
 
 from __future__ import annotations
 

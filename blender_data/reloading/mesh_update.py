@@ -1,4 +1,4 @@
-"""A new mesh in place of the earlier one, for all objects that use it."""
+"""Replace a mesh by that of a new import, in all objects that use it."""
 
 from __future__ import annotations
 

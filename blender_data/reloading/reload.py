@@ -42,7 +42,7 @@ def replace_data(
     results: Sequence[ImportResult],
     paths: Mapping[str, str],
 ) -> ReloadReport:
-    """Transfer data, actions and the file's properties from new objects to old ones; remove what is not needed.
+    """Transfer data, actions and the file's properties from new objects to old ones; remove the unused rest.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ class Result:
     warnings: Sequence[Message] = ()
     """Messages; as plain texts if an old journal has nothing else."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """As ``convert --json`` prints them."""
+    """Facts, in the form in which ``convert --json`` prints them."""
     error: str = ""
     """One line; for a crash, the signal and the last output of the process."""
     error_code: str = ""

@@ -121,8 +121,8 @@ class FromBlender:
     def _own_format(self, part: BlendPart, target: Format, extension: str) -> Format:
         """Return the format to write for an extension that families share.
 
-        It is that of the family which the animations of the part were imported from. If that is unknown or several
-        families, the joints decide.
+        Its family is the family from which the animations of the part were imported. If that is unknown or there are
+        several, the joints decide.
         """
         if target.capabilities.meshes or len(_formats_of(extension)) < 2:
             return target

@@ -290,7 +290,7 @@ class FileFormat(Generic[DocumentT]):
         return self.patching().patch(data, edits)
 
     def patch_refusal(self, path: Path, options: Values) -> Text | None:
-        """Return why the file at a path must never be changed, or None; ``options`` are those of its import."""
+        """Return why the file at a path must never be changed, or None; ``options`` are the options of its import."""
         return self.patching().refusal(path, options) if self.patching is not None else None
 
     def write_files(self, document: DocumentT, stem: str) -> list[OutputFile]:
@@ -361,7 +361,7 @@ class FileFormat(Generic[DocumentT]):
     ) -> DocumentT:
         """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``.
 
-        ``path`` is that of the file to write, if it is known: some documents refer to files around it. ``projects``
+        ``path`` is the path of the file to write, if known: some documents refer to files near it. ``projects``
         are the projects that are open.
         """
         path_mapping = self._writing.path_mapping

@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: Document) -> dict[str, Any]:
-    """Count what is stored; ``version`` is the variant, ``warnings`` lists oddities."""
+    """Count the stored data; ``version`` is the variant, ``warnings`` lists oddities."""
     return {
         "version": str(document.variant),
         "nodes": 1,

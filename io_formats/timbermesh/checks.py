@@ -15,7 +15,7 @@ _SLOT = "#Slot#"
 
 
 def check(model: doc.Model) -> list[Message]:
-    """Return what the game would reject (errors) and what would show differently than expected (warnings)."""
+    """Return errors for data that the game rejects, and warnings for data that it shows differently than expected."""
     found = Report()
     parents = {node.parent for node in model.nodes}
     if not model.nodes:

@@ -148,7 +148,7 @@ class Node:
 
 @dataclass
 class Model:
-    """A whole file. ``warnings`` are those of the reader and are not part of the file."""
+    """A whole file. ``warnings`` has the warnings of the reader and is not part of the file."""
 
     version: int = 0
     name: str = ""

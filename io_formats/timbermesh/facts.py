@@ -11,7 +11,7 @@ from .space import UV_NAMES
 
 
 def facts(model: Model) -> dict[str, Any]:
-    """Count what is stored, usable or not; ``warnings`` lists what is not usable."""
+    """Count the stored data, usable or not; ``warnings`` lists unusable data."""
     meshes = [mesh for node in model.nodes for mesh in node.meshes]
     layers = {found.name for node in model.nodes if node.vertex_count for found in node.properties}
     clips: dict[tuple[str, str], dict[str, Any]] = {}

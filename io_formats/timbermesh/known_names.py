@@ -60,7 +60,7 @@ def known_collections() -> dict[str, tuple[str, ...]]:
 def misspelt_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that a misspelt name probably means, or None.
 
-    A name is taken for misspelt if it differs from a known one by one edit or only in case, dots, underscores and
+    A name counts as misspelt if it differs from a known one by one edit or only in case, dots, underscores and
     spaces. Other names may belong to a mod.
     """
     plain = plain_name(name)

@@ -108,7 +108,7 @@ def _convex(positions: FloatArray, triangles: _Indices, one: _Indices, other: _I
 class _Tree:
     """Split triangles at the middle of their box, all nodes of one depth at once.
 
-    The rule is that of the engine: triangles are divided by the mean of their corners, on the axis that divides them
+    The engine uses the same rule: triangles are divided by the mean of their corners, on the axis that divides them
     most evenly (the first such axis). Nodes are created depth by depth and renumbered at the end, so that a left child
     follows its parent.
     """

@@ -67,7 +67,7 @@ def _has_word(words: Iterable[str], starts: tuple[str, ...]) -> bool:
 
 
 def _numbers(text: str) -> list[float]:
-    """Return the numbers of a value; none if a part of it is not a finite number."""
+    """Return the numbers of a value; an empty result if a part of it is not a finite number."""
     try:
         found = [float(part) for part in text.replace(",", " ").split()]
     except ValueError:

@@ -53,7 +53,7 @@ _ENGINE_COLORS: Mapping[str, tuple[float, float, float, float]] = {
     "red": (1.0, 0.0, 0.0, 1.0),
     "checker_d": (0.5, 0.5, 0.5, 1.0),
 }
-"""Plain colours in place of textures that are part of the engine."""
+"""Plain colours that replace textures of the engine."""
 
 _PROJECTIONS = (
     neutral.Mapping(),
@@ -149,7 +149,7 @@ class _Shader:
         return self.material.states.get(name, "0").strip()
 
     def numbers(self, name: str, default: tuple[float, ...]) -> tuple[float, ...]:
-        """Return the numbers of a parameter; components that are missing or not finite are those of the default."""
+        """Return the numbers of a parameter. Missing, NaN and infinite components are replaced by the default."""
         words = self.material.parameters.get(name, "").replace(",", " ").split()[: len(default)]
         try:
             given = [float(word) for word in words]

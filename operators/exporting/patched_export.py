@@ -34,7 +34,7 @@ class PatchesImported(ExportDialog):
         return None
 
     def patched(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
-        """Return the same if the chosen path is that of the file, so that only changes are written."""
+        """Return the result of ``own_file`` if that file is chosen, so that only changes are written, or None."""
         own = self.own_file(context)
         if own is None or not self.filepath:
             return None

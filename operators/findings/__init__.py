@@ -1,1 +1,1 @@
-"""Checks, and what the user can do with their findings."""
+"""Checks, and operators for their findings."""

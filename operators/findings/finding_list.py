@@ -82,7 +82,7 @@ def draw_findings(layout: Any, context: bpy.types.Context, target: Format, subje
 
 
 def draw_list(layout: Any, context: bpy.types.Context, width: int = 0) -> None:
-    """Draw all findings of the last check with their buttons; ``width`` is that of a dialog."""
+    """Draw all findings of the last check with their buttons; ``width`` is the width of a dialog."""
     findings = context.window_manager.meshferry_check.findings
     if sum(bool(finding.fix) for finding in findings) > 1:
         button(layout, "object.meshferry_finding_fix", text="Fix All", icon="TOOL_SETTINGS", index=-1)

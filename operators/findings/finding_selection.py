@@ -126,7 +126,7 @@ def show_time(context: bpy.types.Context, rig: Any, milliseconds: int) -> None:
 
 
 def objects_of(context: bpy.types.Context, finding: MeshferryFinding) -> list[Any]:
-    """Return the objects that a finding is about; those that only its message mentions if there are no others."""
+    """Return the objects that a finding concerns, or if there are none, the objects named in its message."""
     groups = (list_of(names) for names in (finding.names, finding.item_names, finding.about))
     return next(filter(None, (objects_about(context, names) for names in groups)), [])
 

@@ -176,7 +176,7 @@ class Reload:
         return parts
 
     def _import_collection(self) -> Steps[None]:
-        """Import the file of the collection, with new armatures in place of those that it had made."""
+        """Import the file of the collection again, with new armatures."""
         collection, objects = self.source.collection, self.source.objects()
         found = refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection) or options_of_objects(found, objects)

@@ -73,10 +73,10 @@ def views(context: bpy.types.Context) -> list[View]:
 
 
 def frame_imported(context: bpy.types.Context, objects: Iterable[Any]) -> None:
-    """Frame imported objects, which are selected, unless the preferences say otherwise or none of them is visible.
+    """Frame imported objects, which are selected, unless the preferences disable this or none of them is visible.
 
-    The view is that in which the import was started, or else the largest; camera and local views stay as they are, and
-    so do the views of windows with another scene or view layer.
+    The framed view is the view in which the import was started, or else the largest one. Camera and local views are not
+    changed, nor views of windows with another scene or view layer.
     """
     shown_in = context.view_layer
     view = next((view for view in views(context) if view.is_free and view.window.view_layer == shown_in), None)

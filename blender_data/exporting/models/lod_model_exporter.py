@@ -320,9 +320,9 @@ def _box(mesh: Mesh, place: Matrix4) -> tuple[Matrix4, float]:
 
 
 def _without_object_names(mesh: Mesh) -> Mesh:
-    """Return a mesh in which surfaces without a material have no name: theirs is that of the object.
+    """Return a mesh without the names of surfaces that have no material.
 
-    Linked duplicates without materials would otherwise differ.
+    Such a surface is named after its object, so linked duplicates without materials would otherwise differ.
     """
     materials = mesh.materials or [""] * len(mesh.surfaces)
     named = [

@@ -104,7 +104,7 @@ class ObjectSpaces:
         return any(_same_axes(self.world(other), place) for other in self._duplicates[owner.data, part])
 
     def transform(self, obj: bpy.types.Object, armature: bpy.types.Object | None, place: Matrix4) -> Transform:
-        """Return the transform of a model's nodes, without mirroring; ``place`` is that of the finest object."""
+        """Return the transform of a model's nodes, without mirroring; ``place`` belongs to the finest object."""
         seen = self.evaluated(obj)
         above = self.evaluated(armature) if armature is not None else None
         is_plain = armature is None or np.array_equal(self.of_armature(armature).space, np.identity(4))

@@ -104,9 +104,9 @@ class PlacedObjects:
         return [obj for obj in own if obj in inside or obj.meshferry.node_key not in keys]
 
     def agree(self, keys: Mapping[str, str], removed: Container[str] = ()) -> None:
-        """Store that the objects agree with the file; ``keys`` are those of added nodes, as in ``Patched``.
+        """Store that the objects agree with the file; ``keys`` has the keys of added nodes, as in ``Patched``.
 
-        Objects of removed nodes, such as colliders of a child that the user deleted without them, are nodes no longer.
+        Objects whose node was removed lose their key, such as remaining colliders of a child that the user deleted.
         """
         self.update(self.placed, keys)
         added = {*keys.values()}
@@ -375,7 +375,7 @@ def _is_same_path(collection: bpy.types.Collection, file: str) -> bool:
 
 
 def _changes_mesh(modifier: bpy.types.Modifier) -> bool:
-    """Return whether a modifier, other than the armature that an import adds, changes what is shown."""
+    """Return whether a modifier, other than the armature that an import adds, changes the displayed mesh."""
     return modifier.show_viewport and modifier.type not in {"ARMATURE", "MESH_CACHE"}
 
 

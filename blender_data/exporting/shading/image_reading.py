@@ -25,7 +25,7 @@ class ImageReader:
     Parameters
     ----------
     report:
-        Gets what cannot be read, once for each image.
+        Receives a message for each image that cannot be read.
     """
 
     def __init__(self, report: Report) -> None:

@@ -104,7 +104,7 @@ class MaterialFinder:
         self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
         self._shown: dict[tuple[Shading, MeshLayers], ShownMaterial | None] = {}
-        """New materials by their shading with numbers in place of textures."""
+        """New materials by their shading, in which numbers replace the textures."""
         self._by_identity: dict[str, bpy.types.Material] | None = None
         """Materials that were there before, by identity."""
         self._given = {material.name: material for material in given}
@@ -172,7 +172,7 @@ class MaterialFinder:
     def find(self, name: str, layers: MeshLayers = _NO_LAYERS) -> bpy.types.Material | None:
         """Return the material with that name, created if necessary; None for an empty name.
 
-        ``layers`` are those of the first mesh with the material, by whose names a new material refers to them.
+        ``layers`` are the layers of the first mesh with the material. A new material refers to them by name.
         """
         if not name:
             return None
@@ -199,7 +199,7 @@ class MaterialFinder:
         return material
 
     def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers) -> ShownMaterial | None:
-        """Give a material the nodes and properties of the file's, in place of those that it has; see :func:`.show`."""
+        """Replace the nodes and properties of a material by those for the file's material; see :func:`.show`."""
         _store_properties(material, given)
         shading, image_of = self._shading(given, layers)
         occlusion = self.options.use_ambient_occlusion

@@ -57,7 +57,7 @@ class ProjectImages:
         self._unreadable: dict[str, Text] = {}
 
     def image(self, texture: Texture, *, is_color: bool) -> bpy.types.Image | None:
-        """Return the image of a texture, or None if its files cannot be read, which :meth:`report` then says."""
+        """Return the image of a texture. None if its files cannot be read: :meth:`report` lists these."""
         if self._known is None:
             self._known = _existing_images()
         key = (texture.source, is_color)

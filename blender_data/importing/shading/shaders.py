@@ -59,7 +59,7 @@ def show(
     *,
     multiply_occlusion: bool = False,
 ) -> ShownMaterial | None:
-    """Give a material the nodes and settings for a shading, in place of those that it has.
+    """Replace the nodes and settings of a material by those for a shading.
 
     Channels whose image is missing have their value alone. Ambient occlusion is only multiplied onto the base colour if
     ``multiply_occlusion`` is set; otherwise its node stays unconnected, since Blender computes occlusion itself.

@@ -67,7 +67,7 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def parse_outcome(data: dict[str, Any]) -> Outcome:
-    """Return the outcome of :func:`encode_outcome`. The type of its problem is that of the driver's own errors."""
+    """Return the outcome of :func:`encode_outcome`. Its problem has the type of the driver's own errors."""
     source, target = Path(data.pop("source")), Path(data.pop("target"))
     text, trace = data.pop("problem"), data.pop("trace")
     kind = MissingLibraryError if data.pop("is_missing") else MeshferryError

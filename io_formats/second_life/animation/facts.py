@@ -9,7 +9,7 @@ from .keys import curves
 
 
 def facts(document: SecondLifeAnimation) -> dict[str, Any]:
-    """Count what is stored; ``warnings`` lists oddities."""
+    """Count the stored data; ``warnings`` lists oddities."""
     priorities = sorted({joint.priority for joint in document.joints})
     return {
         "version": ".".join(map(str, document.version)),

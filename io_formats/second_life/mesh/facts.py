@@ -10,10 +10,10 @@ from .document import Asset
 
 
 def facts(asset: Asset) -> dict[str, Any]:
-    """Count what is stored. Vertices and triangles are those of the finest level; ``lods`` has those of all levels.
+    """Count the stored data. Vertices and triangles are counted in the finest level, ``lods`` has the counts of all.
 
-    ``hulls`` does not include the base hull; ``download_weight`` is that of section 11.1, at the size stated by the
-    asset or at one metre. For a rigged asset it is an estimate, since the size follows from its rig.
+    ``hulls`` does not include the base hull. ``download_weight`` (section 11.1) is computed for the size stated by the
+    asset, or for one metre. For a rigged asset it is an estimate, since the size follows from its rig.
     """
     decoded = shared.decode(asset)
     version = as_integer(asset.header.get("version"))

@@ -8,7 +8,7 @@ from .document import Bvh
 
 
 def check(document: Bvh) -> list[Message]:
-    """Return an error for a file that is too long; other rules are those of the reader."""
+    """Return an error for a file that is too long. The reader checks the other rules."""
     duration = max(len(document.frames) - 2, 1) * document.frame_time
     if duration > LONGEST:
         template = "it is {:.1f} s long; viewers take up to {:.0f} s"

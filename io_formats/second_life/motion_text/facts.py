@@ -8,7 +8,7 @@ from .document import Bvh
 
 
 def facts(document: Bvh) -> dict[str, Any]:
-    """Count what is stored."""
+    """Count the stored data."""
     frames = len(document.frames)
     return {
         "bones": len(document.joints),

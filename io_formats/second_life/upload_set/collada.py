@@ -38,7 +38,7 @@ class Collada:
     textures:
         Names of the files of the images.
     prefix:
-        Start of these names, which images are named without, so that a second export after an import names them alike.
+        Prefix of these names. Image names omit it, so that an export of the imported files has the same file names.
     """
 
     def __init__(self, document: UploadSet, textures: Sequence[str], prefix: str = "") -> None:
@@ -146,7 +146,7 @@ class Collada:
             for root in roots[instance.skin.tree]:
                 _add(own, "skeleton", f"#{root}")
         else:
-            # The viewer looks for the levels of an instance by this name, which is that of its geometry.
+            # The viewer finds the levels of an instance by this name, the name of its geometry.
             own = _add(node, "instance_geometry", url=f"#{geometry_id}-mesh", name=instance.geometry.name)
         technique = _add(_add(own, "bind_material"), "technique_common")
         for face in instance.geometry.faces:

@@ -41,7 +41,7 @@ class Geometry:
     uvs: FloatArray | None
     """(U, 2) float32, v upwards."""
     faces: list[Triangles]
-    """One for each symbol; none is without triangles."""
+    """One face for each symbol. Each face has triangles."""
 
 
 @dataclass

@@ -39,7 +39,7 @@ class BoxTriangle:
     corner: IntArray
     """(k,): the corner of the highest level whose normal, UV and weights it has."""
     positions: FloatArray
-    """(3, 3) float32; the first is that of the corner."""
+    """(3, 3) float32; the first row is the position of the corner."""
 
 
 def box_of_triangles(geometry: Geometry) -> Matrix:
@@ -156,7 +156,7 @@ class _Search:
         self.needed = short_sides(own, wanted) > NEAR
         """(6,): sides without a triangle."""
         self.limits = np.where(flat_axes(wanted), own, wanted)
-        """The box of triangles. Where the highest level is flat, it is that of the level, which remains flat so."""
+        """The box of triangles. Where the highest level is flat, the box of the level, so that it stays flat."""
         self.size = _size(np.stack((np.minimum(own[0], self.limits[0]), np.maximum(own[1], self.limits[1]))))
         """Lengths of the box that the level will have, also where it sticks out."""
         self.at_sides = highest.at_sides.copy()

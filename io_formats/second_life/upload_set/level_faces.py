@@ -150,7 +150,7 @@ def _with_triangle(
 ) -> Instance:
     """Return a level with one more triangle (3, 3) with a normal (1, 3).
 
-    Its symbol, UVs and weights are those of a triangle of another level, ``source``.
+    Its symbol, UVs and weights are copied from a triangle of another level, ``source``.
     """
     geometry = level.geometry
     index = np.empty((3, geometry.faces[0].corners.shape[1]), np.int32)

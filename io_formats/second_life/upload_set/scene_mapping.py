@@ -197,7 +197,7 @@ def _used_slots(mesh: Mesh) -> list[int]:
 
 
 def _faces_of(mesh: Mesh, symbols: Sequence[str], report: Report, *, is_rigged: bool = False) -> list[FaceArrays]:
-    """Return the faces with triangles of a mesh whose slots have these symbols; those of one symbol are one face."""
+    """Return the faces of a mesh whose slots have these symbols, one for each symbol with triangles."""
     different = list(dict.fromkeys(symbols))
     slots = np.array([different.index(symbol) for symbol in symbols], np.int32)
     slot = slots[np.clip(mesh.material_index, 0, len(slots) - 1)]

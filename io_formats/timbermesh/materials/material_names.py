@@ -56,7 +56,7 @@ class MaterialNames:
         return found
 
     def is_known(self, name: str) -> bool:
-        """Return whether a name is that of a material, or empty, which means the default material."""
+        """Return whether a material has this name, or the name is empty, which means the default material."""
         return not name.strip() or name in self._all or name.lower() in self.from_mod
 
     def nearest(self, name: str) -> str | None:

@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: MeshFile) -> dict[str, Any]:
-    """Count what is stored; ``vertices`` are coordinate vertices, ``warnings`` lists oddities."""
+    """Count the stored data; ``vertices`` are coordinate vertices, ``warnings`` lists oddities."""
     scene = to_scene(document, "")
     mesh = scene.nodes[0].mesh
     surfaces = mesh.surfaces if mesh else []

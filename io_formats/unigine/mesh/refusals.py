@@ -1,4 +1,4 @@
-"""Errors for what a mesh file cannot hold, raised before anything is written."""
+"""Errors for data that a mesh file cannot store, raised before anything is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_NAME = 4095
 
 
 def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) -> None:
-    """Raise ExportError for what the version, or any file, cannot hold.
+    """Raise ExportError for data that the version, or any mesh file, cannot store.
 
     Raises
     ------

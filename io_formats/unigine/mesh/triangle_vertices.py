@@ -78,7 +78,7 @@ class TriangleVertices:
 
     @cached_property
     def normals(self) -> FloatArray:
-        """(V, 3) float32 unit normals; those without direction are replaced by the normal of a triangle."""
+        """(V, 3) float32 unit normals. Zero and invalid normals are replaced by the normal of a triangle."""
         if self.mesh.normal is None:
             return normal_repair.vertex_normals(self.mesh.points, self.mesh.corner_point)[self.point]
         return self._repaired(self.values(self.mesh.normal).astype(np.float32, copy=False), self.mesh.points)

@@ -81,7 +81,7 @@ class ProjectLinks:
 
     @property
     def materials(self) -> list[Material]:
-        """The materials whose names :meth:`material` has returned so far; none if ``with_materials`` is false."""
+        """Materials whose names :meth:`material` has returned so far; empty if ``with_materials`` is false."""
         return self._materials.materials if self._materials is not None else []
 
     def warnings(self) -> list[Message]:

@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: SkeletonFile) -> dict[str, Any]:
-    """Count what is stored; ``warnings`` lists oddities."""
+    """Count the stored data; ``warnings`` lists oddities."""
     return {
         "version": document.version,
         "bones": len(document.bones),
