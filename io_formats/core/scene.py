@@ -196,7 +196,7 @@ class Mesh:
     hint for building meshes in Blender: everything else works with the triangles, and values that do not fit them are
     ignored."""
     name: str = ""
-    """Name of the mesh in its file; empty: that of its node."""
+    """Name of the mesh in its file. If empty, the mesh has the name of its node."""
     render_uv: int = 0
     """Index of the layer of ``uvs`` that the target program shows."""
     symbols: dict[str, str] = field(default_factory=dict)

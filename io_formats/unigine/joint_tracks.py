@@ -31,8 +31,8 @@ _UNIT_NOISE = 5e-7
 """Tolerance for the squared length of unit quaternions in float32; those of real an11 files are within 2e-7."""
 _ODD_LENGTH = 1e-2
 _SNAP = 1 / 64
-"""Tolerance, in steps, below an integer within which a value is rounded up to it instead of truncated: float32 holds
-dequantised 16-bit values no more exactly."""
+"""Tolerance in quantisation steps: a value this little below an integer is rounded up instead of truncated, because
+float32 cannot store dequantised 16-bit values more exactly."""
 _EMPTY_RANGE = (1e9, -2e9)
 _HIGHEST = 65535
 

@@ -274,7 +274,7 @@ def find_models(
 
 
 def _report_parts(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions, report: Report) -> None:
-    """Report levels and shapes that are exported differently than their names or properties request."""
+    """Report levels and shapes that are left out, or exported as separate objects despite their names or properties."""
     finest = [model.finest for model in models]
     for obj in finest:
         if obj in index.astray:

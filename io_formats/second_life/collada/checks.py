@@ -15,7 +15,7 @@ _MISREAD = ("strips-and-fans", "uvs-of-three-numbers", "weights-before-joints", 
 
 
 def check(document: Collada) -> list[Message]:
-    """Return the messages of an import about data that the viewer rejects or shows differently.
+    """Return the messages of an import except notes. They are errors if the viewer rejects the file for them.
 
     Raises
     ------

@@ -19,7 +19,7 @@ DEFAULT_INFLATED_RATIO = 64
 
 _LONGEST_HEADER = 1 << 20
 _NEWEST_VERSION = 999
-"""The viewer rejects higher versions."""
+"""Newest version of the container that the viewer accepts."""
 
 
 Stored = dict[str, tuple[str, bytes]]

@@ -1,1 +1,1 @@
-"""The bodies of an upload: the fee request and what follows it."""
+"""Bodies of the requests of an upload: the fee request and the upload request."""
