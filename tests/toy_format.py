@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from meshferry.io_formats.core.capabilities import Capabilities
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.core.format import Family, FileFormat, Reading, Sniffer, Writing
+from meshferry.io_formats.core.format import Family, FileFormat
 from meshferry.io_formats.core.messages import Message, warning
 from meshferry.io_formats.core.options import Option
 from meshferry.io_formats.core.recognition import Match, NearMiss
@@ -98,29 +98,13 @@ def facts(document: Document) -> dict[str, Any]:
     return {"version": "1", "nodes": 1, "vertices": len(document.points), "triangles": len(document.triangles)}
 
 
-# formats.py: a package imports its modules in these functions, on first use. Here, this module is all of them.
-def _sniffing() -> Sniffer:
-    return sys.modules[__name__]  # type: ignore[return-value]
-
-
-def _reading() -> Reading[Document]:
-    module: Any = sys.modules[__name__]
-    return Reading(module, module, module)
-
-
-def _writing() -> Writing[Document]:
-    module: Any = sys.modules[__name__]
-    return Writing(module, module, module)
-
-
+# formats.py: for the modules of a package, ``modules=modules_of(__package__)``. Here, this module is all of them.
 TOY = FileFormat(
     name="toy",
     label="Toy",
     extensions=(".toy",),
     capabilities=Capabilities(normals=True),
-    writing=_writing,
-    sniffing=_sniffing,
-    reading=_reading,
+    modules=lambda _name: sys.modules[__name__],
     import_options=(SCALE,),
 )
 FAMILY = Family("toy", "Toy", (TOY,))

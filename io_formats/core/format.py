@@ -1,16 +1,17 @@
 """The description of a file format: names, capabilities, options, and its modules, which are imported on first use.
 
 A missing library therefore concerns its own format alone, and starting up stays fast. Each protocol below lists the
-functions that a format's module of one kind must have; type checkers compare their signatures.
+functions that a format's module of one kind must have; ``make lint`` compares their signatures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
@@ -107,6 +108,7 @@ class SceneWriter(Protocol[ReadT_co]):
     def files_of(self, scene: Scene, options: Values | None = None, /) -> list[Scene]: ...
 
 
+@runtime_checkable
 class PathSceneWriter(Protocol[ReadT_co]):
     """Function of a module that maps scenes to documents that depend on the files around the target."""
 
@@ -115,18 +117,21 @@ class PathSceneWriter(Protocol[ReadT_co]):
     ) -> ReadT_co: ...
 
 
+@runtime_checkable
 class Checks(Protocol[WrittenT_contra]):
     """Function of a format's module ``checks``."""
 
     def check(self, document: WrittenT_contra, /) -> list[Message]: ...
 
 
+@runtime_checkable
 class ContextChecks(Protocol[WrittenT_contra]):
     """Function of a module with rules that depend on options or on other files."""
 
     def check_in_context(self, document: WrittenT_contra, options: Values, path: Path | None, /) -> list[Message]: ...
 
 
+@runtime_checkable
 class LinkedChecks(Protocol[WrittenT_contra]):
     """Function of a module with rules that depend on the other files of the project."""
 
@@ -135,6 +140,7 @@ class LinkedChecks(Protocol[WrittenT_contra]):
     ) -> list[Message]: ...
 
 
+@runtime_checkable
 class SceneChecks(Protocol):
     """Function of the module ``checks`` of a format with rules about scenes."""
 
@@ -149,38 +155,14 @@ class Patcher(Protocol):
     def refusal(self, path: Path, options: Values, /) -> Text | None: ...
 
 
-@dataclass(frozen=True)
-class Reading(Generic[DocumentT]):
-    """Modules that read a format."""
-
-    reader: Reader[DocumentT]
-    scene_mapping: SceneReader[DocumentT]
-    facts: Facts[DocumentT]
-    linking: Linker[DocumentT] | None = None
-    """Completes scenes by other files of the project that their file is in."""
-    checks: Checks[DocumentT] | None = None
-    """Rules for files of a format that is only read; otherwise those of ``Writing`` apply."""
-    linked_checks: LinkedChecks[DocumentT] | None = None
-    partners: Partners[DocumentT] | None = None
-    """Joins the documents of a set of files; needed for formats with ``partner_suffixes``."""
+def modules_of(package: str) -> Callable[[str], Any]:
+    """Return a function that imports a module of a package by its name, such as ``reader``, on first use."""
+    # The modules are kept: an import takes time even if its module is loaded, and each file needs about 16.
+    return cache(lambda name: import_module(f"{package}.{name}"))
 
 
 @dataclass(frozen=True)
-class Writing(Generic[DocumentT]):
-    """Modules that write a format."""
-
-    writer: Writer[DocumentT]
-    scene_mapping: SceneWriter[DocumentT]
-    checks: Checks[DocumentT]
-    scene_checks: SceneChecks | None = None
-    set_writer: SetWriter[DocumentT] | None = None
-    path_mapping: PathSceneWriter[DocumentT] | None = None
-    """Maps scenes instead of ``scene_mapping`` if documents depend on the files around the target."""
-    context_checks: ContextChecks[DocumentT] | None = None
-
-
-@dataclass(frozen=True)
-class FileFormat(Generic[DocumentT]):
+class FileFormat:
     """A file format: its names, how it is recognised, read and written, and what it can hold."""
 
     name: str
@@ -188,13 +170,14 @@ class FileFormat(Generic[DocumentT]):
     extensions: tuple[str, ...]
     """With the dot, in lower case; the first is the default for writing."""
     capabilities: Capabilities
-    writing: Callable[[], Writing[DocumentT]] | None = field(default=None, repr=False)
-    """Import the modules that write; None for formats that are only read."""
-    sniffing: Callable[[], Sniffer] | None = field(default=None, repr=False)
-    reading: Callable[[], Reading[DocumentT]] | None = field(default=None, repr=False)
-    """Import the modules that recognise and read; None for formats that are only written."""
-    patching: Callable[[], Patcher] | None = field(default=None, repr=False)
-    """Import the module that changes nodes in the bytes of a file; None for formats without placements."""
+    modules: Callable[[str], Any] = field(repr=False)
+    """Imports a module of the format by its name, usually :func:`modules_of`. The protocols above name the modules."""
+    is_read: bool = True
+    is_written: bool = True
+    is_linked: bool = False
+    """Whether ``linking`` completes scenes by other files of the project that their file is in."""
+    is_patched: bool = False
+    """Whether ``patching`` changes the nodes of imported files."""
     is_patched_whole: bool = False
     """Whether a change that cannot be written stops all changes; otherwise it is left out and reported."""
     is_built_by_linking: bool = False
@@ -220,47 +203,28 @@ class FileFormat(Generic[DocumentT]):
     of a model in such a file: a suffix of ``passes.lod_names``, or an empty text in the main file."""
 
     @property
-    def is_read(self) -> bool:
-        """Whether files of this format are read."""
-        return self.reading is not None
-
-    @property
-    def is_written(self) -> bool:
-        """Whether files of this format are written."""
-        return self.writing is not None
-
-    @property
-    def is_patched(self) -> bool:
-        """Whether the nodes of imported files can be changed."""
-        return self.patching is not None
-
-    @property
     def written_extensions(self) -> tuple[str, ...]:
         """Those of ``extensions`` under which files are written."""
         return tuple(name for name in self.extensions if self.is_written and name not in self.only_read)
 
-    # The modules are kept: an import statement takes time even if its module is loaded, and each file needs about 16.
-    @cached_property
-    def _sniffer(self) -> Sniffer | None:
-        return self.sniffing() if self.sniffing is not None else None
-
-    @cached_property
-    def _reading(self) -> Reading[DocumentT]:
-        if self.reading is None:
+    def _for_reading(self, module: str) -> Any:
+        if not self.is_read:
             raise UnsupportedFormatError("{} files are only written", self.label)
-        return self.reading()
+        return self.modules(module)
 
-    @cached_property
-    def _writing(self) -> Writing[DocumentT]:
-        if self.writing is None:
+    def _for_writing(self, module: str) -> Any:
+        if not self.is_written:
             raise UnsupportedFormatError("{} files are only read", self.label)
-        return self.writing()
+        return self.modules(module)
 
     def sniff(self, head: bytes, size: int) -> Match | NearMiss:
         """Return the evidence for this format in the first 4,096 bytes and the file size, or explain a similar file."""
-        return self._sniffer.sniff(head, size) if self._sniffer is not None else Match.NONE
+        if not self.is_read:
+            return Match.NONE
+        sniffer: Sniffer = self.modules("sniffing")
+        return sniffer.sniff(head, size)
 
-    def read(self, data: bytes, *, inflated_limit: int | None = None) -> DocumentT:
+    def read(self, data: bytes, *, inflated_limit: int | None = None) -> Any:
         """Decode a file's bytes into the format's document.
 
         ``inflated_limit`` raises the bound on the uncompressed size, in bytes
@@ -271,11 +235,13 @@ class FileFormat(Generic[DocumentT]):
         FormatError
             The data breaks the format; nothing else is raised for any input.
         """
-        return self._reading.reader.read(data, inflated_limit=inflated_limit)
+        reader: Reader[Any] = self._for_reading("reader")
+        return reader.read(data, inflated_limit=inflated_limit)
 
-    def write(self, document: DocumentT) -> bytes:
+    def write(self, document: Any) -> bytes:
         """Encode a document; ``write(read(data))`` has the content of ``data``."""
-        return self._writing.writer.write(document)
+        writer: Writer[Any] = self._for_writing("writer")
+        return writer.write(document)
 
     def patch(self, data: bytes, edits: Sequence[NodeEdit]) -> Patched:
         """Return the bytes of a file with edits of its nodes; all other bytes stay.
@@ -285,40 +251,42 @@ class FileFormat(Generic[DocumentT]):
         MeshferryError
             The file cannot be changed, or not so.
         """
-        if self.patching is None:
+        if not self.is_patched:
             raise UnsupportedFormatError("{} files cannot be changed", self.label)
-        return self.patching().patch(data, edits)
+        patcher: Patcher = self.modules("patching")
+        return patcher.patch(data, edits)
 
     def patch_refusal(self, path: Path, options: Values) -> Text | None:
         """Return why the file at a path must never be changed, or None; ``options`` are the options of its import."""
-        return self.patching().refusal(path, options) if self.patching is not None else None
+        patcher: Patcher | None = self.modules("patching") if self.is_patched else None
+        return patcher.refusal(path, options) if patcher is not None else None
 
-    def write_files(self, document: DocumentT, stem: str) -> list[OutputFile]:
+    def write_files(self, document: Any, stem: str) -> list[OutputFile]:
         """Encode a document as one or more files for one folder, the one that the user chose last.
 
         ``stem`` is the chosen file's name without its extension.
         """
-        set_writer = self._writing.set_writer
-        if set_writer is not None:
-            return set_writer.write_files(document, stem)
+        if self.is_set:
+            writer: SetWriter[Any] = self._for_writing("writer")
+            return writer.write_files(document, stem)
         return [OutputFile(stem + self.extensions[0], self.write(document))]
 
     def same_content(self, one: bytes, other: bytes) -> bool:
         """Return whether two files have the same content; compressed data is compared after inflation."""
-        return self._reading.reader.same_content(one, other)
+        reader: Reader[Any] = self._for_reading("reader")
+        return reader.same_content(one, other)
 
-    def to_scene(self, document: DocumentT, name: str, options: Values | None = None) -> Scene:
+    def to_scene(self, document: Any, name: str, options: Values | None = None) -> Scene:
         """Map a document to Blender's space with this format's ``import_options``.
 
         ``name`` is used where the file has none; ``Scene.format`` is this format's name.
         """
-        scene = self._reading.scene_mapping.to_scene(document, name, options)
+        mapping: SceneReader[Any] = self._for_reading("scene_mapping")
+        scene = mapping.to_scene(document, name, options)
         scene.format = self.name
         return scene
 
-    def link(
-        self, document: DocumentT, scene: Scene, path: Path, projects: Projects, options: Values | None = None
-    ) -> None:
+    def link(self, document: Any, scene: Scene, path: Path, projects: Projects, options: Values | None = None) -> None:
         """Complete the scene of a document by other files of the project that its file is in.
 
         Parameters
@@ -330,27 +298,29 @@ class FileFormat(Generic[DocumentT]):
         options:
             Values of ``import_options``.
         """
-        if self._reading.linking is not None:
-            self._reading.linking.link(document, scene, path, projects, options or {})
+        if self.is_linked:
+            linker: Linker[Any] = self.modules("linking")
+            linker.link(document, scene, path, projects, options or {})
 
-    def join(self, document: DocumentT, partners: Mapping[str, DocumentT]) -> DocumentT:
+    def join(self, document: Any, partners: Mapping[str, Any]) -> Any:
         """Return the document of a set of files from that of the main file and those of its partners, by their part."""
-        joining = self._reading.partners
-        return joining.join(document, partners) if joining is not None else document
+        if not self.partner_suffixes:
+            return document
+        joining: Partners[Any] = self._for_reading("partners")
+        return joining.join(document, partners)
 
-    def missing(
-        self, document: DocumentT, path: Path, projects: Projects, options: Values | None = None
-    ) -> list[Message]:
+    def missing(self, document: Any, path: Path, projects: Projects, options: Values | None = None) -> list[Message]:
         """Return a message for each kind of file that a document needs and its project does not have.
 
         The parameters are as in :meth:`link`.
         """
-        linking = self._reading.linking
-        return linking.missing(document, path, projects, options or {}) if linking is not None else []
+        linker: Linker[Any] | None = self.modules("linking") if self.is_linked else None
+        return linker.missing(document, path, projects, options or {}) if linker is not None else []
 
     def files_of(self, scene: Scene, options: Values | None = None) -> list[Scene]:
         """Return the scenes that each become a file, named as the files are; most formats hold a scene whole."""
-        return self._writing.scene_mapping.files_of(scene, options)
+        mapping: SceneWriter[Any] = self._for_writing("scene_mapping")
+        return mapping.files_of(scene, options)
 
     def from_scene(
         self,
@@ -358,18 +328,18 @@ class FileFormat(Generic[DocumentT]):
         options: Values | None = None,
         path: Path | None = None,
         projects: Projects | None = None,
-    ) -> DocumentT:
+    ) -> Any:
         """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``.
 
         ``path`` is the path of the file to write, if known: some documents refer to files near it. ``projects``
         are the projects that are open.
         """
-        path_mapping = self._writing.path_mapping
-        if path_mapping is not None:
-            return path_mapping.from_scene_at(scene, options or {}, path, projects)
-        return self._writing.scene_mapping.from_scene(scene, options)
+        mapping: SceneWriter[Any] | PathSceneWriter[Any] = self._for_writing("scene_mapping")
+        if isinstance(mapping, PathSceneWriter):
+            return mapping.from_scene_at(scene, options or {}, path, projects)
+        return mapping.from_scene(scene, options)
 
-    def check(self, document: DocumentT, options: Values | None = None, path: Path | None = None) -> list[Message]:
+    def check(self, document: Any, options: Values | None = None, path: Path | None = None) -> list[Message]:
         """Apply the rules of the program that will load the file.
 
         Parameters
@@ -379,35 +349,35 @@ class FileFormat(Generic[DocumentT]):
         path:
             Path of the file, for rules about the files around it.
         """
-        if not self.is_written:
-            checks = self._reading.checks
-            return checks.check(document) if checks is not None else []
-        findings = self._writing.checks.check(document)
-        context_checks = self._writing.context_checks
-        return findings + (context_checks.check_in_context(document, options or {}, path) if context_checks else [])
+        checks = self.modules("checks")
+        findings = checks.check(document) if isinstance(checks, Checks) else []
+        if isinstance(checks, ContextChecks):
+            findings = findings + checks.check_in_context(document, options or {}, path)
+        return findings
 
     def check_links(
-        self, document: DocumentT, path: Path, projects: Projects, options: Values | None = None
+        self, document: Any, path: Path, projects: Projects, options: Values | None = None
     ) -> list[Message]:
         """Apply the rules about a file with the other files of its project; the parameters are as in :meth:`link`."""
-        checks = self._reading.linked_checks if self.is_read else None
-        return checks.check_links(document, path, projects, options or {}) if checks is not None else []
+        checks = self.modules("checks")
+        is_linked = isinstance(checks, LinkedChecks)
+        return checks.check_links(document, path, projects, options or {}) if is_linked else []
 
     def check_scene(self, scene: Scene) -> list[Message]:
         """Apply the rules about scenes, whose findings can be shown in Blender.
 
         :meth:`check` applies the remaining rules to the document that is built from the scene.
         """
-        scene_checks = self._writing.scene_checks if self.is_written else None
-        return scene_checks.check_scene(scene) if scene_checks is not None else []
+        checks = self.modules("checks")
+        return checks.check_scene(scene) if isinstance(checks, SceneChecks) else []
 
-    def facts(self, document: DocumentT) -> dict[str, Any]:
+    def facts(self, document: Any) -> dict[str, Any]:
         """Return what ``inspect`` prints, without ``file``, ``format`` and ``error``."""
-        facts = self._reading.facts.facts(document)
-        return {"version": "", **dict.fromkeys(COUNTS, 0), "clips": [], "warnings": [], **facts}
+        facts: Facts[Any] = self._for_reading("facts")
+        return {"version": "", **dict.fromkeys(COUNTS, 0), "clips": [], "warnings": [], **facts.facts(document)}
 
 
-Format: TypeAlias = FileFormat[Any]
+Format: TypeAlias = FileFormat
 """A format of any document class."""
 
 

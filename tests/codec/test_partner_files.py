@@ -17,7 +17,6 @@ from meshferry.cli.conversions.convert_plan import plan_conversions
 from meshferry.cli.conversions.settings import Settings
 from meshferry.io_formats import api, partner_files, registry
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
-from meshferry.io_formats.core.format import Reading
 from meshferry.io_formats.partner_files import FileSet, file_set, file_sets
 from meshferry.io_formats.passes.lod_names import FILE_SUFFIXES
 
@@ -39,7 +38,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module: Any = sys.modules[toy_format.__name__]
     toy = replace(
         toy_format.TOY,
-        reading=lambda: Reading(module, module, module, partners=Joining()),
+        modules=lambda name: Joining() if name == "partners" else module,
         partner_suffixes=FILE_SUFFIXES,
     )
     monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, toy))
