@@ -1,7 +1,8 @@
 """Registered properties of data blocks in which imported data is stored, visible to the user.
 
 Available as ``.meshferry`` of objects, collections, actions, materials, images and meshes. The groups have neither
-methods nor update callbacks: with those, Blender 4.2 and 4.3 crash at exit.
+methods nor update callbacks: with those, Blender 4.2 and 4.3 crash at exit. So sliders, which need callbacks, are
+properties of objects themselves.
 """
 
 from collections.abc import Container, Mapping
@@ -13,7 +14,7 @@ from bpy.props import PointerProperty
 
 from ..io_formats.core.scene import Clip, Node, Scene, Skeleton, Skin, Surface
 from . import names
-from .property_groups import data_properties, object_properties
+from .property_groups import data_properties, object_properties, slider_properties
 from .translation_context import add_context
 
 
@@ -142,10 +143,12 @@ def register():
         owner.meshferry = PointerProperty(
             type=group, name="Meshferry", description="What Meshferry keeps about this data block"
         )
+    slider_properties.register()
 
 
 def unregister():
     """Remove the properties and unregister the groups, in reverse order."""
+    slider_properties.unregister()
     for owner, _group in reversed(OWNERS):
         del owner.meshferry
     for cls in reversed(CLASSES):

@@ -21,6 +21,7 @@ from .output_file import OutputFile
 from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
+    from .body_shapes import BodyShapes  # imports NumPy, too
     from .placement_edits import NodeEdit, Patched
     from .projects import Projects
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
@@ -392,3 +393,5 @@ class Family:
     """File name of the family's user guide, which the preferences open."""
     program: str = ""
     """Game or engine that the files are made for, if it is not called like the family."""
+    body_shapes: Callable[[], BodyShapes] | None = field(default=None, repr=False)
+    """Import the module that shapes the figures of the target; None if it has no figures with sliders."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..core.capabilities import ANY_NUMBER, Capabilities
 from ..core.format import Family, FileFormat, modules_of
 from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
 from .options import COLLADA_IMPORT_OPTIONS, EXPORT_OPTIONS, IMPORT_OPTIONS, UPLOAD_OPTIONS
+
+if TYPE_CHECKING:
+    from ..core.body_shapes import BodyShapes
 
 
 def _knows_joint(name: str) -> bool:
@@ -126,4 +130,12 @@ FORMATS = (
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BVH,
 )
-FAMILY = Family("second_life", "Second Life", FORMATS, "second_life.md")
+
+
+def _body_shapes() -> BodyShapes:
+    from .shape import armature_shapes
+
+    return armature_shapes
+
+
+FAMILY = Family("second_life", "Second Life", FORMATS, "second_life.md", body_shapes=_body_shapes)

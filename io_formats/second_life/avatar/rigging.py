@@ -88,12 +88,16 @@ def facing(skeleton: Skeleton) -> Matrix:
     Its left joints are rotated to +Y. Rotations within 1° of a multiple of 90° are snapped to it, so that values stay
     exact. A skeleton without a pair of joints is assumed to face -Y, as avatars do in Blender.
     """
-    worlds = world_matrices(skeleton)
     heads: dict[str, Matrix] = {}
-    for joint, world in zip(skeleton.joints, worlds, strict=True):
+    for joint, world in zip(skeleton.joints, world_matrices(skeleton), strict=True):
         known = skeleton_table.canonical(joint.name)
         if known is not None:
             heads.setdefault(known, world[:3, 3])
+    return facing_of(heads)
+
+
+def facing_of(heads: Mapping[str, Matrix]) -> Matrix:
+    """Return the same as :func:`facing` for the positions of joints, (3,), by their names in the table."""
     left = skeleton_table.left_of(heads)
     if left is None or np.hypot(left[0], left[1]) < 0.1 * np.linalg.norm(left):
         return avatar_space.TO_AVATAR.copy()

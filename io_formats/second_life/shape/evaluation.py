@@ -121,7 +121,9 @@ def evaluate(
 
 def _joints(weights: Floats, overrides: Mapping[str, Floats], locked: Container[str]) -> ShapedJoints:
     tables = _tables()
-    summed = (tables.effects @ weights).reshape(2, -1, 3)
+    summed = np.zeros((2, len(joint_names()), 3))
+    # einsum instead of the matrix product, which would start threads for it
+    summed.reshape(-1)[tables.rows] = np.einsum("rp,p->r", tables.effects, weights[tables.columns])
     scale = tables.rest_scale + summed[0]
     position = tables.rest_position + summed[1]
     for name, place in overrides.items():
@@ -147,9 +149,10 @@ def standard() -> ShapedJoints:
 def uneven_bones() -> frozenset[str]:
     """Return the names of the bones that a shape can scale by different factors along their axes."""
     tables = _tables()
-    scales = tables.effects.reshape(2, len(joint_names()), 3, -1)[0]
-    acting = scales[:, :, tables.can_act]
-    uneven = (np.ptp(acting, axis=1) > 0).any(axis=1)
+    whole = np.zeros((2 * len(joint_names()) * 3, len(tables.index)))
+    whole[np.ix_(tables.rows, tables.columns)] = tables.effects
+    scales = whole[: len(whole) // 2].reshape(len(joint_names()), 3, -1)
+    uneven = (np.ptp(scales[:, :, tables.can_act], axis=1) > 0).any(axis=1)
     table = skeleton_table.table()
     return frozenset(name for name, found in zip(joint_names(), uneven, strict=True) if found and table[name].is_bone)
 
@@ -180,11 +183,15 @@ class _Tables:
         names, table = joint_names(), skeleton_table.table()
         self.rest_scale = np.array([table[name].scale for name in names])
         self.rest_position = np.array([table[name].position for name in names])
-        self.effects = self._effect_matrix()
-        """(2 · n · 3, p): scale, then position, of each joint for one unit of each weight."""
+        effects = self._effect_matrix()
+        self.rows, self.columns = (np.flatnonzero(effects.any(axis=axis)) for axis in (1, 0))
+        """Components that parameters change, of the scales and then of the positions, and the parameters that do so."""
+        self.effects = np.ascontiguousarray(effects[np.ix_(self.rows, self.columns)])
+        """(rows, columns): change of each of these components for one unit of each of these weights."""
         self.levels = _levels()
 
     def _effect_matrix(self) -> Floats:
+        """Return the change of all scales, then positions, for one unit of each weight, (2 · n · 3, p)."""
         names, table = joint_names(), skeleton_table.table()
         index = joint_index()
         found = np.zeros((2, len(names), 3, len(self.index)))

@@ -1,0 +1,183 @@
+"""Shapes of figures: values of sliders -> scales and locations of the pose bones of an armature.
+
+Pose channels scale a bone along its own axes only. The result is exact for bones whose axes are those of the scale,
+that are not connected, and that do not inherit the scale of their parents.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.core.body_shapes import BodyShapes, JointShapes
+from ...io_formats.registry import FAMILIES
+from .. import arrays, names
+
+Array = npt.NDArray[np.float64]
+
+PREFIX = "meshferry_shape_"
+_ALONG = 1e-5
+"""Largest element, besides the diagonal, of a scale matrix in the axes of a bone that can be scaled so."""
+_UNCHANGED = 1e-6
+"""Difference from 1 of scales, and from 0 of locations in metres, that is rounding."""
+
+_suspended: list[bool] = []
+"""Not empty while several sliders are set, which are evaluated once at the end."""
+
+
+def property_name(number: int) -> str:
+    """Return the name of the object's property that holds a slider."""
+    return f"{PREFIX}{number}"
+
+
+def shapes() -> BodyShapes | None:
+    """Return the functions of the family that has figures with sliders."""
+    return next((family.body_shapes() for family in FAMILIES if family.body_shapes is not None), None)
+
+
+def percents_of(armature: bpy.types.Object) -> dict[int, float]:
+    """Return the positions of all sliders of an armature object by number."""
+    known = shapes()
+    return {
+        slider.number: getattr(armature, property_name(slider.number))
+        for slider in (known.sliders() if known is not None else ())
+    }
+
+
+def is_shaped(armature: bpy.types.Object) -> bool:
+    """Return whether a slider of an armature object is not where it is for the standard figure."""
+    known = shapes()
+    sliders = known.sliders() if known is not None else ()
+    return any(
+        abs(getattr(armature, property_name(slider.number)) - slider.standard) > _UNCHANGED * 100 for slider in sliders
+    )
+
+
+def set_percents(armature: bpy.types.Object, percents: Mapping[int, float]) -> None:
+    """Set sliders of an armature object and shape its bones, once for all."""
+    with _evaluated_later():
+        for number, percent in percents.items():
+            setattr(armature, property_name(number), percent)
+    apply(armature)
+
+
+@contextlib.contextmanager
+def _evaluated_later() -> Iterator[None]:
+    _suspended.append(True)
+    try:
+        yield
+    finally:
+        _suspended.pop()
+
+
+def changed(armature: Any, _context: bpy.types.Context) -> None:
+    """Shape the bones after a slider of an object was changed."""
+    if not _suspended and armature.type == "ARMATURE" and armature.pose is not None and armature.library is None:
+        apply(armature)
+
+
+@dataclass
+class _Bones:
+    """The pose bones of an armature object, b of them, and what its shape does to them."""
+
+    names: list[str]
+    axes: Array
+    """(b, 3, 3) their axes at rest as columns."""
+    shape: JointShapes
+
+    @property
+    def scale(self) -> Array:
+        """(b, 3, 3) scale in the axes of each bone."""
+        return self.axes.transpose(0, 2, 1) @ self.shape.scale @ self.axes
+
+    @property
+    def location(self) -> Array:
+        """(b, 3) location in the axes of each bone."""
+        return np.asarray((self.axes.transpose(0, 2, 1) @ self.shape.offset[..., None])[..., 0])
+
+
+def shaped_bones(armature: bpy.types.Object, percents: Mapping[int, float] | None = None) -> _Bones | None:
+    """Return what a shape, that of the armature object if none is given, does to its bones; None without sliders."""
+    known = shapes()
+    bones = armature.data.bones
+    if known is None or not len(bones):
+        return None
+    matrices = arrays.read(bones, "matrix_local", 16).astype(np.float64).reshape(-1, 4, 4).transpose(0, 2, 1)
+    chosen = percents_of(armature) if percents is None else percents
+    in_files = [names.name_in_file(bone) for bone in bones]
+    is_locked = any(obj.meshferry.skin.lock_scale for obj in armature.children if obj.type == "MESH")
+    shape = known.joint_shapes(chosen, in_files, matrices[:, :3, 3], is_locked=is_locked)
+    return _Bones([bone.name for bone in bones], matrices[:, :3, :3], shape)
+
+
+def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
+    """Give the bones of an armature object the scales and locations of its shape; other bones are not changed.
+
+    The root bone only gets the difference to the shape before, so that it may be moved by hand, too.
+
+    Parameters
+    ----------
+    is_anew:
+        Put the root bone where the shape has it, wherever it is.
+    """
+    found = shaped_bones(armature)
+    if found is None or not found.shape.is_shaped.any():
+        return
+    posed = armature.pose.bones
+    place = {name: number for number, name in enumerate(posed.keys())}
+    order = np.array([place[name] for name in found.names], np.intp)
+    rows, chosen = order[found.shape.is_shaped], found.shape.is_shaped
+    scale, location = arrays.read(posed, "scale", 3), arrays.read(posed, "location", 3)
+    kept_root = None
+    if found.shape.root >= 0:
+        before = armature.meshferry.shape_floor
+        floor = float(found.shape.offset[found.shape.root, 2])
+        root = found.axes[found.shape.root].T
+        base = np.zeros(3) if is_anew else location[order[found.shape.root]] - root @ (0.0, 0.0, before)
+        kept_root = base + root @ (0.0, 0.0, floor)
+        armature.meshferry.shape_floor = floor
+    scale[rows] = _snapped(np.diagonal(found.scale, axis1=1, axis2=2)[chosen], 1.0)
+    location[rows] = _snapped(found.location[chosen], 0.0)
+    if kept_root is not None:
+        location[order[found.shape.root]] = _snapped(kept_root, 0.0)
+    posed.foreach_set("scale", arrays.flat(scale))
+    posed.foreach_set("location", arrays.flat(location))
+    armature.update_tag(refresh={"OBJECT", "DATA"})
+
+
+def _snapped(values: Array, to: float) -> Array:
+    return np.where(np.abs(values - to) < _UNCHANGED, to, values)
+
+
+def unfit_bones(armature: bpy.types.Object) -> list[str]:
+    """Return the bones that cannot be shaped exactly, because of their axes or of what they inherit.
+
+    The figure is shaped as unevenly as it can be, so the result does not depend on its present shape.
+    """
+    known = shapes()
+    ends = ({slider.number: end for slider in known.sliders()} for end in (0.0, 100.0)) if known is not None else ()
+    unfit: dict[str, None] = {}
+    for percents in ends:
+        found = shaped_bones(armature, percents)
+        if found is not None:
+            unfit.update(dict.fromkeys(_unfit(armature, found)))
+    return list(unfit)
+
+
+def _unfit(armature: bpy.types.Object, found: _Bones) -> Iterable[str]:
+    beside = found.scale * (1.0 - np.identity(3))
+    is_turned = np.abs(beside).reshape(-1, 9).max(axis=1) > _ALONG
+    is_moved = np.abs(found.location).max(axis=1) > _UNCHANGED
+    for number, name in enumerate(found.names):
+        if not found.shape.is_shaped[number]:
+            continue
+        bone = armature.data.bones[name]
+        is_scaled_above = bone.parent is not None and bone.inherit_scale != "NONE"
+        if is_turned[number] or is_scaled_above or (is_moved[number] and bone.use_connect):
+            yield name

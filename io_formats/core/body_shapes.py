@@ -1,0 +1,65 @@
+"""Shapes of figures that users set with sliders, for families of formats whose target has such figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A setting of a figure between two ends, from 0 to 100 percent."""
+
+    number: int
+    """Identifies the slider in files, and so in Blender files."""
+    label: str
+    lowest: str
+    """Text for 0 percent."""
+    highest: str
+    """Text for 100 percent."""
+    standard: float
+    """Percent at which all joints are where meshes are bound."""
+
+
+@dataclass(frozen=True)
+class JointShapes:
+    """What a shape does to n joints of an armature in its rest pose, along the axes of the armature."""
+
+    is_shaped: npt.NDArray[np.bool_]
+    """(n,) whether the shape knows the joint; the values of all others have no meaning."""
+    scale: Floats
+    """(n, 3, 3) scale of the joint relative to its rest, which its children do not inherit; symmetric."""
+    offset: Floats
+    """(n, 3) movement of the head relative to the parent's joint, before the parent's scale, in metres."""
+    root: int
+    """Index of the joint whose offset only puts the feet on the floor, so that users may move it; -1 without it."""
+
+
+class BodyShapes(Protocol):
+    """Functions of a family's module for the shapes of its figures."""
+
+    def sliders(self) -> tuple[Slider, ...]:
+        """Return all sliders, in the order of their numbers."""
+
+    def joint_shapes(
+        self, percents: Mapping[int, float], names: Sequence[str], heads: Floats, *, is_locked: bool
+    ) -> JointShapes:
+        """Return what a shape does to the joints of an armature.
+
+        Parameters
+        ----------
+        percents:
+            Positions of sliders by number; others stand at their ``standard``.
+        names:
+            Names that the n bones have in files; bones with other names do not follow the shape.
+        heads:
+            (n, 3) their heads at rest, in the space of the armature.
+        is_locked:
+            Whether joints that rest elsewhere than those of the standard figure keep their scale.
+        """

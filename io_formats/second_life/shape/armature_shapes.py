@@ -1,0 +1,135 @@
+"""Sliders -> what they do to the joints of an armature in Blender (shape format page, sections 3 and 6.1)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.body_shapes import Floats, JointShapes, Slider
+from ..avatar import skeleton_table
+from ..avatar.rigging import facing_of
+from . import evaluation, parameters
+
+_STANDARD = 1e-4
+"""Distance in metres from one of the two positions in the table up to which a joint counts as standard."""
+
+Indices = npt.NDArray[np.intp]
+
+
+@functools.cache
+def sliders() -> tuple[Slider, ...]:
+    """Return the sliders of the viewer's editor, the sex and the height above ground."""
+    return tuple(
+        Slider(
+            number,
+            parameter.label,
+            parameter.lowest_label,
+            parameter.highest_label,
+            parameter.percent_of(parameters.STANDARD.get(number, parameter.default)),
+        )
+        for number, parameter in parameters.sliders().items()
+    )
+
+
+def values_of(percents: Mapping[int, float]) -> dict[int, float]:
+    """Return the values of sliders at given positions; those that are not given are at the standard avatar's."""
+    own = parameters.sliders()
+    return {
+        number: parameters.STANDARD.get(number, parameter.default)
+        if number not in percents
+        else parameter.value_at(percents[number])
+        for number, parameter in own.items()
+    }
+
+
+def percents_of(values: Mapping[int, float]) -> dict[int, float]:
+    """Return the positions of all sliders for the values of a shape; missing values are the default."""
+    own = parameters.sliders()
+    return {number: own[number].percent_of(value) for number, value in parameters.complete(values).items()}
+
+
+def joint_shapes(
+    percents: Mapping[int, float], names: Sequence[str], heads: Floats, *, is_locked: bool = False
+) -> JointShapes:
+    """Return what a shape does to an armature; see :class:`...core.body_shapes.BodyShapes`.
+
+    The armature may face any direction. Joints that it has elsewhere than the standard avatar count as joint positions
+    of a worn mesh: they stay where they are.
+    """
+    rig = _rig(tuple(names), np.ascontiguousarray(heads, np.float64).tobytes())
+    shaped = evaluation.evaluate(values_of(percents), rig.overrides, rig.overrides if is_locked else ())
+    offset = shaped.position - rig.rest
+    offset[evaluation.joint_index()[skeleton_table.ROOT]] = (0.0, 0.0, -shaped.floor)
+    ratio = shaped.scale / evaluation.standard().scale
+    scale = (rig.axes * ratio[:, None, :]) @ rig.axes.transpose(0, 2, 1)
+    found = JointShapes(
+        np.zeros(len(names), bool),
+        np.broadcast_to(np.identity(3), (len(names), 3, 3)).copy(),
+        np.zeros((len(names), 3)),
+        rig.root,
+    )
+    found.is_shaped[rig.bone] = True
+    found.scale[rig.bone] = scale[rig.joint]
+    found.offset[rig.bone] = (offset @ rig.turn)[rig.joint]
+    return found
+
+
+@dataclass(frozen=True)
+class _Rig:
+    """The b bones of an armature that are joints of the avatar.
+
+    Arrays of n joints are in the order of :func:`.evaluation.joint_names`.
+    """
+
+    bone: Indices
+    """(b,) index of each bone."""
+    joint: Indices
+    """(b,) index of the joint of each bone."""
+    root: int
+    """Index of the bone of the root, or -1."""
+    turn: Floats
+    """(3, 3) rotation from the axes of the armature to those of the avatar."""
+    axes: Floats
+    """(n, 3, 3) axes of the joints at rest as columns, in those of the armature: the avatar's, except for volumes."""
+    rest: Floats
+    """(n, 3) positions at rest relative to the parent, in the axes of the avatar."""
+    overrides: dict[str, Floats]
+    """Those of joints that rest elsewhere than in the standard avatar."""
+
+
+@functools.lru_cache(maxsize=16)
+def _rig(names: tuple[str, ...], heads_as_bytes: bytes) -> _Rig:
+    """Return the joints of an armature by the names of its bones in files and their heads, (n, 3) float64."""
+    index, table = evaluation.joint_index(), skeleton_table.table()
+    heads = np.frombuffer(heads_as_bytes, np.float64).reshape(-1, 3)
+    bones: dict[str, int] = {}
+    for bone, name in enumerate(names):
+        known = skeleton_table.canonical(name)
+        if known in index and known is not None:
+            bones.setdefault(known, bone)
+    turn = facing_of({name: heads[bone] for name, bone in bones.items()})[:3, :3]
+    standard = {name: np.array(table[name].position) for name in index}
+    rest = dict(standard)
+    for name, bone in bones.items():
+        above = bones.get(table[name].parent)
+        if above is not None:
+            rest[name] = turn @ (heads[bone] - heads[above])
+    overrides = {
+        name: place
+        for name, place in rest.items()
+        if min(np.linalg.norm(place - standard[name]), np.linalg.norm(place - table[name].pivot)) > _STANDARD
+    }
+    linear = np.array([table[name].local[:3, :3] for name in index])
+    return _Rig(
+        np.array(list(bones.values()), np.intp),
+        np.array([index[name] for name in bones], np.intp),
+        bones.get(skeleton_table.ROOT, -1),
+        turn,
+        turn.T @ (linear / np.linalg.norm(linear, axis=1, keepdims=True)),
+        np.array(list(rest.values())),
+        overrides,
+    )
