@@ -1,8 +1,8 @@
 """Registered properties of data blocks in which imported data is stored, visible to the user.
 
-Available as ``.meshferry`` of objects, collections, actions, materials, images and meshes. The groups have neither
-methods nor update callbacks: with those, Blender 4.2 and 4.3 crash at exit. So sliders, which need callbacks, are
-properties of objects themselves.
+Available as ``.meshferry`` of objects, collections, actions, materials, images, meshes, armatures and bones. The groups
+have neither methods nor update callbacks: with those, Blender 4.2 and 4.3 crash at exit. So sliders, which need
+callbacks, are properties of objects themselves.
 """
 
 from collections.abc import Container, Mapping
@@ -131,6 +131,7 @@ OWNERS = (
     (bpy.types.Collection, data_properties.MeshferryCollection),
     (bpy.types.Mesh, data_properties.MeshferryMesh),
     (bpy.types.Bone, object_properties.MeshferryBone),
+    (bpy.types.Armature, object_properties.MeshferryArmature),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,5 +25,7 @@ class ImportRequest:
     """Existing armature for the weights and animations of the scene's skeleton, whose joints are matched to bones by
     name. If None, each skeleton becomes a new armature. See :func:`.armature_matching.choose_for_scene`.
     """
+    replaced: Sequence[bpy.types.Object] = ()
+    """Armatures that the new ones replace in a reload, and of which these get the directions of bones."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Options of the format that the scene was read with, stored for a reload."""

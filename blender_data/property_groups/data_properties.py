@@ -134,6 +134,11 @@ class MeshferryAction(bpy.types.PropertyGroup):
         name="Checksum on Import", description="Checksum of the imported keys, to find edits before a reload"
     )
     import_options: StringProperty(name="Import Options", description="Options of the import as JSON, for a reload")
+    bone_axes: StringProperty(
+        name="Bone Axes",
+        description="Rule by which the bones lie that the keys were made for; empty: unknown, or that of other "
+        "armatures if the action was imported",
+    )
 
 
 class MeshferryCollection(bpy.types.PropertyGroup):

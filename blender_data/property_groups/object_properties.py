@@ -96,6 +96,16 @@ class MeshferryBone(NamedInFile, bpy.types.PropertyGroup):
     )
 
 
+class MeshferryArmature(bpy.types.PropertyGroup):
+    """The bones of an armature as a whole."""
+
+    bone_axes: StringProperty(
+        name="Bone Axes",
+        description="Rule by which the import or Meshferry laid out the bones, if actions depend on it. An action that "
+        "was keyed for other axes poses the bones otherwise",
+    )
+
+
 class MeshferrySurfaceShape(bpy.types.PropertyGroup):
     """A shape key that a surface of the file contains."""
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
-from .. import names
 from ..importing.rigs.armatures import edit_mode
+from ..importing.rigs.kept_axes import bones_by_joint
 from ..properties import copy_group
 
 _SAME = 1e-6
-"""Tolerance for equal rest matrices, relative to the largest entry if that is above 1."""
+"""Tolerance for equal positions, relative to the largest coordinate if that is above 1."""
+_SAME_AXES = 1e-5
+"""Tolerance for equal axes of bones."""
 
 
 def adopt_names(new: bpy.types.Armature, old: bpy.types.Armature) -> None:
     """Give the new bones the names that the user gave the old ones; Blender renames vertex groups and f-curves."""
-    given, made = _by_joint(old), _by_joint(new)
+    given, made = bones_by_joint(old), bones_by_joint(new)
     renamed = [(made[joint], given[joint].name) for joint in made if joint in given]
     renamed = [(bone, name) for bone, name in renamed if bone.name != name]
     for number, (bone, _name) in enumerate(renamed):  # bones may have swapped their names
@@ -27,8 +29,9 @@ def adopt_names(new: bpy.types.Armature, old: bpy.types.Armature) -> None:
 def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.Armature) -> list[str]:
     """Move bones to their new rest poses and add new ones; return the names of bones that the file lacks now.
 
-    Unchanged bones are left alone, so that their drawn lengths, rolls and parents stay as the user set them. The
-    bones of both armatures have the same names, see :func:`adopt_names`.
+    The new bones have the axes of the old ones, see :mod:`..importing.rigs.kept_axes`. Unchanged bones are left alone,
+    so that their drawn lengths, rolls and parents stay as the user set them. The bones of both armatures have the same
+    names, see :func:`adopt_names`.
     """
     moved = [bone for bone in new.bones if bone.name not in old.bones or not _is_same(old.bones[bone.name], bone)]
     hung = [bone for bone in new.bones if bone.name in old.bones and _is_hung_elsewhere(old.bones[bone.name], bone)]
@@ -37,17 +40,16 @@ def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.A
     try:
         with edit_mode(context, stand_in):
             edit_bones = old.edit_bones
-            connected = {bone.name for bone in edit_bones if bone.use_connect} | {bone.name for bone in moved}
-            for bone in edit_bones:
-                bone.use_connect = bone.use_connect and bone.name not in new.bones  # connected bones move each other
+            connected = [bone for bone in edit_bones if bone.use_connect]
+            for bone in connected:  # all at once: connected bones move each other
+                bone.use_connect = False
             for bone in moved:
                 _place(edit_bones.get(bone.name) or edit_bones.new(bone.name), bone)
             for bone in new.bones:
                 if bone in hung or bone.name not in before:
                     edit_bones[bone.name].parent = edit_bones[bone.parent.name] if bone.parent is not None else None
-            for bone in new.bones:
-                if bone.use_connect and bone.name in connected:
-                    _connect(edit_bones[bone.name])
+            for bone in connected:
+                _connect(bone)
     finally:
         bpy.data.objects.remove(stand_in)
     for bone in new.bones:
@@ -55,7 +57,7 @@ def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.A
         copy_group(bone.meshferry, kept.meshferry)
         kept.meshferry.rest_matrix = np.array(kept.matrix_local).reshape(-1)
         if bone.name not in before:
-            kept.use_deform = bone.use_deform
+            kept.use_deform, kept.inherit_scale = bone.use_deform, bone.inherit_scale
             _show_as(old, kept, bone)
     return [bone.name for bone in old.bones if bone.meshferry.order >= 0 and bone.name not in new.bones]
 
@@ -74,8 +76,9 @@ def _connect(edited: bpy.types.EditBone) -> None:
 
 
 def _is_same(old: bpy.types.Bone, new: bpy.types.Bone) -> bool:
-    was, now = np.array(old.matrix_local), np.array(new.matrix_local)
-    return bool(np.abs(now - was).max() <= _SAME * max(1.0, np.abs(now).max()))
+    now = np.array(new.matrix_local)
+    apart = np.abs(now - np.array(old.matrix_local))
+    return bool(apart[:3, :3].max() <= _SAME_AXES and apart[:3, 3].max() <= _SAME * max(1.0, np.abs(now).max()))
 
 
 def _is_hung_elsewhere(old: bpy.types.Bone, new: bpy.types.Bone) -> bool:
@@ -93,15 +96,3 @@ def _show_as(armature: bpy.types.Armature, bone: bpy.types.Bone, like: bpy.types
             there = armature.collections.new(group.name)
             there.is_visible = group.is_visible
         there.assign(bone)
-
-
-def _by_joint(armature: bpy.types.Armature) -> dict[tuple[str, int], bpy.types.Bone]:
-    """Return the imported bones by the name of the joint, and the number among joints of this name."""
-    found: dict[tuple[str, int], bpy.types.Bone] = {}
-    counts: dict[str, int] = {}
-    for bone in sorted(armature.bones, key=lambda bone: bone.meshferry.order):
-        if bone.meshferry.order >= 0:
-            joint = bone.meshferry.joint_name or names.name_in_file(bone)
-            found[joint, counts.setdefault(joint, 0)] = bone
-            counts[joint] += 1
-    return found

@@ -108,6 +108,49 @@ class PoseSpace:
         return inverse(self.left[joints])[:, None] @ basis @ inverse(self.right[joints])[:, None]
 
 
+def unscaled(many: Array) -> Array:
+    """Return transforms (…, 4, 4) whose axes have the length 1, as children without inherited scale see them."""
+    made = many.copy()
+    length = np.linalg.norm(many[..., :3, :3], axis=-2, keepdims=True)
+    made[..., :3, :3] /= np.where(length > 0, length, 1.0)
+    return made
+
+
+def pose_matrices(rest: Array, parents: Sequence[int], basis: Array) -> Array:
+    """Return the poses of bones that do not inherit scale, in the space of the armature, (J, F, 4, 4).
+
+    The scale of a parent moves the heads of its children, and nothing else.
+
+    Parameters
+    ----------
+    rest:
+        (J, 4, 4) Blender's rest matrices.
+    basis:
+        (J, F, 4, 4) transforms relative to the rest.
+    """
+    posed = np.empty_like(basis)
+    for bone in hierarchy.parents_first(parents):
+        parent = parents[bone]
+        if parent < 0:
+            posed[bone] = rest[bone] @ basis[bone]
+            continue
+        offset = inverse(rest[parent]) @ rest[bone]
+        posed[bone] = unscaled(posed[parent]) @ (offset @ basis[bone])
+        posed[bone, :, :3, 3] = (posed[parent] @ (offset @ basis[bone, :, :, 3:]))[:, :3, 0]
+    return posed
+
+
+def own_transform(rest: Array, above: Array, rest_above: Array, posed: Array) -> Array:
+    """Return the transform relative to its rest, (F, 4, 4), of a bone that does not inherit scale.
+
+    It is the inverse of :func:`pose_matrices`. ``above`` (F, 4, 4) and ``rest_above`` are those of the parent.
+    """
+    back = inverse(rest) @ rest_above
+    made: Array = back @ inverse(unscaled(above)) @ posed
+    made[:, :3, 3] = (back @ (inverse(above) @ posed[:, :, 3:]))[:, :3, 0]
+    return made
+
+
 @dataclass(frozen=True)
 class Channels:
     """Values of the f-curves of n bones in F frames, float64."""

@@ -255,7 +255,7 @@ class BlendSession:
         chosen = armature_matching.choose_for_scene(context, scene, there, options.armature)
         if chosen is None:
             scene.warnings += armature_matching.mismatches(context, scene, there, options.armature)
-        request = importer.ImportRequest(context, scene, options, str(source.absolute()), chosen, given or {})
+        request = importer.ImportRequest(context, scene, options, str(source.absolute()), chosen, given=given or {})
         has_sources = scene.placement is not None and any(model.source for model in scene.placement.models)
         with self._quiet(errors=has_sources):  # Blender's importer lists missing textures there
             result = importer.import_scene(request)

@@ -346,7 +346,9 @@ class Joint:
     inverse_bind: FloatArray | None = None
     """(4, 4) float32 if the file has one."""
     tail: tuple[float, float, float] | None = None
-    """End of the joint relative to its head, in the axes of the skeleton, if known; used for drawing bones."""
+    """Tail of its bone relative to its head, in the axes of the skeleton, if known; used for drawing bones."""
+    up: tuple[float, float, float] | None = None
+    """Direction of the Z axis of a bone with ``tail``, in the axes of the skeleton; None: the importer decides."""
     group: str = ""
     """Name of its bone collection, or empty."""
     deforms: bool = True
@@ -381,6 +383,10 @@ class Skeleton:
     share_distance: float | None = None
     """Largest distance in metres between a joint with weights and its bone in an armature that the meshes of this file
     may share; None: all joints must be the same."""
+    bone_axes: str = ""
+    """Identifier of the directions that ``tail`` and ``up`` give to bones, if actions depend on it."""
+    inherits_scale: bool = True
+    """Whether the scale of a posed joint also scales its children, and not only their distance."""
     pass_through: PassThrough | None = None
 
 

@@ -245,10 +245,11 @@ def import_file(
     general: ImportOptions,
     armatures: list[Any],
     armature: Any = None,
+    replaced: Sequence[Any] = (),
 ) -> Steps[Any]:
     """Import one file with its partners; return its result.
 
-    Without ``armature``, ``armatures`` are those that it may be bound to.
+    Without ``armature``, ``armatures`` are those that it may be bound to. New armatures replace those of ``replaced``.
     """
     loaded, digest, scene = yield from scaled(reading_steps(files, options), 0.0, 0.3)
     path = str(loaded.path)
@@ -264,7 +265,7 @@ def import_file(
     del loaded  # memory use peaks later, when Blender's mesh is built
     if armature is None:
         scene.warnings += armature_matching.mismatches(context, scene, armatures, general.armature)
-    request = importer.ImportRequest(context, scene, general, path, armature, options)
+    request = importer.ImportRequest(context, scene, general, path, armature, replaced, options)
     result = yield from scaled(importer.import_steps(request), 0.3, 1.0)
     try:
         if result.objects:

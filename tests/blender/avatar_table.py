@@ -12,6 +12,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 TABLE = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "avatar" / "skeleton.csv"
+SHAPE = TABLE.parents[1] / "shape"
 
 
 def rows(*, attachments: bool = False) -> dict[str, dict[str, str]]:
@@ -29,6 +30,29 @@ def turned(vector: Array) -> Array:
     """From X forward to -Y forward."""
     x, y, z = vector
     return np.array((y, -x, z))
+
+
+def own_axes(row: dict[str, str]) -> Array:
+    """Return a joint's axes at rest in Blender as columns, (3, 3): rotated about x, then y, then z."""
+    made = np.identity(3)
+    for axis, degrees in enumerate(three(row, "rot")):
+        cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+        one, other = (axis + 1) % 3, (axis + 2) % 3
+        turn = np.identity(3)
+        turn[one, one] = turn[other, other] = cosine
+        turn[other, one], turn[one, other] = sine, -sine
+        made = turn @ made
+    return np.array([turned(column) for column in made.T]).T
+
+
+def aligned() -> set[str]:
+    """Return the joints whose bones lie along their axes: those that a slider scales unevenly, and volumes."""
+    with (SHAPE / "parameters.csv").open(encoding="utf-8", newline="") as stream:
+        acting = {row["id"] for row in csv.DictReader(stream) if row["group"] in {"0", "3"} or row["driver"]}
+    with (SHAPE / "effects.csv").open(encoding="utf-8", newline="") as stream:
+        bones = [row for row in csv.DictReader(stream) if row["kind"] == "bone" and row["id"] in acting]
+    uneven = {row["target"] for row in bones if len(set(three(row, "scale"))) > 1}
+    return uneven | {name for name, row in rows().items() if row["kind"] == "collision_volume"}
 
 
 def heads(**which: bool) -> dict[str, Array]:

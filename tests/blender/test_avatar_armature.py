@@ -6,6 +6,7 @@ The truth is the table of joints, summed up here, and what Blender itself does w
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import avatar_table
@@ -28,26 +29,71 @@ def added(skeleton: Any = None, **which: bool) -> Any:
 
 
 def mirrored(matrix: Any) -> Any:
-    """Return a bone's matrix as that of its partner has to be: X is mirrored, and the bone stays right-handed."""
+    """Return a bone's matrix as its partner must have it: X is mirrored, and the bone stays right-handed."""
     mirror = np.diag((-1.0, 1.0, 1.0, 1.0))
     return mirror @ np.array(matrix, np.float64) @ mirror
 
 
 def test_every_bone_lies_where_the_table_has_it() -> None:
     avatar = added()
-    table, heads = avatar_table.rows(), avatar_table.heads()
+    table, heads, aligned = avatar_table.rows(), avatar_table.heads(), avatar_table.aligned()
     assert [bone.name for bone in avatar.data.bones if bone.name not in table] == []
     assert sum(row["kind"] == "bone" for row in table.values()) == 133
     assert sum(row["kind"] == "collision_volume" for row in table.values()) == 26
     assert len(avatar.data.bones) == 159
     for bone in avatar.data.bones:
         np.testing.assert_allclose(bone.head_local, heads[bone.name], atol=1e-6, err_msg=bone.name)
-        end = heads[bone.name] + avatar_table.turned(avatar_table.three(table[bone.name], "end"))
-        np.testing.assert_allclose(bone.tail_local, end, atol=2e-6, err_msg=bone.name)
+        if bone.name not in aligned:
+            end = heads[bone.name] + avatar_table.turned(avatar_table.three(table[bone.name], "end"))
+            np.testing.assert_allclose(bone.tail_local, end, atol=2e-6, err_msg=bone.name)
+        assert (bone.use_connect, bone.inherit_scale) == (False, "NONE")
         assert (bone.parent.name if bone.parent else "") == table[bone.name]["parent"]
     # Toes lie before the ankles, and before is -Y; left is +X.
     assert avatar.data.bones["mToeLeft"].head_local.y < avatar.data.bones["mAnkleLeft"].head_local.y - 0.05
     assert avatar.data.bones["mWristLeft"].head_local.x > 0.3
+
+
+def test_bones_that_shapes_scale_unevenly_lie_along_the_axes() -> None:
+    avatar = added()
+    assert avatar.data.meshferry.bone_axes == "AVATAR"
+    table, aligned = avatar_table.rows(), avatar_table.aligned()
+    volumes = {name for name, row in table.items() if row["kind"] == "collision_volume"}
+    assert len(volumes) == 26 and len(aligned - volumes) == 69
+    for name in aligned:
+        bone, own = avatar.data.bones[name], avatar_table.own_axes(table[name])
+        turn = own.T @ np.array(bone.matrix_local)[:3, :3]
+        np.testing.assert_allclose(np.abs(turn).max(axis=0), 1.0, atol=1e-6, err_msg=name)
+        end = own.T @ avatar_table.turned(avatar_table.three(table[name], "end"))
+        nearest = np.abs(end).argmax()
+        along = own.T @ np.array(bone.tail_local - bone.head_local)
+        np.testing.assert_allclose(along, np.where(np.arange(3) == nearest, end, 0.0), atol=2e-6, err_msg=name)
+
+
+def test_scaled_poses_are_computed_as_blender_does() -> None:
+    """Uneven scales, negative ones at the ends of chains, and locations on bones that do not inherit scale."""
+    import bpy
+    from meshferry.blender_data.exporting.clips import pose_curves
+    from meshferry.blender_data.exporting.reading.armature_reading import read_skeleton
+    from meshferry.blender_data.rigging import joint_poses
+
+    avatar, rng = added(), np.random.default_rng(3)
+    for bone in avatar.pose.bones:
+        bone.rotation_mode = "XYZ"
+        bone.rotation_euler = rng.normal(size=3) * 0.4
+        bone.location = rng.normal(size=3) * 0.05
+        bone.scale = 1 + 0.4 * rng.uniform(-1, 1, 3)
+    avatar.pose.bones["mFaceNoseCenter"].scale = (-0.3, 0.2, 1.1)
+    bpy.context.view_layer.update()
+    read = read_skeleton(avatar)
+    channels = pose_curves.PoseChannels(avatar, read.bones, set())
+    basis = channels.matrices(np.arange(len(read.bones)), np.array([1.0]), [{} for _ in read.bones])
+    posed = joint_poses.pose_matrices(read.rest, read.parents, basis)
+    for number, name in enumerate(read.bones):
+        np.testing.assert_allclose(posed[number, 0], avatar.pose.bones[name].matrix, atol=2e-6, err_msg=name)
+        parent = read.parents[number]
+        if parent >= 0:
+            own = joint_poses.own_transform(read.rest[number], posed[parent], read.rest[parent], posed[number])
+            np.testing.assert_allclose(own, basis[number], atol=1e-9)
 
 
 def test_joints_that_end_where_they_begin_go_on_from_the_one_above() -> None:
@@ -91,7 +137,42 @@ def test_left_and_right_are_named_and_rolled_as_mirror_images() -> None:
         partner = avatar.data.bones[name]
         close = 0.02 if any(part in bone.name for part in LEGS) else 1e-5
         np.testing.assert_allclose(mirrored(bone.matrix_local), partner.matrix_local, atol=close, err_msg=bone.name)
+        if bone.name in avatar_table.aligned():
+            found = mirrored(bone.matrix_local)[:3, :3]
+            np.testing.assert_allclose(found, np.array(partner.matrix_local)[:3, :3], atol=5e-6, err_msg=bone.name)
     assert paired > 90
+
+
+def test_paste_flipped_mirrors_every_pair() -> None:
+    import bpy
+
+    avatar, rng = added(), np.random.default_rng(2)
+    pairs = {bone.name: bpy.utils.flip_name(bone.name) for bone in avatar.data.bones}
+    pairs = {name: other for name, other in pairs.items() if name != other}
+    wanted = {}
+    for name, other in pairs.items():
+        bone = avatar.pose.bones[name]
+        bone.rotation_quaternion = (1.0, *rng.normal(size=3) * 0.3)
+        bone.location = rng.normal(size=3) * 0.1
+        bone.scale = 1 + 0.2 * rng.uniform(-1, 1, 3)
+        wanted[other] = mirrored(change(bone))
+    assert len(pairs) > 90
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.pose.select_all(action="SELECT")
+    assert bpy.ops.pose.copy() == {"FINISHED"}
+    assert bpy.ops.pose.paste(flipped=True) == {"FINISHED"}
+    bpy.ops.object.mode_set(mode="OBJECT")
+    (Path(bpy.app.tempdir).parent / "copybuffer_pose.blend").unlink(missing_ok=True)
+    for name, matrix in wanted.items():
+        close = 0.05 if any(part in name for part in LEGS) and name not in avatar_table.aligned() else 1e-5
+        np.testing.assert_allclose(change(avatar.pose.bones[name]), matrix, atol=close, err_msg=name)
+
+
+def change(bone: Any) -> Any:
+    """Return what a bone's channels do, in the axes of the armature, (4, 4)."""
+    axes = np.array(bone.bone.matrix_local)
+    axes[:3, 3] = 0.0
+    return axes @ np.array(bone.matrix_basis) @ axes.T
 
 
 @pytest.mark.parametrize("name", ["mElbowLeft", "mHandIndex1Right", "L_HAND", "mWing1Left", "mKneeLeft"])
@@ -112,15 +193,6 @@ def test_a_mirrored_pose_moves_the_partner_alike(name: str) -> None:
     assert one.rotation_quaternion.angle > 0.3
     close = 0.005 if "Knee" in name else 1e-5
     np.testing.assert_allclose(mirrored(one.matrix), other.matrix, atol=close)
-
-
-def test_bones_that_touch_are_connected_and_no_others() -> None:
-    avatar = added()
-    for bone in avatar.data.bones:
-        touches = bone.parent is not None and (bone.head_local - bone.parent.tail_local).length < 5e-6
-        assert bone.use_connect == touches, bone.name
-    assert avatar.data.bones["mTorso"].use_connect
-    assert not avatar.data.bones["mElbowLeft"].use_connect  # a millimetre apart
 
 
 def test_groups_and_volumes() -> None:

@@ -158,6 +158,15 @@ def bend_by_loose_inheritance(armature: Any) -> None:
     armature.data.bones["Tip"].inherit_scale = "NONE"
 
 
+def test_bones_without_inherited_scale_are_read_as_blender_plays_them(clean_blender: Any, never_sampled: None) -> None:
+    armature = rig(bones=CHAIN)
+    animate(armature)
+    for bone in armature.data.bones:
+        bone.inherit_scale = "NONE"
+    clip, skeleton = clip_of(armature)
+    assert_plays(clip, skeleton, armature, range(1, 10))
+
+
 def bend_by_local_location(armature: Any) -> None:
     armature.data.bones["Tip"].use_local_location = False
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import older_avatar
 import pytest
 from example_files import EXAMPLES, FORMATS, imported
 
@@ -494,23 +495,51 @@ def test_a_duplicate_of_the_collection_stays(clean_blender, tmp_path):
     assert {obj.name for obj in bpy.data.objects} == {"vase", "vase.001"}
 
 
-def test_edited_bones_get_their_place_and_connection_back(clean_blender, tmp_path):
+def test_edited_bones_get_their_place_back(clean_blender, tmp_path):
     bpy = clean_blender
     imported(bpy, tmp_path, "tunic.llmesh", "second_life")
     rig = bpy.data.objects["tunic Armature"]
-    before = {bone.name: (bone.use_connect, bone.matrix_local.copy()) for bone in rig.data.bones}
-    connected = [name for name, (is_connected, _matrix) in before.items() if is_connected]
+    before = {bone.name: bone.matrix_local.copy() for bone in rig.data.bones}
     bpy.context.view_layer.objects.active = rig
     bpy.ops.object.mode_set(mode="EDIT")
-    for name in connected[:3]:
-        rig.data.edit_bones[name].use_connect = False
+    for name in ("mTorso", "mNeck", "mSpine1"):
         rig.data.edit_bones[name].head.x += 0.1
     bpy.ops.object.mode_set(mode="OBJECT")
     reload(bpy, rig)
-    assert connected
     for bone in rig.data.bones:
-        assert bone.use_connect == before[bone.name][0]
-        assert np.allclose(bone.matrix_local, before[bone.name][1], atol=1e-6)
+        assert np.allclose(bone.matrix_local, before[bone.name], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["tunic.llmesh", "dance.anim"])
+def test_avatars_of_earlier_versions_keep_their_axes(clean_blender, tmp_path, monkeypatch, name):
+    from meshferry.io_formats.second_life.avatar import skeletons
+
+    bpy, now = clean_blender, skeletons.skeleton_of
+    monkeypatch.setattr(skeletons, "skeleton_of", lambda *a, **k: older_avatar.without_axes(now(*a, **k)))
+    path = imported(bpy, tmp_path, name, "second_life")
+    monkeypatch.setattr(skeletons, "skeleton_of", now)
+    rig = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
+    older_avatar.connect(rig)
+    connected = {bone.name for bone in rig.data.bones if bone.use_connect}
+    for number, bone in enumerate(rig.pose.bones):
+        if rig.animation_data is None or rig.animation_data.action is None:
+            bone.rotation_quaternion = (1.0, 0.1, 0.02 * (number % 7), 0.2)
+    before = shown_pose(bpy, rig)
+    if name == "tunic.llmesh":
+        edit_file(path, raise_points)
+    reload(bpy, rig)
+    assert len(connected) > 30 and {bone.name for bone in rig.data.bones if bone.use_connect} == connected
+    assert rig.data.meshferry.bone_axes == "" and rig.data.bones["mTorso"].inherit_scale == "FULL"
+    np.testing.assert_allclose(shown_pose(bpy, rig), before, atol=1e-5)
+
+
+def shown_pose(bpy, rig):
+    """Return the matrices of all bones at some frames."""
+    found = []
+    for frame in (1, 12, 30):
+        bpy.context.scene.frame_set(frame)
+        found.append([np.array(bone.matrix) for bone in rig.pose.bones])
+    return np.array(found)
 
 
 def test_files_that_share_an_armature_are_reloaded_alone(clean_blender, tmp_path):

@@ -1,14 +1,16 @@
 """Poses of armatures -> tracks of joints, computed from the keys if nothing else moves the bones, otherwise sampled.
 
 A bone's transform relative to its rest follows from its channels, so it can be computed from its f-curves, all frames
-at once. Constraints, drivers, NLA strips and bones that do not inherit the full transform of their parents require
-Blender to evaluate each frame; then the same transform is N_j^-1 N_p P_p^-1 P_j with P the matrices of the pose and N
-those of the rest. ``joint_poses`` converts both to the joint's local transform.
+at once. Constraints, drivers, NLA strips and bones that do not inherit the rotation of their parents require Blender to
+evaluate each frame; then the same transform is N_j^-1 N_p P_p^-1 P_j with P the matrices of the pose and N those of the
+rest. ``joint_poses`` converts both to the joint's local transform. Bones that do not inherit scale are scaled alone, as
+joints of formats with keyed clips are; for other formats, their poses are converted to transforms that inherit it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import bpy
@@ -59,6 +61,11 @@ class _Rig:
     read: ReadSkeleton
     space: SkeletonSpace
     found: Dependencies
+
+    @functools.cached_property
+    def scales_alone(self) -> bool:
+        """Whether no bone inherits the scale of its parent."""
+        return pose_curves.scale_inheritance(self.obj) == {"NONE"}
 
     @property
     def obj(self) -> bpy.types.Object:
@@ -211,6 +218,8 @@ class JointSampler:
         curves = pose_curves.curves_of(rig.obj, source)
         poses = pose_curves.PoseChannels(rig.obj, read.bones, reset_channels)
         keyed = np.array([name in curves for name in read.bones], bool)
+        if rig.scales_alone and len(frames) and pose_curves.scales_bones(rig.obj, source):
+            return self._of_poses(rig, source, self._computed_poses(rig, frames, poses, curves), keyed, _STILL)
         tracks = _Tracks(rig, len(frames))
         space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
         for chunk in _chunks(np.flatnonzero(keyed)):
@@ -221,22 +230,41 @@ class JointSampler:
             tracks.add_still(still, space.to_local(still, poses.matrices(still, frames[:1], [{} for _ in still])))
         return self._finished(rig, source, tracks, keyed)
 
+    def _computed_poses(
+        self, rig: _Rig, frames: Array, poses: pose_curves.PoseChannels, curves: Mapping[str, pose_curves.Curves]
+    ) -> Array:
+        """Return the poses of bones that do not inherit scale, (F, J, 4, 4), from their channels."""
+        read = rig.read
+        basis = poses.matrices(np.arange(len(read.bones)), frames, [curves.get(name, {}) for name in read.bones])
+        return joint_poses.pose_matrices(read.rest, read.parents, basis).swapaxes(0, 1)
+
     # -- frame by frame -------------------------------------------------------------------------
 
     def _sample(self, rig: _Rig, source: ClipSource) -> Steps[Clip]:
         """Make a clip by setting each of its frames."""
         frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
         poses = yield from self._pose_matrices(rig, frames, as_shown=source.is_pose)
-        read = rig.read
         curves = pose_curves.curves_of(rig.obj, source)
         driven = pose_curves.bones_moved_otherwise(rig.obj)
-        keyed = np.array([name in curves or name in driven for name in read.bones], bool)
-        tracks = _Tracks(rig, len(frames), _STILL_AS_SAMPLED if self.to_end else _STILL)
+        keyed = np.array([name in curves or name in driven for name in rig.read.bones], bool)
+        return self._of_poses(rig, source, poses, keyed, _STILL_AS_SAMPLED if self.to_end else _STILL)
+
+    def _of_poses(
+        self, rig: _Rig, source: ClipSource, poses: Array, keyed: npt.NDArray[np.bool_], tolerance: float
+    ) -> Clip:
+        """Make a clip from the poses of all joints in its frames, (F, J, 4, 4)."""
+        read = rig.read
+        tracks = _Tracks(rig, len(poses), tolerance)
         space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
         for chunk in _chunks(np.arange(len(read.bones))):
-            basis = np.empty((len(chunk), len(frames), 4, 4))
+            basis = np.empty((len(chunk), len(poses), 4, 4))
             for place, joint in enumerate(chunk):
                 parent = read.parents[joint]
+                if self.to_end and rig.scales_alone and parent >= 0:
+                    basis[place] = joint_poses.own_transform(
+                        read.rest[joint], poses[:, parent], read.rest[parent], poses[:, joint]
+                    )
+                    continue
                 basis[place] = joint_poses.inverse(read.rest[joint]) @ (
                     poses[:, joint]
                     if parent < 0

@@ -121,7 +121,25 @@ def keys_suffice(obj: bpy.types.Object, found: Dependencies, source: ClipSource)
         return False  # the armature data may animate settings of its bones
     if any(_bone_and_channel(curve.data_path)[1] == "rotation_mode" for curve in _playing_curves(obj, source)):
         return False
+    if len(scale_inheritance(obj)) > 1 and scales_bones(obj, source):
+        return False  # bones that inherit shear and others that do not
     return all(_is_simple(bone) for bone in obj.pose.bones)
+
+
+def scale_inheritance(obj: bpy.types.Object) -> set[str]:
+    """Return the ways in which the bones of an armature inherit the scale of their parents."""
+    return {bone.inherit_scale for bone in obj.data.bones if bone.parent is not None}
+
+
+def scales_bones(obj: bpy.types.Object, source: ClipSource) -> bool:
+    """Return whether bones are scaled, by their current channels or by f-curves of a clip."""
+    if (arrays.read(obj.pose.bones, "scale", 3) != 1.0).any():
+        return True
+    return any(
+        len(curve.modifiers) > 0 or bool((arrays.read(curve.keyframe_points, "co", 2)[:, 1] != 1.0).any())
+        for curve in _playing_curves(obj, source)
+        if _bone_and_channel(curve.data_path)[1] == "scale"
+    )
 
 
 def _is_mixed(data: bpy.types.AnimData) -> bool:
@@ -138,7 +156,7 @@ def _is_simple(bone: bpy.types.PoseBone) -> bool:
         return False
     rest = bone.bone
     return rest.parent is None or (
-        rest.inherit_scale == "FULL" and rest.use_inherit_rotation and rest.use_local_location
+        rest.inherit_scale in {"FULL", "NONE"} and rest.use_inherit_rotation and rest.use_local_location
     )
 
 

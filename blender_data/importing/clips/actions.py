@@ -87,6 +87,8 @@ class ClipActions:
         """Sums of the keys of each action, see :func:`.mesh_edits.key_checksum`."""
         self.first_scales: dict[str, float] = {}
         """Largest scale of each keyed bone in the first frame, relative to its rest pose."""
+        self.bone_axes = ""
+        """Rule by which the keyed bones lie, see :mod:`...rigging.bone_axes`."""
 
     @property
     def actions(self) -> list[bpy.types.Action]:
@@ -150,6 +152,7 @@ class ClipActions:
         this four times as fast.
         """
         curves = self.curves_for(owner, "")  # A file has one skeleton, so its clip moves all bones.
+        self.bone_axes = owner.data.meshferry.bone_axes
         _, action, slot = self.assigned[-1]
         groups = compat.curve_groups(action, slot)
         made: dict[str, list[bpy.types.FCurve]] = {}

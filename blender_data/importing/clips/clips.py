@@ -52,6 +52,7 @@ class ClipBuilder:
             for action in actions.actions:
                 import_marks.write_origin(action, self.job.request)
                 action.meshferry.file_format = self.job.scene.format
+                action.meshferry.bone_axes = actions.bone_axes
                 action.meshferry.imported_range = action.frame_range
                 action.meshferry.fingerprint = repr(actions.checksums.get(action, 0.0))
             made += len(actions.actions)

@@ -24,7 +24,7 @@ from ...properties import store_fields
 from ...rigging import joint_poses
 from ...rigging.joint_poses import Array
 from ..selection import Selection
-from . import drawn_bones
+from . import drawn_bones, kept_axes
 
 _STICKS_FROM = 100
 """Number of bones from which an armature is drawn as sticks, since so many octahedra would hide the model."""
@@ -85,6 +85,7 @@ def build(
     *,
     to_children: bool,
     keep: Callable[[bpy.types.ID], Any],
+    replaced: Sequence[bpy.types.Object] = (),
 ) -> BoneMap:
     """Make an armature object, linked to no collection yet.
 
@@ -99,6 +100,8 @@ def build(
         Let bones point to their children instead of along the Y axis of their joints.
     keep:
         Called with each new data block, so that it is removed if the import fails.
+    replaced:
+        Armatures of which one is replaced by the new one, whose bones get the axes of its bones.
 
     Raises
     ------
@@ -120,6 +123,13 @@ def build(
     given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
     with edit_mode(context, made):
         given = _edit_bones(data, given, skeleton.joints, joint_poses.rest_matrix(world), size, to_children=to_children)
+        before = kept_axes.replaced_by(skeleton, replaced)
+        if before is not None:
+            kept_axes.adopt(data, given, skeleton.joints, world, before)
+        if not skeleton.inherits_scale and (before is None or before.meshferry.bone_axes == skeleton.bone_axes):
+            for bone in data.edit_bones:
+                bone.inherit_scale = "NONE"
+    data.meshferry.bone_axes = skeleton.bone_axes if before is None else before.meshferry.bone_axes
     drawn_bones.sort(data, skeleton.joints, given)
     rest = _remember(data, skeleton.joints, given, world)
     return BoneMap(made, list(given), lambda: joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
@@ -228,7 +238,7 @@ def _edit_bones(
         bones.append(bone)
         vector = drawn[joint]
         if vector is not None:
-            drawn_bones.draw(bone, rest[joint, :3, 3], vector)
+            drawn_bones.draw(bone, rest[joint, :3, 3], vector, joints[joint].up)
             continue
         along = Vector(tails[joint] - rest[joint, :3, 3])
         bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, along.length, 0.0)
@@ -239,7 +249,6 @@ def _edit_bones(
     for bone, parent in zip(bones, parents, strict=True):
         if parent >= 0:
             bone.parent = bones[parent]
-    drawn_bones.connect(bones, parents, rest[:, :3, 3], drawn)
     return [bone.name for bone in bones]
 
 

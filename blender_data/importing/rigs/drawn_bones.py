@@ -20,8 +20,6 @@ _LEAST_LENGTH = 1e-4
 """Shortest joint with a usable direction, in metres."""
 _SHORT = 0.01
 """Length of the bones of shorter joints, in metres."""
-_TOUCHING = 1e-6
-"""Largest distance in metres between a bone's head and the end of its parent for which they are connected."""
 _UNSCALED = 1e-6
 _ALONG = 0.9
 """Cosine of the angle between a bone and a roll axis above which the other axis is used."""
@@ -52,23 +50,13 @@ def vectors(joints: Sequence[Joint], parents: Sequence[int]) -> list[Array | Non
     return found
 
 
-def draw(bone: bpy.types.EditBone, head: Array, vector: Array) -> None:
-    """Place an edit bone and roll it."""
+def draw(bone: bpy.types.EditBone, head: Array, vector: Array, up: Sequence[float] | None) -> None:
+    """Place an edit bone and roll it; ``up`` is the direction of its Z axis, None to choose one."""
     bone.head = head.tolist()
     bone.tail = (head + vector).tolist()
     along = bone.vector.normalized()
-    bone.align_roll(next((axis for axis in _ROLL_AXES if abs(along.dot(axis)) < _ALONG), _ROLL_AXES[0]))
-
-
-def connect(
-    bones: Sequence[bpy.types.EditBone], parents: Sequence[int], heads: Array, drawn: Sequence[Array | None]
-) -> None:
-    """Connect bones that start at the end of their parent, so that they stay together when edited."""
-    for joint, parent in enumerate(parents):
-        above = drawn[parent] if parent >= 0 else None
-        if above is None or drawn[joint] is None:
-            continue
-        bones[joint].use_connect = bool(np.abs(heads[parent] + above - heads[joint]).max() < _TOUCHING)
+    chosen = next((axis for axis in _ROLL_AXES if abs(along.dot(axis)) < _ALONG), _ROLL_AXES[0])
+    bone.align_roll(chosen if up is None else Vector(up))
 
 
 def sort(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]) -> None:

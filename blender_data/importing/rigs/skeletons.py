@@ -78,4 +78,5 @@ def _build_armature(job: ImportContext, number: int, skeleton: Skeleton) -> Bone
         helper_bones.size_of([node for node in job.scene.nodes if node.skeleton == number]),
         to_children=job.options.bone_direction == "CHILDREN",
         keep=job.keep,
+        replaced=job.request.replaced,
     )

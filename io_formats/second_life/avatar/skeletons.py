@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...core.scene import Joint, Skeleton
 from ...geometry.quaternions import matrices_to_quaternions
-from . import automatic_weights, avatar_space, skeleton_table
+from . import automatic_weights, avatar_space, bone_axes, skeleton_table
 from .skeleton_table import Matrix, TableJoint
 
 COLLISION_GROUP = "Collision Volumes"
@@ -148,6 +148,7 @@ def skeleton_of(
         rotation, scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         if not joint.is_bone:
             rotation, scale = _rotation_and_scale(avatar_space.to_blender(local))
+        tail, up = bone_axes.drawn(known, _end(joint, worlds, place))
         joints.append(
             Joint(
                 (given_names or {}).get(known, known),
@@ -155,13 +156,14 @@ def skeleton_of(
                 _three(avatar_space.TO_BLENDER[:3, :3] @ local[:3, 3]),
                 rotation,
                 scale,
-                tail=_three(avatar_space.TO_BLENDER[:3, :3] @ _end(joint, worlds, place)),
+                tail=_three(avatar_space.TO_BLENDER[:3, :3] @ tail),
+                up=None if up is None else _three(avatar_space.TO_BLENDER[:3, :3] @ up),
                 group=_group(joint),
                 automatic_weights=automatic_weights.is_chosen(joint, weighted),
                 aliases=skeleton_table.aliases()[known],
             )
         )
-    return Skeleton(name, joints)
+    return Skeleton(name, joints, bone_axes=bone_axes.AXES, inherits_scale=False)
 
 
 def rest_worlds(rests: Mapping[str, Matrix], positions: Mapping[str, Matrix] | None = None) -> dict[str, Matrix]:

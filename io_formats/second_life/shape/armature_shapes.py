@@ -1,4 +1,4 @@
-"""Sliders -> what they do to the joints of an armature in Blender (shape format page, sections 3 and 6.1)."""
+"""Sliders -> what they do to the joints of an armature in Blender."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import second_life_oracle as oracle
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.second_life.avatar import skeleton_table, skeletons
+from meshferry.io_formats.second_life.avatar import bone_axes, skeleton_table, skeletons
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 
 RIGGED = (
@@ -67,15 +67,30 @@ def test_the_avatar_has_all_bones_and_collision_volumes_where_the_table_has_them
     heads = avatar_rest.heads()
     for name, head in heads_of(skeleton).items():
         np.testing.assert_allclose(head, avatar_rest.in_blender(heads[name]), atol=1e-12, err_msg=name)
-    rows = avatar_rest.rows()
+    rows, aligned = avatar_rest.rows(), bone_axes.aligned_joints()
     for joint in skeleton.joints:
         parent = skeleton.joints[joint.parent].name if joint.parent >= 0 else ""
         assert parent == rows[joint.name]["parent"]
         x, y, z = avatar_rest.three(rows[joint.name], "pos").tolist()
         assert joint.translation == (y, -x, z), "to the last digit"
-        expected = avatar_rest.in_blender(avatar_rest.three(rows[joint.name], "end"))
         assert joint.tail is not None
-        np.testing.assert_allclose(joint.tail, expected, atol=1e-12, err_msg=joint.name)
+        assert (joint.up is not None) == (joint.name in aligned)
+        if joint.up is None:
+            expected = avatar_rest.in_blender(avatar_rest.three(rows[joint.name], "end"))
+            np.testing.assert_allclose(joint.tail, expected, atol=1e-12, err_msg=joint.name)
+    assert (skeleton.bone_axes, skeleton.inherits_scale) == ("AVATAR", False)
+
+
+def test_bones_along_the_axes_do_not_depend_on_the_rests_of_a_file() -> None:
+    """Actions fit all avatars, so a knee that a file moves does not turn the thigh; its length may change."""
+    rests = {name: np.array(skeleton_table.rest_matrices()[name]) for name in ("mHipLeft", "mKneeLeft")}
+    rests["mKneeLeft"][:3, 3] += (0.3, 0.0, 0.1)
+    joints = {joint.name: joint for joint in skeletons.skeleton_of("", list(avatar_rest.rows()), rests).joints}
+    np.testing.assert_allclose(joints["mHipLeft"].tail, (0.0, 0.0, -0.391), atol=1e-9)
+    np.testing.assert_allclose(joints["mHipLeft"].up, (0.0, -1.0, 0.0), atol=1e-9)
+    rests["mKneeLeft"][:3, 3] = rests["mHipLeft"][:3, 3] + (0.3, 0.0, 0.4)
+    joints = {joint.name: joint for joint in skeletons.skeleton_of("", list(avatar_rest.rows()), rests).joints}
+    np.testing.assert_allclose(joints["mHipLeft"].tail, (0.0, 0.0, -0.5), atol=1e-9)
 
 
 def test_the_avatar_may_have_fewer_or_more_joints() -> None:
