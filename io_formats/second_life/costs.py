@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from .models.levels import LEVELS
 
 _HEAD = 384
-"""Bytes subtracted from the size of a level before the rest is converted to triangles."""
+"""Bytes subtracted from the size of a level before the rest is converted to a number of triangles."""
 _TRIANGLE = 16
 _LEAST = 16
 _REGION_AREA = 102_944.0
@@ -23,12 +23,11 @@ _BUDGET_TRIANGLES, _BUDGET_WEIGHT = 250_000, 15_000
 _TRIANGLE_WEIGHT = _BUDGET_WEIGHT / _BUDGET_TRIANGLES
 
 _SEPARATE_TRIANGLE, _ITS_WEIGHTS = 32, 10
-"""Compressed bytes of a triangle with vertices of its own that share normal and UV, and of the weights that they share:
-the mean of triangles added to real assets.
-"""
+"""Compressed bytes of an added triangle with three vertices that share normal and UV, and of the weights that they
+share: means of triangles added to real assets."""
 
 COMPLEXITY_FACTORS = {"alpha": 4.0, "rigged": 1.2}
-"""Factors of the complexity for traits of a mesh, each once if any face has the trait."""
+"""Factors of the complexity for properties of a mesh; each is applied once if any face has the property."""
 _COMPLEXITY_TRIANGLE, _COMPLEXITY_LEAST = 5.0, 4
 
 ANIMESH_BASE = 15.0
@@ -42,7 +41,7 @@ _HULL_POINT = 0.04
 def level_triangles(sizes: Mapping[str, int]) -> tuple[float, ...]:
     """Return the triangle count charged for each level, the finest first; a missing level counts as the next finer one.
 
-    If the finest level is missing, the next coarser one is used. Without any level the minimum is charged.
+    If the finest level is missing, the next coarser one is used. If no level exists, the minimum is charged.
     """
     present = [sizes[level] for level in LEVELS if sizes.get(level, 0) > 0]
     size = present[0] if present else 0
@@ -80,7 +79,10 @@ def level_shares(size_m: Sequence[float]) -> tuple[float, ...]:
 
 
 def added_weight(triangles: Sequence[int], size_m: Sequence[float], *, is_rigged: bool) -> float:
-    """Estimate the download weight that separate triangles of each level add; below 384 bytes, a level adds none."""
+    """Estimate the download weight of separate triangles that are added to each level.
+
+    A level whose size stays below 384 bytes adds none.
+    """
     size = _SEPARATE_TRIANGLE + (_ITS_WEIGHTS if is_rigged else 0)
     added = sum(share * count for share, count in zip(level_shares(size_m), triangles, strict=True))
     return added * size / _TRIANGLE * _TRIANGLE_WEIGHT
@@ -121,7 +123,7 @@ def animesh_level_triangles(sizes: Mapping[str, int]) -> tuple[float, ...]:
 
 
 def animesh_triangle_weight(triangles: float) -> float:
-    """Return the weight of a rigged part of an animated object, which replaces its download weight."""
+    """Return the weight that a rigged part adds to an animated object, in place of its download weight."""
     return _ANIMESH_THOUSAND * triangles / 1000
 
 

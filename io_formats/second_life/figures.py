@@ -18,7 +18,7 @@ from .models.levels import LEVELS
 from .models.models import models_of
 
 CONVEX, HULLS, TRIANGLES = "CONVEX", "HULLS", "TRIANGLES"
-"""Kinds of physics shapes: the base hull, hulls of the model's own, triangles."""
+"""Kinds of physics shapes: the base hull, the hulls in the model, or triangles."""
 
 _SAME = 1e-6
 """Tolerance for comparing ranges of quantised values from the same file."""
@@ -40,7 +40,7 @@ class Figures:
     physics: float
     """An estimate, since the simulator's rule is not published; 0 for triangles, whose weight is not known."""
     animesh: float
-    """Weight that it adds to an animated object of which it is a part."""
+    """Weight that the object adds to an animated object of which it is a part."""
     physics_shape: str = CONVEX
     """:data:`CONVEX`, :data:`HULLS` or :data:`TRIANGLES`."""
     is_exact: bool = False
@@ -51,7 +51,7 @@ class Figures:
     has_alpha: bool = False
     """Whether a face is blended with what is behind it."""
     same_mesh_as: str = ""
-    """Name of an object before it with the same mesh, which an upload stores once; empty for the first."""
+    """Name of an earlier object with the same mesh, since an upload stores equal meshes once; empty for the first."""
 
     @property
     def complexity(self) -> int:
@@ -76,7 +76,8 @@ class Total:
     complexity: int
     """Complexity of the objects if they are worn."""
     is_least: bool = False
-    """Whether the physics weight is a lower bound, because the physics of an object are triangles."""
+    """Whether the physics weight is a lower bound, because an object has physics of triangles, whose weight is not
+    known."""
 
 
 def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Figures]:
@@ -133,7 +134,7 @@ def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | Non
 
 
 def _has_alpha(scene: Scene, materials: Sequence[str]) -> bool:
-    """Return whether one of these materials is transparent."""
+    """Return whether any of these materials is transparent."""
     transparent = {look.name for look in scene.materials if look.is_transparent or look.color[3] < 1}
     return not transparent.isdisjoint(materials)
 

@@ -22,7 +22,10 @@ def singles(values: npt.ArrayLike) -> list[Any]:
 
 
 def as_reals(value: Any, count: int) -> npt.NDArray[np.float64] | None:
-    """Return an array of ``count`` numbers, (count,) float64, or None for any other value. Numbers may be NaN."""
+    """Return an array of ``count`` numbers, (count,) float64, or None if the value is not a list of that many numbers.
+
+    Numbers may be NaN.
+    """
     if not isinstance(value, list) or len(value) != count:
         return None
     numbers = [as_real(number) for number in value]

@@ -3,8 +3,9 @@
 This codec replaces a library because strings may be raw bytes (model bundles store whole assets in them), the end of an
 asset's header must be known, and counts and lengths of hostile files must be rejected before memory is allocated.
 
-Values are Python's: None, bool, int, float, str, bytes (binary), ``uuid.UUID``, list and dict in its order, and
-:class:`RawString`, :class:`URI`, :class:`Date`. Integers and reals are distinguished. The last of equal keys is used.
+Values are Python's: None, bool, int, float, str, bytes (binary), ``uuid.UUID``, list, dict (in the order of the data),
+and :class:`RawString`, :class:`URI`, :class:`Date`. Integers and reals are distinguished. The last of equal keys is
+used.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class _Reader:
         return kind.unpack(self.take(kind.size))[0]
 
     def length(self) -> int:
-        """Read a length, which may exceed the rest of the data."""
+        """Read a length; it is not checked against the size of the remaining data."""
         found: int = _LENGTH.unpack(self.take(4))[0]
         return found
 
@@ -166,7 +167,10 @@ class _Reader:
         return self.array(depth) if marker == ord("[") else self.map(depth)
 
     def count(self, least: int) -> int:
-        """Read the number of values of an array or map; raise FormatError if they cannot fit (``least`` bytes each)."""
+        """Read the number of values of an array or map.
+
+        Raise FormatError if the data is too short for so many values of at least ``least`` bytes each.
+        """
         start = self.position
         found = self.length()
         if found * least > len(self.data) - self.position:
@@ -219,7 +223,7 @@ class _Reader:
         raise self.error("The data is cut off or damaged: a string does not end", offset=start)
 
     def _escaped(self, at: int) -> tuple[bytes, int]:
-        """Decode an escape (a letter as in C, ``x`` and two digits, or the next byte); return it and its end."""
+        """Read a quoted string, as old servers write it, up to its closing quote; a backslash starts an escape."""
         letter = self.data[at : at + 1]
         if letter != b"x":
             return _ESCAPES.get(letter, letter), at + 1
@@ -250,7 +254,8 @@ def write(value: Any) -> bytes:
 
 
 def _write(value: Any, parts: list[bytes], depth: int) -> None:
-    if hasattr(value, "item"):  # a NumPy number; recognising files needs this module, but not NumPy
+    # A NumPy number. NumPy is not imported here, since recognising files needs this module but not NumPy.
+    if hasattr(value, "item"):
         value = value.item()
     if value is None or isinstance(value, bool):
         parts.append({None: b"!", True: b"1", False: b"0"}[value])
@@ -293,7 +298,10 @@ def _write_many(value: Any, parts: list[bytes], depth: int) -> None:
 
 
 def encoded(text: str) -> bytes:
-    """Encode a text as UTF-8. Undecodable bytes of the file are restored, other lone surrogates become ``?``."""
+    """Encode a text as UTF-8.
+
+    Bytes of the file that were not UTF-8 are restored; other lone surrogates become ``?``.
+    """
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -1,4 +1,7 @@
-"""Options of reading and writing Second Life models: meshes, bundles and uploads. Animations have their own."""
+"""Options for reading and writing Second Life models: meshes, bundles and upload sets.
+
+Animations have separate options.
+"""
 
 from __future__ import annotations
 

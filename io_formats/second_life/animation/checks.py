@@ -20,7 +20,7 @@ _REFUSED = ("mRoot", "mScreen")
 _HIGHEST_PRIORITY = 6
 _LAST_HAND = 13
 _GROUND = "GROUND"
-"""Target that is not a volume."""
+"""Name that a file stores as the target of a constraint to the ground, which is not a volume."""
 _LAST_TYPE = 1
 
 
@@ -89,7 +89,7 @@ def _constraints(document: SecondLifeAnimation) -> Iterator[Message]:
 
 
 def _loop(document: SecondLifeAnimation) -> Iterator[Message]:
-    """Warn about a loop with a jump."""
+    """Warn if a looped animation jumps from its end to its start."""
     opened = [jump for jump in looping.jumps(document) if not jump.is_closed]
     if opened:
         names = [jump.joint for jump in opened]
@@ -166,5 +166,5 @@ def _is_volume(name: str) -> bool:
 
 
 def _name(stored: Any) -> str:
-    """Return a name, which ends at its first zero byte; the bytes after it mean nothing."""
+    """Decode a stored name: the bytes before its first zero byte."""
     return text(stored.tobytes().partition(b"\0")[0])

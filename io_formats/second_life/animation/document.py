@@ -43,9 +43,9 @@ class JointKeys:
     """
 
     name: bytes
-    """Without its final zero byte."""
+    """Name of the joint without its final zero byte."""
     priority: int = -1
-    """-1 for the priority of the animation."""
+    """Priority of the joint; -1 to use the priority of the animation."""
     rotation: AnyArray = field(default_factory=lambda: np.empty((0, 4), np.uint16))
     """(n, 4) keys of the rotation: time, x, y, z."""
     position: AnyArray = field(default_factory=lambda: np.empty((0, 4), np.uint16))
@@ -53,7 +53,7 @@ class JointKeys:
 
     @property
     def known(self) -> str:
-        """Name of the avatar's joint; empty if the avatar has no joint of this name."""
+        """Name in the avatar table of the joint that ``name`` refers to; empty if the avatar has no such joint."""
         return skeleton_table.canonical(text(self.name)) or ""
 
     @property
@@ -79,7 +79,7 @@ class SecondLifeAnimation:
     hand_pose: int = 1
     joints: list[JointKeys] = field(default_factory=list)
     constraints: AnyArray = field(default_factory=lambda: np.empty(0, CONSTRAINT))
-    """(n,) of dtype ``CONSTRAINT``."""
+    """(n,) constraints of dtype ``CONSTRAINT``."""
     trailing: bytes = b""
     """Bytes after the end, which viewers ignore."""
     warnings: list[Message] = field(default_factory=list)
@@ -91,7 +91,7 @@ class SecondLifeAnimation:
         return self.version == (1, 0)
 
     def known_joints(self) -> dict[str, JointKeys]:
-        """Return the first entry of each joint of the avatar, by its name."""
+        """Return the first entry of each joint that the avatar has, by its name in the avatar table."""
         found: dict[str, JointKeys] = {}
         for joint in self.joints:
             if joint.known:
@@ -100,7 +100,7 @@ class SecondLifeAnimation:
 
 
 def text(raw: bytes) -> str:
-    """Return a text of the file: UTF-8, otherwise Latin-1."""
+    """Decode bytes of the file as UTF-8, or as Latin-1 if they are not valid UTF-8."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

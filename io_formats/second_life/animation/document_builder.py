@@ -24,31 +24,32 @@ MOST_BYTES = 250_000
 TOLERANCES = (0.1, 0.15, 0.25, 0.4, 0.6, 1.0)
 """Tolerances in degrees, tried in order until the file is small enough."""
 _METRES_PER_DEGREE = 0.01
-"""Tolerance of positions: 1 mm at 0.1 degrees."""
+"""Tolerance of positions in metres for each degree of the tolerance of rotations: 1 mm at 0.1 degrees."""
 _DEPTH_SHARE = 0.33
-"""The errors of a chain of joints add up, so a joint's tolerance is divided by this share of the joints below it."""
+"""Factor by which the length of the longest chain of bones below a joint is multiplied. The joint's tolerance is
+divided by the result, if that is above 1, since errors add up along a chain."""
 
 
 @dataclass
 class KeySettings:
-    """How the joints of a motion become keys."""
+    """Settings for turning a motion into keys."""
 
     positioned: Sequence[bool]
     """Whether each joint gets position keys."""
     kept: Sequence[JointKeys] = ()
-    """Joints that are written as they are, in the order of the file; joints of the motion take the place of an entry of
-    their name without keys."""
+    """Imported joints in the order of the file. A joint with keys is written unchanged; one without keys is replaced by
+    the joint of the motion with the same name."""
     priorities: Mapping[str, int] = field(default_factory=dict)
     """Priority of each joint that differs from that of the animation."""
     edited: Mapping[str, JointKeys] = field(default_factory=dict)
-    """Keys of joints, by name, that are nearer to the motion than the smallest tolerance requires. They are written
-    instead of the samples if the file is small enough."""
+    """Keys of edited joints, by joint name, which match the motion at least as well as the smallest tolerance requires.
+    They are written instead of sampled keys if the file is small enough."""
     reduce: bool = True
-    """Whether keys that follow from others are left out."""
+    """Whether keys are left out that interpolation between the others restores within the tolerance."""
 
 
 def reduced(document: SecondLifeAnimation, motion: AvatarMotion, settings: KeySettings) -> Text:
-    """Add the joints of a motion to a document that has a duration; return how many keys that took.
+    """Add the joints of a motion to a document that has a duration; return a text about the number of keys.
 
     Raises
     ------
@@ -80,13 +81,13 @@ def reduced(document: SecondLifeAnimation, motion: AvatarMotion, settings: KeySe
 
 
 class _SampledMotion:
-    """The samples of a motion as keys of joints."""
+    """The samples of a motion, encoded as keys of joints."""
 
     def __init__(self, document: SecondLifeAnimation, motion: AvatarMotion, settings: KeySettings) -> None:
         self._names = motion.names
         self._base_priority = document.base_priority
         self._settings = settings
-        # A reader uses only one key of each time.
+        # Several samples can have the same time code, and a reader uses only one of them.
         time_codes, first = np.unique(codes.time_codes_of(motion.times, document.duration), return_index=True)
 
         def sampled(values: Floats, finest: Floats) -> _Sampled:
@@ -99,7 +100,10 @@ class _SampledMotion:
         self._position_rows = {number: row for row, number in enumerate(rows.tolist())}
 
     def joints(self, degrees: float) -> list[JointKeys]:
-        """Return the joints with the keys that remain with a tolerance, edited keys with the smallest."""
+        """Return the joints with the keys that a tolerance in degrees requires.
+
+        Edited keys are used at the smallest.
+        """
         made = []
         for number, name in enumerate(self._names):
             joint = JointKeys(name.encode("utf-8"), self._settings.priorities.get(name, self._base_priority))
@@ -112,7 +116,7 @@ class _SampledMotion:
 
 
 def _edited(joint: JointKeys, edited: JointKeys | None) -> JointKeys:
-    """Return a joint with the keys of its edited curves, if it has such curves."""
+    """Replace the keys of a joint by those of its edited curves, if there are any."""
     if edited is None:
         return joint
     rotation = edited.rotation if len(edited.rotation) else joint.rotation
@@ -121,7 +125,10 @@ def _edited(joint: JointKeys, edited: JointKeys | None) -> JointKeys:
 
 
 def _merged(kept: Sequence[JointKeys], made: Sequence[JointKeys]) -> list[JointKeys]:
-    """Return joints in the order of ``kept``, if there are some, and new ones after them."""
+    """Return the joints in the order of ``kept``, followed by the others in ``made``.
+
+    A joint of ``kept`` without keys is replaced by the joint in ``made`` with the same name.
+    """
     waiting = {text(joint.name): joint for joint in made}
     found = [joint if joint.key_count else waiting.pop(joint.known, joint) for joint in kept]
     return [*found, *waiting.values()]
@@ -129,12 +136,12 @@ def _merged(kept: Sequence[JointKeys], made: Sequence[JointKeys]) -> list[JointK
 
 @dataclass
 class _Sampled:
-    """Samples of n curves as keys, and the tolerance in degrees from which on each can be left out."""
+    """Samples of n curves, encoded as keys, and the tolerance above which each sample can be left out."""
 
     keys: npt.NDArray[np.uint16]
-    """(n, F, 4) codes of time and value."""
+    """(n, F, 4) codes of time and value of each sample."""
     need: Floats
-    """(n, F)."""
+    """(n, F) tolerance in degrees from which on each sample can be left out."""
 
     @classmethod
     def of(cls, values: Floats, time_codes: npt.NDArray[np.uint16], duration: float, finest: Floats | None) -> _Sampled:
@@ -143,7 +150,7 @@ class _Sampled:
         Parameters
         ----------
         finest:
-            (n,) smallest tolerance of each curve; None if all samples are needed.
+            (n,) smallest tolerance of each curve; None to keep all samples.
         """
         encoded = codes.encoded(values)
         need = np.full(values.shape[:2], np.inf)
@@ -155,7 +162,7 @@ class _Sampled:
         return cls(np.concatenate((times, encoded), axis=2, dtype=np.uint16), need)
 
     def joint_keys(self, number: int, degrees: float) -> npt.NDArray[np.uint16]:
-        """Return the keys of a curve that remain with a tolerance."""
+        """Return the keys of one curve that a tolerance in degrees requires, (k, 4)."""
         return np.asarray(self.keys[number][self.need[number] > degrees])
 
 

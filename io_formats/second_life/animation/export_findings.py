@@ -1,4 +1,4 @@
-"""Losses and notes of an export, with the bones or the time that each concerns (animation format page, section 10)."""
+"""Warnings and notes of an animation export; each names the bones or the time that a report can select."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .document import JointKeys, SecondLifeAnimation, text
 from .keys import codes, curves, looping, reduction
 
 _LIKE = 0.85
-"""Similarity of names from which one is taken for a misspelt other."""
+"""Similarity (of ``difflib``) from which an unknown name is taken for a misspelt joint name."""
 _SCALED = 1e-3
-"""Change of a scale that is reported."""
+"""Change of a bone's scale, relative to its rest pose, above which it is reported."""
 _BEYOND_WINDOW = (5, 6)
 """Priorities that animations from the upload window of BVH files cannot have."""
 _REST: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)
@@ -28,12 +28,12 @@ _MOST_BONES = 10
 
 
 def bones(names: Sequence[str]) -> Elements:
-    """Return bones or joints as elements that can be selected; the armature is that of the animation."""
+    """Return bones or joints of the animation's armature as elements that a report can select."""
     return Elements("bones", "", tuple(names))
 
 
 def moment(seconds: float) -> Elements:
-    """Return a time of the animation as an element that can be shown."""
+    """Return a time of the animation, in seconds, as an element that a report can go to."""
     return Elements("milliseconds", "", (round(seconds * 1000),))
 
 
@@ -59,7 +59,7 @@ def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, 
 
 
 def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
-    """Warn about joints that move from their places in an animation without positions."""
+    """Warn about joints that leave their rest positions in an animation that stores no positions."""
     moved = [joint for joint in joints if joint != skeleton_table.ROOT]
     if moved:
         number = counted(len(moved), "joint moves", "joints move")
@@ -68,7 +68,7 @@ def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
 
 
 def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
-    """Warn about scaled bones, whose scale is lost."""
+    """Warn about bones whose scale changes, since files cannot store scale."""
     scaled = [
         skeleton.joints[track.target].name
         for track in clip.transforms
@@ -83,7 +83,10 @@ def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: S
 
 
 def refuse_far(motion: AvatarMotion, positioned: Sequence[bool], clip: Clip) -> None:
-    """Raise an error for the first joint with positions that is farther from its place than a file can hold."""
+    """Raise ExportError for the first joint whose position is too far from its parent for a file.
+
+    For the root, the distance is that from its rest position.
+    """
     for number in np.flatnonzero(positioned):
         far = np.abs(motion.position[number]).max(axis=1) > codes.FARTHEST
         if far.any():
@@ -109,7 +112,7 @@ def largest_joints(joints: Sequence[JointKeys]) -> Elements:
 
 
 def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, scene: Scene) -> None:
-    """Note properties of an animation that surprise in world."""
+    """Add notes about properties of an animation whose effect in Second Life users may not expect."""
     report = scene.report.about(Text("'{}'", clip.name))
     if document.base_priority in _BEYOND_WINDOW:
         own = [text(joint.name) for joint in document.joints if joint.priority in (-1, *_BEYOND_WINDOW)]
@@ -153,7 +156,7 @@ def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, s
 
 
 def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[str], clip: Clip, scene: Scene) -> None:
-    """Note edited joints whose keys in the imported file, if any, are not on frames, so that they move to frames."""
+    """Note edited joints whose keys in the imported file were between frames; an export moves these keys to frames."""
     if original is None:
         return
     fps, step = clip.fps or DEFAULT_RATE, curves.precision(original.duration)
@@ -176,7 +179,11 @@ def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[s
 
 
 def _stays_posed(document: SecondLifeAnimation, joint: JointKeys) -> bool:
-    """Return whether a joint that no standing animation moves ends in another rotation than at rest."""
+    """Return whether a joint stays posed when the animation ends.
+
+    Standing animations move only the original joints. So another joint stays as it is if its last rotation differs from
+    the rest pose.
+    """
     known = skeleton_table.table().get(joint.known)
     if known is None or not known.is_bone or known.is_base or not len(joint.rotation):
         return False

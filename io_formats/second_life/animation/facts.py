@@ -9,7 +9,7 @@ from .keys import curves
 
 
 def facts(document: SecondLifeAnimation) -> dict[str, Any]:
-    """Count the stored data; ``warnings`` lists oddities."""
+    """Return counts of the stored data; ``warnings`` lists unusual content."""
     priorities = sorted({joint.priority for joint in document.joints})
     return {
         "version": ".".join(map(str, document.version)),

@@ -18,7 +18,7 @@ HAND_POSES = (
     "Peace Right",
     "Palm Right",
 )
-"""By number."""
+"""Label of each hand pose; the index is the number in the file."""
 
 EMOTES = {
     "": "None",
@@ -42,13 +42,13 @@ EMOTES = {
     "express_wink_emote": "Wink",
     "express_worry_emote": "Worry",
 }
-"""Label by name; viewers ignore case."""
+"""Label of each face expression by its name in files; viewers ignore case."""
 NO_EMOTE = "closed_mouth"
-"""Another name of no expression."""
+"""Name that has the same effect as an empty name: no expression."""
 
 
 def emote_label(name: str) -> str:
-    """Return the label of an expression; names that the menu lacks are their own labels."""
+    """Return the label of an expression, or its name if the table has no label."""
     return EMOTES.get("" if name.lower() == NO_EMOTE else name.lower(), name)
 
 
@@ -58,5 +58,5 @@ def is_emote(name: str) -> bool:
 
 
 def hand_pose_label(number: int) -> str:
-    """Return the label of a hand pose; numbers that the menu lacks are their own labels."""
+    """Return the label of a hand pose, or its number as text if the table has no label."""
     return HAND_POSES[number] if number < len(HAND_POSES) else str(number)

@@ -1,4 +1,4 @@
-"""Options of writing a Second Life animation."""
+"""Export options of Second Life animations."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .document import CONSTRAINT, MOST_JOINTS, JointKeys, SecondLifeAnimation, t
 
 VERSIONS = ((1, 0), (0, 1))
 _LEAST_JOINT = 13
-"""Size in bytes of a joint without a name and keys."""
+"""Smallest size of a joint's record in bytes: no name and no keys."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> SecondLifeAnimation:

@@ -65,7 +65,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
         clip = with_frames(parts[0]).clips[0]
     document = _from_samples(clip, skeleton, original, chosen, scene)
     if clip.original and writer.write(document) == clip.original:
-        scene.format = FORMAT  # so that rules that the file breaks do not prevent writing it again
+        scene.format = FORMAT  # an imported file may break rules and still be written again
     elif original is not None:
         _drop_unknown_joints(document, scene)
         _drop_constraints(document, scene)
@@ -73,7 +73,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
 
 
 def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
-    """Remove joints of the imported file that the avatar does not have; because of them an upload would be refused."""
+    """Remove joints of the imported file that the avatar does not have, since the viewer would refuse the upload."""
     names = [name for joint in document.joints if not skeleton_table.is_animatable(name := text(joint.name))]
     if names:
         document.joints = [joint for joint in document.joints if text(joint.name) not in names]
@@ -95,7 +95,10 @@ def _drop_constraints(document: SecondLifeAnimation, scene: Scene) -> None:
 
 
 def _default_playback(clip: Clip, duration: float) -> Playback:
-    """Return the playback of a clip without settings; poses, also of one key, and what repeats in Blender, loop."""
+    """Return the playback settings for a clip that has none.
+
+    Poses, clips of a single frame, and clips that repeat in Blender loop.
+    """
     loop_in, loop_out = clip.loop or (0.0, duration)
     is_looped = clip.is_pose or clip.frame_count == 1 or clip.loop is not None
     loop_in, loop_out = sorted(min(max(time, 0.0), duration) for time in (loop_in, loop_out))
@@ -103,7 +106,7 @@ def _default_playback(clip: Clip, duration: float) -> Playback:
 
 
 def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLifeAnimation:
-    """Return a document without joints from the playback of a clip."""
+    """Return a document without joints that has the playback settings of a clip."""
     playback = clip.playback or _default_playback(clip, duration)
     priority = PRIORITY.text(chosen)
     return SecondLifeAnimation(
@@ -129,7 +132,7 @@ def _as_read(original: SecondLifeAnimation, chosen: Mapping[str, Any]) -> Second
 
 
 def _repair_times(document: SecondLifeAnimation) -> None:
-    """Put loop and ease into the length of the animation; those of an imported file stay while its length does."""
+    """Clamp loop times to the length of the animation, and shorten ease times that together exceed it."""
     ends = sorted(min(max(time, 0.0), document.duration) for time in (document.loop_in, document.loop_out))
     document.loop_in, document.loop_out = ends if document.loop else (0.0, document.duration)
     total = document.ease_in + document.ease_out
@@ -145,7 +148,7 @@ def _coded(curve: Keys, duration: float) -> npt.NDArray[np.uint16]:
 
 
 def _with_codes(document: SecondLifeAnimation) -> SecondLifeAnimation:
-    """Return an animation of version 0.1 as one of version 1.0."""
+    """Convert an animation of version 0.1 to version 1.0."""
     joints = [
         JointKeys(
             joint.name,
@@ -209,7 +212,7 @@ def _from_samples(
 
 
 def _keep_header(document: SecondLifeAnimation, original: SecondLifeAnimation) -> None:
-    """Copy from an imported file what Blender does not hold, or holds in other words."""
+    """Copy values from an imported file that Blender cannot hold, or only in another form."""
     document.constraints, document.trailing = original.constraints, original.trailing
     if text(original.emote).encode("utf-8") == document.emote:
         document.emote = original.emote
@@ -218,9 +221,10 @@ def _keep_header(document: SecondLifeAnimation, original: SecondLifeAnimation) -
 
 
 def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | None) -> float:
-    """Return the length of a clip in seconds, or raise an error if viewers refuse it, unless a file had it.
+    """Return the length of a clip in seconds.
 
-    A single frame is as long as a frame, since viewers end an animation without length at once.
+    ExportError is raised if viewers refuse this length, unless the imported file already had it. A single frame gets
+    the length of a frame, since viewers end an animation without length at once.
     """
     duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
     if original is not None and abs(duration - original.duration) <= curves.precision(original.duration):
@@ -232,7 +236,10 @@ def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | 
 
 
 def _with_positions(motion: AvatarMotion, original: SecondLifeAnimation | None, chosen: Mapping[str, Any]) -> set[str]:
-    """Return the joints whose positions are stored: the root, those of an imported file, and on request all."""
+    """Return the joints whose positions are stored.
+
+    These are the root, joints with positions in an imported file, and on request all joints.
+    """
     if POSITIONS.flag(chosen):
         return set(motion.names)
     joints = original.joints if original is not None else ()
@@ -240,7 +247,7 @@ def _with_positions(motion: AvatarMotion, original: SecondLifeAnimation | None, 
 
 
 def _update_priorities(joints: Sequence[JointKeys], file_base: int, base: int, playback: Playback | None) -> None:
-    """Give joints of a file the priorities of the settings: their own, otherwise that of the animation."""
+    """Set the priorities of imported joints to those of the settings: their own, otherwise that of the animation."""
     given = playback.joint_priorities if playback is not None else {}
     seen = {""}
     for joint in joints:
@@ -257,7 +264,7 @@ def _kept_joints(
     skeleton: Skeleton,
     fps: float,
 ) -> list[JointKeys]:
-    """Return the joints of the original file in its order; changed ones without keys.
+    """Return the joints of the original file in its order; a changed joint becomes a placeholder without keys.
 
     Joints that the skeleton has but that are no longer animated are left out.
     """

@@ -9,15 +9,15 @@ from ...core.recognition import Match, NearMiss
 
 _VERSIONS = (b"\x01\x00\x00\x00", b"\x00\x00\x01\x00")
 _LONGEST = 3600.0
-"""Seconds; viewers refuse more than 60, which the checks report."""
+"""Largest duration in seconds that is plausible. Viewers refuse more than 60 s, which the checks report."""
 _MOST_LETTERS = 256
-"""Longest plausible name of an emote or a joint."""
+"""Largest plausible length of the name of an emote or a joint, in bytes."""
 
 
 def sniff(head: bytes, size: int) -> Match | NearMiss:
     """Return whether the file starts with the header of an animation and the name of a joint.
 
-    Animations that are cut off within their header, or have an implausible one, are explained.
+    For an animation that is cut off within its header, or has an implausible one, the result is a NearMiss.
     """
     if _is_plausible(head, "<ffiffIix"):
         return Match.LENGTH
@@ -25,7 +25,10 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
 
 
 def _is_plausible(head: bytes, layout: str) -> bool:
-    """Return whether version, priority, duration and the values after the name, of this layout, are plausible."""
+    """Return whether version, priority, duration and the values after the emote's name are plausible.
+
+    ``layout`` is the ``struct`` format of these last values.
+    """
     if len(head) < 12 or head[:4] not in _VERSIONS:
         return False
     priority, duration = struct.unpack_from("<if", head, 4)

@@ -10,7 +10,7 @@ from .document import CONSTRAINT, JointKeys, SecondLifeAnimation
 
 
 def write(document: SecondLifeAnimation) -> bytes:
-    """Encode an animation; a document from a file gives the bytes of the file."""
+    """Encode an animation; an unchanged document that was read from a file gives the bytes of the file."""
     version, subversion = document.version
     parts = [
         struct.pack("<HHif", version, subversion, document.base_priority, document.duration),

@@ -15,7 +15,7 @@ EVERYTHING = "EVERYTHING"
 _FACE_GROUPS = frozenset({"Face", "Eyes", "Ears", "Nose", "Mouth", "Lips"})
 _HAND_GROUP = "Hand"
 _EYES = frozenset({"mEyeLeft", "mEyeRight"})
-"""Joints of the classic skeleton that turn with the avatar's gaze, so that skin with their weights would move."""
+"""Joints of the classic skeleton that turn with the avatar's gaze. Skin that is weighted to them would move with it."""
 
 
 CHOICES = (
@@ -30,7 +30,7 @@ CHOICES = (
 
 
 def is_chosen(joint: TableJoint, choice: str) -> bool:
-    """Return whether a joint takes part in automatic weights with a choice, the key of one of ``CHOICES``."""
+    """Return whether a joint takes part in automatic weights; ``choice`` is the key of one of ``CHOICES``."""
     if choice == EVERYTHING:
         return True
     if not joint.is_bone:

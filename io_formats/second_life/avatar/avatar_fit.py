@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 _UP: Array = np.array((0.0, 0.0, 1.0))
 _SPINE = ("mHead", "mNeck", "mChest", "mTorso")
 _MAIN_CHILDREN = frozenset({"mTorso", "mChest", "mNeck", "mHead", "mHandMiddle1Left", "mHandMiddle1Right"})
-"""Joints to which a parent with several children points."""
+"""For a parent with several children, the child that the parent points to."""
 _UPRIGHT = ("Torso",)
 """Groups whose joints have different positions inside the body in each rig: rotating the body by them would tilt it."""
 _LEVEL = ("mCollar", "mFoot", "mToe")
@@ -29,14 +29,15 @@ _LEVEL = ("mCollar", "mFoot", "mToe")
 breastbone, and soles must stay level."""
 _ARM, _LEG = ("mShoulder", "mElbow", "mWrist"), ("mHip", "mKnee", "mAnkle")
 _LEAST_SINE = 0.2
-"""Below this, a joint and its child are beside rather than above each other; stretching along the body is undefined."""
+"""Smallest rise from a joint to its child, relative to their distance, for stretching along the vertical axis. Below
+it, they are beside rather than above each other."""
 
 _MOST_DEGREES = 10.0
-"""Angle between a limb and that of the avatar from which animations look wrong."""
+"""Smallest angle in degrees between a limb and that of the avatar with which animations look wrong."""
 
 
 def avatar_matrix(heads: Mapping[str, Array], origin: Array) -> Array:
-    """Return the world matrix of the avatar that a rig is to become, (4, 4), without scale.
+    """Return the world matrix, (4, 4) without scale, of the avatar that is to replace a rig.
 
     Left is the direction of the left joints from the right ones; up is the axis of the world nearest to the spine.
 
@@ -78,12 +79,11 @@ def standard_heads() -> dict[str, Array]:
 
 
 def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the transform, (4, 4), of the vertices of each mapped joint that fits them to the standard avatar.
+    """Return for each mapped joint the transform, (4, 4), that fits its vertices to the standard avatar.
 
-    Limbs rotate and stretch from joint to joint, the spine only shifts and stretches, and all else has the common size.
-    Joints of the face and collision volumes move with the joint above, since their positions do not follow the surface.
-
-    ``heads`` are the positions of the mapped joints; the root must be among them.
+    Limbs rotate and stretch from joint to joint, the spine only shifts and stretches, and all other parts are scaled by
+    one common factor. Joints of the face and collision volumes move with the joint above, since their positions do not
+    follow the surface.
     """
     wanted, children = standard_heads(), _children(heads)
     size = _size(heads, wanted, children)
@@ -97,7 +97,7 @@ def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def aims(heads: Mapping[str, Array]) -> dict[str, str]:
-    """Return the joint that each mapped joint of the body points to; joints without one are left out."""
+    """Return, for each mapped joint of the body that points to another joint, the name of that joint."""
     found = {name: _main_child(below) for name, below in _children(heads).items()}
     return {name: child for name, child in found.items() if child}
 
@@ -105,8 +105,8 @@ def aims(heads: Mapping[str, Array]) -> dict[str, str]:
 def rest_turns(heads: Mapping[str, Array]) -> dict[str, Array]:
     """Return the rotation of each mapped joint from the avatar's rest pose to that of the rig, (3, 3).
 
-    Limbs and fingers turn until they point where those of the rig do. The spine is upright and soles are level in both,
-    so they do not turn. ``heads`` are the positions of the mapped joints.
+    Limbs and fingers turn until they point in the same directions as those of the rig. The spine is upright and soles
+    are level in both, so they do not turn. ``heads`` are the positions of the mapped joints.
     """
     wanted, pointed = standard_heads(), aims(heads)
     turns: dict[str, Array] = {}
@@ -132,7 +132,10 @@ def leg_ratio(heads: Mapping[str, Array]) -> float:
 
 
 def swings(before: Array, after: Array) -> Array:
-    """Return the shortest rotations of directions (F, 3) onto others, (F, 3, 3); the identity for opposite ones."""
+    """Return the shortest rotations (F, 3, 3) of directions ``before`` (F, 3) to directions ``after``.
+
+    Opposite directions give the identity.
+    """
     before, after = (
         vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12) for vectors in (before, after)
     )
@@ -171,13 +174,13 @@ def pose_text(heads: Mapping[str, Array]) -> Text:
 
 
 def _limb_bones(heads: Mapping[str, Array], *limbs: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the mapped joints of limbs of both sides, each with the next one."""
+    """Return pairs of a mapped joint and the next mapped joint of the same limb, for limbs of both sides."""
     sides = [[f"{part}{side}" for part in limb] for side in ("Left", "Right") for limb in limbs]
     return [pair for limb in sides for pair in pairwise(limb) if pair[0] in heads and pair[1] in heads]
 
 
 def _children(heads: Mapping[str, Array]) -> dict[str, list[str]]:
-    """Return the mapped joints that position vertices, parents first, and the next ones below each."""
+    """Return, for each mapped joint that positions vertices, the next such joints below it; parents come first."""
     children: dict[str, list[str]] = {name: [] for name in skeleton_table.table() if name in heads and _drives(name)}
     for name in children:
         if above := _nearest(name, children):
@@ -202,7 +205,7 @@ def _main_child(children: list[str]) -> str:
 
 
 def _size(heads: Mapping[str, Array], wanted: Mapping[str, Array], children: Mapping[str, list[str]]) -> float:
-    """Return the size of the avatar relative to the rig: the ratio of the lengths of all limbs."""
+    """Return the size of the avatar relative to the rig: the ratio of the summed lengths of all limbs."""
     pairs = [(name, child) for name, below in children.items() for child in below]
     limbs = [pair for pair in pairs if skeleton_table.table()[pair[0]].group in {"Arms", "Legs"}] or pairs
     before = sum(float(np.linalg.norm(heads[child] - heads[name])) for name, child in limbs)
@@ -219,7 +222,7 @@ def _fit(
     start, end = heads[name], wanted[name]
     hips = ("mHipLeft", "mHipRight")
     if name == skeleton_table.ROOT and all(hip in heads for hip in hips):
-        # The root is anywhere between back and belly in other rigs; the hip joints are well-defined.
+        # In other rigs the root may be anywhere between back and belly; the hip joints are well-defined.
         start, end = (np.mean([places[hip] for hip in hips], axis=0) for places in (heads, wanted))
     is_level = name.startswith(_LEVEL)
     if is_level and name.startswith("mCollar") and child:
@@ -248,7 +251,8 @@ def _swing(before: Array, after: Array) -> Array:
     before, after = (vector / max(float(np.linalg.norm(vector)), 1e-12) for vector in (before, after))
     if before @ after > -1 + 1e-6:
         return np.asarray(swings(before[None], after[None])[0])
-    across = np.cross(before, np.identity(3)[int(np.abs(before).argmin())])  # half a turn about any axis across
+    # opposite directions: rotate by 180° about any perpendicular axis
+    across = np.cross(before, np.identity(3)[int(np.abs(before).argmin())])
     across /= np.linalg.norm(across)
     half: Array = 2 * np.outer(across, across) - np.identity(3)
     return half

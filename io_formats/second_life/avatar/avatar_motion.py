@@ -25,26 +25,26 @@ class AvatarMotion:
     """Samples of n joints of the avatar in F frames."""
 
     names: list[str]
-    """Names of the table, parents first."""
+    """Joint names in the avatar table, parents first."""
     times: Floats
-    """(F,) seconds, rising."""
+    """(F,) times of the frames in seconds, rising."""
     rotation: Floats
     """(n, F, 4) unit quaternions (w, x, y, z) relative to the parent in the table, each nearest to the one before."""
     position: Floats
     """(n, F, 3) metres relative to the parent; for the root, relative to its rest position."""
     has_position: list[bool]
-    """Whether the position of each joint differs from that at rest in a frame."""
+    """For each joint, whether its position differs from its rest position in any frame."""
     is_other_rig: bool = False
-    """Whether the bones had the names of another kind of rig, so that proportions are those of the avatar."""
+    """Whether the bones have the names of another kind of rig. Then joints keep the proportions of the avatar."""
     bones: dict[str, str] = field(default_factory=dict)
     """Name of the bone of each joint that the skeleton has."""
     mapped: list[int] = field(default_factory=list)
-    """Indices of the bones that are mapped to a joint, and of bones between two mapped ones."""
+    """Indices of the bones that are mapped to a joint, and of the bones between two such bones."""
     replaced: list[str] = field(default_factory=list)
     """Names of the joints that rest elsewhere than those of the standard avatar, for a rig with the avatar's names."""
 
     def part(self, numbers: Sequence[int]) -> AvatarMotion:
-        """Return the motion of some of the joints."""
+        """Return the motion of the joints with these indices."""
         return replace(
             self,
             names=[self.names[number] for number in numbers],
@@ -111,7 +111,11 @@ def _require_finite(motion: AvatarMotion, clip: Clip) -> None:
 
 
 def _posed_names(names: Sequence[str], clip: Clip, rig: RigJoints) -> list[str]:
-    """Return the joints of a pose: those of the body, and all of a group (such as the hands) if one of it is moved."""
+    """Return the joints that a pose contains.
+
+    These are all joints of the body, and all joints of a group (such as the hands) if at least one of the group is
+    moved.
+    """
     table = skeleton_table.table()
     tracks = {track.target: track for track in clip.transforms}
     moved = set()
@@ -133,7 +137,7 @@ class _Worlds:
     def __init__(self, rig: RigJoints, posed: Floats) -> None:
         self.rig = rig
         self.posed = posed
-        """(F, J, 4, 4)."""
+        """(F, J, 4, 4) world matrices of the bones in each frame."""
         self.rotations: dict[str, Floats] = {}
 
     def rotation(self, name: str) -> Floats:
@@ -150,7 +154,7 @@ class _Worlds:
     def _aimed(self, name: str, rotation: Floats) -> Floats:
         """Return the rotation of a joint, corrected so that the joint points to the next one.
 
-        Bones in between that twist or stretch can bend a limb of the rig.
+        Bones between the two joints that twist or stretch can bend a limb of the rig.
         """
         aim = self.rig.aims.get(name)
         if aim is None:
@@ -165,7 +169,8 @@ class _Worlds:
         """Return the rotations of a joint relative to its parent, (F, 4; w, x, y, z)."""
         parent = self._parent(name)
         own = self.rotation(name)
-        above = np.identity(3)[None] if parent is None else self.rotation(parent)  # all parents are bones
+        # every parent is a bone, whose default rotation is the identity
+        above = np.identity(3)[None] if parent is None else self.rotation(parent)
         return matrices_to_quaternions(above.transpose(0, 2, 1) @ own)
 
     def local_position(self, name: str) -> tuple[Floats, bool]:
@@ -178,11 +183,11 @@ class _Worlds:
         between = (head - self.posed[:, rig.bones[parent], :3, 3]) @ rig.turn.T * rig.size
         offset = (self.rotation(parent).transpose(0, 2, 1) @ between[..., None])[..., 0]
         table = skeleton_table.table()
-        # Below a joint that the skeleton lacks, the position relative to the parent is not known.
+        # If the skeleton lacks the joint's parent, the position relative to the parent is not known.
         is_known = parent == table[name].parent
         if rig.is_other_rig:
             chain = skeleton_table.ancestors(name)
-            lacking = chain[1 : chain.index(parent)]  # those of the avatar do not move
+            lacking = chain[1 : chain.index(parent)]  # the avatar's joints that the rig lacks stay at rest
             offset = offset - np.sum([table[joint].position for joint in lacking], axis=0)
             still, is_known = np.array(table[name].position), True
         else:
@@ -190,7 +195,7 @@ class _Worlds:
         return offset, is_known and bool((np.abs(offset - still) > _MOVED).any())
 
     def _parent(self, name: str) -> str | None:
-        """Return the nearest ancestor in the table that the skeleton has."""
+        """Return the nearest ancestor of a joint in the avatar table that the skeleton has, or None."""
         return next((above for above in skeleton_table.ancestors(name)[1:] if above in self.rig.bones), None)
 
 

@@ -38,7 +38,7 @@ def to_avatar(matrices: Matrix) -> Matrix:
 def turned_mesh(mesh: Mesh, basis: Basis = BASIS) -> Mesh:
     """Convert points, normals and ranges of a mesh from avatar space to Blender's, or by another basis.
 
-    Shape keys and tangents are dropped: files hold none.
+    Shape keys and tangents are dropped, since files cannot store them.
     """
     return replace(
         mesh,

@@ -30,7 +30,7 @@ _LEAST_BONES = 4
 
 @dataclass(frozen=True)
 class BoneTable:
-    """Joint of the avatar for each bone name of a kind of rig."""
+    """A table that maps the bone names of one kind of rig to joints of the avatar."""
 
     name: str
     joints: Mapping[str, str]
@@ -59,13 +59,13 @@ def plain_name(bone: str) -> str:
 
 @functools.cache
 def bundled_tables() -> tuple[BoneTable, ...]:
-    """Return the tables of the package."""
+    """Return the tables that Meshferry bundles."""
     folder = resources.files(__package__)
     return tuple(parse(folder.joinpath(f"bones_{name.lower()}.csv").read_bytes(), name) for name in BUNDLED)
 
 
 def best_table(bones: Iterable[str]) -> BoneTable | None:
-    """Return the bundled table that has the most of some bones; None if all have too few."""
+    """Return the bundled table that contains the most of these bones; None if no table contains enough of them."""
     names = tuple(bones)
     best = max(bundled_tables(), key=lambda table: len(table.mapping(names)))
     return best if len(best.mapping(names)) >= _LEAST_BONES else None
@@ -101,7 +101,7 @@ def parse(data: bytes, name: str) -> BoneTable:
 
 
 def checked(joints: Mapping[str, str], name: str) -> BoneTable:
-    """Return the table of bones and joints that a user chose.
+    """Return a table of the user's own mapping of bones to joints.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def checked(joints: Mapping[str, str], name: str) -> BoneTable:
 
 
 def text_of(joints: Mapping[str, str]) -> str:
-    """Return the CSV file of a table."""
+    """Return the text of the CSV file for a table."""
     stream = io.StringIO(newline="")
     rows = csv.writer(stream, lineterminator="\n")
     rows.writerow(COLUMNS)
@@ -127,7 +127,7 @@ def text_of(joints: Mapping[str, str]) -> str:
 def joints_of(bones: Sequence[str], parents: Sequence[int], table: BoneTable) -> tuple[dict[str, str], list[str]]:
     """Return the joint of every bone of a rig: its own, else that of the nearest ancestor with one, else the root.
 
-    ``bones`` are unique names, ``parents`` the index of each parent or -1. The second result are the bones without a
+    ``bones`` are unique names, ``parents`` the index of each parent or -1. The second result lists the bones without a
     joint of their own.
     """
     found: dict[str, str] = {}
@@ -144,7 +144,7 @@ def joints_of(bones: Sequence[str], parents: Sequence[int], table: BoneTable) ->
 def first_bones(
     bones: Sequence[str], parents: Sequence[int], deforming: Sequence[bool], table: BoneTable
 ) -> dict[str, int]:
-    """Return the bone that positions each joint: of those with the joint, a deforming one nearest to the root.
+    """Return the bone that positions each joint: of the bones mapped to it, the deforming one nearest to the root.
 
     Bones of files may share a name, even with an ancestor, so bones and their ``parents`` (-1: a root) are indices.
     """

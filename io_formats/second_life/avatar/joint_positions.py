@@ -1,8 +1,9 @@
 """Positions of joints relative to their parents: those of the avatar, of an imported file, or of the armature.
 
 The avatar table has two positions for a joint, ``pos`` and ``pivot``, up to 11 mm apart. The viewer uses ``pos``, but
-rigs of other programs are made with either. So a joint at one of them counts as standard. So does a joint where a file
-without joint positions binds it: in the viewer the avatar keeps its own joints for such a file.
+rigs of other programs use either of them. So a joint at one of these positions counts as standard. A joint also counts
+as standard at the position where a file without joint positions binds it, since for such a file the viewer keeps the
+avatar's own joints.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from .skins import rests_of
 MOVED = 1e-4
 """Distance in metres from its standard position beyond which a joint counts as moved, as in the viewer."""
 ADVISED = 5e-3
-"""Distance in metres of a joint from its standard position from which joint positions are advised."""
+"""Distance in metres of a joint from its standard position above which an export advises to store joint positions."""
 _SHARED = 0.005
-"""Distance in metres of a bone from where a file binds its joint, up to which the bones of an armature that was there
-before serve the file. Such bones count as unmoved while the armature is unchanged."""
+"""Largest distance in metres between a bone and the bind position of its joint at which a file can use an armature that
+was imported before. Such bones count as unmoved while the armature is unchanged."""
 _DAMAGED = 1e-6
-"""Tolerance for elements of an inverse bind matrix that is the identity."""
+"""Tolerance for comparing an inverse bind matrix with the identity, which marks an unusable matrix."""
 _MOST_NAMED = 4
 
 
@@ -80,7 +81,8 @@ class JointPositions:
 
     def is_unmoved(self, name: str) -> bool:
         """Return whether a joint has the position, relative to its parent, that the import gave it."""
-        tolerance = 2 * _SHARED if name in self.as_imported else MOVED  # that of two joints
+        # doubled: the joint and its parent may each be off
+        tolerance = 2 * _SHARED if name in self.as_imported else MOVED
         return self.has_file and _distance(self.relative(name), _relative(name, self._imported_heads)) <= tolerance
 
     def offset(self, name: str) -> float:
@@ -117,7 +119,7 @@ class JointPositions:
         ]
 
     def keeps_stored(self) -> bool:
-        """Return whether joint positions of the file are still valid."""
+        """Return whether the joint positions stored in the imported file are still valid for the armature."""
         return any(name in self.heads and self.is_unmoved(name) for name in self.stored)
 
     def imported_rest(self, name: str) -> Matrix | None:
@@ -128,7 +130,7 @@ class JointPositions:
 
 
 def snapped(heads: Mapping[str, Matrix], kept: Collection[str]) -> dict[str, Matrix]:
-    """Return the positions, (3,) in avatar space, of an armature's joints where the avatar has them.
+    """Return the positions of an armature's joints on the standard avatar, (3,) in avatar space.
 
     Parameters
     ----------
@@ -146,19 +148,19 @@ def snapped(heads: Mapping[str, Matrix], kept: Collection[str]) -> dict[str, Mat
 
 
 def described(offsets: Mapping[str, float]) -> Text:
-    """Return ``'mChest' by 51 mm, 'mHead' by 3.2 mm and 2 more``, the largest offsets first."""
+    """Describe offsets, the largest first, for example ``'mChest' by 51 mm, 'mHead' by 3.2 mm and 2 more``."""
     order = sorted(offsets, key=lambda name: -offsets[name])
     some = joined([Text("'{}' by {}", name, millimetres(offsets[name])) for name in order[:_MOST_NAMED]])
     return Text("{} and {} more", some, len(order) - _MOST_NAMED) if len(order) > _MOST_NAMED else some
 
 
 def millimetres(metres: float) -> str:
-    """Return a distance in millimetres with its unit."""
+    """Format a distance in millimetres, with its unit."""
     return f"{metres * 1000:.{0 if metres >= 0.01 else 1}f} mm"
 
 
 def report_offsets(offsets: Mapping[str, float], report: Report) -> None:
-    """Warn about joints that a file moves."""
+    """Warn about joints for which a file stores another position than the standard one."""
     report.change(
         "joint-positions-stored",
         "{} not where the standard avatar has them: {}; the file stores their positions (joint positions)",
@@ -174,10 +176,11 @@ def position_of_unknown(head: Matrix, heads: Mapping[str, Matrix]) -> Matrix:
 
 def _imported_rests(skin: Skin, turn: Matrix) -> Matrix:
     """Return the rest matrices of the joints of an imported binding, (n, 4, 4), in avatar space."""
-    # The local axes of joints were converted to Blender's as well, the positions by ``turn`` alone.
+    # The import also converted the local axes of joints to Blender's, which TO_AVATAR reverts; ``turn`` reverts the
+    # space.
     inverse_bind = avatar_space.TO_AVATAR @ skin.inverse_bind @ np.linalg.inv(turn)
     positions = None if skin.joint_positions is None else skin.joint_positions @ turn[:3, :3].T
-    # The identity is stored for joints of damaged files whose matrix cannot be used.
+    # For a joint of a damaged file whose matrix cannot be used, the import stored the identity.
     usable = np.abs(skin.inverse_bind - np.identity(4)).max(axis=(1, 2)) > _DAMAGED
     known = usable if usable.any() else None
     return rests_of(skin.joint_names, inverse_bind, positions, known, Report(), is_aligned=skin.is_aligned)[0]
@@ -192,7 +195,7 @@ def _relative(name: str, heads: Mapping[str, Matrix]) -> Matrix:
 def _origin(name: str, heads: Mapping[str, Matrix]) -> Matrix:
     """Return the position of a joint's parent in the table.
 
-    If the armature lacks joints in between, the table's offsets of these are used.
+    Where the armature lacks an ancestor, the offset of that joint in the table is used.
     """
     table = skeleton_table.table()
     between = np.zeros(3)

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass
 class RigJoints:
-    """The joints of the avatar that a skeleton has."""
+    """The avatar joints to which bones of a skeleton are mapped."""
 
     bones: dict[str, int]
     """Index of the bone of each joint, parents first."""
@@ -33,17 +33,17 @@ class RigJoints:
     is_other_rig: bool = False
     """Whether its bones have the names of another kind of rig, such as Rigify or Mixamo."""
     size: float = 1.0
-    """Size of the avatar relative to the rig; for another rig, length of the legs."""
+    """Scale from the rig to the avatar; for another kind of rig, the ratio of their leg lengths."""
     rest_turns: dict[str, Floats] = field(default_factory=dict)
     """(3, 3) rotation of each joint, in avatar axes, from the avatar's rest pose to that of another rig."""
     aims: dict[str, str] = field(default_factory=dict)
     """The joint that each joint of the body points to, for another rig."""
     replaced: list[str] = field(default_factory=list)
-    """Joints that rest elsewhere than those of the standard avatar, for a rig with its names."""
+    """For a rig with the avatar's joint names: joints whose rest position differs from that of the standard avatar."""
 
 
 _REPLACED = 0.005
-"""Distance in metres from its place in the standard avatar from which a joint counts as moved at rest."""
+"""Distance in metres from its position in the standard avatar from which a joint counts as moved at rest."""
 
 
 def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
@@ -84,7 +84,7 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
         )
     )
     heads = {joint: rest[number, :3, 3] for joint, number in bones.items()}
-    to_blender = avatar_fit.avatar_matrix(heads, np.zeros(3))[:3, :3].T  # Blender's axes of an avatar that faces -Y
+    to_blender = avatar_fit.avatar_matrix(heads, np.zeros(3))[:3, :3].T  # Blender's axes, in which the avatar faces -Y
     heads = {joint: to_blender @ head for joint, head in heads.items()}
     to_avatar = avatar_space.TO_AVATAR[:3, :3]
     return RigJoints(
@@ -108,7 +108,10 @@ def tilt(skeleton: Skeleton) -> float:
 
 
 def _users_table(skeleton: Skeleton) -> BoneTable | None:
-    """Return the table of the joints that the user chose, or None if there are only those with the bones' own names."""
+    """Return the table of the joints that the user assigned to bones.
+
+    Return None if the user assigned none, or only those that the bones' own names already mean.
+    """
     table = bone_tables.checked({joint.name: joint.target_joint for joint in skeleton.joints if joint.target_joint}, "")
     is_own = all(skeleton_table.canonical(bone) == joint for bone, joint in table.joints.items())
     return None if is_own else table
@@ -117,7 +120,7 @@ def _users_table(skeleton: Skeleton) -> BoneTable | None:
 def _turn_and_size(skeleton: Skeleton, bones: dict[str, int], rest: Floats) -> tuple[Floats, float]:
     """Return the rotation (3, 3) from a rig with the avatar's names to the avatar, and the avatar's relative size.
 
-    Both are those by which the import rotates and scales keys.
+    The import rotates and scales keys by the same values.
     """
     wanted = avatar_fit.standard_heads()
     names = [name for name in bones if skeleton_table.table()[name].is_bone]
@@ -134,7 +137,7 @@ def _turn_and_size(skeleton: Skeleton, bones: dict[str, int], rest: Floats) -> t
 
 
 def _replaced(bones: dict[str, int], turn: Floats, rest: Floats, size: float) -> list[str]:
-    """Return the joints of a rig with the avatar's names that rest elsewhere than those of the standard avatar."""
+    """Return the joints of a rig with the avatar's names that rest elsewhere than on the standard avatar."""
     table = skeleton_table.table()
     found = []
     for name in bones:
@@ -151,7 +154,7 @@ def _in_order(bones: dict[str, int]) -> dict[str, int]:
 
 
 def bones_to_next(skeleton: Skeleton, bone: int, of_joints: Collection[int]) -> Iterator[int]:
-    """Yield a bone and its ancestors up to the first one that is mapped to a joint."""
+    """Yield a bone and its ancestors, ending with the first ancestor that is mapped to a joint."""
     yield bone
     above = skeleton.joints[bone].parent
     while above >= 0 and above not in of_joints:

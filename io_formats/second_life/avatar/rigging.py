@@ -28,19 +28,21 @@ from .skeleton_table import MOST_JOINTS
 MOST_INDICES = 255
 """Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""
 _STRAIGHT = 1e-4
-"""Tolerance for elements of a 3 × 3 matrix up to which an imported joint has the axes of the avatar's."""
+"""Tolerance for the elements of a 3 × 3 matrix up to which an imported joint has the same axes as the avatar's
+joint."""
 _EXACT = 1e-6
-"""Tolerance for matrices that equal those of the file except for the error of single precision."""
+"""Tolerance for matrices that equal the file's except for rounding to single precision."""
 _QUARTER = np.radians(1.0)
 """Tolerance for snapping a rig to multiples of 90°, in radians."""
 
 
 @dataclass
 class Rig:
-    """The binding of a file to n joints; matrices for column vectors, in avatar space."""
+    """The binding of a mesh to n joints, as written to a file; matrices for column vectors, in avatar space."""
 
     joint_names: list[str]
-    """In the order of the weights' indices. Known names are spelt as in the table (with ``_`` for spaces)."""
+    """Names of the joints, in the order in which weights refer to them. Known names are spelt as in the table (with
+    ``_`` for spaces)."""
     rest: Matrix
     """(n, 4, 4) float64: for bones, translations to their heads."""
     inverse_bind: Matrix
@@ -54,9 +56,9 @@ class Rig:
     pelvis_offset: float = 0.0
     lock_scale: bool = False
     bind_shape: Matrix | None = None
-    """(4, 4) the imported matrix; None to use the transform of the unit cube."""
+    """(4, 4) bind shape matrix of the imported file; None to use the transform of the unit cube."""
     given_alternative: Matrix | None = None
-    """(n, 4, 4) the imported ``alt_inverse_bind``, or None to compute it."""
+    """(n, 4, 4) ``alt_inverse_bind`` of the imported file, or None to compute it."""
 
     @property
     def alt_inverse_bind(self) -> Matrix | None:
@@ -181,7 +183,7 @@ def rig_of(
     if offsets and choice == "AUTO":
         report_offsets(offsets, report)
     names = [_written(joint) for joint in skeleton.joints]
-    first: dict[str, int] = {}  # joints of equal names share an index in the file
+    first: dict[str, int] = {}  # joints with equal names share an index in the file
     for number in chosen:
         first.setdefault(names[number], number)
     place = {name: number for number, name in enumerate(first)}
@@ -207,9 +209,9 @@ def rig_of(
 
 
 def _with_moved(chosen: list[int], known: Sequence[str | None], moved: Sequence[str]) -> list[int]:
-    """Return the chosen joints and the moved ones, since the file stores positions of listed joints alone.
+    """Return the chosen joints and the moved ones, since a file stores positions only of the joints that it lists.
 
-    The moved ones are left out if the sum exceeds the maximum number of joints.
+    The moved ones are left out if the total exceeds the maximum number of joints.
     """
     listed = {known[number] for number in chosen}
     more = [known.index(name) for name in moved if name not in listed]
@@ -255,7 +257,8 @@ def _written(joint: Joint) -> str:
 def _rest(known: str | None, head: Matrix, places: JointPositions) -> Matrix:
     """Return a joint's rest matrix: rotation and scale of the table (none for bones), and the position of its head.
 
-    A joint that a file binds with other axes keeps them, so that a pose deforms the mesh as with that file.
+    A joint that the imported file binds with other axes keeps these axes, so that a pose deforms the mesh in the same
+    way.
     """
     rest = np.identity(4)
     if known is None:

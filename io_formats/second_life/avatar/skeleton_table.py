@@ -38,7 +38,7 @@ class TableJoint:
     position: tuple[float, float, float]
     """Relative to the parent, in metres."""
     degrees: tuple[float, float, float]
-    """Rotation about x, then y, then z; bones have none."""
+    """Rotation in degrees about x, then y, then z; zero for bones."""
     scale: tuple[float, float, float]
     end: tuple[float, float, float]
     """End of the joint, relative to its head."""
@@ -47,7 +47,7 @@ class TableJoint:
     pivot: tuple[float, float, float]
     """Older position relative to the parent, up to 11 mm from ``position``; rigs of other programs may have it."""
     is_base: bool
-    """Whether the joint is one of the original ones, not of those added in 2016."""
+    """Whether the joint belongs to the original skeleton and was not added in 2016."""
 
     @property
     def is_bone(self) -> bool:
@@ -61,7 +61,7 @@ class TableJoint:
     def local(self) -> Matrix:
         """(4, 4): scale, then rotation, then translation.
 
-        Children inherit only the translation, since bones have nothing else.
+        Children inherit only the translation, since bones have neither rotation nor scale.
         """
         matrix = np.identity(4)
         matrix[:3, 3] = self.position
@@ -87,7 +87,7 @@ def table() -> dict[str, TableJoint]:
     found: dict[str, TableJoint] = {}
     for row in _rows():
         if row["kind"] == _ON_SCREEN:
-            continue  # positions on the screen, to which no mesh can be bound
+            continue  # attachment points on the screen, to which no mesh can be bound
 
         def three(key: str, default: float = 0.0, row: dict[str, str] = row) -> tuple[float, float, float]:
             x, y, z = (float(row[f"{key}_{axis}"] or default) for axis in "xyz")

@@ -23,7 +23,7 @@ UNKNOWN_GROUP = "Unknown"
 NAME = "Avatar"
 
 _TOUCHING = 1e-6
-"""Largest distance in metres between the end of a bone and the head of the next for which they are connected."""
+"""Largest distance in metres between the end of a bone and the head of the next at which they are connected."""
 
 
 def avatar_skeleton(
@@ -103,7 +103,11 @@ def bound_skeleton(
 
 
 def _heads(skeleton: Skeleton) -> Matrix:
-    """Return the positions of joints, (J, 3) and a row of zeros for -1; unknown ones have them as translation."""
+    """Return the positions of joints, (J + 1, 3).
+
+    The last row is zero and serves as the parent of roots, whose index is -1. Unknown joints store their absolute
+    position as translation.
+    """
     heads = np.zeros((len(skeleton.joints) + 1, 3))
     for number, joint in enumerate(skeleton.joints):
         is_absolute = joint.group == UNKNOWN_GROUP
@@ -169,8 +173,8 @@ def skeleton_of(
 def rest_worlds(rests: Mapping[str, Matrix], positions: Mapping[str, Matrix] | None = None) -> dict[str, Matrix]:
     """Return the rest matrix of every joint of the table in avatar space, (4, 4).
 
-    ``rests`` are those of joints that differ; for bones only the position is used. Others keep their position relative
-    to their parent, or have that of ``positions``, (3,).
+    ``rests`` has the rest matrices, (4, 4), of joints that differ from the table; for bones only the position is used.
+    Other joints keep their position relative to their parent: that in ``positions``, (3,), or else that in the table.
     """
     worlds: dict[str, Matrix] = {}
     origin = np.identity(4)
@@ -192,7 +196,7 @@ def rest_worlds(rests: Mapping[str, Matrix], positions: Mapping[str, Matrix] | N
 
 
 def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, int]) -> Matrix:
-    """Return the end of a joint relative to its head: the head of the connected joint, or else that of the table."""
+    """Return the end of a joint relative to its head: the head of the connected joint, or else the end in the table."""
     for name in _connected(joint.name) if joint.is_bone else ():
         if name in place:
             between: Matrix = worlds[name][:3, 3] - worlds[joint.name][:3, 3]
@@ -231,4 +235,4 @@ def _rotation_and_scale(
 
 
 def _three(values: npt.ArrayLike) -> tuple[float, float, float]:
-    return tuple((np.asarray(values, np.float64) + 0.0).tolist())  # + 0.0 turns -0.0 into 0.0
+    return tuple((np.asarray(values, np.float64) + 0.0).tolist())  # adding 0.0 turns -0.0 into 0.0

@@ -26,7 +26,7 @@ MOST_LISTED = 1024
 _FURTHEST = 1e9
 """Limit of coordinates in metres; beyond it, single precision is useless."""
 _AWAY = 0.005
-"""Tolerance for joint positions in metres: joints of real rigs differ from the table by so much unintentionally."""
+"""Tolerance for joint positions in metres: joints of real rigs differ from the table by this much unintentionally."""
 _UNTURNED = 1e-3
 """Tolerance for elements of a 3 × 3 matrix: up to this difference from the identity it counts as rounding."""
 _BENT = 1e-2
@@ -37,9 +37,9 @@ class Binding:
     """A decoded skin block; matrices for column vectors, in avatar space."""
 
     rests: Matrix
-    """(n, 4, 4): the rest matrices of the joints in the order of the file."""
+    """(n, 4, 4): the rest matrices of the joints, in the order of the file."""
     mesh_place: Matrix
-    """(4, 4): from the unit cube to the mesh at rest, in metres."""
+    """(4, 4) transform from the unit cube to the mesh at rest, in metres."""
     skin: Skin
     """The file's own matrices, in Blender's space."""
 
@@ -64,8 +64,8 @@ def binding_of(block: SkinBlock, report: Report, *, is_aligned: bool = False) ->
     Parameters
     ----------
     is_aligned:
-        Whether the matrices bind the joints in avatar space, since a factor common to all joints of the file has been
-        found and applied; otherwise that of these joints is found.
+        Whether the caller has already applied the factor that is common to all joints of the file, so that the matrices
+        bind them in avatar space. Otherwise the factor is computed from these joints.
     """
     if len(block.joint_names) > MOST_LISTED:
         template = "the rig is left out: it lists {:,} joints, {} are possible"
@@ -100,7 +100,7 @@ def binding_of(block: SkinBlock, report: Report, *, is_aligned: bool = False) ->
     return Binding(rests, place, skin)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # files may hold extreme numbers
+@np.errstate(over="ignore", invalid="ignore")  # files may contain extreme numbers
 def size_at_rest(block: SkinBlock) -> tuple[float, float, float]:
     """Return the lengths in metres of the unit cube's axes at rest: the median over all joints that the viewer knows.
 
@@ -136,7 +136,7 @@ def rests_of(
     inverse_bind, positions:
         (n, 4, 4) and (n, 3) in the avatar's axes; None without joint positions.
     usable:
-        (n,) which inverse bind matrices can be inverted; None for all.
+        (n,) whether each inverse bind matrix can be inverted; None if all can.
     is_aligned:
         Whether the factor is known to be the identity.
     """
@@ -155,7 +155,10 @@ def rests_of(
 # any other.
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _inverse(matrices: Matrix) -> Matrix:
-    """Invert affine matrices (n, 4, 4). ``numpy.linalg.inv`` would start threads, which takes far longer."""
+    """Invert affine matrices (n, 4, 4).
+
+    ``numpy.linalg.inv`` is not used: it would start threads, which takes far longer.
+    """
     x, y, z = (matrices[:, :3, column] for column in range(3))
     rows = np.stack((np.cross(y, z), np.cross(z, x), np.cross(x, y)), axis=1)
     inverted = np.zeros_like(matrices)

@@ -19,7 +19,7 @@ def facts(bundle: Bundle) -> dict[str, Any]:
     instances = instances_of(bundle, Report(warnings))
     decoded = [shared.decode(asset) for asset in bundle.meshes]
     for number, mesh in enumerate(decoded, 1):
-        # Skip the warnings of the asset's reader, which come first: the bundle's warnings include them.
+        # Skip the warnings of the asset's reader, which come first; the bundle's own warnings already include them.
         said = mesh.warnings[len(bundle.meshes[number - 1].warnings) :]
         warnings += [of_mesh(number, message) for message in said]
     total: dict[str, int] = {}

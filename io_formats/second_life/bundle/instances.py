@@ -14,7 +14,7 @@ from ..llsd_binary import as_integer, encoded, sorted_map
 from .document import INSTANCES, VERSION, Bundle
 
 _MOST = 512
-"""Maximum number of instances that are read: a linkset has no more objects."""
+"""Maximum number of instances that are read, which is also the maximum number of objects in a linkset."""
 
 
 @dataclass
@@ -22,7 +22,7 @@ class BundleMaterial:
     """A material of an instance."""
 
     binding: str
-    """Its name in the ``material_list`` of the mesh."""
+    """Name of the material in the ``material_list`` of the mesh."""
     color: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
     """RGBA as in the viewer, 0 to 1, sRGB-encoded."""
     filename: str = ""

@@ -27,7 +27,8 @@ FULL_BRIGHT = 0.25
 """Emission above which a material is written as full bright."""
 _PHYSICS = "physics_mesh"
 _MOST_PLACED = 64 << 20
-"""Limit for the positions and triangles of all instances in bytes; for large bundles, twice those of the meshes."""
+"""Limit in bytes for the positions and triangles of all instances. For large bundles the limit is twice the size of
+these arrays in the meshes themselves."""
 
 
 def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = None) -> Scene:
@@ -65,7 +66,7 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
 
 
 def _refuse_crowds(document: Bundle, instances: Sequence[Instance]) -> None:
-    """Raise FormatError if a few meshes have so many instances that these would exhaust memory."""
+    """Raise FormatError if the instances of a few meshes are so many that they would exhaust memory."""
     sizes = [_array_bytes(asset) for asset in document.meshes]
     placed = sum(sizes[instance.mesh] for instance in instances)
     if placed > max(_MOST_PLACED, 2 * sum(sizes)):
@@ -203,7 +204,7 @@ def _with_undefined_shape(built: BuiltAsset) -> dict[str, Any]:
 
 
 def _bare(face: dict[str, Any]) -> dict[str, Any]:
-    """Copy an LLSD face of a level of detail without normals, UVs and weights, which a physics mesh does not have."""
+    """Copy a face of a level of detail, as an LLSD map, without normals, UVs and weights: a physics mesh has none."""
     return {
         key: value for key, value in face.items() if key not in {"Normal", "TexCoord0", "TexCoord0Domain", "Weights"}
     }

@@ -11,7 +11,7 @@ from .document import MESHES, Bundle
 _LONGEST_HEADER = 1 << 20
 """Maximum header size of an asset in the bundle; it can be large, as it holds material names and is not downloaded."""
 _DELAY = 2.0
-"""Seconds by which the bundle is written after the Collada file: the viewer only opens a bundle that is newer."""
+"""Seconds by which the bundle is dated after the Collada file, since the viewer only opens a bundle that is newer."""
 
 
 def write(bundle: Bundle) -> bytes:
@@ -50,5 +50,5 @@ def _companion(bundle: Bundle) -> bytes:
 
     scene = to_scene(bundle, "")
     for material in scene.materials:
-        material.texture = None  # the viewer reads textures from the bundle alone
+        material.texture = None  # the viewer takes textures only from the bundle
     return writer.write(scene_mapping.from_scene(scene))

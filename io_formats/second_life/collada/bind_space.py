@@ -12,7 +12,7 @@ from ..avatar import skeleton_table
 from .document import Collada
 
 _LEAST_UNIT = 3.0
-"""Scales between a third and this are the shape of an avatar, not another unit."""
+"""Limit for scales due to the shape of an avatar, between 1/3 and this value. Other scales mean another unit."""
 _NEAR = 0.02
 """Median distance of the joints from the avatar's, in metres, up to which no other transform is tried."""
 
@@ -21,7 +21,7 @@ _UP = {
     "Y_UP": ((1, 0, 0), (0, 0, -1), (0, 1, 0)),
 }
 _QUARTER = np.array(((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
-"""By 90° about Z: from a figure that faces -Y to the avatar, which faces +X."""
+"""Rotation by 90° about Z, from a figure that faces -Y to the avatar, which faces +X."""
 
 
 @dataclass
@@ -29,9 +29,10 @@ class BindSpace:
     """The transform from the bind space of a file to avatar space."""
 
     to_avatar: Matrix
-    """(4, 4)."""
+    """(4, 4) from bind space to avatar space."""
     of_axes: Matrix
-    """(4, 4): the part of ``to_avatar`` that does not turn the joints' axes to the avatar's, but away from them."""
+    """(4, 4): the factor of ``to_avatar`` that remains if the rotation and scale that align the joints' axes with the
+    avatar's are left out; the identity for "bind"."""
     found_by: str = "bind"
     """"bind" if the transform follows from the bind matrices alone, as in the viewer. Otherwise the viewer shows the
     mesh turned or scaled: "asset" if unit and up axis are needed; either with ", facing -Y" if the figure faces -Y."""
@@ -76,7 +77,7 @@ def bind_space(binds: Mapping[str, Matrix], asset: Matrix) -> BindSpace:
 
 
 def _turn_and_factor(bound: Matrix, expected: Matrix) -> tuple[Matrix, float]:
-    """Return the rotation by multiples of 90°, (3, 3), and the scale from the axes of joints to those expected."""
+    """Return the rotation by multiples of 90°, (3, 3), and the scale that map the joints' axes to the expected ones."""
     lengths, usual = (np.linalg.norm(axes, axis=1) for axes in (bound, expected))
     axes, wanted = bound / lengths[:, None], expected / usual[:, None]
     turn = np.rint(np.median(axes @ np.swapaxes(wanted, 1, 2), axis=0)).T + 0.0

@@ -9,13 +9,15 @@ from . import scene_mapping
 from .document import Collada
 
 _REFUSED = ("mirrored-objects", "vertices-not-finite", "weights-disagree")
-"""Codes of findings for which the viewer rejects the file."""
+"""Codes of findings because of which the viewer rejects the file."""
 _MISREAD = ("strips-and-fans", "uvs-of-three-numbers", "weights-before-joints", "more-than-4-weights")
-"""Codes of notes about data that is imported, but that the viewer shows differently or not at all."""
+"""Codes of notes about data that is imported although the viewer shows it differently or not at all."""
 
 
 def check(document: Collada) -> list[Message]:
-    """Return the messages of an import except notes. They are errors if the viewer rejects the file for them.
+    """Return the messages of an import except notes.
+
+    Those because of which the viewer rejects the file are errors.
 
     Raises
     ------

@@ -26,9 +26,9 @@ class Values:
     index: IntArray
     """(C,) int32 into ``values``; -1 for a corner without a value."""
     set_number: int = 0
-    """Number of the UV set."""
+    """Number of the UV set in the file."""
     stride: int = 0
-    """How many numbers the file stores for each value."""
+    """Number of values that the file stores for each entry, such as 3 for UVs with an unused third value."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Group:
     """(G,) int32: how many corners each polygon has, 3 or more."""
     normals: Values | None = None
     uvs: list[Values] = field(default_factory=list)
-    """In the order of the file."""
+    """UV sets of the group, in the order of the file."""
     colors: list[Values] = field(default_factory=list)
 
 
@@ -73,9 +73,10 @@ class Skin:
     usable: npt.NDArray[np.bool_]
     """(n,) whether the file has an invertible matrix for the joint."""
     counts: IntArray
-    """(P,) int32: how many of the influences each position has."""
+    """(P,) int32: the number of influences of each position."""
     joints: IntArray
-    """(K,) int32 into ``joint_names``, position after position; influences that cannot be used are left out."""
+    """(K,) int32 into ``joint_names``: influences of the first position, then of the second and so on; influences that
+    cannot be used are left out."""
     weights: FloatArray
     """(K,) float32, above 0, in the order of the file; their sum need not be 1."""
     is_reversed: bool = False
@@ -122,7 +123,7 @@ class Material:
     color: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 1.0)
     """sRGB-encoded diffuse colour and alpha; white with an image."""
     emission: float = 0.0
-    """Mean of the emitted colour."""
+    """Mean of the channels of the emission colour."""
     image: str = ""
     """Address of the diffuse texture as it is in the file, or empty."""
     has_transparency: bool = False

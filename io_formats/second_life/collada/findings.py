@@ -7,7 +7,7 @@ import numpy as np
 from ...core.messages import Kind, Message, Report, Text, listed
 
 MOST_NAMED = 5
-"""Largest number of names in a message; of the further ones it states only how many there are."""
+"""Largest number of names in a message; further names are only counted."""
 
 _LINKS = ("{:,} link leads to", "{:,} links lead to")
 _POLYGONS = ("{:,} polygon was", "{:,} polygons were")
@@ -25,7 +25,7 @@ _JOINTS = ("{:,} joint is", "{:,} joints are")
 _JOINTS_HAVE = ("{:,} joint has", "{:,} joints have")
 _OBJECTS = ("{:,} object", "{:,} objects")
 _MESSAGES: tuple[tuple[str, Kind, str, tuple[str, str]], ...] = (
-    # The reader's
+    # Messages of the reader
     ("link-missing", Kind.LOSS, "{} nothing in this file: {}", _LINKS),
     (
         "polygons-skipped",
@@ -64,7 +64,7 @@ _MESSAGES: tuple[tuple[str, Kind, str, tuple[str, str]], ...] = (
     ("lines-left-out", Kind.NOTE, "{} of lines left out: {}", _LISTS),
     ("values-fewer-than-stated", Kind.NOTE, "{} fewer values than the file states: {}", _SHORT_LISTS),
     ("geometry-without-object", Kind.NOTE, "{} left out, which no object uses: {}", _MESHES),
-    # The scene builder's
+    # Messages of the scene builder
     ("unknown-joints", Kind.CHANGE, "{} unknown to the viewer, which does not bind the mesh then: {}", _JOINTS),
     ("bound-with-shape", Kind.NOTE, "{} bound with the scale of an avatar shape: {}", _JOINTS),
     (
@@ -115,13 +115,13 @@ _MESSAGES: tuple[tuple[str, Kind, str, tuple[str, str]], ...] = (
 
 
 class Findings:
-    """Numbers of findings by message code and by name of the mesh, node or other element concerned."""
+    """Counts of findings, by message code and by the name of the mesh, node or other element concerned."""
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[str, int]] = {}
 
     def add(self, code: str, name: str, number: int | np.integer = 1) -> None:
-        """Add a number of findings to an element. With 0 the element is not named."""
+        """Add a number of findings to an element; with 0 nothing is added to its count."""
         if number:
             counts = self._counts.setdefault(code, {})
             counts[name] = counts.get(name, 0) + int(number)

@@ -19,9 +19,9 @@ from .tree import Tree, inputs_of, name_of
 _OF_CORNERS = {"NORMAL": 3, "TEXCOORD": 2, "COLOR": 4}
 _WIDTHS = {"POSITION": 3, **_OF_CORNERS}
 _MOST_INPUTS = 8
-"""Of one meaning, as Blender has room for."""
+"""Maximum number of inputs with one semantic, such as UV sets, since Blender meshes have at most 8."""
 _LARGEST = 1e9
-"""Larger numbers overflow in the areas and lengths that normals are made of."""
+"""Limit for coordinates; larger numbers overflow in the areas and lengths from which normals are computed."""
 
 _Usable = tuple[FloatArray, npt.NDArray[np.bool_] | None, int]
 _NONE: _Usable = np.empty((0, 3), np.float32), None, 0
@@ -43,9 +43,10 @@ class GeometryReader:
     Parameters
     ----------
     tree, sources, findings:
-        Those of the file.
+        Elements, sources and findings of the file.
     most_vertices:
-        How many vertices all geometries may have: a small file may use one long array many times.
+        Maximum number of vertices of all geometries; it protects against small files that use one long array many
+        times.
     """
 
     def __init__(self, tree: Tree, sources: Sources, findings: Findings, most_vertices: int) -> None:
@@ -59,7 +60,7 @@ class GeometryReader:
         self.geometries: list[Geometry] = []
 
     def number(self, element: Element) -> int:
-        """Return the number of a geometry, which is read if it is new; -1 if it has no mesh."""
+        """Return the index of a geometry in the document, reading it if needed; -1 if it has no mesh."""
         if element not in self._numbers:
             geometry = self._read(element)
             self._numbers[element] = -1 if geometry is None else len(self.geometries)
@@ -67,7 +68,7 @@ class GeometryReader:
         return self._numbers[element]
 
     def is_read(self, element: Element) -> bool:
-        """Return whether an object uses a geometry."""
+        """Return whether a geometry has been read, because an object uses it."""
         return element in self._numbers
 
     def _read(self, element: Element) -> Geometry | None:
@@ -116,7 +117,8 @@ class GeometryReader:
         values, usable, stride = self._values(given.source, given.meaning, owner)
         if not len(values):
             return
-        index = np.ascontiguousarray(rows[:, given.offset])  # with one index a corner, the positions are the same array
+        # if each corner has a single index, this is the index array of the positions
+        index = np.ascontiguousarray(rows[:, given.offset])
         outside = (index < 0) | (index >= len(values))
         if outside.any():
             self._findings.add("corner-values-skipped", owner, np.count_nonzero(outside & (index != -1)))
@@ -147,7 +149,7 @@ class GeometryReader:
 def _inputs(element: Element) -> tuple[list[_Input], int]:
     """Return the inputs of a primitive element, and how many indices a corner has.
 
-    Of one meaning, not more inputs are returned than Blender has room for.
+    At most ``_MOST_INPUTS`` inputs with the same semantic are returned.
     """
     found: dict[str, list[_Input]] = {meaning: [] for meaning in ("VERTEX", *_WIDTHS)}
     stride = 1

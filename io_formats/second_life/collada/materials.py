@@ -13,7 +13,7 @@ from .tree import Tree, name_of, text_of
 
 _SHADERS = ("lambert", "phong", "blinn", "constant")
 _MOST_STEPS = 4
-"""How many links lead from a texture to an image at most."""
+"""Maximum number of links that are followed from a texture to its image."""
 
 
 class MaterialReader:
@@ -26,7 +26,7 @@ class MaterialReader:
         self.materials: list[Material] = []
 
     def number(self, element: Element) -> int:
-        """Return the number of a material, which is read if it is new."""
+        """Return the index of a material in the document, reading it if needed."""
         if element not in self._numbers:
             self._numbers[element] = len(self.materials)
             self.materials.append(self._read(element))

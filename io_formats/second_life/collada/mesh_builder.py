@@ -87,7 +87,7 @@ def _uvs_by_set(group: Group) -> dict[tuple[int, int], Values]:
 
 
 def _symbols_in_other_order(symbols: Sequence[str], materials: Sequence[str]) -> dict[str, str]:
-    """Return the symbols by material if sorting by them gives another order than sorting by the materials' names.
+    """Return the symbol of each material if sorting by symbols gives another order than sorting by material names.
 
     The viewer numbers faces in the order of the symbols, without regard to case.
     """
@@ -117,7 +117,7 @@ class _Corners:
     def values(self, of_groups: Sequence[Values | None], width: int, missing: float) -> tuple[FloatArray, IntArray]:
         """Return a kind of values of all groups, (N, width), and the index of each corner of the triangles.
 
-        Corners without a value refer to a last row, which is only there if it is needed, and is ``missing``.
+        Corners without a value refer to an additional last row filled with ``missing``, which exists only if needed.
         """
         starts: dict[int, int] = {}
         parts: list[AnyArray] = []

@@ -21,12 +21,12 @@ from .sources import NAME_ARRAYS
 from .tree import Tree, name_of, text_of
 
 MOST_NODES = 50_000
-"""A small file can have any number of nodes that hold others twice."""
+"""Maximum number of nodes including copies; it protects against small files in which nested links multiply nodes."""
 MOST_LEVELS = 200
 _LARGEST = 1e12
 _MOST_PERSPECTIVE = 1e-3
-"""Largest of the first three numbers in the last row of a row-major matrix. Larger ones are a translation: the file was
-written column by column."""
+"""Largest absolute value among the first three numbers in the last row of a row-major matrix. If one is larger, these
+numbers are a translation, and the file was written column by column."""
 _SIZES = {"matrix": 16, "translate": 3, "rotate": 4, "scale": 3}
 _LEFT_OUT = ("lookat", "skew")
 _MESHES = ("instance_geometry", "instance_controller")
@@ -34,7 +34,7 @@ _MESHES = ("instance_geometry", "instance_controller")
 
 @dataclass
 class _Waiting:
-    """A node to be read, below another."""
+    """A node that is still to be read, with its parent."""
 
     element: Element
     parent: int
@@ -99,7 +99,7 @@ class NodeReader:
         return found if found is not None else next(self._tree.root.iter("visual_scene"), None)
 
     def _children(self, current: _Waiting) -> Iterator[Element]:
-        """Yield the nodes that a node holds, itself or by links."""
+        """Yield the child nodes of a node: those nested in it, and those that it links to."""
         for element in current.element:
             if element.tag == "node":
                 yield element
@@ -166,7 +166,7 @@ class NodeReader:
         return matrix
 
     def _position(self, element: Element) -> npt.NDArray[np.float64] | None:
-        """Return where the viewer finds the position of a joint (section 5.4), or None."""
+        """Return the position of a joint as the viewer determines it (section 5.4), or None."""
         moves = element.findall("translate")
         for chosen in (
             *(move for sid in ("translate", "location") for move in moves if move.get("sid") == sid),
@@ -180,7 +180,7 @@ class NodeReader:
 
 
 def _holds(current: _Waiting, target: Element) -> bool:
-    """Return whether a node is, or is below, a node of this element."""
+    """Return whether a node or one of its ancestors was made from this element."""
     above: _Waiting | None = current
     while above is not None:
         if above.element is target:

@@ -22,7 +22,7 @@ _SPACE = re.compile(r"\s")
 _NOT_A_NUMBER = re.compile(r"[+-]?\d*\.?#\S*")
 """NaN and infinity as C libraries of Windows write them: ``-1.#IND``."""
 _MOST_DIGITS = 18
-"""Largest number of digits that a 64-bit integer always holds."""
+"""Number of digits up to which every integer fits into 64 bits."""
 _POWERS = 10.0 ** np.arange(23)
 """The powers of ten that 64-bit floats hold exactly."""
 _INT32 = np.iinfo(np.int32)
@@ -46,7 +46,7 @@ def integers(text: str | None) -> IntArray:
 
 
 def integer(text: str | None) -> int:
-    """Return the number of an attribute, not below 0; 0 if there is none."""
+    """Return a non-negative integer from the text of an attribute; 0 if the text is not one."""
     values = integers(text)
     return max(int(values[0]), 0) if len(values) else 0
 
@@ -90,7 +90,7 @@ def _number(word: str) -> float:
 
 
 def _integers(raw: bytes) -> _Values | None:
-    """Return the integers of a piece, or None if anything else is in it."""
+    """Parse a piece of text that contains only integers; return None if it contains anything else."""
     codes = np.frombuffer(raw, np.uint8)
     digits = (codes - np.uint8(48)) < 10
     spaces = codes <= 32
@@ -106,10 +106,10 @@ def _integers(raw: bytes) -> _Values | None:
 
 
 def _decimals(raw: bytes) -> _Values | None:
-    """Return the numbers of a piece, or None if anything unusual is in it.
+    """Parse a piece of text that contains only plain decimal numbers; return None if it contains anything else.
 
-    Without dots and exponents they are integers, which NumPy parses four times as fast as floats. One division by a
-    power of ten gives the same value as parsing, for up to 15 digits.
+    With dots and exponents removed, the numbers are integers, which NumPy parses four times as fast as floats. Dividing
+    such an integer by a power of ten gives the same value as parsing, for up to 15 digits.
     """
     mantissas = _integers(raw.replace(b".", b"").translate(_EXPONENTS))
     if mantissas is None:

@@ -20,7 +20,7 @@ from ..models.levels import LEVEL_LABELS
 from .document import Collada, Geometry, Instance
 
 DEFAULT_PHYSICS = "default_physics_shape"
-"""Name of a geometry of the physics file that serves all objects without a shape of their own."""
+"""Name of a geometry in the physics file that is used by all objects without a physics shape of their own."""
 
 _CUT = re.compile(r"_(?:LOD|PHYS)")
 _SUFFIX = re.compile(r"_(?:LOD[0-9]*|PHYS)\Z")
@@ -30,7 +30,7 @@ _BOX_TOLERANCE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """An object of one of the files."""
+    """An object in the main file or a partner file."""
 
     document: Collada
     """The file: the main one or a partner."""
@@ -120,7 +120,7 @@ def _is_cut_by_chance(name: str) -> bool:
 
 
 def _assign(models: Sequence[Model], suffix: str, parts: Sequence[Part], report: Report) -> list[Part]:
-    """Give the objects of a partner file to the models; return those that are left, and warn of them."""
+    """Assign the objects of a partner file to the models; warn about and return those without a model."""
     free = [model for model in models if suffix not in model.parts]
     default = [part for part in parts if suffix == PHYSICS_SUFFIX and cut_name(part.geometry.name) == DEFAULT_PHYSICS]
     left = [part for part in parts if part not in default]
@@ -142,7 +142,7 @@ def _assign(models: Sequence[Model], suffix: str, parts: Sequence[Part], report:
 def _pair(
     models: Iterable[Model], parts: Iterable[Part], suffix: str, key: Callable[[Part], tuple[str, ...]]
 ) -> list[Part]:
-    """Pair models without that level with parts of equal key, in order; return the parts that are left."""
+    """Pair models that lack this level with parts of equal key, in order; return the parts without a model."""
     waiting: dict[tuple[str, ...], list[Model]] = {}
     for model in models:
         if suffix not in model.parts:
@@ -158,7 +158,7 @@ def _pair(
 
 
 def _pair_in_order(models: Sequence[Model], parts: Sequence[Part], suffix: str) -> list[Part]:
-    """Pair by the order of the names without regard to case, as the viewer does if no name matches."""
+    """Pair models and parts by the order of their names, ignoring case, as the viewer does if no name matches."""
 
     def ordered(parts: Iterable[Part]) -> list[Part]:
         return sorted(parts, key=lambda part: cut_name(part.geometry.name).lower())
@@ -171,7 +171,7 @@ def _pair_in_order(models: Sequence[Model], parts: Sequence[Part], suffix: str) 
 
 
 def _compare(model: Model, report: Report) -> None:
-    """Warn of levels that the viewer stretches, and of materials that make it refuse the upload."""
+    """Warn about levels that the viewer stretches, and about materials because of which it refuses the upload."""
     about = report.about(model.main.name)
     main = _box(model.main)
     stretched: list[str] = []

@@ -12,7 +12,7 @@ from .findings import Findings
 from .tree import taken_text
 
 Polygons = tuple[IntArray, IntArray]
-"""How many corners each polygon has, (G,), and the indices of all corners, (C, stride)."""
+"""(G,) number of corners of each polygon, and (C, stride) indices of all corners."""
 
 KINDS = ("triangles", "polylist", "polygons", "tristrips", "trifans")
 LINES = ("lines", "linestrips")
@@ -60,7 +60,7 @@ def _polylist(element: Element, stride: int, findings: Findings, owner: str) -> 
 
 
 def _lists(elements: list[Element], stride: int) -> Polygons:
-    """Return the number of whole corners of each list, and the corners of all lists."""
+    """Return the number of complete corners in each list, and the corners of all lists."""
     texts = [taken_text(element) for element in elements]
     if len(texts) == 1:
         values = numbers.integers(texts.pop())
@@ -76,7 +76,7 @@ def _lists(elements: list[Element], stride: int) -> Polygons:
 
 
 def _strip_corners(sizes: IntArray) -> IntArray:
-    """Return the corners of the triangles of strips; every second triangle of a strip is turned over."""
+    """Return the corners of the triangles of strips; the winding of every second triangle of a strip is reversed."""
     first, step = _triangles(sizes)
     odd = step % 2
     return np.stack([first + step + odd, first + step + 1 - odd, first + step + 2], axis=1).ravel()
@@ -89,7 +89,7 @@ def _fan_corners(sizes: IntArray) -> IntArray:
 
 
 def _triangles(sizes: IntArray) -> tuple[IntArray, IntArray]:
-    """Return for each triangle the first corner of its strip or fan, and its number there."""
+    """Return for each triangle the first corner of its strip or fan, and the triangle's index in that strip or fan."""
     counts = np.maximum(sizes - 2, 0).astype(np.int64)
     firsts = np.cumsum(sizes, dtype=np.int64) - sizes
     steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -97,7 +97,7 @@ def _triangles(sizes: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def valid(sizes: IntArray, points: IntArray, count: int) -> np.ndarray:
-    """Return which polygons have only corners below ``count``, and at least 3 different ones."""
+    """Return which polygons are valid: all corners are below ``count``, and at least 3 are different."""
     result = sizes > 0
     if not len(points):
         return result

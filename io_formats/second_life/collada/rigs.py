@@ -45,7 +45,8 @@ class Rig:
         self.at_table = REST.text(options) == "TABLE"
         documents = [document, *document.partners.values()]
         self.binds: dict[str, Matrix] = {}
-        """(4, 4) in bind space, by canonical name; joints without a usable matrix are not included."""
+        """(4, 4) bind matrices in bind space, by canonical joint name; joints without a usable matrix are not
+        included."""
         listed_names: dict[str, None] = {}
         used: dict[str, None] = {}
         for skin in (skin for found in documents for skin in found.skins):
@@ -61,9 +62,10 @@ class Rig:
             {joint: self.binds[joint] for joint in self.known if joint in self.binds}, asset_matrix(document)
         )
         self.turn = avatar_space.TO_BLENDER if self.known else np.identity(4)
-        """From avatar space to Blender's; a rig of another kind keeps its facing."""
+        """Rotation from avatar space to Blender's; the identity for a rig of another kind, which keeps its facing
+        direction."""
         self.rests = {joint: self._rest(bind) for joint, bind in self.binds.items()}
-        """(4, 4) in avatar space, as far as the file has them."""
+        """(4, 4) rest matrices in avatar space, for the joints that have a bind matrix in the file."""
         self.nodes = _joint_nodes(document.nodes)
         self.skeleton, self.number_of = self._skeleton(name, listed_names, options)
 
@@ -104,7 +106,7 @@ class Rig:
         return ""
 
     def _parents(self, chosen: Sequence[str]) -> dict[str, str]:
-        """Return the nearest ancestor of each chosen joint in the node tree that is chosen, too, or an empty text."""
+        """Return, for each chosen joint, the name of its nearest chosen ancestor in the node tree, or an empty text."""
         nodes = self.document.nodes
         names = {self.nodes[name]: name for name in chosen if name in self.nodes}
         found: dict[str, str] = {}
@@ -137,14 +139,14 @@ class Rig:
     # -- binding --------------------------------------------------------------------------------
 
     def place(self, skin: Skin) -> Matrix:
-        """Return the transform from a geometry to Blender's space, (4, 4), as the creator modelled it."""
+        """Return the transform, (4, 4), from the space of a geometry to Blender's, in which the creator modelled it."""
         matrix: Matrix = self.turn @ self.space.to_avatar @ skin.bind_shape
         return matrix
 
     def skin(self, skin: Skin) -> SceneSkin | None:
-        """Return the binding of a mesh in Blender's space; None if the file's own matrices do not hold in Blender.
+        """Return the binding of a mesh in Blender's space; None if the import does not use the file's own matrices.
 
-        Joints of the file's other skins are added that a joint of this one rests below.
+        The binding also includes joints of the file's other skins that are ancestors of a joint of this skin.
         """
         if self.at_table or not self.known:
             return None
@@ -165,7 +167,7 @@ class Rig:
         return None if binding is None else binding.skin
 
     def _positions(self, names: Sequence[str]) -> Matrix | None:
-        """Return the positions of joints relative to their parents, (n, 3), as far as the nodes move any, else None."""
+        """Return the positions of joints relative to their parents, (n, 3), or None if the nodes move no joint."""
         table = skeleton_table.table()
         unknown = np.zeros(3)
         expected = [np.array(table[joint].position) if joint in table else unknown for joint in names]
@@ -179,9 +181,10 @@ class Rig:
         return best[1] if best is not None and best[0] else None
 
     def _node_position(self, joint: str, *, turned: bool) -> Matrix | None:
-        """Return where the viewer finds a joint's position, (3,).
+        """Return the position of a joint, (3,), as the viewer determines it from the nodes.
 
-        Nodes of rigs in other axes are below turned ones; ``turned`` brings them to the avatar's.
+        In a rig with other axes, the nodes are below rotated ones; with ``turned`` the position is rotated to the
+        avatar's axes.
         """
         number = self.nodes.get(joint, -1)
         position = self.document.nodes[number].position if number >= 0 else None
@@ -194,7 +197,7 @@ class Rig:
         return moved
 
     def _moved(self, names: Sequence[str], positions: Matrix) -> dict[str, float]:
-        """Return the distance of joints from the nearer of their two usual positions, of those that are moved."""
+        """Return, for each joint that is moved, its distance from the nearer of its two standard positions."""
         table = skeleton_table.table()
         found: dict[str, float] = {}
         for joint, position in zip(names, positions, strict=True):
@@ -214,7 +217,7 @@ class Rig:
         return (number_of[joints] if len(number_of) else joints), weights
 
     def at_standard(self, mesh: Mesh, skin: Skin) -> Mesh:
-        """Return a mesh deformed as on the standard avatar in the viewer. ``mesh`` has the points of the file."""
+        """Return a mesh deformed as the viewer shows it on the standard avatar. ``mesh`` has the points of the file."""
         expected = skeleton_table.rest_matrices()
         inverse = np.where(skin.usable[:, None, None], skin.inverse_bind, np.identity(4))
         bound = [
@@ -226,7 +229,7 @@ class Rig:
         if found is None or not len(matrices):
             return mesh
         joints, weights = found
-        weights[~weights.any(axis=1), 0] = 1.0  # the viewer leaves these at the first joint
+        weights[~weights.any(axis=1), 0] = 1.0  # the viewer binds vertices without weights to the first joint
         blended = np.zeros((len(joints), 3, 4), np.float32)
         for column in range(joints.shape[1]):
             blended += weights[:, column, None, None] * matrices[joints[:, column]]
@@ -241,7 +244,7 @@ class Rig:
     # -- messages -------------------------------------------------------------------------------
 
     def report_unusual(self, findings: Findings) -> None:
-        """Report unusual properties of the rig, or add them to the findings, each once."""
+        """Report unusual properties of the rig, each once, as messages or as findings."""
         report = self.report
         if not self.known:
             report.note("not-an-avatar", "its rig is not that of a Second Life avatar")
@@ -267,7 +270,7 @@ class Rig:
             report.note("joint-aliases", "joints under other names: {}", listed(list(aliases), MOST_NAMED))
 
     def _is_shaped(self, joint: str) -> bool:
-        """Return whether a joint of the table is bound with another scale than the table's."""
+        """Return whether a joint of the table is bound with another scale than that in the table."""
         if joint not in self.rests:
             return False
         bound, usual = (
@@ -300,7 +303,8 @@ def influences(skin: Skin, points: int) -> tuple[IntArray, FloatArray]:
     column = np.arange(max(most, 1))
     held = column < counts[:, None]
     chosen: slice | AnyArray = slice(None)
-    if int(np.count_nonzero(held)) != len(skin.joints):  # damaged, or more weights than are read
+    # the file is damaged, or a vertex has more weights than are read
+    if int(np.count_nonzero(held)) != len(skin.joints):
         source = (np.cumsum(counts) - counts)[:, None] + column
         held &= source < len(skin.joints)
         chosen = source[held]
@@ -310,7 +314,10 @@ def influences(skin: Skin, points: int) -> tuple[IntArray, FloatArray]:
 
 
 def _joint_nodes(nodes: Sequence[Node]) -> dict[str, int]:
-    """Return the node of each joint by canonical name: by sid, then by name or id; nodes that are joints first."""
+    """Return the node of each joint by canonical name: found by sid, else by name or id.
+
+    Nodes of type JOINT come first.
+    """
     found: dict[str, int] = {}
     for is_joint in (True, False):
         for key in ("sid", "name", "id"):

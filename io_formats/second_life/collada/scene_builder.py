@@ -96,7 +96,8 @@ class SceneBuilder:
                 static.setdefault(model.main.node, []).append(model)
         shown = _shown_children(nodes, static)
         outer: dict[int, tuple[int, Matrix]] = {-1: (-1, file.root)}
-        """For the children of each node: their parent in the scene, and the matrix from the node's space to it."""
+        """Parent in the scene for the children of each node of the file, and the matrix from the node's space to that
+        parent."""
         for number, node in enumerate(nodes):
             above, matrix = outer[node.parent]
             local = matrix @ file.converted(node.matrix)
@@ -186,7 +187,8 @@ class SceneBuilder:
         key = (part.instance.geometry, *names, b"" if matrix is None else matrix.tobytes())
         if key not in file.meshes:
             mesh = mesh_of(part.geometry, names)
-            if file.document.tool == OWN_TOOL:  # an export writes the same symbols again
+            # keep the symbols of a file that Meshferry wrote, so that an export writes them again
+            if file.document.tool == OWN_TOOL:
                 mesh.symbols = dict(zip(names, symbols_of(part.geometry), strict=True))
             if matrix is not None and not np.array_equal(matrix, np.identity(4)):
                 mesh = moved(mesh, matrix)
@@ -213,7 +215,7 @@ class SceneBuilder:
         emission = given.emission if given.emission > FULL_BRIGHT else 0.0
         mean = (red + green + blue) / 3
         if emission and mean > FULL_BRIGHT and self.document.tool != OWN_TOOL:
-            emission = mean  # strength 1: full bright shows the plain colour
+            emission = mean  # with strength 1, a full bright face shows the plain colour
         material = sc.Material(name, (red, green, blue, given.color[3]), emission)
         if given.image:
             material.texture = Texture(PureWindowsPath(unquote(given.image)).name, given.image)
@@ -221,7 +223,7 @@ class SceneBuilder:
 
 
 def _shown_children(nodes: Sequence[Node], static: Container[int]) -> list[int]:
-    """Return how many children of each node hold a static object."""
+    """Return, for each node, the number of its children that contain a static object."""
     counts = [0] * len(nodes)
     for number in range(len(nodes) - 1, -1, -1):
         above = nodes[number].parent
@@ -231,7 +233,7 @@ def _shown_children(nodes: Sequence[Node], static: Container[int]) -> list[int]:
 
 
 class _File:
-    """A document of the set, with what its objects share."""
+    """A document of the set, with the conversion of units and axes and the meshes that its objects share."""
 
     def __init__(self, builder: SceneBuilder, document: Collada) -> None:
         self.builder = builder
@@ -239,14 +241,14 @@ class _File:
         asset = asset_matrix(document)
         applies = APPLY_UNIT.flag(builder.options)
         self.axes = asset if applies else np.identity(4)
-        """(4, 4) that is applied to the vertices."""
+        """(4, 4) conversion of units and axes that is applied to the vertices."""
         self._from_axes = np.linalg.inv(self.axes)
         self.root = np.identity(4) if applies else asset
-        """(4, 4) that is applied to the objects without a parent."""
+        """(4, 4) conversion of units and axes that is applied to the objects without a parent."""
         self.meshes: dict[tuple[object, ...], sc.Mesh] = {}
 
     def converted(self, matrix: Matrix) -> Matrix:
-        """Return a transform of the file for vertices to which unit and axes are applied."""
+        """Return a transform of the file in the space of vertices to which unit and axes have been applied."""
         found: Matrix = self.axes @ matrix @ self._from_axes
         return found
 
@@ -265,7 +267,8 @@ class _File:
 def placed(matrix: Matrix) -> tuple[Place, Matrix | None]:
     """Return translation, rotation and scale of a matrix, and the remaining factor (4, 4), such as shear, or None.
 
-    The matrix is the product of the transform and this factor. A mirroring one has a negative scale along one axis.
+    The matrix is the product of the transform and this factor. A mirroring matrix gives a negative scale along one
+    axis.
     """
     linear = matrix[:3, :3]
     translation = tuple(matrix[:3, 3].tolist())

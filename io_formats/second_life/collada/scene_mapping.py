@@ -1,4 +1,4 @@
-"""Document -> Scene. Collada files are read in general, and written only as upload sets."""
+"""Document -> Scene. Collada files of any program are read, but exports write Collada only as upload sets."""
 
 from __future__ import annotations
 

@@ -18,13 +18,13 @@ from .sources import Sources
 from .tree import Tree, inputs_of, taken_text
 
 _MOST_STEPS = 4
-"""How many morphs may lie between a skin and its geometry."""
+"""Maximum number of morph controllers between a skin and its geometry."""
 _SMALLEST_VOLUME = 1e-9
 """Determinant below which a matrix counts as singular, relative to its largest number."""
 _LARGEST = 1e12
 _MOST_WORDS_OF_A_NAME = 3
 _MOST_JOINTS = 50_000
-"""Of all skins: a small file may use one long list many times."""
+"""Maximum number of joints of all skins; it protects against small files that use one long list many times."""
 _PAIR = ("JOINT", "WEIGHT")
 
 
@@ -80,7 +80,7 @@ class SkinReader:
         return geometry, len(self.skins) - 1
 
     def _geometry(self, source: Element | None) -> int:
-        """Return the number of the geometry that a skin or a morph leads to."""
+        """Return the index of the geometry to which the link of a skin or a morph leads."""
         for _ in range(_MOST_STEPS):
             target = None if source is None else self._tree.target(source.get("source"), "geometry", "controller")
             if target is None:
@@ -92,7 +92,7 @@ class SkinReader:
         return -1
 
     def _joints(self, skin: Element) -> tuple[list[str], Matrix]:
-        """Return the names of the joints, and as many inverse bind matrices, NaN where there is none."""
+        """Return the joint names and their inverse bind matrices; a missing matrix is filled with NaN."""
         joints = skin.find("joints")
         inputs = {} if joints is None else dict(inputs_of(joints))
         weights = skin.find("vertex_weights")
@@ -111,7 +111,7 @@ class SkinReader:
         return names, inverse_bind
 
     def _of_id(self, word: str) -> str:
-        """Return the joint name for an id: a name that the viewer knows, otherwise the sid or name of the node."""
+        """Return the joint name for an id: the id if the viewer knows it, otherwise the sid or name of the node."""
         if self._nodes is None:
             self._nodes = {key: {} for key in ("sid", "id", "name")}
             for element in self._tree.root.iter("node"):
@@ -155,7 +155,10 @@ class SkinReader:
 
 
 def _whole_names(words: list[str], stated: int) -> list[str]:
-    """Return names of joints. If there are more words than stated, names with spaces came apart."""
+    """Return joint names.
+
+    More words than the file states mean that names with spaces were split; they are joined again.
+    """
     if not 0 < stated < len(words):
         return words
     names: list[str] = []
@@ -171,7 +174,7 @@ def _whole_names(words: list[str], stated: int) -> list[str]:
 
 
 def _usable(matrices: Matrix) -> npt.NDArray[np.bool_]:
-    """Return which matrices (N, 4, 4) are affine and can be inverted."""
+    """Return which of the matrices (N, 4, 4) are affine and invertible."""
     finite = np.isfinite(matrices).all(axis=(1, 2)) & (np.abs(np.nan_to_num(matrices)).max(axis=(1, 2)) < _LARGEST)
     safe = np.where(finite[:, None, None], matrices, np.identity(4))
     linear = safe[:, :3, :3]

@@ -14,11 +14,11 @@ _ENCODINGS = tuple(
 )
 _ZIP = b"PK\x03\x04"
 _LENGTH_OF_NAME, _NAME = slice(26, 28), 30
-"""Where the header of a zip archive's first member has its name."""
+"""Byte positions of the length of the name, and of the name, in the header of a zip archive's first member."""
 
 
 def sniff(head: bytes, size: int) -> Match | NearMiss:
-    """Return whether the root element is COLLADA, in any namespace; compressed Collada files are explained."""
+    """Return whether the root element is COLLADA, in any namespace; a compressed Collada file is a NearMiss."""
     encoding = next((name for mark, name in _ENCODINGS if head.startswith(mark)), "utf-8")
     if _ROOT.match(head.decode(encoding, "replace").lstrip("\ufeff")):
         return Match.SIGNATURE

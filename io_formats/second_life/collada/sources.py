@@ -26,9 +26,9 @@ class Sources:
     Parameters
     ----------
     tree, findings:
-        Those of the file.
+        Elements and findings of the file.
     most_values:
-        How many values all sources may have: a small file may use one long array many times.
+        Maximum number of values of all sources; it protects against small files that use one long array many times.
     """
 
     def __init__(self, tree: Tree, findings: Findings, most_values: int) -> None:
@@ -40,7 +40,7 @@ class Sources:
         self._rows: dict[tuple[Element, int], tuple[FloatArray, int]] = {}
 
     def rows(self, link: str | None, width: int, owner: str) -> tuple[FloatArray, int]:
-        """Return the values of a linked source, (N, width) float32, and how many numbers the file stores for each.
+        """Return the values of a linked source, (N, width) float32, and the number of components of each in the file.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class Sources:
         return self._rows[key]
 
     def matrices(self, link: str | None, most: int) -> Matrix:
-        """Return the matrices that a link leads to, at most as many as given, (N, 4, 4) float64."""
+        """Return the matrices of a linked source, at most ``most`` of them, (N, 4, 4) float64."""
         source = self._tree.target(link, "source")
         if source is None:
             return np.empty((0, 4, 4))

@@ -16,7 +16,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Tree:
-    """The elements of a file. Their names have no namespaces; links lead to the first element of an id."""
+    """The elements of a file, with their namespaces removed. Links refer to the first element with an id."""
 
     def __init__(self, root: Element) -> None:
         self.root = root
@@ -66,7 +66,10 @@ def parse(data: bytes, report: Report) -> Tree:
 
 
 def _decoded(data: bytes) -> tuple[bytes, str] | None:
-    """Return a file in another encoding as UTF-8, without the declaration, and that encoding; None if it is UTF-8."""
+    """Convert a file in another encoding to UTF-8, and remove its XML declaration.
+
+    Return the bytes and the name of the original encoding, or None if the file is already UTF-8.
+    """
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -86,7 +89,10 @@ def text_of(element: Element | None) -> str:
 
 
 def taken_text(element: Element | None) -> str:
-    """Return the text of an element, which frees it: texts take more memory than the numbers in them."""
+    """Return the text of an element and remove it from the element.
+
+    The text takes more memory than the numbers in it.
+    """
     text, element_text = "", element.text if element is not None else None
     if element is not None and element_text:
         text, element.text = element_text, None

@@ -1,4 +1,4 @@
-"""Prepared model -> assets (formats page, sections 2 to 6): levels, rig and physics, quantised."""
+"""Map a prepared model to assets (formats page, sections 2 to 6): quantised levels, rig and physics."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ class _Builder:
             header["submodel_id"] = kept.number
         materials = [prepared.materials[number] for number in self.faces]
         if self.as_imported and not all(_UNNAMED.search(material) for material in materials):
-            # Some names are from the imported file. If the importer generated all, the file had no list.
+            # Write the list if any name is from the imported file. If the importer generated all names, the file had no
+            # list.
             header["material_list"] = materials
         asset = Asset(header, {name: blocks[name] for name in BLOCKS if name in blocks})
         self.built = BuiltAsset(asset, self.unit_cube, materials, number)
@@ -148,7 +149,7 @@ class _Builder:
         return stored
 
     def kept_range(self, stored: tuple[float, ...] | None, values: FloatArray) -> Matrix | None:
-        """Return the imported range of a face's values, or None if some values are now outside it."""
+        """Return the imported range of a face's values, or None if a value is now outside of it."""
         if not self.as_imported or stored is None:
             return None
         domain = np.array(stored, np.float32).astype(np.float64).reshape(2, -1)
@@ -236,7 +237,11 @@ class _Builder:
         return next((domain for domain in kept if domain is not None), llsd_arrays.bounds(points))
 
     def add_base(self, hulls: Hulls, levels: Sequence[list[FaceArrays] | None]) -> None:
-        """Generate the base hull from the hulls, or else from the first of physics mesh, low, medium, high level."""
+        """Generate the base hull.
+
+        It is made from the hulls; if there are none, from the first existing of physics mesh, low, medium and high
+        level.
+        """
         if hulls.hulls:
             source = np.concatenate([self.hull_points(node) for node in self.model.hulls[: hull_points.MOST_HULLS]])
         else:

@@ -68,7 +68,7 @@ def _is_list(asset: Asset, block: str) -> bool:
 
 
 def _hull_findings(asset: Asset, owner: str) -> Iterator[Message]:
-    """Check for the base hull, which uploads need; only further parts of a split model may lack it."""
+    """Check for the base hull, which uploads need. Only the further parts of a split model may lack it."""
     if (as_integer(asset.header.get("submodel_id")) or 0) >= 1:
         return
     if asset.blocks.get("physics_convex") is None:

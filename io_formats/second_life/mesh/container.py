@@ -23,14 +23,14 @@ _NEWEST_VERSION = 999
 
 
 Stored = dict[str, tuple[str, bytes]]
-"""Blocks by their key in the header, in their order on disk: name of the block, empty if it is unknown, and the
+"""Blocks by their key in the header, in their order in the file: the name of the block (empty if it is unknown) and its
 compressed bytes."""
 
 
 def take_apart(data: bytes, *, item: str = "") -> tuple[Asset, Stored]:
-    """Read the header, and cut out the blocks that it names and that are within the file.
+    """Read the header, and cut out the blocks that it lists and that are within the file.
 
-    The asset has no blocks yet.
+    The returned asset does not contain the blocks yet.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def take_apart(data: bytes, *, item: str = "") -> tuple[Asset, Stored]:
 
 
 def _cut(data: bytes, start: int, asset: Asset) -> Stored:
-    """Cut out the blocks that a header names, in their order on disk."""
+    """Return the stored bytes of the blocks that a header lists, in their order in the file."""
     places = []
     missing = set()
     last = start
@@ -74,7 +74,7 @@ def _cut(data: bytes, start: int, asset: Asset) -> Stored:
         places.append((offset, key, size))
         last = max(last, start + offset + size)
     asset.trailing = data[last:]
-    # An old name of a block counts if the block of the new name extends beyond the end of the file.
+    # A block under an old name is used only if the block under the new name extends beyond the end of the file.
     present = asset.header.keys() - missing
     return {
         key: (block_of_key(present, key), data[start + offset : start + offset + size])
@@ -100,13 +100,13 @@ def block_of_key(header: Collection[str], key: str) -> str:
 
 @dataclass
 class Inflater:
-    """Inflate the blocks of a file; their total size and number of values is limited."""
+    """Inflates the blocks of a file; limits their total size and their number of values."""
 
     remaining: int
     allowance: Allowance = field(default_factory=lambda: Allowance(4 * Allowance().values))
 
     def inflate(self, stored: bytes, item: str) -> bytes:
-        """Inflate a zlib stream, ignoring bytes after it; return the result without the old text prefix it may have.
+        """Inflate a zlib stream, ignoring bytes after it, and remove the old text prefix from the result if it has one.
 
         Raises
         ------

@@ -14,10 +14,10 @@ from ...core.messages import Message, Text
 from ..models.levels import LEVELS
 
 BLOCKS = ("skin", "physics_convex", *reversed(LEVELS), "physics_mesh")
-"""Blocks in the order in which the viewer writes them."""
+"""The blocks, in the order in which the viewer writes them."""
 
 OLD_PHYSICS_MESH = "physics_shape"
-"""Name of ``physics_mesh`` in old files."""
+"""Name of the block ``physics_mesh`` in old files."""
 
 
 @dataclass
@@ -42,6 +42,6 @@ class Asset:
 
 
 def of_mesh(number: int, message: Message) -> Message:
-    """Return a message about a mesh of a file with several."""
+    """Return a message with the number of the mesh that it is about, for a file with several meshes."""
     text = Text("{}: {}", message.item, message.message) if message.item else message.message
     return replace(message, item=Text("Mesh {}", number), message=text)

@@ -31,23 +31,23 @@ class Face:
     """One face of a level, still quantised: V vertices, T triangles."""
 
     positions: Integers
-    """(V, 3)."""
+    """(V, 3) quantised positions."""
     position_domain: Reals
     """(2, 3): minimum and maximum, in single precision."""
     triangles: Integers
     """(T, 3), counter-clockwise, all below V."""
     normals: Integers | None = None
-    """(V, 3) over -1 to 1."""
+    """(V, 3) normals, quantised over -1 to 1."""
     uvs: Integers | None = None
-    """(V, 2), v upwards."""
+    """(V, 2) quantised UVs, v upwards."""
     uv_domain: Reals | None = None
-    """(2, 2)."""
+    """(2, 2): minimum and maximum of the UVs, in single precision."""
     joint_indices: npt.NDArray[np.uint8] | None = None
     """(V, 4) into the skin's joint names; only the first ``influences`` are used."""
     joint_weights: Integers | None = None
-    """(V, 4); unused entries are 0."""
+    """(V, 4) weights as multiples of 1/65535; unused entries are 0."""
     influences: npt.NDArray[np.uint8] | None = None
-    """(V,) 0 to 4."""
+    """(V,) number of influences of each vertex, 0 to 4."""
     normalized_scale: tuple[float, float, float] | None = None
     no_geometry: bool = False
     """Whether the face is empty in this level; all arrays are empty."""
@@ -56,7 +56,7 @@ class Face:
 
 
 MOST_FACES = 8
-"""Most faces of a mesh that Second Life accepts."""
+"""Maximum number of faces of a mesh in Second Life."""
 _MOST_FACES_READ = 64
 
 _UNIT = np.array(((-0.5, -0.5, -0.5), (0.5, 0.5, 0.5)))
@@ -173,7 +173,7 @@ def _triangles(value: Any, vertices: int, report: Report) -> Integers:
     if len(data) % 6:
         report.loss("triangles-cut-off", "the list of triangles ends in the middle of one, which is left out")
     triangles = np.frombuffer(data, "<u2", len(data) // 6 * 3).reshape(-1, 3)
-    a, b, c = triangles.T  # faster than a step along the rows
+    a, b, c = triangles.T  # faster than reducing along the rows
     beyond = (a >= vertices) | (b >= vertices) | (c >= vertices)
     if beyond.any():
         number = counted(int(np.count_nonzero(beyond)), "triangle uses a vertex", "triangles use vertices")

@@ -37,9 +37,9 @@ class Hulls:
 
 
 def hulls_of(value: Any, report: Report | None = None) -> Hulls:
-    """Decode a physics block, leaving out damaged parts, which ``report`` gets; its item is the shape.
+    """Decode a physics block; damaged parts are left out and reported in ``report``, whose item is the shape.
 
-    Returns no hulls for None, which further parts of split models have here.
+    None, which further parts of split models have as block, gives no hulls.
     """
     report = report or Report()
     found = Hulls()

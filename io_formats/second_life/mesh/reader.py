@@ -75,7 +75,7 @@ def same_content(one: bytes, other: bytes) -> bool:
 
 
 def contents_of(data: bytes) -> tuple[Any, ...]:
-    """Return the content of an asset that a rewrite must keep, for comparison."""
+    """Return the content of an asset that writing it again must preserve, for comparison."""
     asset, blocks = take_apart(data)
     inflating = inflater(len(data), None)
     contents = {key: inflating.inflate(stored, key) if block else stored for key, (block, stored) in blocks.items()}

@@ -46,7 +46,7 @@ _STRAIGHT = 1e-6
 
 @dataclass
 class Place:
-    """The transform of a model."""
+    """The transform of a model, in parts that a node can store."""
 
     translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
@@ -75,7 +75,7 @@ class SceneBuilder:
         self.options = resolve(IMPORT_OPTIONS, options)
         self.scene = sc.Scene(name, level_names=LEVEL_LABELS)
         self.rigs: dict[bytes, Rig] = {}
-        """By the pickled skin block: models with equal binding share a skeleton."""
+        """Rigs by the pickled skin block; models with equal bindings share a skeleton."""
 
     def add(self, asset: Asset, name: str, *, transform: Matrix | None = None) -> None:
         """Add an asset as a model.
@@ -128,14 +128,14 @@ class _Model:
         self.add_hulls()
 
     def add(self, message: Message) -> None:
-        """Add a message about a part of the file; it follows the name of the model."""
+        """Add a message about a part of the file, preceded by the model's name."""
         text = _lowered(message.message)
         if message.item:
             text = Text("{}: {}", _lowered(message.item), message.message)
         self.report.add(replace(message, item="", message=text))
 
     def say_lost(self) -> None:
-        """Warn about file content that is not in the scene: keys added by servers, and bytes after the blocks."""
+        """Warn about content that the scene does not hold: keys added by servers, and bytes after the blocks."""
         header = self.asset.header
         lost = [key for key in header if key not in _OWN_KEYS]
         inner = {key for name in _OWN_KEYS & set(header) if isinstance(header[name], dict) for key in header[name]}
@@ -162,7 +162,7 @@ class _Model:
 
     def decode_rig(self, block: Any, said: Report) -> Rig | None:
         """Decode a skin block and add its skeleton to the scene; return None if the rig is left out."""
-        key = pickle.dumps(block)  # 30 times as fast as its LLSD
+        key = pickle.dumps(block)  # pickling is 30 times as fast as encoding as LLSD
         if key not in self.builder.rigs:
             skin = skin_of(block, said)
             binding = None if skin is None else binding_of(skin, said)
@@ -206,10 +206,10 @@ class _Model:
     # -- nodes ----------------------------------------------------------------------------------
 
     def say_degenerates(self, physics: sc.Mesh) -> None:
-        """Warn about triangles because of which the uploader would reject the physics mesh."""
+        """Warn about triangles that the uploader considers degenerate, so that it rejects the physics mesh."""
         convex = self.asset.blocks.get("physics_convex")
         if isinstance(convex, Mapping) and convex.get("HullList"):
-            return  # an upload leaves out the physics mesh if there are hulls
+            return  # an upload with hulls does not contain the physics mesh
         bad = int(degenerate_triangles(physics.points, physics.corner_point).sum())
         if bad:
             number = counted(bad, "triangle of its physics mesh is", "triangles of its physics mesh are")
@@ -285,13 +285,16 @@ class _Model:
 
 
 def _lowered(text: str) -> Text:
-    """Return a text with a small letter at its start."""
+    """Return a text with its first letter in lower case."""
     text = Text(text)
     return Text(text.template[:1].lower() + text.template[1:], *text.values)
 
 
 def _mesh_of(faces: Sequence[Face], names: list[str], report: Report) -> sc.Mesh:
-    """Combine all faces into one mesh with one material slot for each name; their vertices follow one another."""
+    """Combine all faces into one mesh with a material slot for each.
+
+    The vertices of one face follow those of the previous.
+    """
     counts = [len(face.positions) for face in faces]
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     triangles = [face.triangles.astype(np.int32) + start for face, start in zip(faces, starts, strict=False)]
@@ -320,7 +323,7 @@ def _mesh_of(faces: Sequence[Face], names: list[str], report: Report) -> sc.Mesh
 
 
 def _uv_steps(faces: Sequence[Face]) -> sc.AnyArray | None:
-    """Return the quantised UVs of all vertices, (V, 2), if those of some face cannot be computed from floats."""
+    """Return the quantised UVs of all vertices, (V, 2), if the float UVs of a face do not determine them."""
     of_faces = [(face.uvs, face.uv_domain) for face in faces]
     if all(uvs is None or domain is None or steps_beyond_floats(uvs, domain) is None for uvs, domain in of_faces):
         return None
@@ -337,7 +340,7 @@ def _normals(faces: Sequence[Face], mesh: sc.Mesh, report: Report) -> sc.FloatAr
         ],
         3,
     )
-    # Zero is stored as 32767, which is slightly below zero.
+    # Zero is stored as 32767, which decodes to slightly less than zero.
     x, y, z = np.abs(stored).T
     stored[(x < 1e-3) & (y < 1e-3) & (z < 1e-3)] = 0
     normals, broken = repair(stored, mesh.points, mesh.corner_point)
@@ -349,7 +352,7 @@ def _normals(faces: Sequence[Face], mesh: sc.Mesh, report: Report) -> sc.FloatAr
 
 
 def _add_weights(faces: Sequence[Face], mesh: sc.Mesh, rig: Rig, report: Report) -> None:
-    """Add joint indices and weights, (P, 4), without those of invalid joints."""
+    """Add joint indices and weights, (P, 4), to a mesh; weights for invalid joints are left out."""
     indices = np.zeros((len(mesh.points), 4), np.int32)
     weights = np.zeros((len(mesh.points), 4), np.float32)
     start = 0
@@ -370,7 +373,7 @@ def _add_weights(faces: Sequence[Face], mesh: sc.Mesh, rig: Rig, report: Report)
         used &= ~lost
         number = counted(count, "weight refers to a joint", "weights refer to joints")
         report.loss("weights-of-unusable-joints", "{} that cannot be used; left out", number)
-    total = weights @ np.ones(4)  # in double precision
+    total = weights @ np.ones(4)  # sum in double precision
     off = (np.abs(total - 1) > OFF_ONE) & (total > 0)
     weights[off] /= total[off, None].astype(np.float32)
     bare = total <= 0

@@ -144,11 +144,11 @@ def assets_of(
 
 
 def _placed(built: Sequence[BuiltAsset], prepared: Prepared, model: Model) -> list[BuiltAsset] | None:
-    """Return the assets of a model with the unit cube of another one, or None if its unit cube differs."""
+    """Return the assets of an equal model with the placement of ``model``, or None if the unit cubes differ."""
     unit_cube = unit_cube_of(settled(model), Report(), as_imported=prepared.as_imported)
     known = prepared.unit_cube
     if not (np.array_equal(unit_cube.centre, known.centre) and np.array_equal(unit_cube.size, known.size)):
-        return None  # another size of a flat axis, which depends on the scale
+        return None  # the size of a flat axis depends on the scale, so the unit cubes can differ
     return [replace(part, unit_cube=unit_cube) for part in built]
 
 

@@ -25,7 +25,8 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
     """
     if _has_header(head):
         return Match.SIGNATURE
-    if head.startswith(PREFIX) or (head[:3] == b"{\0\0" and head[5:8] == b"k\0\0"):  # an LLSD map with its first key
+    # An LLSD map starts with its first key.
+    if head.startswith(PREFIX) or (head[:3] == b"{\0\0" and head[5:8] == b"k\0\0"):
         return NearMiss("This is a Second Life file, but not a mesh", has_signature=True)
     if _VIEWER_CACHE.match(head):
         text = "This is a mesh in the cache of a Second Life viewer, where parts of it may be missing"

@@ -1,6 +1,7 @@
 """Weights of a face <-> arrays (formats page, section 4.1).
 
-Each vertex has up to four influences of three bytes, a joint and a weight; fewer than four end with a byte of 255.
+Each vertex has up to four influences of three bytes: a joint (1) and a weight (2). After fewer than four influences, a
+byte of 255 ends the list.
 """
 
 from __future__ import annotations
@@ -38,27 +39,28 @@ def decode(data: bytes, count: int, report: Report) -> tuple[Bytes, Integers, By
     used = weights > 0
     joints = records[:, :, 0] * used
     influences: Bytes = np.ascontiguousarray(used.T).sum(axis=0, dtype=np.uint8)
-    if (used[:, 1:] > used[:, :-1]).any():  # a weight of zero before others
+    if (used[:, 1:] > used[:, :-1]).any():  # a weight of zero comes before other weights
         order = np.argsort(~used, axis=1, kind="stable")
         joints, weights = (np.take_along_axis(values, order, axis=1) for values in (joints, weights))
     return joints, weights, influences
 
 
 def _records(data: bytes, count: int, report: Report) -> tuple[Bytes, Bytes | None]:
-    """Return the bytes of each vertex, (count, 4, 3), and how many influences of it are valid, None for all."""
+    """Return the bytes of each vertex, (count, 4, 3), and its number of valid influences, None if all are valid."""
     reach = np.frombuffer(data[: _LONGEST * count], np.uint8)
     size = len(reach)
-    if size == _LONGEST * count and not (reach[::3] == _END).any():  # then no record is shorter
+    # every vertex has four influences, as no list ends early
+    if size == _LONGEST * count and not (reach[::3] == _END).any():
         _report_left_over(len(data) - size, report)
         return reach.reshape(count, MOST, 3), None
-    # After the end, pad with records without influences; missing data is detected and reported below.
+    # Append records without influences; missing data is detected and reported below.
     padded = np.full(size + count + 2 * _LONGEST, _END, np.uint8)
     padded[:size] = reach
     lengths = np.full(size + count + _LONGEST, _LONGEST, np.uint8)
     for slot in reversed(range(MOST)):
         lengths[padded[3 * slot : 3 * slot + len(lengths)] == _END] = 3 * slot + 1
     starts, end = record_starts(lengths, count, _SIZES, what="vertices with weights")
-    sizes = np.minimum(lengths[starts].astype(np.intp), size - starts)  # cut at the end of the data
+    sizes = np.minimum(lengths[starts].astype(np.intp), size - starts)  # do not extend beyond the end of the data
     whole = sizes == lengths[starts]
     held = np.where(whole, sizes // 3, 0)
     records = padded[starts[:, None] + np.arange(_LONGEST)].reshape(count, MOST, 3)

@@ -35,7 +35,7 @@ def write(asset: Asset, *, longest_header: int = LONGEST_HEADER) -> bytes:
     complete = all(name in keys for name in stored)
     for name, _, size in list(block_entries(header)):
         if size > 0 and (block_of_key(asset.header, name) or name) not in stored:
-            del header[name]  # the header named a block that the file did not contain
+            del header[name]  # the header listed a block that the file did not contain
     place = 0
     for name, content in stored.items():
         key = keys.get(name, name)
@@ -55,7 +55,7 @@ def write(asset: Asset, *, longest_header: int = LONGEST_HEADER) -> bytes:
 
 
 def block_sizes(asset: Asset) -> dict[str, int]:
-    """Return the size of each block as :func:`write` stores it, whatever the asset's source."""
+    """Return the compressed size of each block as :func:`write` would store it, even for an asset that was read."""
     return {name: len(content) for name, content in _stored_blocks(asset).items() if name in BLOCKS}
 
 

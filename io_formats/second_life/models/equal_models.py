@@ -12,10 +12,10 @@ from .models import Model
 
 
 def first_equal(models: Sequence[Model]) -> list[int]:
-    """Return the index of the first model with the same content for each model: its own if there is none before it.
+    """Return, for each model, the index of the first model with the same content, which may be the model itself.
 
-    The content is the meshes with materials of all levels and shapes, and the mirroring, which is applied to points.
-    Rigged models are never equal: the uploader takes one binding of each mesh.
+    The content is the meshes of all levels and shapes, with their materials, and the mirroring, which is applied to
+    points. Rigged models are never equal, since the uploader stores one binding for each mesh.
     """
     meshes = EqualMeshes()
     found: dict[Hashable, int] = {}
@@ -33,7 +33,7 @@ def mesh_count(models: Sequence[Model]) -> int:
 def findings_once(models: Sequence[Model], check: Callable[[Model], Iterable[Message]]) -> list[Message]:
     """Return the findings of all models; of models with the same content, findings with the same text only once.
 
-    Scales are findings of each object, since their fix concerns it alone.
+    Findings about scale are kept for each object, since fixing the scale changes only that object.
     """
     found: list[Message] = []
     texts: list[set[tuple[str, str]]] = []

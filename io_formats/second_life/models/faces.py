@@ -23,7 +23,8 @@ NORMAL_TOLERANCE = 5e-4
 """Default tolerance of normals: corners of a point whose normals differ by no more are one vertex."""
 
 OFF_ONE = 5 / 65535
-"""Tolerance for sums of four weights: files truncate each to 1/65535, so sums this close to 1 stay unchanged."""
+"""Tolerance for sums of four weights. Files round each weight down to a multiple of 1/65535, so sums this close to 1
+stay unchanged."""
 
 Places = npt.NDArray[np.intp]
 
@@ -150,7 +151,7 @@ def _refuse_nonfinite(mesh: Mesh, name: str) -> None:
 
 
 class _Vertices:
-    """Points, normals, UVs and weights of all vertices of a mesh; ``face`` extracts those of one face."""
+    """Points, normals, UVs and weights of all vertices of a mesh; the method ``face`` extracts those of one face."""
 
     def __init__(self, mesh: Mesh, found: Split, report: Report) -> None:
         self.mesh = mesh
@@ -204,7 +205,7 @@ class _Vertices:
 
 
 def _by_first_use(chosen: Places, index: IntArray) -> tuple[Places, IntArray]:
-    """Sort vertices by the first triangle that uses them, so that neighbours in the list are neighbours in the mesh.
+    """Sort vertices by the first triangle that uses them, so that vertices close in the list are close in the mesh.
 
     This improves the use of processor caches and the compression by zlib.
     """

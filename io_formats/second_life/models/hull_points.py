@@ -32,8 +32,8 @@ def outermost(points: FloatArray, most: int = MOST_POINTS) -> FloatArray:
         return all_of_them
     least, most_of = different.min(axis=0), different.max(axis=0)
     extent = most_of - least
-    # Directions are distributed relative to the box as a cube, so that a thin plate has as many points around its edge
-    # as a ball.
+    # Directions are distributed as if the box were a cube, so that a thin plate gets as many points around its edge as
+    # a ball.
     unit = (different - (least + most_of) / 2) / np.where(extent > 0, extent, 1)
     reached = (unit @ _directions(most).T).argmax(axis=0)
     chosen: FloatArray = points[np.sort(first[np.unique(reached)])]

@@ -7,4 +7,4 @@ LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
 
 LEVEL_LABELS = ("High", "Medium", "Low", "Lowest")
 LEVEL_TEXTS = ("high level", "medium level", "low level", "lowest level")
-"""The levels in sentences."""
+"""Names of the levels in sentences, in the same order."""

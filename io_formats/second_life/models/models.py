@@ -1,4 +1,4 @@
-"""A scene as models with levels of detail, physics and skeleton, the structure of all four file formats."""
+"""Group the nodes of a scene into models with levels of detail, physics and skeleton, for all four file formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .levels import LEVEL_TEXTS, LEVELS
 
 @dataclass(frozen=True)
 class SubmodelId(PassThrough):
-    """Number, from the header of an asset, of the part of a split model (more than 8 faces) that the asset holds."""
+    """Header value of an asset that holds a part of a split model (more than 8 faces): the number of the part."""
 
     number: int
 
@@ -24,7 +24,7 @@ class Model:
 
     name: str
     levels: list[Node | None]
-    """Four entries; the finest always exists."""
+    """Nodes of the four levels, finest first; None for a missing level. The finest always exists."""
     physics: Node | None = None
     hulls: list[Node] = field(default_factory=list)
     base_hull: Node | None = None
@@ -53,7 +53,7 @@ class Model:
         return Text("physics mesh" if node is self.physics else "hull")
 
     def with_meshes(self, change: Callable[[Mesh], Mesh], **transform: Any) -> Model:
-        """Return the model with changed meshes; keywords are members of its nodes."""
+        """Return the model with ``change`` applied to its meshes; keyword arguments replace attributes of its nodes."""
         changed = {
             id(node): replace(node, mesh=change(node.mesh), **transform) for node in self.nodes if node.mesh is not None
         }
@@ -73,7 +73,8 @@ class Model:
 def models_of(scene: Scene) -> list[Model]:
     """Return the models of a scene in the order of their nodes; the first is the root of the linkset.
 
-    Levels beyond the fourth, and levels and shapes of nodes without a mesh, are left to the checks.
+    Levels beyond the fourth, and levels and shapes that belong to a node without a mesh, are not part of any model; the
+    checks report them.
     """
     found: dict[int, Model] = {}
     for number, node in enumerate(scene.nodes):

@@ -1,6 +1,6 @@
 """A model prepared for any file format: its unit cube, faces of each level, and rig (formats page, 3 to 6, 12).
 
-The formats differ only in how they encode these.
+The file formats differ only in how they encode this data.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from .models import Model
 from .unit_cube import UnitCube, is_as_imported, settled, unit_cube_of
 
 _IMPORTED_TOLERANCE = 0.02
-"""Normals that passed through Blender's tangent space differ by about this much at corners of one vertex."""
+"""Tolerance for normals that passed through Blender's tangent space: they differ by about this much at corners of one
+vertex."""
 
 FaceKey = tuple[int, int]
-"""Key of a face in all levels: its material slot in the highest level, and :attr:`.FaceArrays.part`."""
+"""Key that identifies a face in all levels: its material slot in the highest level, and :attr:`.FaceArrays.part`."""
 
 
 @dataclass
@@ -251,7 +252,7 @@ def _keeps(model: Model, is_rigged: bool) -> bool:
 
 
 def _by_occurrence(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Return a key for each slot: its name, and its number among slots of that name."""
+    """Return a key for each slot: its name, and its index among the slots with the same name."""
     seen: dict[str, int] = {}
     keys = []
     for name in names:

@@ -24,7 +24,7 @@ _INSIDE = 1e-6
 _SINGLE = 1e-6
 """Tolerance for entries of a matrix made of transforms in single precision, relative to the largest."""
 _WORTH_SAYING = 1e-3
-"""Share of the highest level's box by which other levels and shapes may exceed the box without a warning."""
+"""Share of the highest level's box by which other levels and shapes may exceed it before a warning is given."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class UnitCube:
 
     @property
     def position(self) -> Matrix:
-        """(3,): the centre of the box."""
+        """(3,) float64: the centre of the box, in the world."""
         place: Matrix = self.transform[:3, 3]
         return place
 
@@ -82,7 +82,7 @@ def exact_matrix_of(node: Node) -> Matrix:
 
 
 def settled(model: Model, turn: Matrix | None = None) -> Model:
-    """Return a model whose transform a file can hold; the rest of the transform is applied to the points.
+    """Return a model whose transform a file can store; the part that it cannot store is applied to the points.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class BvhJoint:
 
 @dataclass
 class Bvh:
-    """A BVH file."""
+    """A BVH file: its joints and frames."""
 
     joints: list[BvhJoint] = field(default_factory=list)
     frame_time: float = 1 / 30

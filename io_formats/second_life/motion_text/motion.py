@@ -1,4 +1,4 @@
-"""The meaning of a BVH file for the viewer's uploader (animation format page, section 7.2), and the way back."""
+"""Convert between BVH files and motions of the avatar, as the uploader reads them (animation page, section 7.2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..animation.keys.codes import Floats
 from .document import Bvh
 
 INCH = 0.02540005
-"""Metres of an inch, as in the viewer."""
+"""Metres in an inch, with the viewer's rounded value."""
 TO_AVATAR = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], np.float64)
 """From the axes of a BVH file (Y up, Z forward, X to the left) to those of the avatar."""
 

@@ -14,7 +14,7 @@ _MOST_JOINTS = 1000
 _DEEPEST = 200
 _LEAST_FRAME_TIME = 1e-6
 _MOST_FRAME_TIME = 3600
-"""Seconds; files have six decimals, and the viewer takes 60 s in all."""
+"""Largest accepted time of a frame in seconds; the whole animation must not exceed the viewer's 60 s."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Bvh:
@@ -97,7 +97,7 @@ class _Lines:
             raise self.error("no number after {}", word) from None
 
     def table(self, rows: int, columns: int) -> npt.NDArray[np.float64]:
-        """Read lines of numbers; more numbers than channels in a line are ignored, as in the viewer."""
+        """Read lines of numbers; numbers beyond the number of channels are ignored, as in the viewer."""
         found = self.lines[self.place : self.place + rows]
         if len(found) < rows:
             raise FormatError("The file is cut off: {:,} of {:,} frames are there", len(found), rows)
@@ -137,7 +137,7 @@ def _read_root(lines: _Lines, document: Bvh) -> None:
 
 
 def _read_joint(lines: _Lines, document: Bvh, name: str, parent: int) -> int:
-    """Read the start of a joint, after its name; return its index."""
+    """Read a joint from after its name up to its end, with the joints below it; return its index."""
     lines.expect("{")
     words = lines.expect("OFFSET").split()
     try:

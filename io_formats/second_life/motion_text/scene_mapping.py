@@ -26,17 +26,19 @@ from .document import Bvh, BvhJoint
 from .sniffing import ADVICE
 
 _TURNED = 1e-3
-"""Change of a joint's axes, and in inches of its position, below which the viewer leaves the joint out."""
+"""Tolerance for changes of a joint's axes, and of its position in inches. The viewer leaves out a joint that changes
+less."""
 _PRIORITY, _EASE, _HAND = 2, 0.3, 1
-"""Settings of the upload window when it opens."""
+"""Initial settings of the viewer's upload window."""
 _ROUNDED_TIME = 1e-6
-"""Difference in seconds up to which a frame time counts as rounded; many files have six decimals."""
+"""Tolerance in seconds for frame times that are rounded to six decimals, as in many files."""
 _PART_OF_FRAME = 0.01
-"""Share of a frame at the end of an animation that is not worth another frame."""
+"""Share of a frame: if less than this remains at the end of an animation, no further frame is written for it."""
 _REFERENCE_TURN = (0.0, 1.0, 0.0)
-"""Angles about Z, X and Y, in degrees, by which frame 0 differs from the first pose, so that no joint is left out."""
+"""Rotation about Z, X and Y, in degrees, by which the reference frame 0 differs from the first pose. The viewer leaves
+out joints without such a difference."""
 _REFERENCE_OFFSET = 0.002
-"""Inches by which frame 0 is below the first position of the root."""
+"""Inches by which the root is lower in the reference frame 0 than at its first position."""
 
 
 def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None) -> Scene:
@@ -84,21 +86,25 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
 
 
 def _frame_rate(document: Bvh) -> float:
-    """Return the frame rate: a rounded one if the decimals of the frame time hide it, as 0.033333 s hides 30."""
+    """Return the frame rate.
+
+    It is rounded if the frame time is a rounded number: 0.033333 s means 30 frames per second.
+    """
     fps = 1 / document.frame_time
     rounded = round(fps, 2)
     return rounded if rounded and abs(1 / rounded - document.frame_time) <= _ROUNDED_TIME else fps
 
 
 def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
-    """Return the joints of the avatar that move, by index; warn about those that the uploader reads wrongly.
+    """Return the names of the avatar's joints that move, by index; warn about joints that the uploader reads wrongly.
 
-    It turns the axes of a joint only if its table has the name: bones, and attachment points with ``_`` for spaces.
+    The uploader converts the axes of a joint only if its table has the name: bones, and attachment points with ``_``
+    for spaces.
 
     Raises
     ------
     UnsupportedFormatError
-        The viewer's uploader refuses the file, which is one of another program.
+        The file is not made for the avatar, so the viewer's uploader refuses it.
     """
     root = document.joints[0].name
     if skeleton_table.canonical(root) != skeleton_table.ROOT:
@@ -123,7 +129,7 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
 
 
 def _to_blender(values: Floats) -> Floats:
-    """Return vectors (F, 3), or quaternions (F, 4), of the avatar's axes in Blender's."""
+    """Convert vectors (F, 3) or quaternions (F, 4) from the avatar's axes to Blender's."""
     turned: Floats = np.array(values, np.float64)
     turned[:, -3:] = values[:, -3:] @ avatar_space.TO_BLENDER[:3, :3].T
     return turned
@@ -201,7 +207,8 @@ def _frame_time(duration: float, steps: int) -> float:
 def _at_even_times(moved: AvatarMotion, fps: float) -> AvatarMotion:
     """Return the motion at frames of equal length.
 
-    An animation may end between two frames of the scene, and may have samples between frames, at keys of its file.
+    An animation may end between two frames of the scene, and may have samples between frames, at the keys of the
+    imported file.
     """
     if not len(moved.names) or not len(moved.times):
         return moved
@@ -215,7 +222,7 @@ def _at_even_times(moved: AvatarMotion, fps: float) -> AvatarMotion:
 
 
 def _document(moved: AvatarMotion, bones: list[str], frame_time: float) -> Bvh:
-    """Return the document: the bones and those above them, with a frame 0 that differs from every pose."""
+    """Return a document with these bones and their ancestors, and a reference frame 0 that differs from every pose."""
     table = skeleton_table.table()
     wanted = {above for name in bones for above in skeleton_table.ancestors(name)}
     order = [name for name in _depth_first() if name in wanted]
@@ -243,7 +250,10 @@ def _root_position(moved: AvatarMotion, number: int, count: int) -> Floats:
 
 
 def _angles(moved: AvatarMotion, number: int, count: int, *, is_root: bool) -> Floats:
-    """Return a joint's angles (F + 1, 3): the reference frame is 0 for the root, for others near the first pose."""
+    """Return a joint's angles (F + 1, 3).
+
+    The reference frame is 0 for the root, and close to the first pose for others.
+    """
     found = np.zeros((count + 1, 3))
     if number >= 0:
         found[1:] = motion.angles_of(moved.rotation[number])

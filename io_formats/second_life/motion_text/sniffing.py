@@ -16,7 +16,7 @@ _ROOT = re.compile(rb"^[ \t]*ROOT[ \t]+([^\r\n]*)", re.MULTILINE)
 def sniff(head: bytes, size: int) -> Match | NearMiss:
     """Return whether the first line has the word HIERARCHY and the root is the avatar's pelvis.
 
-    BVH files of other programs are explained.
+    A BVH file of another program is a NearMiss.
     """
     if not _is_bvh(head):
         return Match.NONE

@@ -1,4 +1,4 @@
-"""The content of an upload, which fee request and upload body share (formats page, section 9)."""
+"""The content of an upload, used for both the fee request and the upload request (formats page, section 9)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from ..mesh.document import Asset
 
 PRIM_SHAPE = 0
-"""Physics by the triangles or hulls of the mesh."""
+"""Physics shape type: the triangles or hulls of the mesh."""
 NO_SHAPE = 1
 CONVEX_SHAPE = 2
-"""Physics by the base hull."""
+"""Physics shape type: the base hull."""
 
 
 @dataclass
@@ -21,7 +21,7 @@ class RequestFace:
     """RGB, sRGB-encoded, and alpha, 0 to 1."""
     fullbright: bool = False
     texture: int | None = None
-    """Index among the request's textures."""
+    """Index of the texture among the request's textures; None without a texture."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class RequestInstance:
 
     name: str
     mesh: int
-    """Index among the request's meshes."""
+    """Index of the mesh among the request's meshes."""
     position: tuple[float, float, float]
     rotation: tuple[float, float, float, float]
     """(x, y, z, w), unlike everywhere else in Meshferry."""
@@ -38,7 +38,7 @@ class RequestInstance:
     """Size in metres."""
     physics_shape: int
     faces: list[RequestFace]
-    """One for each face of the mesh, in its order."""
+    """Appearance of each face of the mesh, in its order."""
 
 
 @dataclass

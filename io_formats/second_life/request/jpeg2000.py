@@ -17,7 +17,7 @@ def codestream(data: bytes) -> bytes | None:
             return None
         size, kind = int.from_bytes(data[place : place + 4], "big"), data[place + 4 : place + 8]
         start = place + 8
-        if size == 1:  # the size is in 8 further bytes
+        if size == 1:  # the size follows in 8 further bytes
             size, start = int.from_bytes(data[start : start + 8], "big"), start + 8
         end = place + size if size else len(data)
         if end < start or end > len(data):

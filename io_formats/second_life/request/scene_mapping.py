@@ -56,7 +56,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
         for model, parts in zip(models, assets_of(models, scene, options), strict=True)
         for part in parts
     ]
-    built.sort(key=lambda named: named[1].submodel > 0)  # stable: the models keep their order
+    built.sort(key=lambda named: named[1].submodel > 0)  # the sort is stable, so the models keep their order
     looks = _Looks(scene)
     request = UploadRequest(scene.name or (models[0].name if models else ""))
     number_of: dict[int, int] = {}
@@ -111,10 +111,10 @@ class _Looks:
             if key not in self._texture_of:
                 self._texture_of[key] = self._texture(material.texture)
             texture = self._texture_of[key]
-        if texture is not None:  # white, since the viewer multiplies texture and colour
+        if texture is not None:  # with a texture the colour is white, since the viewer multiplies both
             return RequestFace((1.0, 1.0, 1.0, 1.0), material.emission > FULL_BRIGHT, texture)
         color = np.nan_to_num(np.array([material.color], np.float32))
-        # OpenSim truncates to bytes, so a value exactly at a step, or rounded to just below it, may lose one.
+        # OpenSim rounds colours down to bytes, so a value exactly at a step, or just below it, may become one less.
         steps = np.rint(255 * np.clip(linear_to_srgb(color)[0], 0.0, 1.0).astype(np.float64))
         return RequestFace(tuple(np.minimum((steps + 0.01) / 255, 1.0).tolist()), material.emission > FULL_BRIGHT)
 

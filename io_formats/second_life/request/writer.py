@@ -1,4 +1,4 @@
-"""Document -> files: the bodies of both requests as LLSD XML (formats page, section 9), by Linden Lab's library."""
+"""Encode the bodies of both requests as LLSD XML, with Linden Lab's library (formats page, section 9)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def resources(document: UploadRequest, meshes: list[bytes]) -> dict[str, Any]:
 
 def _instance(instance: RequestInstance) -> dict[str, Any]:
     return {
-        # Whole numbers must be reals too, since OpenSim accepts only reals for a size.
+        # Whole numbers must be written as reals too, since OpenSim accepts only reals for a size.
         "position": [float(value) for value in instance.position],
         "rotation": [float(value) for value in instance.rotation],
         "scale": [float(value) for value in instance.scale],

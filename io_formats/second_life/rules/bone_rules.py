@@ -17,7 +17,8 @@ from .checked_model import CheckedModel, Flags
 _WEIGHT_STEP = 2 / 65535
 _TURNED = 0.01
 _LEANS = np.radians(1.0)
-"""Angle above which an avatar does not stand upright. Up to 10° count as 0, since proportions tilt the result."""
+"""Angle above which an avatar does not stand upright. Leaning by up to 10° counts as 0, since proportions cause as
+much."""
 
 _EXTRAS = {
     "Tail": ("the tail", 0.25, 0.5),
@@ -25,17 +26,16 @@ _EXTRAS = {
     "Limb": ("the hind limbs", 0.25, 0.5),
     "Collision": ("collision volumes", 0.01, 0.1),
 }
-"""By group of joints: name, and the share of all weights and of those of the vertices concerned below which the weights
-are likely to be a mistake. Automatic weights of a shirt for all bones reach 21 % and 42 % on wings. A tail is weighted
-for its own bones, and fitted meshes have 10 % and more of their weights on volumes.
-"""
+"""Label of each group of joints, and two shares: of all weights, and of the weights of the vertices concerned. Weights
+below both are likely to be a mistake. Automatic weights of a shirt for all bones reach 21 % and 42 % on wings. A tail
+is weighted for its own bones, and fitted meshes have 10 % and more of their weights on volumes."""
 
 
 class BoneRules(CheckedModel):
     """The rules for joints and weights."""
 
     def joints(self) -> Iterator[Message]:
-        """Check the joints of the mesh and its binding to them (sections 4.3 and 4.4)."""
+        """Check the joints of the mesh and how it is bound to them (sections 4.3 and 4.4)."""
         skeleton, skin = self.model.skeleton, self.model.finest.skin
         if skeleton is None:
             return
@@ -143,7 +143,10 @@ def _used_joints(mesh: Mesh) -> npt.NDArray[np.int32]:
 
 
 def _is_turned(matrix: npt.NDArray[np.float64]) -> bool:
-    """Return whether a matrix rotates more than the uploader accepts: a quaternion over 0.01 from the identity."""
+    """Return whether a matrix rotates by more than the uploader accepts.
+
+    Its limit is a difference of 0.01 between the quaternion and the identity.
+    """
     linear = matrix[:3, :3]
     length = np.linalg.norm(linear, axis=0)
     if not np.isfinite(linear).all() or not (length > 0).all():

@@ -26,7 +26,7 @@ class CheckedModel:
     def about(self, node: Node | None = None, *, fix: Fix | None = None, **members: Flags) -> Details:
         """Return the details of a finding about a node, by default the finest level.
 
-        ``triangles`` or ``vertices`` of the node are its elements.
+        The keyword argument ``triangles`` or ``vertices`` marks the elements that a report selects.
         """
         names = ((node or self.model.finest).name,) if fix else ()
         return Details(item=self.item(node), elements=_elements(node, members), fix=fix, names=names)

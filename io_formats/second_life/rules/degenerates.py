@@ -9,9 +9,10 @@ from ...core.scene import FloatArray, IntArray
 
 _LEAST = np.float32(1e-7)
 _LEAST_OF_EVEN = np.float32(1e-11)
-"""Smallest squared cross product of two edges of similar lengths (see ``_UNEVEN``); of others, ``_LEAST``."""
+"""Smallest squared cross product of two edges of similar lengths, for a triangle that is not degenerate. Edges of
+different lengths (see ``_UNEVEN``) have the limit ``_LEAST``."""
 _UNEVEN = np.float32(100)
-"""Largest ratio of squared edge lengths (the first edge to another, or the reverse) of similar lengths."""
+"""Largest ratio of two squared edge lengths for which the lengths count as similar."""
 
 
 def degenerate_triangles(points: FloatArray, corner_point: IntArray) -> npt.NDArray[np.bool_]:

@@ -33,8 +33,8 @@ _FLAT_AXIS = 1e-5
 _HULL_THICKNESS = 1e-4
 """Share of a hull's extent below which it is flat."""
 _HEAVIER = 1.05
-"""Ratio to the compressed size of the finer level above which a level is reported as heavier. It is over 1, since the
-same triangles can take a few bytes more or less."""
+"""Ratio of the compressed size to that of the finer level above which a level is reported as too large. It is over 1,
+since the same triangles can take a few bytes more or less."""
 _UNEVEN_SCALE = 1e-3
 
 
@@ -45,7 +45,7 @@ def check_scene(scene: Scene, *, is_upload: bool = True) -> list[Message]:
 
 
 def check_native_scene(scene: Scene) -> list[Message]:
-    """Apply :func:`check_scene` for formats that the uploader's test of physics does not see."""
+    """Apply :func:`check_scene` for formats that never pass the uploader's test of physics triangles."""
     return check_scene(scene, is_upload=False)
 
 
@@ -87,7 +87,7 @@ def check_models(
 
 
 def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Message]:
-    """Warn about levels and shapes that their model cannot hold, such as a second physics mesh."""
+    """Warn about levels and shapes that a model cannot contain, such as a second physics mesh."""
     taken = {id(node) for model in models for node in model.nodes}
     for node in scene.nodes:
         if node.mesh is None or id(node) in taken:
@@ -181,7 +181,7 @@ class _SurfaceRules(CheckedModel):
 
 @dataclass(frozen=True)
 class _ModelRules(_SurfaceRules, BoneRules):
-    """The rules for numbers, sizes and levels, and the order of all rules."""
+    """The rules for values, sizes and levels; its ``check`` applies all rules in order."""
 
     is_upload: bool = True
 
@@ -218,7 +218,7 @@ class _ModelRules(_SurfaceRules, BoneRules):
         for node in self.model.nodes:
             mesh = node.mesh
             if mesh is None or (node is not finest and node.generated_from):
-                continue  # generated from the finest level, so it has the same invalid values
+                continue  # generated from the finest level, whose invalid values are already reported
             for code, what, layer in (
                 ("nan-coordinates", "a position", Layer("", mesh.points)),
                 ("nan-normals", "a normal", mesh.normal),
@@ -231,7 +231,7 @@ class _ModelRules(_SurfaceRules, BoneRules):
                     yield error(code, template, number, Text(what), **self.about(node, vertices=broken))
 
     def extents(self) -> Iterator[Message]:
-        """Check the size in metres, and scales that were not applied (section 12)."""
+        """Check the size in metres, and report scales that are not applied (section 12)."""
         finest, (least, most) = self.model.finest, box_of(self.model.mesh)
         scale = np.array(finest.scale, np.float64)
         metres = (most - least) * np.abs(scale)
@@ -251,7 +251,7 @@ class _ModelRules(_SurfaceRules, BoneRules):
             template = "it is {} m; Second Life makes it {:g} mm along each axis at least"
             yield warning("object-thickened", template, size, LEAST_SIZE * 1000, **about)
         if self.stored or is_as_imported(self.model):
-            return  # an import puts the size of an object into its scale
+            return  # an import stores the size of an object as its scale
         about = self.about(fix=Fix.APPLY_SCALE)
         if (scale < 0).any():
             template = "its scale is negative, which the uploader would lose; apply it (Object > Apply > Scale)"
@@ -261,7 +261,7 @@ class _ModelRules(_SurfaceRules, BoneRules):
             yield warning("uneven-scale", template, **about)
 
     def levels(self) -> Iterator[Message]:
-        """Check for levels that are heavier than finer ones (section 12)."""
+        """Check for levels whose data is larger than that of finer levels (section 12)."""
         finer = ""
         finer_count = finer_bytes = 0
         for number, node, mesh in self.level_nodes():
@@ -337,7 +337,7 @@ def _is_flat(mesh: Mesh) -> bool:
     if len(points) < 4:
         return True
     if not np.isfinite(points).all():
-        return False  # the coordinates themselves are the error
+        return False  # invalid coordinates are reported as an error of their own
     away = points - points.mean(axis=0)
     axes = np.linalg.svd(away, full_matrices=False)[2]
     width = np.ptp(away @ axes.T, axis=0)

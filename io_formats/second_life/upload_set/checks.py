@@ -36,7 +36,7 @@ def check_scene(scene: Scene) -> list[Message]:
 
 
 def check(document: UploadSet) -> list[Message]:
-    """Return a finding for each level and physics mesh with another box than the highest level.
+    """Return a finding for each level and physics mesh whose box differs from that of the highest level.
 
     The uploader scales each file to the box of the highest level (section 6). :func:`check_scene` covers the rest.
     """
@@ -79,7 +79,7 @@ def _stretched(instance: Instance, highest: Instance, label: str) -> Iterator[Me
 
 
 def _without_material(model: Model) -> Iterator[Message]:
-    """Warn about levels of the user that lack a material of the finest level (section 10)."""
+    """Warn about levels that the user made and that lack a material of the finest level (section 10)."""
     wanted = _materials(model.mesh)
     for node in model.levels[1:]:
         if node is None or node.mesh is None or node.generated_from or not node.mesh.triangle_count:
@@ -98,7 +98,7 @@ def _materials(mesh: Mesh) -> list[str]:
 
 
 def _box(mesh: Mesh) -> npt.NDArray[np.float64] | None:
-    """Return the box of the triangles, (2, 3), or None if there are none or it is not finite, an error of its own."""
+    """Return the box of the triangles, (2, 3); None without triangles, or if values are not finite."""
     box = box_of(mesh)
     return box if len(mesh.corner_point) and np.isfinite(box).all() else None
 
@@ -151,7 +151,7 @@ def _without_physics(models: list[Model]) -> Iterator[Message]:
 
 
 def _bare(models: list[Model], scene: Scene) -> Iterator[Message]:
-    """Warn about materials that the uploader ignores for rigged objects (section 10.1)."""
+    """Warn about properties of materials that the uploader ignores for rigged objects (section 10.1)."""
     textured = {material.name for material in scene.materials if material.texture is not None}
     bare = [
         model.name for model in models if model.skeleton is not None and not textured.isdisjoint(model.mesh.materials)

@@ -13,7 +13,8 @@ from . import names
 from .document import ColladaFile, Geometry, Image, Instance, JointTree, Skin, UploadSet
 
 AUTHORING_TOOL = "Meshferry"
-"""The program in the head of each file, by which an export recognises the files of earlier exports."""
+"""Name of the authoring tool in the header of each file; an import recognises files of Meshferry's own exports by
+it."""
 
 _SCHEMA = "http://www.collada.org/2005/11/COLLADASchema"
 _WHEN = "2000-01-01T00:00:00Z"
@@ -36,9 +37,10 @@ class Collada:
     Parameters
     ----------
     textures:
-        Names of the files of the images.
+        File names of the images.
     prefix:
-        Prefix of these names. Image names omit it, so that an export of the imported files has the same file names.
+        Prefix of these file names. The names of images in the document omit it, so that exporting the imported files
+        again gives the same file names.
     """
 
     def __init__(self, document: UploadSet, textures: Sequence[str], prefix: str = "") -> None:
@@ -146,7 +148,7 @@ class Collada:
             for root in roots[instance.skin.tree]:
                 _add(own, "skeleton", f"#{root}")
         else:
-            # The viewer finds the levels of an instance by this name, the name of its geometry.
+            # The viewer matches the levels of an instance by this name, which is that of its geometry.
             own = _add(node, "instance_geometry", url=f"#{geometry_id}-mesh", name=instance.geometry.name)
         technique = _add(_add(own, "bind_material"), "technique_common")
         for face in instance.geometry.faces:
@@ -217,7 +219,7 @@ def _add_source(
         _add(accessor, "param", name=name, type=kind)
 
 
-# -- numbers: a body of 60,000 triangles has half a million ---------------------------------------
+# -- numbers; the fast path matters: a body of 60,000 triangles has half a million numbers ---
 
 
 def reals(values: npt.NDArray[np.floating], digits: int = 9) -> str:
@@ -243,7 +245,7 @@ def _add_controller(controllers: Element, skin: Skin, geometry_id: str) -> None:
     element = _add(controller, "skin", source=f"#{geometry_id}-mesh")
     _add(element, "bind_shape_matrix", reals(np.identity(4), 12))
     joints_id = f"{skin_id}-joints"
-    # Joints are bones of the table: their names contain no spaces here.
+    # These joints are bones of the avatar table, whose names contain no spaces.
     _add_source(element, joints_id, " ".join(skin.joint_names), len(skin.joint_names), ("JOINT",), "name")
     poses = reals(skin.inverse_bind, 12)
     _add_source(element, f"{skin_id}-bind_poses", poses, len(skin.inverse_bind), ("TRANSFORM",), "float4x4")

@@ -31,7 +31,7 @@ class Triangles:
 
 @dataclass
 class Geometry:
-    """A mesh. The viewer matches levels by ``name``."""
+    """A mesh. The viewer matches levels of detail by ``name``."""
 
     name: str
     positions: FloatArray
@@ -41,7 +41,7 @@ class Geometry:
     uvs: FloatArray | None
     """(U, 2) float32, v upwards."""
     faces: list[Triangles]
-    """One face for each symbol. Each face has triangles."""
+    """The triangles of each symbol, which become one face; none is empty."""
 
 
 @dataclass
@@ -50,13 +50,13 @@ class Skin:
 
     joint_names: list[str]
     inverse_bind: Matrix
-    """(n, 4, 4)."""
+    """(n, 4, 4) inverse bind matrix of each joint."""
     joint_indices: IntArray
     """(P, 4) int32 into ``joint_names``."""
     joint_weights: FloatArray
     """(P, 4) float32 with the sum 1; 0 for unused entries."""
     tree: int
-    """Index of the file's joint tree that moves the geometry."""
+    """Index in the file of the joint tree that moves the geometry."""
 
 
 @dataclass
@@ -65,14 +65,14 @@ class JointNode:
 
     name: str
     parent: int
-    """-1 for a root."""
+    """Index of the parent; -1 for a root."""
     local: Matrix
-    """Relative to the parent; for a bone a translation."""
+    """Transform relative to the parent; for a bone only a translation."""
 
 
 @dataclass
 class JointTree:
-    """The joints of one armature: those that meshes are bound to and their ancestors, parents before children."""
+    """The joints of one armature to which meshes are bound, and their ancestors; parents come before children."""
 
     name: str
     joints: list[JointNode]
@@ -83,10 +83,10 @@ class Instance:
     """An object. Rigged objects have no transform of their own."""
 
     geometry: Geometry
-    """Equal objects share one."""
+    """Geometry of the object; equal objects share it."""
     matrix: Matrix
     name: str
-    """The name of its node; the viewer uses that of the geometry."""
+    """Name of the node; the viewer uses the name of the geometry instead."""
     skin: Skin | None = None
     object_name: str = ""
     """Name of the object in the scene, for messages."""
@@ -99,8 +99,8 @@ class ColladaFile:
     suffix: str
     """One of :data:`SUFFIXES`."""
     instances: list[Instance] = field(default_factory=list)
-    """Matched between files by the names of their geometries; the first becomes the root. Each level holds all objects,
-    physics only those that have a shape of their own."""
+    """Objects of the file; files match them by the names of their geometries, and the first object becomes the root.
+    The file of each level contains all objects, the physics file only objects with a physics shape of their own."""
     trees: list[JointTree] = field(default_factory=list)
 
 
@@ -109,9 +109,9 @@ class Image:
     """A texture that is copied beside the files or referenced by them."""
 
     name: str
-    """A file name with extension, in ASCII letters; the name of the set is added in front."""
+    """A file name with extension, in ASCII letters, to which the prefix of the set is added."""
     path: Path | None = None
-    """The source of the copy, or the referenced file; None to use ``data``."""
+    """The file to copy or to reference; None if the content is in ``data``."""
     data: bytes = b""
     is_copied: bool = True
 
@@ -129,7 +129,7 @@ class Material:
     image: int | None = None
     """Index of its texture among the set's images; the texture replaces the colour."""
     gltf: GltfMaterial | None = None
-    """Its PBR material, which the viewer uploads from a file of its own."""
+    """PBR material, which is written to a separate file, as the viewer uploads it separately."""
 
 
 @dataclass
@@ -140,4 +140,4 @@ class UploadSet:
     materials: list[Material] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
     boxes: list[str] = field(default_factory=list)
-    """Labels of the boxes to tick in the viewer's upload window."""
+    """Labels of the checkboxes to tick in the viewer's upload window."""

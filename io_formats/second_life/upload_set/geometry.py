@@ -18,7 +18,7 @@ from .document import Geometry, JointNode, JointTree, Skin, Triangles
 
 
 def geometry_of(name: str, faces: Sequence[FaceArrays], symbols: Sequence[str]) -> tuple[Geometry, IntArray]:
-    """Return faces with triangles as geometry, and the index of the position of each of their vertices, (V,)."""
+    """Convert faces with triangles to a geometry; also return the index of each vertex's position in it, (V,)."""
     used = pool(np.concatenate([face.points for face in faces]))
     positions = np.empty((used.count, 3), np.float32)
     positions[used.index] = np.concatenate([face.positions for face in faces])

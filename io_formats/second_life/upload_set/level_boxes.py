@@ -1,4 +1,4 @@
-"""Let levels of an object have the box of the highest: the viewer scales each file to it (formats page, section 6)."""
+"""Extend lower levels to the box of the highest, to which the viewer scales each file (formats page, section 6)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,30 @@ from ..rules.degenerates import degenerate_triangles
 from .document import Geometry
 
 NEAR = 0.01
-"""Share of an axis of the box by which a side of a level may be moved: the viewer would move its vertices as far."""
+"""Largest share of the box's axis by which vertices are moved to a side of the box; the viewer's scaling would move
+them as far."""
 _LEGS = (0.005, 0.01, 0.02)
-"""Legs of triangles of the medium, low and lowest level as shares of the box: about 2, 1 and 1 pixels at the least
-distance from which the level is shown (section 11.1)."""
+"""Leg lengths of the triangles that are added to the medium, low and lowest level, as shares of the box. They are about
+2, 1 and 1 pixels long at the smallest distance from which the level is shown (section 11.1)."""
 _LEAST_AREA = 2e-5
-"""Least product of two legs and the sine between them, so that the uploader's test does not find it degenerate."""
+"""Smallest product of two legs and the sine of their angle at which the uploader does not consider a triangle
+degenerate."""
 _LEAST_SINE = 0.12
 _APART = 1e-4
-"""Least distance of corners from other vertices, since the viewer looks up weights by position."""
+"""Smallest distance of added corners from other vertices, since the viewer looks up weights by position."""
 _TRIES = 16
-"""Number of vertices of the highest level that are tried for a triangle."""
+"""Number of vertices of the highest level that are tried as a corner for one added triangle."""
 _CORNERS = 3
 
 
 @dataclass(frozen=True)
 class BoxTriangle:
-    """A triangle that holds sides of the box of a level."""
+    """A triangle that extends the box of a level to sides of the highest level's box."""
 
     symbol: str
     corner: IntArray
-    """(k,): the corner of the highest level whose normal, UV and weights it has."""
+    """(k,): indices of position, normal and UV of the corner of the highest level whose normal, UV and weights the
+    triangle gets."""
     positions: FloatArray
     """(3, 3) float32; the first row is the position of the corner."""
 
@@ -49,7 +52,7 @@ def box_of_triangles(geometry: Geometry) -> Matrix:
 
 
 def vertex_count(geometry: Geometry) -> int:
-    """Return the number of vertices in the viewer, which merges those of a face with equal values."""
+    """Return the number of vertices that the viewer stores, since it merges vertices of a face with equal values."""
     columns = (geometry.positions, geometry.normals, *([] if geometry.uvs is None else [geometry.uvs]))
     count = 0
     for face in geometry.faces:
@@ -61,9 +64,9 @@ def vertex_count(geometry: Geometry) -> int:
 
 
 def short_sides(box: Matrix, wanted: Matrix) -> Matrix:
-    """Return by which share of its axis each side of a box is inside of another: (6,), the lower sides first.
+    """Return by how much each side of a box is inside another box, as a share of the axis, (6,); lower sides first.
 
-    It is 0 for the sides of an axis that is flat in the other box, since the viewer centres levels on it.
+    It is 0 for both sides of an axis that is flat in the other box, since the viewer centres levels on it.
     """
     short: Matrix = np.concatenate((box[0] - wanted[0], wanted[1] - box[1])) / np.tile(_size(wanted), 2)
     short[np.tile(flat_axes(wanted), 2)] = 0.0
@@ -104,17 +107,18 @@ class HighestLevel:
     ) -> list[BoxTriangle]:
         """Return triangles for the sides at which a level ends inside the box by more than ``NEAR``.
 
-        Each has a corner at an outermost vertex of the highest level, and the others along a triangle there. Vertices
-        at several sides, and triangles of missing materials, come first.
+        Each triangle has one corner at an outermost vertex of the highest level; its other corners follow the edges of
+        a triangle there. Vertices at several sides of the box, and triangles of missing materials, are preferred.
 
         Parameters
         ----------
         number:
-            1 to 3: the finest level for which the geometry is used.
+            Number of the level, 1 to 3; of several levels with this geometry, that of the finest.
         missing:
-            Symbols of which the level gets a triangle in any case.
+            Symbols for which the level will get a triangle anyway.
         room:
-            Number of vertices that the level may get besides, or None for any number; sides without room are left out.
+            Number of further vertices that the level may get, or None for any number. Sides that would exceed it are
+            left out.
         """
         search = _Search(self, level, _LEGS[number - 1])
         missing = set(missing)
@@ -148,23 +152,28 @@ def moved_to_box(geometry: Geometry, wanted: Matrix) -> tuple[Geometry, float]:
 
 
 class _Search:
-    """Places for triangles of a level at corners of the highest level."""
+    """Search for positions of added triangles at corners of the highest level."""
 
     def __init__(self, highest: HighestLevel, level: Geometry, leg: float) -> None:
         self.highest, self.leg = highest, leg
         own, wanted = box_of_triangles(level), highest.box
         self.needed = short_sides(own, wanted) > NEAR
-        """(6,): sides without a triangle."""
+        """(6,): which sides of the box still need a triangle."""
         self.limits = np.where(flat_axes(wanted), own, wanted)
-        """The box of triangles. Where the highest level is flat, the box of the level, so that it stays flat."""
+        """Box within which triangles are added: that of the highest level. Along axes where that is flat, it is the
+        level's own, so that the level stays flat."""
         self.size = _size(np.stack((np.minimum(own[0], self.limits[0]), np.maximum(own[1], self.limits[1]))))
-        """Lengths of the box that the level will have, also where it sticks out."""
+        """Lengths of the final box of the level, which includes parts outside the highest level's box."""
         self.at_sides = highest.at_sides.copy()
         self.vertices = level.positions / self.size
-        """Positions of the level and of the triangles found, as shares of the box."""
+        """Positions of the level's vertices and of the triangles found so far, as shares of the box."""
 
     def triangle(self, missing: Collection[str], *, is_full: bool) -> BoxTriangle | None:
-        """Return the triangle for most of the needed sides, or None; ``is_full``: only one of a missing symbol."""
+        """Return the triangle that serves the most needed sides, or None.
+
+        With ``is_full``, only triangles of a missing symbol are considered, since the level may get no further
+        vertices.
+        """
         highest = self.highest
         is_missing = np.array([symbol in missing for symbol in highest.symbols])[highest.face]
         while True:
@@ -184,9 +193,9 @@ class _Search:
             self.at_sides[chosen] = False
 
     def _ways(self, chosen: npt.NDArray[np.intp]) -> tuple[Matrix, Matrix]:
-        """Return directions in the unit cube to the other corners of triangles, (n, 2, 3), and the sines between them.
+        """Return the directions of the legs of triangles in the unit cube, (n, 2, 3), and the sines of their angles.
 
-        In thin triangles, they are directions along the two longest axes of the box instead.
+        For thin triangles, the directions are the two longest axes of the box instead.
         """
         start, wanted = self.highest.points[chosen].astype(np.float64), self.highest.box
         others = self.highest.others[chosen]

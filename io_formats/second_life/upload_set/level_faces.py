@@ -19,10 +19,12 @@ from .level_boxes import NEAR, HighestLevel, box_of_triangles, moved_to_box, sho
 from .textures import Materials
 
 _SHARE = 0.02
-"""Size of an added triangle as a share of its level's box: too small to be noticed, and far from degenerate."""
+"""Size of an added triangle as a share of its level's box: too small to be visible, and large enough not to be
+degenerate."""
 _INSET = 0.0053
-"""Least distance of an added triangle from the sides of the box, as a share of it. The viewer looks up weights by
-position, so a corner of the triangle must not lie on a vertex, and vertices lie on the sides and corners of boxes."""
+"""Smallest distance of an added triangle from the sides of the box, as a share of the box. Many vertices are on the
+sides and corners of boxes, and a corner of the triangle must not coincide with a vertex, since the viewer looks up
+weights by position."""
 
 
 def sort_key(symbol: str) -> bytes:
@@ -58,12 +60,13 @@ def faces_of_slots(slots: Sequence[str], model: str) -> list[tuple[str, int, int
 
 @dataclass
 class Levels:
-    """The levels of one object, and what keeps their size."""
+    """The levels of one object, and the changes that extend them to the same box."""
 
     instances: list[Instance]
-    """The finest first, as many as were given."""
+    """The levels, finest first; as many as were given."""
     box_triangles: list[int]
-    """Number of triangles in each level that keep its size; one may be the triangle of a material, too."""
+    """Number of triangles in each level that extend its box; one of them may also be the triangle of a missing
+    material."""
     moved: float = 0.0
     """Largest distance by which vertices were moved to a side of the box, as a share of its axis."""
 
@@ -122,9 +125,9 @@ def _with_box(
     Parameters
     ----------
     finer:
-        The highest level, and the next finer one as written.
+        The highest level and, as it will be written, the next finer level.
     number:
-        Number of the level.
+        Number of the level; 0 is the highest.
     symbols:
         The symbols that each level will have.
     """
@@ -148,9 +151,9 @@ def _with_box(
 def _with_triangle(
     level: Instance, like: Triangles, source: Instance, positions: FloatArray, normal: FloatArray
 ) -> Instance:
-    """Return a level with one more triangle (3, 3) with a normal (1, 3).
+    """Add one triangle (3, 3) with a normal (1, 3) to a level.
 
-    Its symbol, UVs and weights are copied from a triangle of another level, ``source``.
+    Its symbol is that of ``like``; UVs and weights are copied from a triangle of another level, ``source``.
     """
     geometry = level.geometry
     index = np.empty((3, geometry.faces[0].corners.shape[1]), np.int32)
@@ -177,9 +180,9 @@ def _with_triangle(
 
 
 def _in_order(geometry: Geometry, symbols: Iterable[str]) -> Geometry:
-    """Return a geometry as if its added triangles had been there from the start, so that a second export equals it.
+    """Reorder a geometry with added triangles so that exporting it again after an import gives the same file.
 
-    Its faces are in the order of ``symbols``, and normals and UVs in that of the faces.
+    Its faces are in the order of ``symbols``, and its normals and UVs in the order of the faces.
     """
     of_symbol = {face.symbol: face.corners for face in geometry.faces}
     faces: list[Triangles] = []
@@ -199,7 +202,7 @@ def _in_order(geometry: Geometry, symbols: Iterable[str]) -> Geometry:
 
 
 def _with_weights(skin: Skin, source: Skin | None, points: IntArray) -> Skin:
-    """Return a binding with the weights of three points of another level, which has the same joints."""
+    """Append the weights of three points of another level, which has the same joints, to a binding."""
     chosen = source or skin
     return replace(
         skin,
@@ -220,8 +223,8 @@ def _largest_triangle(geometry: Geometry, symbol: str) -> IntArray:
 def _small_triangle(geometry: Geometry, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return a triangle (3, 3) in the box of a geometry, as near to a centre as possible, and its normal (1, 3).
 
-    It is parallel to the two longest axes of the box: inside a flat box, and never degenerate in the unit cube, to
-    which the viewer scales the box.
+    It is parallel to the two longest axes of the box. So it stays inside a flat box, and is never degenerate in the
+    unit cube to which the viewer scales the box.
     """
     least, most = geometry.positions.min(axis=0), geometry.positions.max(axis=0)
     extent = most.astype(np.float64) - least

@@ -27,7 +27,7 @@ def symbol(name: str, taken: set[str]) -> str:
 
 
 def joint(name: str) -> str:
-    """Return the name of a joint without spaces, which separate the names of a list."""
+    """Return the name of a joint with its spaces replaced, since spaces separate the names in a list."""
     return re.sub(r"\s", "_", printable(name)) or "_"
 
 
@@ -48,9 +48,9 @@ def unique(plain: str, taken: set[str]) -> str:
 
 
 def file_names(names: Iterable[str], stem: str) -> list[str]:
-    """Return unique names of files beside those of a set, given names with extensions.
+    """Return unique file names for the additional files of a set, from names with extensions.
 
-    The set's name is put in front, since two sets in a folder may have different files of the same name.
+    The name of the set precedes them, since two sets in a folder may have different files with the same name.
     """
     before = set_prefix(stem)
     taken: dict[str, set[str]] = {}
@@ -63,7 +63,7 @@ def file_names(names: Iterable[str], stem: str) -> list[str]:
 
 
 def set_prefix(stem: str) -> str:
-    """Return the start of the names of the files beside those of a set."""
+    """Return the prefix of the names of a set's additional files."""
     return f"{plain_file_name(stem)}_" if stem else ""
 
 
@@ -74,7 +74,7 @@ def texture_name(name: str, extension: str) -> str:
 
 
 def plain_file_name(name: str) -> str:
-    """Return a file name's stem in ASCII letters; a hash replaces lost letters of other alphabets."""
+    """Return the stem of a file name in ASCII letters; a hash is added if letters of other alphabets are lost."""
     spaced = re.sub(r"\s", "_", name)
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", spaced)[:100].strip(".")
     if plain != spaced:

@@ -26,7 +26,7 @@ _MOST_FACES_NAMED = 3
 
 
 def pbr_names(materials: Iterable[str], stem: str) -> list[str]:
-    """Return the names of the files of PBR materials, given the names of the materials; the set's name is in front."""
+    """Return the file names of PBR materials from the names of the materials; each starts with the name of the set."""
     return names.file_names([f"{names.plain_file_name(material)}.glb" for material in materials], stem)
 
 
@@ -34,7 +34,8 @@ def pbr_files(document: UploadSet, stem: str) -> list[OutputFile]:
     """Encode the PBR materials of a set; each file has a note with its faces and its repeats."""
     symbols: dict[int, list[str]] = {}
     found: dict[int, tuple[str, GltfMaterial]] = {}
-    for material in document.materials:  # parts of a face with too many vertices share the glTF material of the whole
+    # a face with too many vertices is split into parts, which share one glTF material
+    for material in document.materials:
         if material.gltf is not None:
             found.setdefault(id(material.gltf), (material.name, material.gltf))
             symbols.setdefault(id(material.gltf), []).append(material.symbol)
@@ -51,7 +52,7 @@ def pbr_files(document: UploadSet, stem: str) -> list[OutputFile]:
 
 
 Face = tuple[int, int, str]
-"""Part of the mesh, number of the face in it, and name of the object, empty if there is only one."""
+"""Part of the mesh, number of the face in that part, and name of the object (empty if there is only one object)."""
 
 
 def _faces(document: UploadSet) -> dict[str, list[Face]]:
@@ -83,7 +84,7 @@ def _note(faces: list[Face], gltf: GltfMaterial, file: str) -> Text:
 
 
 def _transforms(gltf: GltfMaterial) -> list[Text]:
-    """Describe the texture transforms of a material, once if all textures have the same."""
+    """Describe the texture transforms of a material; if all textures have the same transform, only once."""
     transforms = {label: gltf.textures[use].transform for use, label in _LABELS.items() if use in gltf.textures}
     shown = {label: _shown(transform) for label, transform in transforms.items()}
     if len(set(shown.values())) == 1:
@@ -92,7 +93,10 @@ def _transforms(gltf: GltfMaterial) -> list[Text]:
 
 
 def _shown(transform: TextureTransform) -> Text:
-    """Return a transform as the viewer's texture panel shows it; whole offsets have no effect on repeating textures."""
+    """Describe a transform with the values of the viewer's texture panel.
+
+    Whole numbers in an offset are dropped, since they have no effect on repeating textures.
+    """
     offset = [round(value % 1.0, 4) % 1.0 for value in transform.offset]
     degrees = round(math.degrees(transform.rotation), 3)
     parts = [

@@ -35,10 +35,10 @@ from .textures import Materials
 SKIN_WEIGHT = "Include skin weight"
 JOINT_POSITION = "Include joint positions"
 LOCKED_SCALE = "Lock scale if joint position defined"
-"""Labels of boxes in the viewer's upload window."""
+"""Label of a checkbox in the viewer's upload window."""
 
 _WORTH_SAYING = 1e-3
-"""Share of the box of the highest level by which vertices may be moved without a note."""
+"""Share of the highest level's box by which vertices may be moved before a note is added."""
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
@@ -70,7 +70,7 @@ class _SetBuilder:
         self.materials = Materials(scene, is_copied=TEXTURES.flag(self.options))
         self.taken: set[str] = set()
         self.rigs: dict[int, list[Rig]] = {}
-        """By index of the skeleton, in the order of the joint trees in each file."""
+        """Bindings by index of the skeleton, in the order of the joint trees in each file."""
         files = [ColladaFile(suffix) for suffix in SUFFIXES]
         built: list[list[Instance | None]] = []
         models = models_of(scene)
@@ -131,7 +131,7 @@ class _SetBuilder:
         return [*instances, self._physics(model, name, symbols)]
 
     def _faces(self, mesh: Mesh, name: str, whose: str, *, is_rigged: bool) -> list[FaceArrays]:
-        """Return the faces with triangles of a level, whose materials are symbols; slots of one symbol are one face."""
+        """Return the faces of a level that have triangles; material slots with the same symbol become one face."""
         faces = _faces_of(mesh, self._symbols(mesh, name), self.scene.report.about(whose), is_rigged=is_rigged)
         if not faces:
             raise ExportError("{}: all its triangles use a vertex twice; give it faces or leave it out", whose)
@@ -149,7 +149,7 @@ class _SetBuilder:
         levels: Sequence[Sequence[FaceArrays]],
         report: Report,
     ) -> Rig:
-        """Return the binding of a model, and add it to those of its skeleton."""
+        """Return the binding of a model, and add it to the bindings of its skeleton."""
         used, _ = rigging.used_joints([face for faces in levels for face in faces], len(bones.joints), model.name)
         try:
             rig = rigging.rig_of(bones, used, turn, self.options, skin=model.finest.skin, report=report)
@@ -171,8 +171,9 @@ class _SetBuilder:
     def _physics(self, model: Model, name: str, symbols: set[str]) -> Instance | None:
         """Return the physics: its mesh, or else all hulls as one mesh, or else None.
 
-        The viewer uses the convex hull of a model without physics; any mesh here would become triangle physics. Its
-        materials are its own if the finest level has them all, otherwise one of those.
+        The viewer uses the convex hull of a model without physics; any mesh here would become triangle physics. The
+        shape keeps its materials if the finest level has all of them; otherwise it gets one material of the finest
+        level.
         """
         report = self.scene.report.about(Text("{} (physics)", model.name))
         mesh = _triangles_of(model.physics) or _hulls(model.hulls, report)
@@ -197,7 +198,10 @@ def _used_slots(mesh: Mesh) -> list[int]:
 
 
 def _faces_of(mesh: Mesh, symbols: Sequence[str], report: Report, *, is_rigged: bool = False) -> list[FaceArrays]:
-    """Return the faces of a mesh whose slots have these symbols, one for each symbol with triangles."""
+    """Return the faces of a mesh, one for each symbol with triangles.
+
+    ``symbols`` has the symbol of each material slot.
+    """
     different = list(dict.fromkeys(symbols))
     slots = np.array([different.index(symbol) for symbol in symbols], np.int32)
     slot = slots[np.clip(mesh.material_index, 0, len(slots) - 1)]
@@ -208,13 +212,13 @@ def _faces_of(mesh: Mesh, symbols: Sequence[str], report: Report, *, is_rigged: 
 
 
 def _placed(instances: Sequence[Instance | None], model: Model) -> list[Instance | None]:
-    """Return the instances of an earlier model with the same content for another one."""
+    """Return the instances of an earlier model with the same content, placed as ``model``."""
     matrix, name = exact_matrix_of(settled(model).finest), names.model_name(model.name, set())
     return [found and replace(found, matrix=matrix, name=name, object_name=model.name) for found in instances]
 
 
 def _report_boxes_of(levels: Levels, model: Model, report: Report) -> None:
-    """Report how the lower levels got the box of the highest."""
+    """Report how lower levels were extended to the box of the highest level."""
     if any(levels.box_triangles):
         size = np.ptp(box_of_triangles(levels.instances[0].geometry), axis=0) * np.abs(model.finest.scale)
         is_rigged = levels.instances[0].skin is not None
@@ -238,7 +242,7 @@ def _report_boxes_of(levels: Levels, model: Model, report: Report) -> None:
 
 
 def _position_boxes(rig: Rig, choice: str) -> list[str]:
-    """Return the labels of the boxes of the upload window without which the avatar keeps its own joint positions."""
+    """Return the labels of the checkboxes to tick in the upload window so that the joint positions are used."""
     if rig.joint_positions is None:
         return []
     if choice == "AUTO" and max(rig.offsets.values(), default=0.0) < ADVISED:
@@ -247,7 +251,7 @@ def _position_boxes(rig: Rig, choice: str) -> list[str]:
 
 
 def _report_boxes(rig: Rig, choice: str, report: Report) -> None:
-    """Warn about settings of the upload window that the joint positions need."""
+    """Warn about checkboxes of the upload window that the joint positions need."""
     if rig.joint_positions is None:
         return
     boxes = _position_boxes(rig, choice)
@@ -268,7 +272,7 @@ def _is_rigged(model: Model) -> bool:
 
 
 def _hulls(nodes: Sequence[Node], report: Report) -> Mesh | None:
-    """Return hulls as one mesh; without Blender, hulls that are only stored as points become boxes."""
+    """Return hulls as one mesh; outside Blender, a hull that is stored only as points becomes a box."""
     meshes: list[Mesh] = []
     boxes = 0
     for node in nodes:

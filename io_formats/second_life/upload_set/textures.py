@@ -37,7 +37,7 @@ _SIGNATURES = (
 
 
 class Materials:
-    """The materials of a set, one for each name; problems with textures are reported once."""
+    """The materials of a set, one for each material name; problems with textures are reported once."""
 
     def __init__(self, scene: Scene, *, is_copied: bool) -> None:
         self.materials: list[Material] = []
@@ -50,9 +50,9 @@ class Materials:
         self._image_of: dict[object, int | None] = {}
 
     def symbol(self, name: str, fallback: str, imported: str = "") -> str:
-        """Return the symbol of a material by its name; for a slot without a material, of the name ``fallback``.
+        """Return the symbol of a material by its name; a slot without a material uses the name ``fallback``.
 
-        A new one is made of the name, or of the ``imported`` symbol.
+        A new symbol is made from the name, or from the ``imported`` symbol.
         """
         known = name or fallback
         if known not in self._symbols:
@@ -65,8 +65,8 @@ class Materials:
     ) -> list[str]:
         """Return the symbols of material slots, empty for unused ones.
 
-        Slots without a material get the model's name and a number, so that they match between levels. ``imported`` are
-        symbols of the imported file by the names of materials.
+        Slots without a material get the model's name and a number, so that they match between levels. ``imported`` has
+        the symbols in the imported file by material name.
         """
         unnamed = list(itertools.accumulate(not name for name in slots))
         fallbacks = [f"{model}_plain" + (f"_{count}" if count > 1 else "") for count in unnamed]
@@ -76,7 +76,10 @@ class Materials:
         ]
 
     def part_symbol(self, symbol: str, number: int) -> str:
-        """Return the symbol of a part of a face with too many vertices; all parts look like the whole face."""
+        """Return the symbol for a part of a face that was split because of its number of vertices.
+
+        All parts have the same appearance as the whole face.
+        """
         if not number:
             return symbol
         known = f"{symbol}\0{number}"  # names of materials in Blender contain no null character

@@ -1,4 +1,4 @@
-"""Document -> files: Collada 1.4.1 of the flavour that the viewer reads (formats page, section 10.1), and textures."""
+"""Document -> files: textures, and Collada 1.4.1 restricted to what the viewer reads (formats page, section 10.1)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _OWN_MARK = f"<authoring_tool>{AUTHORING_TOOL}</authoring_tool>".encode()
 
 
 def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
-    """Encode ``stem_LOD2.dae`` and the other levels, any ``stem_PHYS.dae``, textures, PBR materials, ``stem.dae`` last.
+    """Encode the files of all levels (``stem_LOD2.dae`` …), physics, textures and PBR materials; ``stem.dae`` is last.
 
-    The files of other suffixes are obsolete, since the viewer would find them by their names.
+    Existing files with other suffixes are marked as obsolete, since the viewer would use them because of their names.
     """
     textures = names.file_names([image.name for image in document.images], stem)
     collada = Collada(document, textures, names.set_prefix(stem))
@@ -34,7 +34,10 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
 
 
 def _usage(document: UploadSet, files: Sequence[str]) -> str:
-    """Return what to do in the viewer. The boxes come first, as Blender's status bar cuts long texts in the middle."""
+    """Return instructions for the viewer.
+
+    The checkboxes come first, as Blender's status bar cuts long texts in the middle.
+    """
     boxes = joined((Text("'{}'", box) for box in document.boxes), " and ")
     others = listed(files[1:], quote="")
     if boxes:
@@ -43,7 +46,7 @@ def _usage(document: UploadSet, files: Sequence[str]) -> str:
 
 
 def chosen_file(stem: str, suffixes: Collection[str], data: bytes = b"") -> OutputFile:
-    """Return the file that is chosen in the viewer, for a set of files with these suffixes."""
+    """Return the file to select in the viewer's file picker, for a set with these suffixes."""
     others = tuple(f"{stem}{suffix}.dae" for suffix in SUFFIXES if suffix not in suffixes)
     return OutputFile(f"{stem}.dae", data, obsolete=others, own_mark=_OWN_MARK)
 

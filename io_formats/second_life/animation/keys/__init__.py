@@ -1,1 +1,1 @@
-"""Keys of joints: codes, curves, reduction, and keys of a file that remain after an edit."""
+"""Keys of joints: their codes, curves and reduction, and keys of a file that are preserved after an edit."""

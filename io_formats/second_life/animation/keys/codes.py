@@ -14,7 +14,8 @@ MOST = 65535
 FARTHEST = 5.0
 """Largest coordinate of a position key, in metres."""
 _NEARLY_HALF_TURN = 0.2
-"""Component w below which a step of a code turns the joint far: w is computed from the other three."""
+"""Quaternion component w below which one step of a code rotates the joint noticeably, since w is computed from the
+other three components."""
 
 Codes = npt.NDArray[np.uint16]
 Floats = npt.NDArray[np.float64]
@@ -34,7 +35,7 @@ def codes_of(values: Floats, reach: float) -> Codes:
 
 
 def times_of(codes: AnyArray, duration: float) -> Floats:
-    """Decode time codes (n,) to seconds, float64 of the viewer's float32."""
+    """Decode time codes (n,) to seconds in float32, as the viewer does, returned as float64."""
     seconds = codes.astype(np.float32) * np.float32(1 / MOST) * np.float32(duration)
     return np.asarray(seconds, np.float64)
 
@@ -61,8 +62,8 @@ _CORNERS = np.array(list(itertools.product((0, 1), repeat=3)), np.float64)
 def rotation_codes_of(rotations: Floats) -> Codes:
     """Encode unit quaternions (n, 4; w, x, y, z) to codes (n, 3).
 
-    The nearest codes are used. Near half turns, where w is poorly determined, those of the eight surrounding ones that
-    turn the joint least away from the given rotation are used.
+    The nearest codes are used. Near half turns, w is poorly determined; the eight surrounding codes are compared there,
+    and the code is used that turns the joint least away from the given rotation.
     """
     rotations = np.where(rotations[:, :1] < 0, -rotations, rotations)
     codes = codes_of(rotations[:, 1:], 1.0)
@@ -90,5 +91,5 @@ def decoded(codes: AnyArray, *, is_rotation: bool) -> Floats:
 
 
 def euler_rotations(degrees: AnyArray) -> Floats:
-    """Return unit quaternions (n, 4; w, x, y, z) of the angles of version 0.1, (n, 3): Rx Ry Rz, Z applied first."""
+    """Convert the Euler angles of version 0.1, (n, 3) degrees, to unit quaternions (n, 4; w, x, y, z): Rx Ry Rz."""
     return matrices_to_quaternions(euler_matrices(degrees.astype(np.float64), "XYZ"))

@@ -14,24 +14,27 @@ UNCHANGED = 2e-4
 """Angle in radians, and distance in metres, below which a sampled joint counts as unchanged since the import; Blender's
 single-precision matrices are within 5e-5."""
 _WIDE = np.cos(np.radians(45))
-"""Cosine between two quaternions that are 90° of rotation apart."""
+"""Cosine of half the angle: quaternions with this dot product are rotations that differ by 90°."""
 _FARTHEST_TIME = 1e6
-"""Seconds from the start beyond which times of version 0.1 are clamped: files may have any number."""
+"""Largest time in seconds to which times of version 0.1 are clamped, since a file may hold any number."""
 _LEAST_TIMES = 4
-"""Number of different times from which they are evidence of a frame rate."""
+"""Smallest number of different times from which a frame rate is derived."""
 _RATES = (8.0, 10.0, 12.0, 12.5, 15.0, 16.0, 20.0, 24.0, 25.0, 30.0, 40.0, 45.0, 48.0, 50.0, 60.0)
 """Frame rates of real files; three quarters have all keys on frames of one of them."""
 
 
 def precision(duration: float) -> float:
-    """Return the time by which a viewer's own encoding moves a key: two codes, in seconds."""
+    """Return the tolerance for key times in seconds: two steps of the time code.
+
+    A viewer's own encoding moves keys by this much.
+    """
     return 2 * duration / codes.MOST
 
 
 def frame_rate(document: SecondLifeAnimation) -> float:
-    """Return the lowest common frame rate on whose frames the end and all keys lie; 0 if there is none.
+    """Return the lowest common frame rate that has a frame at the end and at each key; 0 if there is none.
 
-    Two different times, as in poses, are not evidence of a rate.
+    Fewer than four different times, as in poses, are not evidence of a rate.
     """
     arrays = [keys[:, 0] for joint in document.joints for keys in (joint.rotation, joint.position)]
     stored = np.unique(np.concatenate([np.empty(0), *arrays]))
@@ -44,7 +47,10 @@ def frame_rate(document: SecondLifeAnimation) -> float:
 
 
 def shown(keys: Keys, document: SecondLifeAnimation, fps: float) -> Keys:
-    """Return keys of a file as Blender shows them at a frame rate: on the nearest frame, if it is near enough."""
+    """Return keys of a file at the times at which Blender shows them.
+
+    A key within the precision of the nearest frame is moved to that frame; other keys keep their times.
+    """
     whole = np.rint(keys.times * fps) / fps
     is_near = np.abs(whole - keys.times) <= precision(document.duration)
     return Keys(np.where(is_near, whole, keys.times), keys.values)

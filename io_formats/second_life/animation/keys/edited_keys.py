@@ -1,4 +1,4 @@
-"""Keys of an imported joint after an edit: those of the file stay where the pose at them is unchanged."""
+"""Keys of an imported joint after an edit: keys of the file are kept where the pose at their time is unchanged."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _SAME_TIME = 1e-4
 def edited_joints(
     original: SecondLifeAnimation | None, duration: float, motion: AvatarMotion, numbers: Iterable[int], fps: float
 ) -> dict[str, JointKeys]:
-    """Return the keys of joints that changed since the import, by name. Curves to be sampled again have no keys.
+    """Return the keys of joints that changed since the import, by name.
 
-    There are none if the animation has another length than its file.
+    A curve that has to be sampled again has no keys in the result. The result is empty if the length of the animation
+    differs from that in the file.
 
     Parameters
     ----------
@@ -50,9 +51,10 @@ def edited_joints(
 def _edited(
     original: SecondLifeAnimation, keys: Keys, rows: AnyArray, motion: AvatarMotion, number: int, fps: float
 ) -> AnyArray:
-    """Return the keys of a curve, (n, 4) codes: those of the file where it has their values, and others if needed.
+    """Return the keys of an edited curve, (n, 4) codes.
 
-    Return none if the curve is constant, or if not all keys of the file were sampled.
+    Keys of the file are kept where the curve still has their values, and keys are added where needed. The result is
+    empty if the curve is constant, or if not all keys of the file were sampled.
     """
     none = np.empty((0, 4), np.uint16)
     is_rotation = keys.values.shape[1] == 4

@@ -19,7 +19,7 @@ MOST_MILLIMETRES = 2.0
 
 @dataclass
 class Jump:
-    """The difference of one joint between loop out and loop in."""
+    """Difference of one joint between the end of a loop (loop out) and its start (loop in)."""
 
     joint: str
     degrees: float
@@ -33,7 +33,7 @@ class Jump:
 def jumps(document: SecondLifeAnimation) -> list[Jump]:
     """Return the jump of each joint of a looped animation, the largest first; empty if it does not loop.
 
-    A loop that holds one moment has no jump.
+    A loop of zero length has no jump.
     """
     loop_in, loop_out = (min(max(time, 0.0), document.duration) for time in (document.loop_in, document.loop_out))
     if not document.loop or loop_in >= loop_out:

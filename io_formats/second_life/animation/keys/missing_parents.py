@@ -1,4 +1,4 @@
-"""Joints below ones that a skeleton lacks: back to rotations relative to the parent in the file."""
+"""Restore rotations relative to the parents in the file, for joints whose parents the skeleton lacks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from .codes import Floats
 
 
 def restored(motion: AvatarMotion, original: SecondLifeAnimation, skeleton: Skeleton, fps: float) -> AvatarMotion:
-    """Return a motion without the rotations of joints that the skeleton lacks, whose keys are kept as they were.
+    """Return a motion with rotations relative to the file's parents, even if the skeleton lacks these joints.
 
-    The import gives these rotations to the bones below. Those that are still as imported become as in the file.
+    The import combines the rotation of a missing joint with the bones below it. A bone that is unchanged since the
+    import gets the rotation of the file again; for any other, the rotation of the missing joints is removed.
     """
     there = {skeleton_table.canonical(joint.name) for joint in skeleton.joints}
     entries = original.known_joints()
@@ -50,7 +51,7 @@ def _sampled(joint: JointKeys, original: SecondLifeAnimation, times: Floats, fps
 
 
 def _product(chain: Sequence[JointKeys], original: SecondLifeAnimation) -> Keys:
-    """Return the rotation of the last joint of a chain relative to the parent of the first, with the keys of all."""
+    """Return the combined rotation of a chain of joints, first to last, with keys at the times of all their keys."""
     found = [curves.rotation_keys(original, joint) for joint in chain if len(joint.rotation)]
     found += [curves.position_keys(original, joint) for joint in chain if len(joint.position)]
     times = np.unique(np.concatenate([keys.times for keys in found]))

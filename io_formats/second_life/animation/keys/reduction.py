@@ -23,16 +23,17 @@ def apart(one: Floats, other: Floats) -> Floats:
     difference = one - other
     if difference.shape[-1] == 3:
         return np.asarray(np.linalg.norm(difference, axis=-1))
-    # From the chord, since the arc cosine has no precision near 0. Both signs of a quaternion are the same rotation.
+    # Computed from the chord, since the arc cosine has no precision near 0. Both signs of a quaternion are the same
+    # rotation.
     squared = np.einsum("...i,...i->...", difference, difference)
     return np.asarray(4 * np.arcsin(np.sqrt(np.clip(np.minimum(squared, 4 - squared), 0, 4)) / 2))
 
 
 def significances(exact: Floats, stored: Floats, times: Floats, finest: Floats) -> Floats:
-    """Return for each sample the tolerance from which on it is no longer needed as a key, (J, F).
+    """Return for each sample, (J, F), the smallest tolerance at which the sample is not needed as a key.
 
-    The samples to keep with a tolerance t, ``finest`` or larger, are those above t. The first is always kept. The
-    sample at which a segment is split does not depend on the tolerance, so one run serves all of them.
+    For a tolerance t, at least ``finest``, the samples with a value above t are kept; the first sample is always kept.
+    The sample at which a segment is split does not depend on the tolerance, so one run serves all tolerances.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def significances(exact: Floats, stored: Floats, times: Floats, finest: Floats) 
 
 
 def _split(found: Floats, exact: Floats, stored: Floats, times: Floats, finest: Floats) -> None:
-    """Fill the significances ``found`` of a few curves; see ``significances``."""
+    """Fill the array ``found`` with the results of :func:`significances` for a few curves."""
     curves, frames = found.shape
     if not frames:
         return
@@ -61,7 +62,7 @@ def _split(found: Floats, exact: Floats, stored: Floats, times: Floats, finest: 
     off = (apart(exact, stored[:, :1]) - rounding[:, :1]).max(axis=1)
     found[:, -1] = off
     found[:, 0] = np.inf
-    # Segments are pairs of indices into all samples of all curves.
+    # A segment is a pair of indices into the concatenated samples of all curves.
     rows = np.flatnonzero(off > finest)
     points = (curves * frames, -1)
     samples = _Samples(exact.reshape(points), stored.reshape(points), rounding.reshape(-1), np.tile(times, curves))
@@ -70,7 +71,7 @@ def _split(found: Floats, exact: Floats, stored: Floats, times: Floats, finest: 
 
 
 def needed_between(exact: Floats, stored: Floats, times: Floats, fixed: Indices, tolerance: float) -> Indices:
-    """Return the samples of one curve (F, k) to keep as keys, in order: ``fixed`` ones and those needed between them.
+    """Return the samples of one curve (F, k) to keep as keys, in order: ``fixed`` ones, and those needed between them.
 
     Before the first and after the last key the value is held. The other parameters are those of ``significances``.
     """
@@ -97,14 +98,14 @@ def _split_segments(
     above: Floats,
     limit: Floats,
 ) -> None:
-    """Set the significance in ``values`` of all samples at which segments, and their parts, have to be split.
+    """Split segments recursively; set in ``values`` the significance of each sample at which one is split.
 
     Parameters
     ----------
     segments:
         First and last sample of each segment.
     above:
-        Significance of each segment, which those within it do not exceed.
+        Significance of each segment: an upper limit for the samples in it.
     limit:
         Tolerance of each segment.
     """
@@ -125,12 +126,12 @@ def _split_segments(
 
 @dataclass
 class _Samples:
-    """Samples of several curves one after the other."""
+    """Concatenated samples of several curves."""
 
     exact: Floats
     stored: Floats
     rounding: Floats
-    """Distance between both."""
+    """Distance between the exact and the stored value of each sample."""
     times: Floats
 
     def worst(self, start: Indices, end: Indices) -> tuple[Indices, Floats]:
@@ -156,7 +157,8 @@ class _Samples:
 def interpolated(a: Floats, b: Floats, share: Floats) -> Floats:
     """Return values (n, k) between keys as a viewer computes them; ``share`` is (n, 1).
 
-    They are linear, and quaternions are normalised. Those of opposite sign turn the short way at a constant speed.
+    Values are interpolated linearly, and quaternions are normalised. Quaternions of opposite sign turn the short way at
+    a constant speed.
     """
     mixed = a + share * (b - a)
     if a.shape[-1] == 4:
