@@ -16,7 +16,7 @@ from ..geometry.hierarchy import own_ancestor
 from . import strings
 
 MOST_BONES = 32768
-"""Most bones of a file: parents and weights store bone indices in 16 bits."""
+"""Maximum number of bones in a file, since parents and weights store bone indices in 16 bits."""
 _UNIT_TOLERANCE = 1e-2
 
 
@@ -106,7 +106,7 @@ def encode_transforms(transforms: FloatArray, bones: Sequence[Bone]) -> bytes:
 def report_oddities(bones: Sequence[Bone], transforms: FloatArray, report: Report) -> None:
     """Report duplicate bone names and rotations that are not of unit length (section 11).
 
-    ``transforms`` may be empty if the file has none.
+    ``transforms`` is empty if the file has none.
     """
     double = [name for name, times in Counter(bone.name for bone in bones).items() if times > 1]
     report.change_of("repeated-bone-name", "{} used twice: {}", double, "bone name is", "bone names are")

@@ -18,7 +18,7 @@ def empty() -> FloatArray:
 
 
 def of_points(points: FloatArray) -> FloatArray:
-    """Return box minimum, box maximum, box centre and distance of the farthest point from it, (10,) float32.
+    """Return the bounds of points, (10,) float32: box minimum, box maximum, box centre, radius of a sphere around it.
 
     ``points`` (P, 3) float32.
     """

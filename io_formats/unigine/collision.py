@@ -9,14 +9,14 @@ from ..core.scene import AnyArray, FloatArray, IntArray
 from . import compact_integers
 
 LEAF_SIZE = 4
-"""Minimum number of triangles of a node that is split."""
+"""Number of triangles from which a node of the tree is split."""
 
 _EPSILON = 1e-6
 """Tolerance of the test for convex edges.
 
-An edge is convex if the free corner of its second triangle is farther than this behind the plane of the first, and the
-cosine of the angle between the triangles is smaller than 1 by more than this. With this rule, 60,556 of 60,564 edges of
-real files get the engine's flag; the others are at the limit.
+An edge between two triangles is convex if the corner of the second that is not on the edge is farther than this behind
+the plane of the first, and the cosine of the angle between the triangles is smaller than 1 by more than this. With this
+rule, 60,556 of 60,564 edges of real files get the engine's flag; the others are at the limit.
 """
 _LEAF = -1
 _NODE_FIELDS = 5
@@ -47,7 +47,7 @@ def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE
             # The first corner of each triangle, in the order of the tree.
             compact_integers.encode_many(3 * order),
             compact_integers.encode(len(nodes)),
-            # The split axis is stored as one byte, which equals the compact integer of 0, 1 or 2.
+            # Split axes are stored in one byte; a compact integer of 0, 1 or 2 is this byte.
             compact_integers.encode_many(nodes),
             boxes.astype("<f4").tobytes(),
             splits.astype("<f4").tobytes(),
@@ -56,7 +56,7 @@ def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE
 
 
 def largest(triangle_count: int) -> int:
-    """Return the maximum size of a block: compact integers of 5 bytes and 2 nodes for each triangle."""
+    """Return the maximum size of a block in bytes: with compact integers of 5 bytes, and 2 nodes for each triangle."""
     node = 1 + 4 * 5 + 28
     return 3 * 5 + triangle_count * (1 + 5 + 2 * node)
 
@@ -92,7 +92,10 @@ def edge_flags(positions: FloatArray, triangles: _Indices) -> npt.NDArray[np.uin
 
 
 def _convex(positions: FloatArray, triangles: _Indices, one: _Indices, other: _Indices) -> npt.NDArray[np.bool_]:
-    """Return whether the surface is convex at edges, each given by an earlier and a later triangle."""
+    """Return whether the surface is convex at edges.
+
+    Each edge is given by two triangles, the earlier one in ``one`` and the later one in ``other``.
+    """
     corners = positions[triangles].astype(np.float64)
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
@@ -108,9 +111,9 @@ def _convex(positions: FloatArray, triangles: _Indices, one: _Indices, other: _I
 class _Tree:
     """Split triangles at the middle of their box, all nodes of one depth at once.
 
-    The engine uses the same rule: triangles are divided by the mean of their corners, on the axis that divides them
-    most evenly (the first such axis). Nodes are created depth by depth and renumbered at the end, so that a left child
-    follows its parent.
+    The engine uses the same rule: triangles are divided by the position of their centre, along the axis that gives the
+    most even division (the first such axis). Nodes are created depth by depth and renumbered at the end, so that a left
+    child follows its parent.
     """
 
     def __init__(self, positions: FloatArray, triangles: _Indices, leaf_size: int) -> None:
@@ -123,15 +126,15 @@ class _Tree:
             one, two, three = (column[triangles[:, corner]] for corner in range(3))
             self.lows.append(np.minimum(np.minimum(one, two), three))
             self.highs.append(np.maximum(np.maximum(one, two), three))
-            third = np.float32(1 / 3)  # multiplied before the sum: the sum of three corners could overflow
+            third = np.float32(1 / 3)  # Multiply before the sum, since the sum of three corners could overflow.
             self.centres.append(one * third + two * third + three * third)
         self.levels: list[_Level] = []
 
     def build(self) -> tuple[_Indices, IntArray, FloatArray, FloatArray]:
         """Return the order of the triangles, and the nodes in preorder.
 
-        Nodes are given as (N, 5) int32: split axis, left child, right child, begin and end in the order; their boxes
-        (N, 6) as minimum and maximum, and their splits (N,) as positions on the axis.
+        Nodes are given as (N, 5) int32: split axis, left child, right child, begin and end in the order of the
+        triangles; their boxes (N, 6) as minimum and maximum, and their splits (N,) as positions on the axis.
         """
         begin, end = np.array([0]), np.array([len(self.order)])
         if not len(self.order):
@@ -222,7 +225,10 @@ class _Level:
 
 
 def _ranges(begin: _Indices, end: _Indices) -> tuple[_Indices, _Indices, _Indices]:
-    """Concatenate the integers of ranges; return them, the start of each range among them, and each one's range."""
+    """Concatenate the integers of ranges.
+
+    Return the integers, the start of each range among them, and the range of each integer.
+    """
     lengths = end - begin
     starts = np.cumsum(lengths) - lengths
     owner = np.repeat(np.arange(len(begin)), lengths)

@@ -1,4 +1,4 @@
-"""Compact integers: sign and magnitude in groups of bits, the first of 6 bits, the others of 7 (section 2.1)."""
+"""Compact integers: sign and magnitude in groups of bits, 6 in the first group and 7 in the others (section 2.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ LIMIT = 2**31 - 1
 _MOST_BYTES = 5
 _GROUP_SHIFTS = np.array([0, 6, 13, 20, 27])
 _LENGTH_LIMITS = (63, 8191, 1048575, 134217727)
-"""Magnitudes from which the engine uses one more byte. Each still fits into the shorter form: 63 has 6 bits."""
+"""Magnitudes from which the engine writes one more byte, although each of them would still fit into the shorter form:
+63 has 6 bits."""
 
 
 def read(stream: ByteStream, what: str) -> int:
@@ -41,7 +42,10 @@ def read(stream: ByteStream, what: str) -> int:
 
 
 def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LIMIT) -> int:
-    """Read a count: not negative, at most ``most``, and not more than fit the rest at ``size`` bytes or more each."""
+    """Read a count that is not negative and at most ``most``.
+
+    Each of the counted items has at least ``size`` bytes, so a count is rejected if the remaining data is too short.
+    """
     start = stream.position
     count = read(stream, Text("the number of {}", Text(what)))
     if not 0 <= count <= most:

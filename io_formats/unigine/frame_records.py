@@ -1,7 +1,7 @@
-"""Records of a flag byte and the values that its bits announce: the frames of every animation (sections 5 and 8).
+"""Records of a flag byte, followed by a value for each set bit: the frames of every animation (sections 5 and 8).
 
-A layout states the number of bytes for each flag bit. Records are stored one after the other, without padding. All
-records are gathered or scattered at once, bit by bit.
+A layout states the size in bytes of the value for each bit. Records are stored one after the other, without padding.
+The values of one bit are read or written for all records at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Offsets = npt.NDArray[np.intp]
 
 
 class RecordLayout:
-    """Sizes of the values after a flag byte, in the order of its bits.
+    """Size of the value for each bit of a flag byte, in the order of the bits.
 
     Parameters
     ----------
@@ -41,11 +41,14 @@ class RecordLayout:
         return (1 << len(self.sizes)) - 1
 
     def offsets(self, bit: int, starts: Offsets, flags: Bytes) -> Offsets:
-        """Return the offsets at which records at ``starts`` hold the value of a bit, if it is set; same shape."""
+        """Return the byte offset of the value for a flag bit in each record, if the bit is set.
+
+        ``starts`` are the offsets of the records, and ``flags`` their flag bytes; all have the same shape.
+        """
         return np.asarray(starts + self._before[bit][flags])
 
     def gather(self, data: Bytes, offsets: Offsets, bit: int, dtype: str) -> AnyArray:
-        """Read the values of the channel with this flag bit at byte offsets (…).
+        """Read the values for one flag bit at byte offsets of any shape (…).
 
         The result has shape (…, k), where k is the number of ``dtype`` items in one value of the channel.
         """
@@ -56,9 +59,9 @@ class RecordLayout:
         return taken.view(dtype).reshape(*offsets.shape, width)
 
     def pack(self, flags: Bytes, values: Sequence[AnyArray]) -> bytes:
-        """Encode records with flags (…).
+        """Encode records with flag bytes (…).
 
-        ``values`` has one array (…, k) for each bit; only flagged values are stored.
+        ``values`` has one array (…, k) for each bit; only values whose bit is set are stored.
         """
         flat = np.ascontiguousarray(flags, np.uint8).reshape(-1)
         ends = np.cumsum(self.size_of[flat])
@@ -75,14 +78,14 @@ class RecordLayout:
 
 
 def _windows(data: Bytes, size: int) -> AnyArray:
-    """Return a view whose element i is the ``size`` bytes from byte i on, at any alignment."""
+    """Return a view whose element i consists of the ``size`` bytes from byte i on, without alignment."""
     return np.ndarray((len(data) - size + 1,), f"V{size}", buffer=data, strides=(1,))
 
 
 def held(offsets: Offsets, flagged: npt.NDArray[np.bool_]) -> Offsets:
-    """Return the offsets (F, n), with those of unflagged records replaced by the last flagged one before them.
+    """Replace the offsets (F, n) of unflagged records by the last flagged offset of an earlier frame.
 
-    Offsets ascend with the frames, so a running maximum finds it. The first frame must be flagged.
+    Offsets ascend with the frames, so this is a running maximum. The first frame must be flagged.
     """
     if flagged.all():
         return offsets

@@ -1,7 +1,7 @@
 """Frames of animations: delta frames (section 5, an10) and frames that omit default values (section 8.2).
 
-Both consist of records, frame by frame and bone by bone: a byte of flags and the flagged values. Decoding gathers each
-channel of all records at once; encoding scatters them.
+Both consist of records, frame by frame and bone by bone: a byte of flags and the values for the bits that are set.
+Decoding gathers each channel of all records at once; encoding scatters them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .frame_records import Bytes, Offsets, RecordLayout, held
 class DeltaFrames:
     """Frames in which an unflagged channel keeps its value of the previous frame.
 
-    F frames of n bones; the arrays hold the values after this rule is applied.
+    There are F frames of n bones. In the arrays, unflagged values are already filled in.
     """
 
     bone_indices: AnyArray
-    """(n,) int16 into the bone table."""
+    """(n,) int16 indices of the animated bones in the bone table."""
     mask: int
     """Animated channels: bits 0 to 2 translation x, y, z, bit 3 rotation, bits 4 to 6 scale x, y, z."""
     flags: AnyArray
@@ -40,7 +40,7 @@ class DeltaFrames:
     translation_range: FloatArray | None = None
     """an10: (2, 3) float32, minimum and range: value = minimum + u * range / 65535."""
     scale_range: FloatArray | None = None
-    """an10: like ``translation_range``."""
+    """an10: (2, 3) float32, minimum and range of the scale, used like ``translation_range``."""
 
     @property
     def frame_count(self) -> int:
@@ -52,7 +52,7 @@ class FlaggedFrames:
     """Frames in which an unflagged component has its default: translation 0, identity rotation, scale 1."""
 
     bone_indices: AnyArray
-    """(n,) int16 into the bone table."""
+    """(n,) int16 indices of the animated bones in the bone table."""
     flags: AnyArray
     """(F, n) uint8 as stored: bit 0 translation, bit 1 rotation, bit 2 scale."""
     translation: FloatArray
@@ -77,7 +77,8 @@ UNIT = 32767
 """Stored value that means 1 in rotation components of delta frames."""
 
 _MOST_EMPTY_FRAMES = 65536
-"""Limit of frames without bones. They take no bytes, so that the file size does not bound a damaged count."""
+"""Maximum number of frames without bones. Such frames take no bytes, so the file size does not limit a damaged
+count."""
 
 
 def read_embedded_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
@@ -86,7 +87,7 @@ def read_embedded_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
     Parameters
     ----------
     stream:
-        At the count of animated bones; afterwards after the last frame.
+        Positioned at the count of animated bones; after the call, behind the last frame.
     bone_count:
         Number of bones in the file's table.
 
@@ -187,7 +188,7 @@ def _read_records(stream: ByteStream, bone_count: int, layout: RecordLayout) -> 
 
     Return the bytes from the first record on, and the offsets (F, n) and flags (F, n) of the records.
     """
-    # Each record has at least one byte. Without records, nothing else bounds the count.
+    # Each record has at least one byte, so the data limits the count. Without records, this limit is used.
     most = compact_integers.LIMIT if bone_count else _MOST_EMPTY_FRAMES
     frame_count = compact_integers.read_count(stream, "frames", size=bone_count, most=most)
     data = stream.rest()

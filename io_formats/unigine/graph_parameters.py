@@ -19,16 +19,16 @@ _BASE_COLORS = (
     "color",
     "tint",
 )
-"""Usual names of the base colour, the surest first."""
+"""Usual names of the base colour, the most likely first."""
 _COLOR_WORDS = ("albedo", "diffuse", "base", "tint")
-"""Words in other names of the base colour, the surest first."""
+"""Words in other names of the base colour, the most likely first."""
 _OTHER_COLORS = ("emissi", "specular", "detail", "coat", "clearcoat", "sheen", "subsurface", "sss", "fresnel", "rim")
-"""Starts of words in names of colours of other layers."""
+"""Beginnings of words in the names of colours that are not the base colour."""
 _NO_COLORS = (
     *("uv", "transform", "tiling", "offset", "scale", "size", "speed"),
     *("position", "direction", "rotation", "normal", "mask", "channel"),
 )
-"""Starts of words in names of vectors that are not colours."""
+"""Beginnings of words in the names of vectors that are not colours."""
 _OPACITY_WORDS = ("opacity", "transparency", "alpha")
 _NO_OPACITIES = ("pow", "contrast", "threshold", "test", "clip", "exponent")
 
@@ -45,7 +45,7 @@ def base_colors(parameters: Mapping[str, str]) -> list[str]:
 
 
 def opacity(parameters: Mapping[str, str]) -> float | None:
-    """Return the opacity that the only parameter named after opacity, transparency or alpha states, 0 to 1."""
+    """Return the opacity, 0 to 1: the value of the only parameter whose name means opacity, transparency or alpha."""
     words = {name: _words(name) for name, value in parameters.items() if len(_numbers(value)) == 1}
     left = [name for name, parts in words.items() if not _has_word(parts, _OTHER_COLORS + _NO_OPACITIES)]
     for word in _OPACITY_WORDS:
@@ -67,7 +67,7 @@ def _has_word(words: Iterable[str], starts: tuple[str, ...]) -> bool:
 
 
 def _numbers(text: str) -> list[float]:
-    """Return the numbers of a value; an empty result if a part of it is not a finite number."""
+    """Parse the numbers of a value; return an empty list if a part of it is not a finite number."""
     try:
         found = [float(part) for part in text.replace(",", " ").split()]
     except ValueError:

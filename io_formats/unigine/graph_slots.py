@@ -40,10 +40,10 @@ _OF_POSTFIX: Mapping[str, tuple[str, ...]] = {
 
 
 def graph_slots(material: ProjectMaterial, find: Callable[[str], FoundTexture]) -> dict[str, str]:
-    """Return the graph's slot for each slot of the shader.
+    """Return the slot in the graph for each texture slot of the standard shader.
 
-    The inputs that a texture feeds are known from the source of the graph. Without it the slot's name decides, or the
-    postfix of the texture's name, by which the engine's editor recognises textures, too.
+    The source of the graph shows which inputs each texture feeds. Without it, the slot's name decides, or else the
+    postfix of the texture's name, which the engine's editor uses, too.
     """
     slots: dict[str, str] = {}
     for slot, use in material.textures.items():

@@ -1,6 +1,6 @@
 """Frames of the files <-> tracks of a scene's joints (sections 5, 8.1 and 8.2).
 
-The values are the same on both sides, local to the parent. Only the order of rotation components differs, and rotations
+Both hold the same values, relative to the parent. Only the order of rotation components differs, and rotations of files
 are normalised (16-bit rotations are never exactly of unit length).
 """
 
@@ -19,20 +19,20 @@ from .frames import ROTATION_BIT, SCALE_BITS, TRANSLATION_BITS, UNIT, DeltaFrame
 from .skeletons import from_skeleton
 
 DEFAULT_TOLERANCE = 1e-6
-"""Values nearer than this to zero translation, identity rotation or scale 1 are not stored, as in the engine. Of the
-18,000 flagged values in real files the nearest is 1.01e-6 away."""
+"""Values closer than this to the default (translation 0, identity rotation, scale 1) are not stored, as in the engine.
+Of the 18,000 stored values in real files, the closest differs by 1.01e-6."""
 SCALE_NOISE = 1e-5
-"""Tolerance for scale 1, below which delta frames do not store scale. The engine's is 1e-6, but scales from Blender's
-float32 matrices differ by more through rounding, so that nearly every animation would store them."""
+"""Tolerance for scale 1; delta frames do not store smaller deviations. The engine's tolerance is 1e-6, but scales from
+Blender's float32 matrices deviate by more through rounding, so that nearly every animation would store them."""
 
 _XYZW = (1, 2, 3, 0)
 _WXYZ = (3, 0, 1, 2)
 _UNIT_NOISE = 5e-7
-"""Tolerance for the squared length of unit quaternions in float32; those of real an11 files are within 2e-7."""
+"""Tolerance for the squared length of unit quaternions in float32. In real an11 files the deviation is at most 2e-7."""
 _ODD_LENGTH = 1e-2
 _SNAP = 1 / 64
-"""Tolerance in quantisation steps: a value this little below an integer is rounded up instead of truncated, because
-float32 cannot store dequantised 16-bit values more exactly."""
+"""Tolerance in quantisation steps: a value this little below an integer is rounded up instead of truncated, since
+dequantised 16-bit values are inexact in float32."""
 _EMPTY_RANGE = (1e9, -2e9)
 _HIGHEST = 65535
 
@@ -98,7 +98,7 @@ def _from_range(
 ) -> FloatArray:
     """Dequantise an10 values: minimum + u * range / 65535, and the default for channels that are not animated."""
     whole = np.full(values.shape, default, np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):  # the importer reports NaN and infinite values
+    with np.errstate(invalid="ignore", over="ignore"):  # the importer reports NaN and infinite values itself
         low, width = minimum_and_range.astype(np.float64)
         for axis, bit in enumerate(bits):
             if mask >> bit & 1:
@@ -107,14 +107,14 @@ def _from_range(
 
 
 def _dequantized(rotation: AnyArray) -> FloatArray:
-    """Return rotations as float32, not yet normalised."""
+    """Convert rotations to float32 without normalising them."""
     if rotation.dtype == np.float32:
         return rotation
     return np.asarray(rotation / np.float32(UNIT))
 
 
 def _unit(rotation: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Normalise rotations (F, n, 4; w last); return them and a mask of bones (n,) with lengths far from 1.
+    """Normalise rotations (F, n, 4; w last); return them and a mask (n,) of bones with lengths far from 1.
 
     Unit rotations keep their exact values. Rotations of length zero become the identity.
     """
@@ -175,8 +175,9 @@ def flagged_frames(clip: Clip, skeleton: Skeleton) -> FlaggedFrames:
 def delta_frames(clip: Clip, skeleton: Skeleton) -> DeltaFrames:
     """Map the joint tracks of a clip to delta frames, for an animation embedded in a mesh.
 
-    The mask includes translation, rotation or scale if any animated bone has it, in the animation or at rest: it is not
-    known from which of the two an engine fills channels outside the mask. Raises like ``flagged_frames``.
+    The mask includes translation, rotation or scale if it differs from the default for any animated bone, in the
+    animation or at rest. Channels outside the mask must have the default in both, since it is not known which of the
+    two an engine uses. Raises like ``flagged_frames``.
     """
     samples = _samples(clip, skeleton)
     rotation = _truncated(samples.rotation.astype(np.float64) * UNIT).astype(np.int16)
@@ -237,7 +238,7 @@ def _samples(clip: Clip, skeleton: Skeleton) -> _Samples:
 
 
 def _mask(samples: _Samples, rotation: AnyArray, skeleton: Skeleton) -> int:
-    """Return the mask of the channels in use: all three axes of translation and scale, or none."""
+    """Return the mask of the channels in use; translation and scale are included with all three axes or not at all."""
     rest = from_skeleton(skeleton)[1][samples.bones]
     translations = (samples.translation, rest[:, :3])
     rotations = (rotation, _truncated(rest[:, 3:7].astype(np.float64) * UNIT))
@@ -268,7 +269,10 @@ def _changes(mask: int, translation: AnyArray, rotation: AnyArray, scale: AnyArr
 
 
 def _to_range(values: FloatArray, animated: bool) -> tuple[AnyArray, FloatArray]:
-    """Quantise (F, n, 3) to 16 bits within the range of each axis, as the engine does: range + 1, truncated."""
+    """Quantise (F, n, 3) to 16 bits within the range of each axis.
+
+    As in the engine, the range is increased by 1 and values are truncated.
+    """
     rounded = np.zeros(values.shape, np.uint16)
     pair = np.empty((2, 3), np.float32)
     pair[:] = np.reshape(_EMPTY_RANGE, (2, 1))
@@ -287,6 +291,6 @@ def _to_range(values: FloatArray, animated: bool) -> tuple[AnyArray, FloatArray]
 
 
 def _truncated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Truncate toward zero, but round values just below a step up to it."""
+    """Truncate toward zero, except that values just below an integer are rounded up to it."""
     nearest = np.rint(values)
     return np.where(np.abs(values - nearest) <= _SNAP, nearest, np.trunc(values))

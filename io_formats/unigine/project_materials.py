@@ -17,9 +17,9 @@ from .project.textures import TextureFinder
 from .shading import ShownMaterial, not_shown_warnings, shown_material
 
 PROJECT = "Project"
-"""Name of the property with the folder of a material's project."""
+"""Name of the custom property that holds the folder of a material's project."""
 MOST_NAMES = 5
-"""Number of names in a warning."""
+"""Maximum number of names in a warning."""
 
 
 class ProjectMaterials:
@@ -46,13 +46,13 @@ class ProjectMaterials:
         self._shown: list[ShownMaterial] = []
         self._missing: dict[str, None] = {}
         self._needed: dict[str, None] = {}
-        """Paths of the files of missing materials."""
+        """Paths of the files from which missing materials would have been read."""
         self._problems: dict[Message, None] = {}
 
     def name_of(self, reference: str, surface: str) -> str:
-        """Return the name of the material that a reference means.
+        """Return the name of the material to which a reference leads.
 
-        ``surface`` is the name for a material that is missing.
+        If it is missing, a material named ``surface`` is used.
         """
         plain = plain_reference(reference)
         if plain not in self._names:
@@ -76,7 +76,7 @@ class ProjectMaterials:
         return name
 
     def _free(self, name: str) -> str:
-        """Return a name that no other material has."""
+        """Return a name that no other material of the scene has."""
         free, number = name, 1
         while free in self._taken:
             number += 1
@@ -85,7 +85,7 @@ class ProjectMaterials:
         return free
 
     def missing(self) -> list[Message]:
-        """Return one message for each kind of missing file, and why files that would have helped cannot be read."""
+        """Return one message for each kind of missing file, with the reasons why related files cannot be read."""
         textures = {
             reference: Text("{} ({} of {})", self._textures.label(reference), slot, shown.material.name)
             for shown in self._shown
@@ -102,7 +102,7 @@ class ProjectMaterials:
         return report.messages
 
     def warnings(self) -> list[Message]:
-        """Return one message for each kind of missing file, and those about settings that are not shown."""
+        """Return one message for each kind of missing file, and messages about settings that Blender does not show."""
         return [*self.missing(), *self._problems, *self.not_shown()]
 
     def not_shown(self) -> list[Message]:
@@ -115,17 +115,17 @@ class Incomplete:
     """A material of a project with missing textures."""
 
     name: str
-    """Its name in the scene."""
+    """Name of the material in the scene."""
     reference: str
-    """Its GUID or its name in the project."""
+    """GUID or name of the material in the project."""
     folder: str
-    """Folder of the project."""
+    """Path of the project's folder."""
 
 
 def complete_materials(
     materials: Sequence[Incomplete], folder: Path, projects: Projects
 ) -> tuple[list[ShownMaterial | None], list[Message]]:
-    """Make materials again, with textures of another folder for those that their project lacks.
+    """Create materials again, taking textures that their project lacks from another folder.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def complete_materials(
     Returns
     -------
     :
-        Each material, or None if its project is not there any more; and warnings.
+        The new materials, None for each whose project no longer exists, and warnings.
     """
     other = open_folder(folder, projects)
     made: list[ShownMaterial | None] = []

@@ -1,7 +1,7 @@
 """Materials of a UNIGINE project -> neutral shading (``docs/formats/unigine_projects.md``, Shading).
 
-The states of a material decide which of its textures are used. Textures that are missing leave their factor or colour,
-and everything that has no counterpart is listed by words.
+The states of a material decide which of its textures are used. If a texture is missing, its factor or colour is used
+alone. Settings without a counterpart are collected as texts.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ Load = Callable[[FoundTexture], Texture | None]
 
 @dataclass(frozen=True)
 class ShownMaterial:
-    """A neutral material, and the settings of the project's material that it does not show."""
+    """A neutral material, and the settings of the project's material that Blender does not show."""
 
     material: Material
     not_shown: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Slot of each reference to a texture that is used, but without a file."""
+    """Texture slot by reference, for textures that the material uses but whose files are missing."""
 
 
 _PBR_BASES = {"mesh_base", "mesh_pbr_base"}
 MISSING_TEXTURE = "Missing Texture"
-"""Start of the names of properties that hold the reference to a missing texture."""
+"""Prefix of the names of custom properties that hold the reference to a missing texture."""
 PARAMETER = "Parameter"
-"""Start of the names of properties that hold the parameters of the project's material."""
+"""Prefix of the names of custom properties that hold the parameters of the project's material."""
 NAME_IN_PROJECT = "Name in Project"
 _GRAPH = "graph"
-"""Base of a material graph."""
+"""Name of the base material of material graphs."""
 _COLOR_SLOTS = {"albedo", "diffuse", "emission"}
 """Slots whose images are sRGB-encoded."""
 _WRAPS = {"clamp": Extension.EXTEND, "border": Extension.CLIP}
@@ -53,7 +53,7 @@ _ENGINE_COLORS: Mapping[str, tuple[float, float, float, float]] = {
     "red": (1.0, 0.0, 0.0, 1.0),
     "checker_d": (0.5, 0.5, 0.5, 1.0),
 }
-"""Plain colours that replace textures of the engine."""
+"""Plain colours that are used in place of the engine's own textures."""
 
 _PROJECTIONS = (
     neutral.Mapping(),
@@ -63,7 +63,7 @@ _PROJECTIONS = (
     neutral.Mapping(Projection.TOP_OBJECT),
     neutral.Mapping(Projection.TOP_WORLD),
 )
-"""By the value of the state ``base_mapping``."""
+"""Projections, indexed by the value of the state ``base_mapping``."""
 
 _STATES_NOT_SHOWN = {
     "detail": "detail maps",
@@ -74,12 +74,12 @@ _STATES_NOT_SHOWN = {
 }
 _GRAPH_COLORS = "colours of the graph"
 _BLENDED_ALPHA = 0.3
-"""Alpha of blended materials whose graph computes it, as for glass."""
+"""Alpha used for blended materials whose graph computes the alpha, such as glass."""
 _MOST_PARAMETERS = 1000
 _BRIGHTEST = 1e6
 """Largest component of a colour; larger ones would overflow."""
 _DESTINATIONS_THAT_ADD = _SOURCES_WITHOUT_ALPHA = {"one", "2"}
-"""Values of ``blend_dest`` and ``blend_src``: the factor of the background or of the material is 1."""
+"""Values of ``blend_dest`` and ``blend_src`` that mean a factor of 1."""
 
 
 def shown_material(name: str, material: ProjectMaterial, find: Find, load: Load) -> ShownMaterial:
@@ -90,7 +90,7 @@ def shown_material(name: str, material: ProjectMaterial, find: Find, load: Load)
     name:
         Name of the material in the scene, which must be unique there.
     find:
-        Function that returns the file of a texture's reference.
+        Function that returns the texture file for a reference.
     load:
         Function that returns the image of a texture file, or None if it cannot be shown.
     """
@@ -135,13 +135,13 @@ class _Shader:
         self.load = load
         self.not_shown: list[str] = []
         self.missing: dict[str, str] = {}
-        """Reference of each used slot without a file."""
+        """Texture slot by reference, for used textures whose files are missing."""
         self.is_graph = material.base == _GRAPH
         self.may_be_graph = self.is_graph or material.base is None or is_guid(material.base)
-        """Whether the names of parameters are unknown: those of a graph, or of a base that is missing."""
+        """Whether parameters may have any names: those of a graph, or of a base material that is missing."""
         self.is_specular = self.state("workflow") == "1"
         self.slots = graph_slots(material, find) if self.is_graph else {slot: slot for slot in material.textures}
-        """The slot in the file of each slot of the shader."""
+        """Slot in the file for each slot of the standard shader."""
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -163,13 +163,13 @@ class _Shader:
         return self.numbers(name, (default,))[0]
 
     def color(self, name: str, default: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
-        """Return a colour, whose numbers are sRGB-encoded, as linear RGB and alpha."""
+        """Return a colour parameter, which is sRGB-encoded in the file, as linear RGB and alpha."""
         values = np.clip(np.array(self.numbers(name, default)), 0.0, _BRIGHTEST).astype(np.float32)
         red, green, blue = srgb_to_linear(values[:3].reshape(1, 3))[0].tolist()
         return (red, green, blue, float(values[3]))
 
     def mapping(self, slot: str = "") -> neutral.Mapping:
-        """Return the mapping of a slot that may have one of its own, otherwise that of the base."""
+        """Return the mapping of a slot: its own if it has one, otherwise the common mapping of the base textures."""
         chosen = self.state(f"{slot}_mapping") if slot else "0"
         prefix = f"{slot}_" if chosen != "0" else ""
         number = int(chosen) - 1 if prefix and chosen.isdigit() else self.state("base_mapping")
@@ -177,7 +177,7 @@ class _Shader:
             _PROJECTIONS[int(number)] if str(number).isdigit() and int(number) < len(_PROJECTIONS) else _PROJECTIONS[0]
         )
         x, y, x_offset, y_offset = self.numbers(f"{prefix}uv_transform", (1.0, 1.0, 0.0, 0.0))
-        if base.projection is Projection.UV:  # v runs down in the file
+        if base.projection is Projection.UV:  # in the file, v counts downwards
             return neutral.Mapping(uv_layer=base.uv_layer, scale=(x, y), offset=(x_offset, 1.0 - y - y_offset))
         blend = min(max(self.number("triplanar_blend", 0.5), 0.0), 1.0)
         return neutral.Mapping(base.projection, scale=(x, y), offset=(x_offset, y_offset), blend=blend)
@@ -185,7 +185,10 @@ class _Shader:
     # -- textures -------------------------------------------------------------------------------
 
     def texture(self, slot: str) -> tuple[ImageMap | None, FoundTexture | None]:
-        """Return the image of a slot and its file, each None if there is none."""
+        """Return the image of a slot and its files.
+
+        The image is None if it cannot be shown, both if there is no texture.
+        """
         use = self.material.textures.get(self.slots.get(slot, ""))
         if use is None or not plain_reference(use.reference):
             return None, None
@@ -220,7 +223,7 @@ class _Shader:
     # -- shading --------------------------------------------------------------------------------
 
     def shading(self) -> Shading:
-        """Return the shading, with the slots and states of ``mesh_base`` or those of a graph."""
+        """Return the shading, from the slots and states of ``mesh_base`` or of a graph."""
         slot = "diffuse" if self.is_specular else "albedo"
         if not self.is_graph and self.material.base not in _PBR_BASES:
             self.not_shown.append(Text("base material '{}'", self.material.base or "unknown"))
@@ -252,7 +255,10 @@ class _Shader:
         )
 
     def base_color(self, slot: str) -> tuple[float, float, float, float]:
-        """Return the base colour and its alpha. Material graphs store them in parameters with any name."""
+        """Return the base colour with its alpha.
+
+        In material graphs, the parameter of the colour may have any name.
+        """
         name = f"{slot}_color"
         if self.may_be_graph and name not in self.material.parameters:
             found = base_colors(self.material.parameters)
@@ -265,11 +271,11 @@ class _Shader:
         return self.material.options.get(name, "0").strip().lower()
 
     def factor_default(self, slot: str, default: float) -> float:
-        """Return the default of a parameter: where a graph's texture feeds the input, the texture alone counts."""
+        """Return the default of a factor, which is 1 if a graph's texture alone determines the input."""
         return 1.0 if self.is_graph and slot in self.slots else default
 
     def reflection(self) -> tuple[Factor, Factor, Factor]:
-        """Return metallic, roughness and specular."""
+        """Return the factors of metallic, roughness and specular."""
         if self.is_specular:
             self.not_shown.append("exact reflections of the specular workflow")
             gloss = self.factor(self.number("gloss", 0.0), "specular", Channel.ALPHA, is_inverted=True)
@@ -277,7 +283,7 @@ class _Shader:
         metal, rough = ("metalness", "roughness") if self.is_graph else ("shading", "shading")
         rough_channel = Channel.GREEN
         if self.is_graph and self.slots.get(metal) != self.slots.get(rough):
-            rough_channel = Channel.RED  # a texture of its own, usually grey
+            rough_channel = Channel.RED  # a separate roughness texture, which is usually grey
         metalness = self.number("metalness", self.factor_default(metal, 0.0))
         metallic = self.factor(metalness, metal, Channel.RED)
         roughness = self.factor(self.number("roughness", self.factor_default(rough, 1.0)), rough, rough_channel)
@@ -293,7 +299,7 @@ class _Shader:
 
     @property
     def uses_normal_blue(self) -> bool:
-        """Whether the third channel of the normal map is the opacity."""
+        """Whether the blue channel of the normal map holds the opacity."""
         return self.state("opacity_map") == "1"
 
     def normal(self) -> neutral.NormalMap | None:
@@ -326,7 +332,7 @@ class _Shader:
         return self.tint(self.color("emission_color", (1.0,) * 4)[:3], "emission")
 
     def opacity(self) -> Opacity:
-        """Return the use of alpha according to the options of the material."""
+        """Return how alpha is used, according to the options of the material."""
         chosen = self.option("transparent")
         if chosen in ("1", "alpha_test") or (chosen == "0" and self.option("alpha_test") in ("1", "true")):
             return Opacity.CLIP
@@ -348,6 +354,6 @@ class _Shader:
             return self.factor(value, "opacity", Channel.ALPHA if is_alpha else Channel.RED)
         if self.uses_normal_blue:
             return self.factor(value, "normal", Channel.BLUE)
-        if self.material.inputs and mode is not Opacity.CLIP:  # no texture feeds the graph's opacity
+        if self.material.inputs and mode is not Opacity.CLIP:  # no texture feeds the opacity input of the graph
             return Factor(value)
         return self.factor(value, slot, Channel.ALPHA)

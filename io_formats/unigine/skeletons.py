@@ -1,6 +1,6 @@
 """Bone tables with their bind transforms <-> a scene's skeleton (sections 2.4 and 3.3).
 
-The space is the same on both sides; only the order of rotation components differs. Values are passed on exactly.
+Files and scenes use the same space; only the order of rotation components differs. Values are copied exactly.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from ..core.scene import FloatArray, Joint, Skeleton
 from .bones import MOST_BONES, Bone
 
 IDENTITY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
-"""The identity transform."""
+"""The identity transform in the order of files: translation, rotation (x, y, z, w), scale."""
 
 
 def to_skeleton(name: str, bones: list[Bone], transforms: FloatArray) -> Skeleton:
-    """Map a bone table and its local transforms (nb, 10), as in the documents, to a skeleton in the file's order."""
+    """Map a bone table and its local transforms (nb, 10) to a skeleton with joints in the order of the file."""
     joints = []
     for bone, (tx, ty, tz, x, y, z, w, sx, sy, sz) in zip(bones, transforms.tolist(), strict=True):
         joints.append(Joint(bone.name, bone.parent, (tx, ty, tz), (w, x, y, z), (sx, sy, sz)))

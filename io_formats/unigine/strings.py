@@ -18,7 +18,7 @@ def read(stream: ByteStream, what: str) -> str:
     Raises
     ------
     FormatError
-        No terminating zero, a zero inside, more than 4,096 bytes, or cut off.
+        The string has no terminating zero, contains a zero, has more than 4,096 bytes, or is cut off.
     """
     start = stream.position
     return _content(stream, compact_integers.read(stream, Text("the length of {}", Text(what))), what, start)
@@ -52,7 +52,7 @@ def encode(text: str) -> bytes:
     Raises
     ------
     ExportError
-        The text contains a zero character, or is longer than readers accept.
+        The text contains a zero character, or is longer than :func:`read` accepts.
     """
     content = _encoded(text)
     return compact_integers.encode(len(content)) + content

@@ -1,8 +1,8 @@
 """Tangent frames: int16 quaternions <-> normals, tangents and handedness (section 3.1 of docs/formats/unigine.md).
 
-A unit quaternion q rotates (0, 0, 1) to the normal and (1, 0, 0) to the tangent; the sign of its w is the side of the
-binormal. Binormals follow v, which counts from the top in the file and from the bottom in Blender, so the bitangent
-sign of the scene is the opposite of the sign of w.
+A unit quaternion q rotates (0, 0, 1) to the normal and (1, 0, 0) to the tangent; the sign of its w gives the direction
+of the binormal. Binormals follow v, which counts from the top in the file and from the bottom in Blender, so the
+bitangent sign of the scene is the opposite of the sign of w.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from ..core.scene import AnyArray, FloatArray
 
 _ONE = 32767
 _BLOCK = 1 << 13
-"""Frames in each pass, few enough to stay in the processor's cache."""
+"""Number of frames in one pass, few enough to stay in the processor's cache."""
 _SMALLEST_W = 0.001
 _LEAST_STORED = 30.5
-"""Frames with a smaller w, in steps, are rotated to increase it. Real files hold no w below 31, so their frames stay
-unchanged."""
+"""Smallest w that is stored unchanged, in steps; frames with a smaller one are rotated to increase it. Real files
+contain no w below 31, so their frames stay unchanged."""
 _NEARLY_DOWN = 0.99
 _MOST_LIFT = 0.03
 """Largest rotation of a frame about its normal to increase w, as the sine of half the angle."""
 _HANDED_BYTE = 127
 _NOISE = 0.02
-"""Added before truncation, in steps: a decoded component can be 0.01 below its integer in single precision, and would
-then lose 1 each time a file is rewritten."""
+"""Added before truncation, in steps. A decoded component can be 0.01 below its integer in single precision, and would
+otherwise lose 1 each time a file is rewritten."""
 _MISSED_STEPS = 4.0
-"""ms10 does not store w. Tolerance, in steps, for the w computed from the truncated x, y, z; beyond it, these are
-adjusted."""
+"""Tolerance in steps for the w that readers of ms10 compute from the truncated x, y, z, since w is not stored. Beyond
+it, x, y, z are adjusted."""
 _STEPS = np.array(list(itertools.product((0.0, 1.0, -1.0, 2.0), repeat=3))).T
-"""Adjustments of x, y, z to try, in steps, (3, 64); none comes first."""
+"""(3, 64) adjustments of x, y, z in steps that are tried; the first is zero."""
 
 
 def decode(stored: AnyArray, *, has_sign_byte: bool = False) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp]]:
@@ -82,7 +82,7 @@ def _decode_block(
     failed = np.flatnonzero(squared == 0)
     if len(failed):
         squared[failed] = 1
-    # 2 / |q|² instead of 2 normalises on the way
+    # with 2 / |q|² instead of 2, the formula also normalises
     twice = np.float32(2) / squared
     tx, ty, tz = x * twice, y * twice, z * twice
     normals[:, 0] = tx * z + ty * w
@@ -121,7 +121,8 @@ def encode(normals: FloatArray, tangents: FloatArray, *, has_sign_byte: bool = F
 def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool, stored: AnyArray) -> None:
     nx, ny, nz = np.ascontiguousarray(normals.T)
     tx, ty, tz, side = np.ascontiguousarray(tangents.T)
-    # If the normal points down, first rotate everything by 180° about x: near -z the shortest rotation is undefined.
+    # If the normal points down, first rotate everything by 180° about x, since the shortest rotation to -z is
+    # undefined.
     down = nz < 0
     turn = np.where(down, np.float32(-1), np.float32(1))
     ny, nz, ty, tz = ny * turn, nz * turn, ty * turn, tz * turn
@@ -132,8 +133,8 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
     c, s = _half_turn(tx - nx * along, ty - ny * along)
     aimless = down & (tx == 0)
     if aimless.any():
-        # Without a tangent, any direction will do: normals that point nearly straight down get the one with the
-        # largest w. A w below 0.001 cannot be stored, and increasing it would bend the normal.
+        # Without a tangent, any direction is valid. Normals that point nearly straight down get the direction with the
+        # largest w: a w below 0.001 cannot be stored, and increasing it would bend the normal.
         aimless &= (ty == 0) & (tz == 0) & (nz > np.float32(_NEARLY_DOWN)) & (nx * nx + ny * ny > 0)
         reach = np.sqrt(nx * nx + ny * ny)[aimless]
         c[aimless], s[aimless] = ny[aimless] / reach, -nx[aimless] / reach
@@ -144,7 +145,7 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
     squared += z * z
     squared += w * w
     unit = np.float32(_ONE) / np.sqrt(squared)
-    unit[w < 0] *= -1  # -q is the same rotation as q: use the one with positive w
+    unit[w < 0] *= -1  # q and -q are the same rotation; use the one with positive w
     np.multiply(w, unit, out=w)
     handedness = np.where(side >= 0, np.float32(-1), np.float32(1))
     if has_sign_byte:
@@ -160,7 +161,7 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
 
 
 def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: FloatArray) -> None:
-    """Rotate frames with a w too small to be stored about their normals, by 3.5° at most, to make it larger.
+    """Increase values of w that are too small to be stored, by rotating frames about their normals by 3.5° at most.
 
     Storing a larger w than the real one would bend the normal by twice the difference, which is worse than a rotated
     tangent. For normals that point down there is no such rotation: z and w are both nearly 0, whatever the tangent.
@@ -172,9 +173,9 @@ def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: Fl
     scale = unit[low]
     one, other, up, real = x[low], y[low], z[low], w[low]
     along = up * scale
-    # q rotated about its own z by the angle whose half has the sine s: w' = c w - s z
+    # q rotated about its own z axis; s is the sine of half the angle: w' = c w - s z
     s = (real - least) / np.where(np.abs(along) < 1, np.float32(np.inf), along)
-    s[np.abs(s) > 2 * _MOST_LIFT] = 0  # the rotation would not suffice, so leave the tangent unchanged
+    s[np.abs(s) > 2 * _MOST_LIFT] = 0  # the rotation would be too large, so leave the tangent unchanged
     np.clip(s, -_MOST_LIFT, _MOST_LIFT, out=s)
     c = np.sqrt(1 - s * s)
     x[low], y[low], z[low] = c * one + s * other, c * other - s * one, c * up + s * (real / scale)
@@ -182,7 +183,7 @@ def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: Fl
 
 
 def _beside_a_sign_byte(vectors: FloatArray, w: FloatArray) -> FloatArray:
-    """Truncate x, y, z (3, n); where the w computed from them would be wrong, adjust them by one or two steps.
+    """Truncate x, y, z (3, n), adjusted by one or two steps where the w computed from them would be wrong.
 
     A small w depends on the last bits of the other components: truncation alone would rotate some frames by a degree.
     """
@@ -205,12 +206,15 @@ def _beside_a_sign_byte(vectors: FloatArray, w: FloatArray) -> FloatArray:
 
 
 def _half_turn(c: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return cosine and sine of half the angle of (c, s), which may have any length; angle 0 for (0, 0)."""
+    """Return the cosine and sine, (n,), of half the angle of the vectors (c, s), which may have any length.
+
+    The vector (0, 0) has the angle 0.
+    """
     length = np.sqrt(c * c + s * s)
     flat = length < np.float32(1e-12)
     if flat.any():
         c, s, length = np.where(flat, np.float32(1), c), np.where(flat, np.float32(0), s), np.where(flat, 1, length)
-    # Half the angle is along (length + c, s) and also along (s, length - c); use the one that is not near zero.
+    # (length + c, s) and (s, length - c) both have half the angle; use the one that is not near zero.
     ahead = c >= 0
     reach = length + np.abs(c)
     return np.where(ahead, reach, s), np.where(ahead, s, reach)

@@ -1,4 +1,4 @@
-"""Rotate a scene by 180° about Z and back: UNIGINE's forward is +Y, Blender's front view looks along +Y (section 10).
+"""Rotate a scene by 180° about Z and back: in UNIGINE a figure faces +Y, in Blender -Y (section 10).
 
 Only signs and the order of components change, so rotating and rotating back gives exactly the same values. Meshes are
 rotated within their nodes. Of skeletons only the root joints are rotated, since all others are relative to their
@@ -16,8 +16,8 @@ from ..core.scene import AnyArray, Clip, Joint, Layer, Mesh, Scene, ShapeKey, Sk
 
 _Array = TypeVar("_Array", bound=AnyArray)
 
-# Rotation by 180° k = (0, 0, 0, 1): k q = (-z, -y, x, w), and back conj(k) q = (z, y, -x, -w). As matrices both are the
-# same rotation, but only this pair returns q itself instead of -q.
+# The rotation by 180° about Z is the quaternion k = (0, 0, 0, 1): k q = (-z, -y, x, w), and back conj(k) q = (z, y, -x,
+# -w). Rotating back with k instead of conj(k) would be the same rotation, but give -q instead of q.
 _ORDER = [3, 2, 1, 0]
 _THERE = (-1.0, -1.0, 1.0, 1.0)
 _BACK = (1.0, 1.0, -1.0, -1.0)
@@ -51,7 +51,7 @@ def turned_mesh(mesh: Mesh) -> Mesh:
 def _vectors(values: _Array) -> _Array:
     """Rotate (…, 3 or more) by negating x and y."""
     changed = values.copy()
-    # Not np.negative: NumPy 2.4 writes wrong values with some strides.
+    # np.negative is not used: NumPy 2.4 writes wrong values with some strides.
     np.multiply(values[..., :2], values.dtype.type(-1), out=changed[..., :2])
     return changed
 
@@ -77,7 +77,7 @@ def _turned_skeleton(skeleton: Skeleton, back: bool) -> Skeleton:
 def _turned_joint(joint: Joint, back: bool) -> Joint:
     changed = replace(joint)
     if joint.inverse_bind is not None:
-        # The inverse of a rotated world matrix is the inverse times the rotation, which is its own inverse.
+        # The inverse of a rotated matrix is the old inverse times the inverse rotation, which equals the rotation.
         changed.inverse_bind = joint.inverse_bind * np.array((-1, -1, 1, 1), joint.inverse_bind.dtype)
     if joint.parent < 0:
         x, y, z = joint.translation

@@ -1,4 +1,4 @@
-"""Recognition of files by their version, with which they start."""
+"""Recognise files by the version that they start with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VERSION = re.compile(rb"..\d\d(?![0-9A-Za-z])", re.DOTALL)
 
 
 def sniff_version(head: bytes, versions: Sequence[str], kinds: Mapping[bytes, str]) -> Match | NearMiss:
-    """Return whether a file has the signature of a known version; explain a file of another version.
+    """Return whether a file has the signature of a known version; a file of another version is a NearMiss.
 
     Parameters
     ----------

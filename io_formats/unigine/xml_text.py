@@ -1,4 +1,4 @@
-"""Texts in XML as the editor writes them."""
+"""Format texts for XML as the editor writes them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"
 _ESCAPED |= {sign: f"&#{ord(sign)};" for sign in "\t\n\r"}
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 SHORT_NUMBER = "%.8g"
-"""Numbers of matrices, except in projects of the double-precision build."""
+"""Format of the numbers of matrices, except in projects of the double-precision build."""
 
 
 def printable(text: str) -> str:
-    """Return a text with underscores for the characters that XML does not hold."""
+    """Replace characters that XML cannot contain by underscores."""
     return _NOT_IN_XML.sub("_", text)
 
 
 def escaped(text: str) -> bytes:
-    """Return a text as the value of an attribute or the content of an element."""
+    """Escape a text for use as the value of an attribute or the content of an element."""
     return "".join(_ESCAPED.get(sign, sign) for sign in printable(text)).encode()
 
 
 def matrix_words(matrix: npt.NDArray[np.float64], number: str = SHORT_NUMBER) -> list[str]:
-    """Return the 16 numbers of a (4, 4) matrix, column after column."""
+    """Return the 16 numbers of a (4, 4) matrix as texts, column after column."""
     words = [number % (value + 0.0) for value in matrix.T.reshape(-1).tolist()]
     words[3::4] = ["0.0", "0.0", "0.0", "1.0"]
     return words
 
 
 def transform(words: list[str]) -> bytes:
-    """Return the element of a matrix."""
+    """Return the XML element of a matrix from the texts of its numbers."""
     return b"<transform>" + " ".join(words).encode() + b"</transform>"

@@ -24,9 +24,9 @@ class AnimationFile:
     frames: DeltaFrames | FlaggedFrames | None = None
     """``DeltaFrames`` in an10, ``FlaggedFrames`` in the other versions."""
     name: str = ""
-    """an10: name of its animation."""
+    """an10: name of the animation."""
     bounds: FloatArray = field(default_factory=lambda: np.zeros(10, np.float32))
-    """an10: (10,) float32, the bounds of the mesh, or empty bounds."""
+    """an10: (10,) float32, the bounds of the mesh that the animation belongs to, or empty bounds."""
     skeleton_guid: str = ""
     """an12 and an13: identifier of the skeleton file."""
     skeleton_path: str = ""
@@ -34,6 +34,6 @@ class AnimationFile:
     fps: int = 0
     """an12 and an13: frames per second."""
     root_motion: bool = False
-    """an12 and an13: whether the root bone moves the whole figure."""
+    """an12 and an13: whether movement of the root bone moves the whole figure."""
     warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader (section 11); not part of the file."""

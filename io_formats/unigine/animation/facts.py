@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: AnimationFile) -> dict[str, Any]:
-    """Count the stored data; ``warnings`` lists oddities."""
+    """Return counts of the stored data; ``warnings`` lists unusual content."""
     frame_count = document.frames.frame_count if document.frames else 0
     return {
         "version": document.version,

@@ -12,7 +12,8 @@ from .document import AnimationFile
 from .versions import VERSIONS
 
 _SYNC_MARKERS = 12
-"""Bytes in an13 between root motion and the second magic number: zero in all files, probably counts of sync markers."""
+"""Bytes between root motion and the second magic number in an13: zero in all known files, probably counts of sync
+markers."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
@@ -49,7 +50,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return whether two files have the same content; compact integers may differ in length."""
+    """Return whether two files have the same content, even if compact integers are stored in different lengths."""
     return one == other or writer.encode(read(one)) == writer.encode(read(other))
 
 

@@ -57,7 +57,7 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
 
 
 def _stand_as_first_frame(skeleton: Skeleton, clip: Clip) -> None:
-    """Set the bind transforms of animated joints to those of the first frame, for a file without bind transforms."""
+    """Set the rest pose of animated joints to their first frame, for a file without bind transforms."""
     skeleton.has_bind = False
     for track in clip.transforms if clip.frame_count else ():
         (tx, ty, tz), (w, x, y, z), (sx, sy, sz) = (

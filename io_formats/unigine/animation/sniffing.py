@@ -8,5 +8,5 @@ from .versions import VERSIONS
 
 
 def sniff(head: bytes, size: int) -> Match | NearMiss:
-    """Return whether the file has the signature of a known version; explain another one."""
+    """Return whether the file has the signature of a known version; a file of another version is a NearMiss."""
     return sniff_version(head, VERSIONS, {b"an": "animation"})

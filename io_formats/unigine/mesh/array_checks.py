@@ -1,4 +1,4 @@
-"""Checks of whole arrays of a surface in few passes (section 11), and a count of harmless oddities."""
+"""Checks of whole arrays of a surface in few passes (section 11), and a count of harmless irregularities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_SQUARE = (32767 * (1 + _LENGTH_TOLERANCE)) ** 2
 _BOX_TOLERANCE = 1e-3
 WEIGHT_SUM = 65535
 WEIGHT_SUM_TOLERANCE = 3
-"""Each of up to four weights is rounded down, so that a sum can be up to 3 too small."""
+"""Tolerance for the sum of up to four weights, each of which is rounded down, in multiples of 1/65535."""
 
 _KINDS = {
     "wrong-bounds": (
@@ -35,18 +35,18 @@ _KINDS = {
 
 
 class Tally:
-    """Counts of oddities by the code of their message, with the surfaces that have them."""
+    """Counts of harmless irregularities by message code, with the surfaces that have them."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[tuple[str, int]]] = {kind: [] for kind in _KINDS}
 
     def add(self, kind: str, surface: str, count: int = 1) -> None:
-        """Count oddities of a kind in a surface."""
+        """Add a number of irregularities of a kind in a surface."""
         if count:
             self._found[kind].append((surface, count))
 
     def report(self, report: Report) -> None:
-        """Report each kind of oddity once."""
+        """Report each kind of irregularity in one message."""
         for code, found in self._found.items():
             if found:
                 number = counted(sum(count for _, count in found), *_KINDS[code])
@@ -54,7 +54,7 @@ class Tally:
 
 
 def check_names(names: Iterable[str], report: Callable[..., None]) -> None:
-    """Report names of surfaces that occur twice."""
+    """Report surface names that occur more than once."""
     double = [name for name, times in Counter(names).items() if times > 1]
     if double:
         number = counted(len(double), "surface name is", "surface names are")
@@ -82,7 +82,7 @@ def bent_tangents(tangents: AnyArray) -> int:
     for first in range(0, len(flat), 4 * _BLOCK):
         squares = flat[first : first + 4 * _BLOCK].astype(np.float32)
         squares *= squares
-        # Sum pairs as complex numbers, twice: several times faster than a sum along rows of four.
+        # Sums pairs as complex numbers, in two steps: several times faster than a sum along rows of four.
         pairs = squares.view(np.complex64)
         halves = (pairs[0::2] + pairs[1::2]).view(np.float32)
         sums = halves[0::2] + halves[1::2]

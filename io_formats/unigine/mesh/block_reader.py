@@ -28,13 +28,13 @@ _NO_TANGENTS = np.empty((0, 4), np.int16)
 
 @dataclass
 class _Outline:
-    """The geometry block of a surface as described by the header."""
+    """The size of a surface's geometry block, as stated by the header."""
 
     surface: Surface
     c_count: int
     t_count: int
     vertices: list[int]
-    """Number of vertices of each target."""
+    """Number of vertices of each morph target."""
 
     @property
     def least_size(self) -> int:
@@ -207,7 +207,7 @@ def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: s
 
 
 def inflated_parts(data: bytes) -> list[bytes]:
-    """Return the parts that two files of the same content have in common: the head, and each block inflated.
+    """Return the parts of a file that define its content: the header, and each block inflated.
 
     Raises
     ------

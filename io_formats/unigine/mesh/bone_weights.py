@@ -18,7 +18,7 @@ _FULL = 65535
 _OFF = 5 / _FULL
 """Tolerance for sums of four weights: files truncate each to 1/65535, so sums this close to 1 stay unchanged."""
 _NOISE = 0.01
-"""Added to 65535 w before truncation: w = u / 65535 in single precision can be slightly too small."""
+"""Added to 65535 w before truncation, since w = u / 65535 in single precision can be slightly too small."""
 
 
 @dataclass
@@ -26,16 +26,16 @@ class PointWeights:
     """Quantised weights of all points of a mesh, up to four for each."""
 
     bones: AnyArray
-    """(P, 4) int16."""
+    """(P, 4) int16 bone indices."""
     values: AnyArray
     """(P, 4) uint16 / 65535; 0 means unused."""
 
     def moves(self, points: Pool) -> bool:
-        """Return whether any of these points has a weight."""
+        """Return whether any of these points has a weight, so that bones move it."""
         return bool(self.values[points.chosen].any())
 
     def of_points(self, points: Pool) -> doc.Weights:
-        """Return the weights of these points in the form of a surface, without unused entries."""
+        """Return the weights of these points in the form that a surface stores, without unused entries."""
         values = self.values[points.chosen]
         kept = values > 0
         return doc.Weights(kept.sum(axis=1, dtype=np.uint8), self.bones[points.chosen][kept], values[kept])
@@ -86,7 +86,7 @@ def _strongest(bones: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 
 def _stored(weights: npt.NDArray[np.floating]) -> AnyArray:
-    """Quantise weights: 65535 w, truncated."""
+    """Quantise weights w to 65535 w, truncated."""
     scaled = weights * weights.dtype.type(_FULL)
     scaled += weights.dtype.type(_NOISE)
     return np.minimum(scaled, _FULL, out=scaled).astype(np.uint16)

@@ -19,16 +19,16 @@ from .refusals import MOST_SURFACES
 from .versions import BLOCK_VERSIONS, SHORT_TANGENT_VERSION
 
 MOST_SURFACE_BONES = 128
-"""Most bones for one surface, in SDKs before 2.20."""
+"""Maximum number of bones for one surface in SDKs before 2.20."""
 MOST_TARGETS = 7
-"""Most morph targets that are active at the same time, in SDKs before 2.20."""
+"""Maximum number of morph targets that are active at the same time in SDKs before 2.20."""
 _PROVEN_POOL = 65536
-"""Number of vertices from which a surface of ms14 or later is reported: no known file has so many, and the
-documentation of their indices is unclear."""
+"""Number of vertices from which a surface of ms14 or later is reported. No known file has so many, and the
+documentation does not define their indices clearly."""
 
 
 def check(document: MeshFile) -> list[Message]:
-    """Return what keeps a mesh from loading (errors) and what may look wrong (warnings)."""
+    """Return errors that prevent a mesh from loading, and warnings about data that may look wrong."""
     report = Report()
     surfaces = document.surfaces or document.soup
     if not surfaces:
@@ -47,7 +47,7 @@ def check(document: MeshFile) -> list[Message]:
 
 
 def check_in_context(document: MeshFile, _options: Mapping[str, Any], path: Path | None) -> list[Message]:
-    """Report a mesh from a source file that would become a runtime, or replace a file that was not made from it."""
+    """Report a mesh made from a source file whose export would become a runtime or replace an unrelated file."""
     report = Report()
     if path is not None and document.own_files is not None:
         place = path.absolute()

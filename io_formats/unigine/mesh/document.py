@@ -16,12 +16,12 @@ from ..bones import Bone
 from ..frames import DeltaFrames
 
 DEFAULT_LIGHTMAP = (1, 3)
-"""UV channel and resolution code (0 to 7: 32 to 4096) of a new surface."""
+"""UV channel and resolution code (0 to 7, meaning 32 to 4096 pixels) of the lightmap of a new surface."""
 
 
 @dataclass
 class Target:
-    """A shape of a surface; the first target is the base shape."""
+    """A morph target of a surface; the first one is the base shape."""
 
     name: str
     positions: FloatArray
@@ -36,9 +36,9 @@ class Weights:
     """Bone weights of the coordinate vertices, one after the other, unsorted."""
 
     counts: AnyArray
-    """(nv,) uint8, 0 to 4."""
+    """(nv,) uint8, number of weights of each vertex, 0 to 4."""
     bones: AnyArray
-    """(sum of counts,) int16."""
+    """(sum of counts,) int16 bone indices."""
     values: AnyArray
     """(sum of counts,) uint16 / 65535."""
 
@@ -69,10 +69,10 @@ class Surface:
 
 @dataclass
 class SoupSurface:
-    """A surface of mr02: triangle soup."""
+    """A surface of mr02: triangles that share no vertices."""
 
     name: bytes
-    """128 bytes, zero-padded."""
+    """128 bytes: the name, padded with zeros."""
     vertices: FloatArray
     """(3 triangles, 8) float32: position, normal, uv with v from the bottom."""
 
@@ -102,7 +102,7 @@ class MeshFile:
     leaf_size: int = 4
     """ms14 and later: :data:`~.collision.LEAF_SIZE` of the collision trees."""
     memory_use: int = 0
-    """ms14 and later: the engine's estimate in bytes; not reproducible."""
+    """ms14 and later: the engine's estimate of its memory use in bytes, whose formula is unknown."""
     rest_transforms: FloatArray = field(default_factory=lambda: np.empty((0, 10), np.float32))
     """sk10: (nr, 10) float32 local rest transforms of the first nr bones, like ``transforms``."""
     skeleton_guid: str = ""
@@ -112,4 +112,5 @@ class MeshFile:
     warnings: list[Any] = field(default_factory=list)
     """Messages of the reader (section 11); not part of the file."""
     own_files: frozenset[str] | None = None
-    """The only files that this one may replace, see ``Mesh.own_files``; not part of the file."""
+    """The only existing files that an export may replace with this one, see ``Mesh.own_files``; not part of the
+    file."""

@@ -9,7 +9,10 @@ from .scene_mapping import to_scene
 
 
 def facts(document: MeshFile) -> dict[str, Any]:
-    """Count the stored data; ``vertices`` are coordinate vertices, ``warnings`` lists oddities."""
+    """Return counts of the stored data.
+
+    ``vertices`` counts coordinate vertices; ``warnings`` lists unusual content.
+    """
     scene = to_scene(document, "")
     mesh = scene.nodes[0].mesh
     surfaces = mesh.surfaces if mesh else []

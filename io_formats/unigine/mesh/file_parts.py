@@ -19,7 +19,7 @@ from .options import EXPORT_OPTIONS
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return a scene for each file, with the file's name: one for each object, or one with all joined (``mesh_files``).
+    """Return a scene for each file, named after it: one for each object, or with ``mesh_files`` one of all objects.
 
     Coarser levels of detail go into the file of the finest one. The returned scenes share ``scene.warnings``.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def link(_document: MeshFile, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any]) -> None:
     """Give a mesh the materials of its project, and the name of its asset if its file is named by a GUID.
 
-    Surfaces keep their names, so an export is the same.
+    Surfaces keep their names, so that an export writes the same names.
     """
     chosen = resolve(IMPORT_OPTIONS, options)
     if not PROJECT_MATERIALS.flag(chosen):
@@ -57,7 +57,7 @@ def _rename(scene: Scene, old: str, new: str) -> None:
 
 
 def missing(document: MeshFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
-    """Return a text for each kind of file that the materials of a mesh need and its project does not have."""
+    """Return a message for each kind of file that the materials of a mesh need and that the project lacks."""
     try:
         found = _materials_of([surface.name for surface in document.surfaces], path, projects, options)
     except MeshferryError as problem:

@@ -32,13 +32,13 @@ _SOUP_NAME = 127
 
 @dataclass
 class Shape:
-    """A shape of the whole mesh: the base shape or a shape key."""
+    """One shape of the whole mesh: the base shape, or one shape key."""
 
     name: str
     points: sc.FloatArray
-    """(P, 3)."""
+    """(P, 3) positions of the points."""
     frames: sc.AnyArray
-    """(V, 4) int16."""
+    """(V, 4) int16 tangent frames of the triangle vertices."""
 
 
 class MeshBuilder:
@@ -62,7 +62,7 @@ class MeshBuilder:
         self.clips()
 
     def slots(self) -> list[tuple[sc.Surface, slice, sc.AnyArray, sc.AnyArray]]:
-        """Return each slot's surface and slice of corners, and the points and vertices of all corners, slot by slot.
+        """Return each slot's surface and slice of corners, and the points and vertices of all corners.
 
         Slots without triangles are left out, with a warning unless they were empty in the imported file.
         """
@@ -73,7 +73,8 @@ class MeshBuilder:
         counts = np.bincount(slot, minlength=len(names))
         corner_point, corner_vertex = mesh.corner_point, self.vertices.index
         if len(names) > 1 and np.any(slot[1:] < slot[:-1]):
-            order = np.argsort(slot.astype(np.int16), kind="stable")  # NumPy uses the fast radix sort for 16 bits only
+            # NumPy uses its fast radix sort only for 16-bit integers
+            order = np.argsort(slot.astype(np.int16), kind="stable")
             corner_point = corner_point.reshape(-1, 3)[order].reshape(-1)
             corner_vertex = corner_vertex.reshape(-1, 3)[order].reshape(-1)
         found, start, unused = [], 0, []
@@ -96,7 +97,7 @@ class MeshBuilder:
     # -- ms10 and later -------------------------------------------------------------------------
 
     def surfaces(self) -> None:
-        """Write the bones, and the surface of each slot with its own pools of coordinate and triangle vertices."""
+        """Build the bones, and a surface with its own coordinate and triangle vertices for each slot."""
         vertices, document = self.vertices, self.document
         if self.node.skeleton is not None:
             document.bones, document.transforms = from_skeleton(self.scene.skeletons[self.node.skeleton])
@@ -133,7 +134,7 @@ class MeshBuilder:
         document.memory_use = _memory_use(document.surfaces)
 
     def report_losses(self, uv_layers: Sequence[int | None]) -> None:
-        """Report data of the mesh that no surface holds."""
+        """Report data of the mesh that the surfaces cannot store."""
         mesh, stored = self.mesh, self.document.surfaces
         has_uv = [
             any(uv is not None for uv in uvs) for uvs in zip(*((part.uv0, part.uv1) for part in stored), strict=True)
@@ -216,7 +217,7 @@ class MeshBuilder:
     # -- mr02 -----------------------------------------------------------------------------------
 
     def soup(self) -> None:
-        """Write the position, normal and first UV map of every corner (section 9)."""
+        """Build the surfaces of mr02: position, normal and first UV map of every corner (section 9)."""
         mesh, vertices = self.mesh, self.vertices
         places = _uv_places(mesh.uvs)
         if places[1] is not None or mesh.colors:
@@ -240,7 +241,9 @@ def _soup_name(name: str, report: Report) -> bytes:
 
 
 def _in_order(keys: Sequence[Shape], had: Iterable[str]) -> list[Shape]:
-    """Sort shapes in their imported order in a surface; a new shape follows its predecessor in the mesh.
+    """Sort shapes in the order that they had in the imported surface.
+
+    A new shape follows the shape before it in the mesh.
 
     The engine also identifies shapes by index, so a renamed shape keeps its position.
     """
@@ -255,7 +258,8 @@ def _in_order(keys: Sequence[Shape], had: Iterable[str]) -> list[Shape]:
 def _uv_places(layers: Sequence[sc.Layer]) -> list[int | None]:
     """Return the indices of the layers that become UV0 and UV1.
 
-    A layer of that name is preferred, then the first one without such a name; None if there are too few.
+    A layer with the name UV0 or UV1 is preferred, otherwise the first layer without either name. None if there are too
+    few layers.
     """
     names = [layer.name for layer in layers]
     places = [names.index(name) if name in names else None for name in UV_NAMES]
@@ -271,7 +275,7 @@ def _holds(surface: sc.Surface, place: int | None) -> bool:
 
 
 def _index_type(count: int) -> type[np.generic]:
-    """Return the type of indices into this many vertices (section 3, index width)."""
+    """Return the integer type for indices into a pool of this many vertices (section 3, index width)."""
     return np.uint8 if count < 256 else np.uint16 if count < 65536 else np.int32
 
 
@@ -281,7 +285,10 @@ def _clamped(value: int | None, least: int, most: int, default: int) -> int:
 
 
 def _memory_use(surfaces: Sequence[doc.Surface]) -> int:
-    """Return the size of all arrays in bytes. The engine's own estimate is unknown and not needed."""
+    """Return the size of all arrays in bytes.
+
+    It stands in for the engine's own estimate, whose formula is unknown; the engine does not need it.
+    """
     total = 0
     for surface in surfaces:
         arrays = [array for target in surface.targets for array in (target.positions, target.tangents)]

@@ -1,4 +1,4 @@
-"""Bytes -> document: mr02, and checks that all versions share; other modules read the other layouts."""
+"""Bytes -> document: mr02, and the checks that all versions share. Other modules read the other layouts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return whether two files are equal; from ms14 on, whether their headers and inflated blocks are."""
+    """Return whether two files are equal. From ms14 on, only headers and inflated blocks are compared."""
     if one == other:
         return True
     if one[:4] != other[:4] or one[:4].decode("latin-1") not in BLOCK_VERSIONS:
@@ -65,7 +65,7 @@ def same_content(one: bytes, other: bytes) -> bool:
 
 
 def soup_name(surface: SoupSurface) -> str:
-    """Return the name of a surface of mr02, up to the first zero."""
+    """Return the name of a surface of mr02: its bytes before the first zero."""
     return surface.name.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
 
 
@@ -90,7 +90,7 @@ def _read_soup(stream: ByteStream, document: MeshFile) -> None:
 
 
 def _check_bounds(document: MeshFile, report: Report) -> None:
-    """Warn if the bounds of the mesh are not those of its surfaces."""
+    """Warn if the bounds of the mesh differ from the combined bounds of its surfaces."""
     filled = [
         surface.bounds[:6] for surface in document.surfaces if surface.targets and len(surface.targets[0].positions)
     ]

@@ -26,8 +26,8 @@ UV_NAMES = ("UV0", "UV1")
 COLOR_NAME = "Color"
 _MOST_SHAPE_BYTES = 1 << 30
 _MOST_SHAPE_GROWTH = 8
-"""Limit of the memory for shape keys as a multiple of the size of the file's targets. A mesh of one surface needs
-twice that size."""
+"""Limit of the memory for shape keys as a multiple of the size of the file's targets. Shape keys for a mesh with one
+surface need twice that size."""
 
 FloatArray = sc.FloatArray
 
@@ -72,7 +72,10 @@ class SceneBuilder:
         )
 
     def mesh(self) -> sc.Mesh:
-        """Combine all surfaces into one mesh with one material slot for each; their vertices follow one another."""
+        """Combine all surfaces into one mesh with a material slot for each surface.
+
+        The vertices of each surface follow those of the one before.
+        """
         surfaces = self.document.surfaces
         bases = [surface.targets[0] if surface.targets else _NOTHING for surface in surfaces]
         point_starts = _starts(len(base.positions) for base in bases)
@@ -97,7 +100,10 @@ class SceneBuilder:
     def frames(
         self, stored: list[sc.AnyArray], points: FloatArray, corner_point: sc.IntArray, index: sc.IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Decode the tangent frames of all surfaces; frames without length get the normal of a triangle."""
+        """Decode the tangent frames of all surfaces to normals and tangents.
+
+        A frame without length gets the normal of a triangle.
+        """
         joined = stored[0] if len(stored) == 1 else np.concatenate(stored) if stored else np.empty((0, 4), np.int16)
         normals, tangents, broken = tangent_frames.decode(joined, has_sign_byte=self.has_sign_byte)
         if len(broken):
@@ -154,7 +160,10 @@ class SceneBuilder:
                 mesh.joint_weights[rows][filled] = surface.weights.values / np.float32(65535)
 
     def shape_keys(self, mesh: sc.Mesh, index: sc.IntArray, point_starts: list[int], vertex_starts: list[int]) -> None:
-        """Add a shape key for each target name except the base; surfaces without it keep their rest shape."""
+        """Add a shape key for each name of a target except the base.
+
+        Surfaces without such a target keep their rest shape.
+        """
         targets_of: dict[str, dict[int, doc.Target]] = {}
         for number, (surface, mapped) in enumerate(zip(self.document.surfaces, mesh.surfaces, strict=True)):
             mapped.shape_keys = {}
@@ -180,7 +189,10 @@ class SceneBuilder:
             )
 
     def refuse_scattered_shapes(self, mesh: sc.Mesh, keys: int) -> None:
-        """Raise FormatError for small targets of many names, since each shape key holds all points of the mesh."""
+        """Raise FormatError if many small targets have different names.
+
+        Each shape key holds all points of the mesh, so that a small file could exhaust memory.
+        """
         layers = [layer.values for layer in (mesh.normal, mesh.tangent) if layer]
         needed = keys * (mesh.points.nbytes + sum(values.nbytes for values in layers))
         stored = sum(
@@ -210,7 +222,10 @@ def _finite(uv: FloatArray, name: str, report: Report) -> FloatArray:
 
 
 def _soup_mesh(surfaces: Sequence[doc.SoupSurface], report: Report) -> sc.Mesh:
-    """Weld the corners of mr02's triangles at exactly equal positions, in each surface (section 9)."""
+    """Build the mesh of mr02's triangles.
+
+    Within each surface, corners at exactly equal positions are merged (section 9).
+    """
     joined = [weld_map([surface.vertices[:, :3]]) for surface in surfaces]
     starts = _starts(len(first) for _, first in joined)
     vertices = _rows([surface.vertices for surface in surfaces], 8)
@@ -238,7 +253,7 @@ def _soup_mesh(surfaces: Sequence[doc.SoupSurface], report: Report) -> sc.Mesh:
 
 
 def _starts(lengths: Any) -> list[int]:
-    """Return the start of each run in a concatenation, and the end of the last."""
+    """Return the start of each part in a concatenation of parts with these lengths, and the end of the last."""
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)
@@ -282,7 +297,7 @@ def _surface_of(surface: doc.Surface) -> sc.Surface:
 
 
 def _mark_empty(mesh: sc.Mesh) -> None:
-    """Mark surfaces without triangles in the file, so that an export writes them again."""
+    """Mark surfaces that have no triangles in the file, so that an export writes them again."""
     used = np.bincount(mesh.material_index, minlength=len(mesh.surfaces))
     for surface, triangles in zip(mesh.surfaces, used.tolist(), strict=True):
         if not triangles:
@@ -290,7 +305,7 @@ def _mark_empty(mesh: sc.Mesh) -> None:
 
 
 def _unused(name: str, taken: Mapping[str, Any], repeats: dict[str, int]) -> str:
-    """Return the name, numbered if it is taken; ``repeats`` holds the last number of each name."""
+    """Return the name, with a number if it is taken; ``repeats`` holds the last number used for each name."""
     free = name
     while free in taken:
         repeats[name] = repeats.get(name, 1) + 1

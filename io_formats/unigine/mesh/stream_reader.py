@@ -17,7 +17,7 @@ from .versions import ANIMATED_VERSIONS, SHORT_TANGENT_VERSION
 MOST_SURFACES = 32768
 MOST_TARGETS = 32768
 _LEAST_SURFACE = 42
-"""Size of the shortest header in bytes."""
+"""Size in bytes of the shortest possible surface header."""
 _NO_POSITIONS, _NO_TANGENTS = np.empty((0, 3), np.float32), np.empty((0, 4), np.int16)
 
 

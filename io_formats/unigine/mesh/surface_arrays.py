@@ -19,7 +19,7 @@ MOST_WEIGHTS = 4
 _WEIGHT_SIZES = np.zeros(256, np.intp)
 _WEIGHT_SIZES[: MOST_WEIGHTS + 1] = 1 + 4 * np.arange(MOST_WEIGHTS + 1)
 _SHORT_TANGENT = np.dtype([("xyz", "<i2", 3), ("w", "i1")])
-"""A tangent of ms10, 7 bytes."""
+"""A tangent of ms10, 7 bytes: x, y, z and a sign byte."""
 
 
 def read_lightmap(stream: ByteStream, version: str) -> tuple[int, int]:
@@ -41,7 +41,7 @@ def read_positions(stream: ByteStream, count: int) -> FloatArray:
 
 
 def read_tangents(stream: ByteStream, count: int, *, short: bool) -> AnyArray:
-    """Read (count, 4) int16 tangents: a view, or a copy for the ``short`` ones of ms10."""
+    """Read (count, 4) int16 tangents: a view of the data, or a copy for the ``short`` tangents of ms10."""
     if not short:
         return stream.array(np.int16, (count, 4), "the tangents")
     stored = stream.array(_SHORT_TANGENT, count, "the tangents")
@@ -52,7 +52,7 @@ def read_tangents(stream: ByteStream, count: int, *, short: bool) -> AnyArray:
 
 
 def encode_tangents(tangents: AnyArray, *, short: bool) -> AnyArray:
-    """Convert tangents to their stored form."""
+    """Convert tangents to the form in which the file stores them."""
     if not short:
         return np.ascontiguousarray(tangents, "<i2")
     stored = np.empty(len(tangents), _SHORT_TANGENT)
@@ -141,14 +141,14 @@ def check_corner_counts(stream: ByteStream, c_count: int, t_count: int, start: i
 
 
 def pools(surface: Surface) -> tuple[int, int]:
-    """Return the numbers of coordinate and of triangle vertices."""
+    """Return the number of coordinate vertices and the number of triangle vertices."""
     if not surface.targets:
         return 0, 0
     return len(surface.targets[0].positions), len(surface.targets[0].tangents)
 
 
 def broken_arrays(surface: Surface) -> Text | None:
-    """Return why the shapes and indices of a surface do not fit together, or None."""
+    """Return the reason why the shapes and indices of a surface do not fit together, or None if they do."""
     vertices, triangle_vertices = pools(surface)
     for indices, pool, what in (
         (surface.c_indices, vertices, "vertex"),
@@ -170,7 +170,7 @@ def broken_arrays(surface: Surface) -> Text | None:
 
 
 def check_surface(stream: ByteStream, surface: Surface, tally: array_checks.Tally, *, short_tangents: bool) -> None:
-    """Check the arrays of a surface: raise FormatError for invalid ones and count harmless oddities."""
+    """Check the arrays of a surface: raise FormatError for invalid ones, and count harmless irregularities."""
     problem = broken_arrays(surface)
     if problem is not None:
         raise stream.error(problem)

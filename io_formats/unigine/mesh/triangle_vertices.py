@@ -1,4 +1,4 @@
-"""The triangle vertices of a mesh: corners that agree in point and layers, and their values (section 3)."""
+"""The triangle vertices of a mesh: corners with the same point and layer values are one vertex (section 3)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from ...geometry.tangents import vertex_tangents
 from ...geometry.vertices import layer_keys, split
 
 _LONGEST = np.float32(1e9)
-"""Tangents with larger components are ignored, since their square may overflow in single precision."""
+"""Limit for components of tangents. A tangent with a larger one is ignored, since its square may overflow in single
+precision."""
 
 
 class TriangleVertices:
     """The V triangle vertices of a whole mesh.
 
-    If all layers share an index, its values are the triangle vertices, as in the imported file; otherwise corners are
-    split by their points and layers.
+    If all layers share one index, the rows of the layers are the triangle vertices, as in the imported file. Otherwise
+    corners with the same point and layer values are one vertex.
     """
 
     def __init__(self, mesh: Mesh, tolerance: float, report: Report) -> None:
@@ -32,10 +33,10 @@ class TriangleVertices:
         self.report = report
         index = shared_index(_stored_layers(mesh))
         if not mesh.triangle_count:
-            index = None  # without corners, no layer value is used
+            index = None  # without corners, no value of a layer is used
         self.is_shared = index is not None
         self.index: IntArray
-        """(C,) the vertex of each corner."""
+        """(C,) index of the triangle vertex of each corner."""
         if index is not None:
             self.index = index
             self.count = len(next(_stored_layers(mesh)).values)
@@ -87,7 +88,7 @@ class TriangleVertices:
         return normal_repair.repair_vertices(normals, self.corner, points, self.mesh.corner_point)[0]
 
     def tangents(self, normals: FloatArray, tangent: Layer | None, uv: Layer | None, points: FloatArray) -> FloatArray:
-        """Return tangents, (V, 4) float32: the given ones, or along u, or zero without UVs (any direction will do)."""
+        """Return tangents, (V, 4) float32: the given ones, or else along u, or zero without UVs."""
         if tangent is None:
             if uv is None:
                 return np.zeros((self.count, 4), np.float32)
@@ -100,7 +101,10 @@ class TriangleVertices:
         return values
 
     def key_normals(self, key: ShapeKey) -> FloatArray:
-        """Return the normals of a shape key, (V, 3): its own, or the rest normals changed like the triangles."""
+        """Return the normals of a shape key, (V, 3).
+
+        They are its own, or the rest normals rotated as the triangles are.
+        """
         if key.normal is not None:
             return self._repaired(self.values(key.normal).astype(np.float32, copy=False), key.points)
         at_rest = normal_repair.vertex_normals(self.mesh.points, self.mesh.corner_point)
@@ -109,7 +113,7 @@ class TriangleVertices:
 
 
 def _stored_layers(mesh: Mesh) -> Iterator[Layer]:
-    """Yield the layers that a file holds."""
+    """Yield the layers that a file can store."""
     yield from replace(mesh, custom=[]).layers()
     for key in mesh.shape_keys:
         yield from (layer for layer in (key.normal, key.tangent) if layer is not None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 SOUP_VERSION = "mr02"
 SHORT_TANGENT_VERSION = "ms10"
-"""Version whose tangents have a sign byte instead of w."""
+"""Version whose tangents store a sign byte instead of the component w."""
 SINGLE_TARGET_VERSION = "ms15"
-"""Version without morph targets."""
+"""Version that stores only the base shape, without other morph targets."""
 STREAM_VERSIONS = ("ms10", "ms11", "ms12", "ms13")
 BLOCK_VERSIONS = ("ms14", "ms15", "sk10")
 READ_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, *BLOCK_VERSIONS)

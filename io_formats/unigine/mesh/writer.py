@@ -27,7 +27,7 @@ from .versions import (
 _SOUP_NAME = 128
 
 Part = bytes | memoryview
-"""A part of the file; arrays are not copied."""
+"""A part of the encoded file; arrays are included as views, without copying."""
 
 
 def write(document: MeshFile) -> bytes:

@@ -1,1 +1,1 @@
-"""Files that exports add to a project: images, materials, their ``.meta`` files, and where they go."""
+"""Files that an export adds to a project (images, materials, ``.meta`` files), and the folder that they go to."""

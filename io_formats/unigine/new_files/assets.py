@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class AssetKind(Enum):
-    """Element ``type`` of a ``.meta`` file."""
+    """Kind of an asset: the element ``type`` of its ``.meta`` file."""
 
     MESH = "mesh"
     NODE = "node"
@@ -21,7 +21,7 @@ class Parameter:
     """An import setting in a ``.meta`` file."""
 
     type: str
-    """Such as ``bool``, ``int``, ``string``."""
+    """Type of the value, such as ``bool``, ``int`` or ``string``."""
     name: str
     value: str
 
@@ -34,6 +34,7 @@ class NewAsset:
     """Path with extension, relative to the folder of the scene, with ``/``."""
     kind: AssetKind
     encode: Callable[[Mapping[str, str]], bytes]
-    """Return the content, given the GUIDs of all new assets by their names; called once for each file."""
+    """Function that returns the content, given the GUIDs of all new assets by their names; called once for each
+    file."""
     parameters: tuple[Parameter, ...] = ()
     """Import settings, in the order of the file."""

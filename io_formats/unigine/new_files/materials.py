@@ -40,7 +40,7 @@ _PROJECTIONS = {
 }
 """Value of the state ``base_mapping`` for each projection. For UV it is the index of the UV map, 0 or 1."""
 _TEST_AT = 0.5
-"""Opacity from which the engine's alpha test shows a pixel."""
+"""Opacity from which the engine's alpha test shows a pixel, as a value of the material."""
 _UNUSED_SPECULAR = 127
 _WHITE_COLOR = (1.0, 1.0, 1.0)
 _WHITE = 0.999
@@ -87,7 +87,7 @@ def material_assets(materials: Sequence[Material], version: str, taken: set[str]
 
 
 def _known_shading(material: Material) -> Shading:
-    """Return a shading for a material without one. It is opaque unless the material or its colour is transparent."""
+    """Return a shading for a material that has none; it is opaque unless the material or its colour is transparent."""
     made = plain_shading(material, has_vertex_color=False)
     is_transparent = material.is_transparent or made.alpha.value < _WHITE
     return (
@@ -147,13 +147,13 @@ class _Values:
         self.parameters[name] = " ".join(f"{number:.9g}" for number in numbers)
 
     def _color(self, name: str, color: Color) -> None:
-        """Set a linear colour, which the file has sRGB-encoded."""
+        """Set a linear colour; the file stores it sRGB-encoded."""
         if color != _WHITE_COLOR:
             self._set_parameter(name, linear_to_srgb(np.array([(*color, 1.0)], np.float32))[0].tolist())
 
     def _transform(self, name: str, mapping: neutral.Mapping) -> None:
         (x, y), (x_offset, y_offset) = mapping.scale, mapping.offset
-        if mapping.projection is Projection.UV:  # v runs down in the file
+        if mapping.projection is Projection.UV:  # in the file, v counts downwards
             y_offset = 1.0 - y - y_offset
         numbers = (x, y, x_offset, y_offset)
         if numbers != (1.0, 1.0, 0.0, 0.0):
@@ -168,7 +168,7 @@ class _Values:
     # -- images ---------------------------------------------------------------------------------
 
     def _with_images(self, shading: Shading) -> Shading:
-        """Return the shading without images that have no effect, and those that no file can be made of.
+        """Return the shading without images that have no effect, and without images that no file can be made of.
 
         The latter are reported.
         """
@@ -230,7 +230,8 @@ class _Values:
             return
         is_blended = shading.opacity in (Opacity.BLEND, Opacity.ADD)
         if shading.opacity is Opacity.DITHERED:
-            is_blended = shading.alpha.image is None  # an alpha test would show all or nothing
+            # the engine's alpha test would show a pixel completely or not at all
+            is_blended = shading.alpha.image is None
             if not is_blended:
                 text = (
                     "its dithered transparency becomes an alpha test; set its render method to Blended for a smooth one"
@@ -268,7 +269,7 @@ class _Values:
             value = 1.0 - alpha.value if alpha.is_inverted else alpha.value
             self._number("transparent", float(value**power >= threshold) if threshold != _TEST_AT else value, 1.0)
             self._number("transparent_pow", power, 1.0)
-            return Plane()  # the image of the colour may have an alpha of its own
+            return Plane()  # the image of the colour may have an alpha channel, which is kept
         self._check_mapping(alpha.image)
         plane = _plane_of(alpha)
         if threshold != _TEST_AT:
@@ -280,7 +281,7 @@ class _Values:
         return plane
 
     def _set_reflection(self) -> None:
-        """Set metalness, roughness and specular, whose images are packed into the channels of one."""
+        """Set metalness, roughness and specular, whose images are combined into the channels of one image."""
         factors = self._factors()
         for name, default, factor in zip(("metalness", "roughness", "specular"), (0.0, 1.0, 0.5), factors, strict=True):
             value = factor.value
@@ -300,7 +301,8 @@ class _Values:
     def _shading_recipe(self, planes: Sequence[Plane | None]) -> Recipe:
         """Return the recipe of the image of metalness, roughness and specular.
 
-        Channels without effect come from the only image if that makes a copy of its file possible.
+        If only one image is used, channels without effect are also taken from it, if its file can then be copied
+        unchanged.
         """
         metal, rough, specular = planes
         texture = next(plane.texture for plane in planes if plane is not None)
@@ -346,7 +348,10 @@ class _Values:
 
 
 def _plane_of(factor: Factor) -> Plane:
-    """Return the image channel of a factor. Its value is a parameter of the material, unless the image is inverted."""
+    """Return the image channel of a factor.
+
+    The factor's value becomes a parameter of the material instead, unless the image is inverted.
+    """
     texture = factor.image.texture if factor.image is not None else None
     return Plane(texture, factor.channel, inverted_by=factor.value if factor.is_inverted else 0.0)
 

@@ -9,7 +9,10 @@ from .assets import AssetKind, NewAsset
 
 
 def meta_text(asset: NewAsset, guid: str, version: str) -> bytes:
-    """Return the ``.meta`` of an asset that is its own runtime, without a hash: the editor adds that."""
+    """Encode the ``.meta`` file of an asset that is its own runtime.
+
+    It contains no hash, which the editor adds.
+    """
     path = PurePosixPath(asset.name)
     name = path.stem if asset.kind is AssetKind.MATERIAL else path.name
     lines = [

@@ -1,6 +1,6 @@
 """Existing files that an export may replace, because their content is unchanged since an earlier export.
 
-Beside a scene is a hidden file, the manifest, with the digests of the files that were written with it.
+A hidden file beside the scene, the manifest, lists the digests of the files that were written with the scene.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_NAMED = 3
 
 
 def with_manifest(folder: Path | None, outputs: list[OutputFile]) -> list[OutputFile]:
-    """Return the files of a set with its manifest in front; the chosen file is the last one.
+    """Return the files of a set with its manifest as the first one; the scene file is the last one.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def with_manifest(folder: Path | None, outputs: list[OutputFile]) -> list[Output
 
 
 def _others(folder: Path, allowed: Mapping[str, set[str]]) -> list[str]:
-    """Return the existing files with the names of a set, in any case, whose digests are not the allowed ones."""
+    """Return the existing files with names as in a set, ignoring case, whose digests are not among the allowed ones."""
     found: list[str] = []
     listings: dict[str, dict[str, str]] = {}
     for name, digests in allowed.items():
@@ -60,7 +60,10 @@ def _others(folder: Path, allowed: Mapping[str, set[str]]) -> list[str]:
 
 
 def _digests(digest: str, known: list[str]) -> list[str]:
-    """Return the new digest, and the last one: an export may be terminated before it replaces the file."""
+    """Return the new digest and the last known one.
+
+    Both are valid, since an export may be terminated before it replaces the file.
+    """
     return [digest] if not known or known[0] == digest else [digest, known[0]]
 
 
@@ -74,7 +77,7 @@ def _read(path: Path) -> dict[str, list[str]]:
 
 
 def _names(folder: Path) -> dict[str, str]:
-    """Return the names in a folder by their keys."""
+    """Return the names in a folder by their keys, which are equal for names that differ only in case."""
     try:
         return {cautious_key(name): name for name in os.listdir(folder)}
     except OSError:

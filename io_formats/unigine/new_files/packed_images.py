@@ -1,4 +1,4 @@
-"""Images whose channels come from several others, as the engine's texture slots want them."""
+"""Images whose channels are taken from several images, as the engine's texture slots require."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ FULL = 255
 
 @dataclass(frozen=True)
 class Plane:
-    """One channel of a new image: ``value``, or a channel of another image with a change."""
+    """One channel of a new image: the constant ``value``, or a channel of another image, possibly modified."""
 
     texture: Texture | None = None
     channel: Channel = Channel.RED
     value: int = FULL
-    """Value of all pixels if there is no ``texture``."""
+    """Value of all pixels if ``texture`` is None."""
     inverted_by: float = 0.0
-    """If it is not 0, the channel times this is subtracted from 1."""
+    """If not 0, the channel is multiplied by this and subtracted from 1."""
     threshold: float | None = None
-    """The channel becomes 1 where it is at least this, otherwise 0."""
+    """If set, the channel becomes 1 where it is at least this value, otherwise 0."""
     is_normal_z: bool = False
-    """Whether it is the third component of normals, computed from red and green."""
+    """Whether the channel is the third component of normals, which is computed from red and green."""
 
     @property
     def is_unchanged(self) -> bool:
@@ -40,38 +40,40 @@ class Plane:
 
 @dataclass(frozen=True)
 class Recipe:
-    """An image of three channels, or four with alpha."""
+    """Description of an image to be made: its three channels, or four with alpha."""
 
     planes: tuple[Plane, ...]
 
     @property
     def textures(self) -> list[Texture]:
-        """The images that it is made of, without repetitions."""
+        """The source images, each once."""
         return list(dict.fromkeys(plane.texture for plane in self.planes if plane.texture is not None))
 
     @property
     def is_copy(self) -> bool:
-        """Whether it shows one image without any change, perhaps without its alpha."""
+        """Whether the result is one source image without any change, except that its alpha may be dropped."""
         wanted = tuple(_NUMBERS)[: len(self.planes)]
         is_same = all(plane.texture == self.planes[0].texture and plane.is_unchanged for plane in self.planes)
         return is_same and bool(self.textures) and tuple(plane.channel for plane in self.planes) == wanted
 
 
 def copy_of(texture: Texture, *, with_alpha: bool = False) -> Recipe:
-    """Return the recipe of an image as it is."""
+    """Return a recipe that copies an image unchanged."""
     channels = (*_COLORS, Channel.ALPHA) if with_alpha else _COLORS
     return Recipe(tuple(Plane(texture, channel) for channel in channels))
 
 
 def can_be_made(recipe: Recipe) -> bool:
-    """Return whether the images of a recipe have pixels, or it only needs a file that can be copied."""
+    """Return whether a recipe can be made: its images have pixels, or a single file can be copied."""
     if all(texture.pixels is not None for texture in recipe.textures):
         return True
     return recipe.is_copy and png.is_plain(_content(recipe.textures[0]) or b"")
 
 
 def encode(recipe: Recipe) -> bytes:
-    """Return a PNG file with 8 bits per channel: the file of the only image if that is such a file, or a new one.
+    """Return a PNG file with 8 bits per channel.
+
+    It is the file of the only source image if that is such a PNG file, otherwise a new file.
 
     Raises
     ------
@@ -86,14 +88,14 @@ def encode(recipe: Recipe) -> bytes:
 
 
 def _content(texture: Texture) -> bytes | None:
-    """Return the file of an image, or None if there is none or its pixels were changed since."""
+    """Return the file of an image, or None if there is none or the pixels were changed since it was loaded."""
     if texture.data is not None:
         return texture.data
     return texture.read() if texture.read is not None else None
 
 
 def _pixels(recipe: Recipe) -> Pixels:
-    """Return the pixels of an image, as large as the largest that it is made of."""
+    """Return the pixels of an image to be made, in the size of its largest source image."""
     sources = {texture: _read(texture) for texture in recipe.textures}
     height, width = max((pixels.shape[:2] for pixels in sources.values()), key=lambda size: size[0] * size[1])
     made = np.empty((height, width, len(recipe.planes)), np.uint8)
@@ -112,7 +114,7 @@ def _read(texture: Texture) -> Pixels:
 
 
 def _values(plane: Plane, pixels: Pixels) -> npt.NDArray[np.uint8]:
-    """Return the values (H, W) of a plane."""
+    """Return the values (H, W) of one channel."""
     values = pixels[..., _NUMBERS[plane.channel]]
     if plane.is_unchanged:
         return values

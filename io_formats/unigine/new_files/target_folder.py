@@ -23,13 +23,13 @@ _OF_EDITOR = {".runtimes", ".cache_textures", ".editor2", ".thumbnails", "core",
 _SCENE_VERSION = re.compile(rb"<(?:world|nodes|material|asset)\s[^>]*?version=\"(\d+(?:\.\d+){1,3})\"")
 _HEAD = 400
 _MOST_HEADS = 300
-"""Files of a project whose versions are read."""
+"""Maximum number of files of a project that are read to find its version."""
 _STATING = (".world", ".node", ".mat", META)
-"""Extensions of files that state the version of the project, the most reliable first."""
+"""Extensions of files that contain the version of the project, the most reliable first."""
 
 
 class TargetFolder:
-    """Where the files of a new scene go.
+    """Folder in which the files of a new scene are written.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class TargetFolder:
     Raises
     ------
     ExportError
-        Only the editor writes into the folder.
+        The folder is one into which only the editor may write.
     """
 
     def __init__(self, path: Path | None, version: str, projects: Projects) -> None:
@@ -51,7 +51,8 @@ class TargetFolder:
         self._version = version
         self._root = self.folder
         self.project: Project | None = None
-        # A folder named data counts although it is empty: the first file that is written makes it a project.
+        # A folder named ``data`` counts as a project even if it is empty, since the first file written to it makes it
+        # one.
         root = (project_folder(self.folder) or data_folder(self.folder)) if self.folder is not None else None
         if self.folder is not None and path is not None and root is not None:
             self._root = root
@@ -65,7 +66,7 @@ class TargetFolder:
             raise ExportError("{} is written by UNIGINE's editor alone; choose another folder", self.folder)
 
     def relative(self, name: str) -> str:
-        """Return the path of a file beside the scene in the project's folder, with slashes."""
+        """Return the path of a file beside the scene, relative to the project's folder, with slashes."""
         if self.folder is None or self._root is None:
             return name
         return Path(os.path.relpath(self.folder / name, self._root)).as_posix()
@@ -101,7 +102,7 @@ class TargetFolder:
         Raises
         ------
         ExportError
-            It cannot be read.
+            The ``.meta`` file cannot be read.
         """
         path = self.folder / (name + META) if self.folder is not None else None
         if path is None or not os.path.lexists(path):
@@ -114,8 +115,8 @@ class TargetFolder:
     def guid(self, name: str, salt: str) -> str:
         """Return the GUID of a file beside the scene: from its ``.meta``, or else derived from its path.
 
-        Outside of projects, ``salt`` separates files of equal paths that later meet in one project. A GUID of another
-        file is not used.
+        Outside of projects, ``salt`` gives files with equal paths different GUIDs, in case they are later copied into
+        one project. A GUID that another file has is not used.
         """
         meta = self.meta(name)
         if meta is not None:
@@ -143,7 +144,10 @@ class TargetFolder:
         return self.project.reference_to(relative) if relative else ""
 
     def has(self, guid: str, *, or_else: bool) -> bool:
-        """Return whether a material can be referred to; outside of projects, this is not known: ``or_else``."""
+        """Return whether a material exists, so that files can refer to it.
+
+        Outside of projects this is not known, and the result is ``or_else``.
+        """
         if guid in BASES or engine_path(guid):
             return True
         if self.project is None:

@@ -1,4 +1,4 @@
-"""Textures of new materials -> PNG assets, each made once (docs/formats/unigine_writing.md, Textures).
+"""Textures of new materials -> PNG assets, each written once (docs/formats/unigine_writing.md, Textures).
 
 The editor chooses the compression by the postfix of a file's name, or by the parameters of its ``.meta``.
 """
@@ -47,7 +47,7 @@ class _Image:
 
 
 class NewTextures:
-    """The textures of an export.
+    """The textures that an export writes.
 
     Parameters
     ----------
@@ -63,19 +63,19 @@ class NewTextures:
         self._images: dict[tuple[TextureKind, Recipe, bool], _Image] = {}
 
     def name_of(self, kind: TextureKind, recipe: Recipe, *, is_green_up: bool = False) -> str:
-        """Return the name of the file of an image, which is written once for all materials."""
+        """Return the file name for an image; an image that several materials use is written once."""
         key = (kind, copy_of(recipe.textures[0]) if recipe.is_copy else recipe, is_green_up)
         if key not in self._images:
             stem = _plain_stem(recipe.textures[0].name, kind)
             name = free_name(stem, f"{kind.postfix}.png", self._taken)
             self._images[key] = _Image(name, kind, recipe, is_green_up)
         image = self._images[key]
-        if len(recipe.planes) > len(image.recipe.planes):  # the same image, but here its alpha counts
+        if len(recipe.planes) > len(image.recipe.planes):  # the same image, but this use includes its alpha
             image.recipe = recipe
         return image.name
 
     def assets(self) -> list[NewAsset]:
-        """Return the assets, in the order in which they were first asked for."""
+        """Return the assets in the order in which :meth:`name_of` first returned their names."""
         return [
             NewAsset(image.name, AssetKind.TEXTURE, partial(_encoded, image.recipe), self._settings(image))
             for image in self._images.values()

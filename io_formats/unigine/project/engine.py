@@ -1,4 +1,4 @@
-"""The engine's own materials and textures, which projects use without having their files (section 5)."""
+"""The engine's own materials and textures, which projects use without containing their files (section 5)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BASE_NAMES = (
 
 
 def name_hash(name: str) -> str:
-    """Return the GUID of a material that is known by its name."""
+    """Return the GUID of a built-in material, which is derived from its name."""
     return hashlib.sha1(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 

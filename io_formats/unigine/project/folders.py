@@ -1,4 +1,4 @@
-"""Where the project of a file is (section 1)."""
+"""Find the project that a file belongs to (section 1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .project import Project
 _MARKS = (".runtimes", "guids.db", "root_mount.umount")
 _USUAL_NAME = "data"
 MOST_LONE_FILES = 20_000
-"""Limit of the number of files that are listed around a file outside of any project."""
+"""Maximum number of files that are listed around a file outside of any project."""
 _META_HEAD = 400
 _MOST_FOLDERS_LOOKED_AT = 64
 _CONTENT = (".world", ".node", ".umount", ".mat")
@@ -50,7 +50,7 @@ def open_project(path: Path, projects: Projects, chosen: str = "", *, is_scene: 
 
 
 def _open(root: Path, projects: Projects, *, is_partial: bool) -> Project:
-    """Return the project of a folder, whose files another process may have listed."""
+    """Return the project in a folder. The list of its files may come from another process."""
     most = MOST_LONE_FILES if is_partial else MOST_FILES
     listed: list[RootedFiles] = []
 
@@ -63,7 +63,7 @@ def _open(root: Path, projects: Projects, *, is_partial: bool) -> Project:
 
 
 def open_folder(folder: Path, projects: Projects) -> Project:
-    """Return the project of a folder, or the files below the folder if it is not part of one.
+    """Return the project of a folder; outside of any project, a project of the files below the folder.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def open_folder(folder: Path, projects: Projects) -> Project:
 
 
 def _has_asset_meta(path: Path) -> bool:
-    """Return whether a file has the ``.meta`` file of an asset; other engines use this extension, too."""
+    """Return whether a file has the ``.meta`` file of a UNIGINE asset; other engines use the same extension."""
     meta = f"{path}.meta"
     try:
         with open(meta, "rb") as stream:
@@ -85,7 +85,7 @@ def _has_asset_meta(path: Path) -> bool:
 
 
 def project_folder(folder: Path) -> Path | None:
-    """Return the nearest folder above, or the folder itself, that is a project, or None."""
+    """Return the nearest project folder among a folder and its ancestors, or None."""
     for candidate in (folder, *folder.parents):
         if any(os.path.exists(os.path.join(candidate, mark)) for mark in _MARKS):
             return candidate
@@ -94,7 +94,7 @@ def project_folder(folder: Path) -> Path | None:
 
 
 def data_folder(folder: Path) -> Path | None:
-    """Return the nearest folder above, or the folder itself, that has the usual name of projects' folders, or None."""
+    """Return the nearest folder with the usual name of project folders among a folder and its ancestors, or None."""
     return next((found for found in (folder, *folder.parents) if found.name.lower() == _USUAL_NAME), None)
 
 
@@ -109,7 +109,7 @@ def chosen_folder(folder: Path) -> Path | None:
 
 
 def _has_project_files(folder: Path) -> bool:
-    """Return whether there are scenes or materials in a folder or directly below it, as in projects of SDK 2.0."""
+    """Return whether a folder or one of its subfolders has scenes or materials, as in projects of SDK 2.0."""
     folders = [str(folder)]
     looked_at = 0
     while folders and looked_at < _MOST_FOLDERS_LOOKED_AT:

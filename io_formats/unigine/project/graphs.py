@@ -1,4 +1,4 @@
-"""Material graphs: ``.basemat`` read by line, ``.mgraph`` for what its textures feed (section 4.4)."""
+"""Material graphs: settings from ``.basemat`` files, inputs of textures from ``.mgraph`` files (section 4.4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPTION = re.compile(r"^[ \t]*Option[ \t]+(\w+)[ \t]*=[ \t]*(\w+)", re.MULTILINE
 _BARE_OPTION = re.compile(
     r"^[ \t]*Option[ \t]+(transparent|two_sided|blend_src|blend_dest)[ \t]*(\w+)[ \t\r]*$", re.MULTILINE
 )
-"""Graphs of version 2 write options without a sign, for example ``Option blend_src5``."""
+"""Matches an option without an equals sign, as graphs of version 2 write it, for example ``Option blend_src5``."""
 _EMISSION = re.compile(r"^[ \t]*State[ \t]+emission[ \t]*=[ \t]*(\w+)", re.MULTILINE)
 _WRAP = re.compile(r"\bwrap\s*=\s*\[([^\]]*)\]")
 TEXT_LIMIT = 4 * 2**20
@@ -32,9 +32,9 @@ class GraphMaterial:
     """The content of a ``.basemat`` file of a material graph."""
 
     parent: str = ""
-    """Name of its base, such as ``mesh`` or ``mesh_transparent``."""
+    """Name of the base of the material, such as ``mesh`` or ``mesh_transparent``."""
     textures: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Reference and wrap mode of each slot's texture."""
+    """Reference and wrap mode of the texture in each slot."""
     parameters: dict[str, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
@@ -56,13 +56,13 @@ def parse_basemat(data: bytes) -> GraphMaterial:
 
 
 def _wrap_mode(modes: str) -> str:
-    """Return the wrap mode of both directions, or ``repeat`` if they differ."""
+    """Return the wrap mode if it is the same in both directions, otherwise ``repeat``."""
     found = {mode[:-2] for mode in modes.split() if mode.endswith(("_x", "_y"))}
     return found.pop() if len(found) == 1 else "repeat"
 
 
 def texture_inputs(data: bytes) -> dict[str, tuple[str, ...]]:
-    """Return the labels of the material's inputs that each texture of a ``.mgraph`` file feeds, by reference.
+    """Return, by texture reference, the labels of the material inputs that each texture of a ``.mgraph`` file feeds.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def texture_inputs(data: bytes) -> dict[str, tuple[str, ...]]:
 
 
 def _reached_labels(start: str, following: dict[str, list[tuple[str, str]]], kinds: dict[str, str]) -> set[str]:
-    """Return the labels of the inputs of the material that a node reaches through others."""
+    """Return the labels of the material's inputs that a node feeds, directly or through other nodes."""
     labels = set()
     waiting, done = [start], {start}
     while waiting:
@@ -123,7 +123,7 @@ def _flat(values: list[Any]) -> Iterator[Any]:
 
 
 def _objects(parents: list[Any], key: str) -> list[Any]:
-    """Return the objects under a key of several objects, whether the key is repeated or holds a list."""
+    """Return the objects under a key in several parent objects, whether the key is repeated or its value is a list."""
     return [
         child
         for parent in parents
@@ -134,7 +134,7 @@ def _objects(parents: list[Any], key: str) -> list[Any]:
 
 
 def _nodes(graph: Any) -> Iterator[tuple[str, dict[str, list[Any]]]]:
-    """Yield type and content of each node."""
+    """Yield the type and the content of each node of a graph."""
     for group in _objects([graph], "nodes"):
         for kind, content in group.items():
             yield from ((kind, node) for node in _flat(content) if isinstance(node, dict))
@@ -146,6 +146,6 @@ def _properties(node: dict[str, list[Any]]) -> list[Any]:
 
 
 def _text(parent: Any, key: str) -> str:
-    """Return the first text under a key, or an empty string."""
+    """Return the first text value under a key, or an empty string."""
     values = parent.get(key, []) if isinstance(parent, dict) else []
     return values[0] if values and isinstance(values[0], str) else ""

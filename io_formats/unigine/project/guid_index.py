@@ -1,7 +1,8 @@
-"""Which file of a project a GUID means (sections 2 and 3).
+"""Find the file of a project that has a GUID (sections 2 and 3).
 
-Runtimes are found by their names alone, and most assets through ``guids.db``, which the asset's own ``.meta`` confirms.
-Only if that fails are all ``.meta`` files read, once: reading 10,000 files takes longer than listing them.
+Runtimes are found by their file names. Most assets are found through ``guids.db``, and the asset's own ``.meta`` file
+confirms the result. Only if that fails are all ``.meta`` files read, once, since reading 10,000 files takes longer than
+listing them.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class GuidIndex:
 
     @cached_property
     def _mentions(self) -> dict[str, list[str]]:
-        """The ``.meta`` files of assets that mention each GUID, in the order of their paths."""
+        """Paths of the ``.meta`` files that mention each GUID, sorted."""
         found, unreadable = self._projects.shared(self._files.root, "metas", self._read_all_metas)
         self._files.unreadable |= unreadable
         return dict(found)
@@ -76,7 +77,7 @@ class GuidIndex:
         return [found, {path: cause for path, cause in self._files.unreadable.items() if path.lower().endswith(META)}]
 
     def meta_of(self, path: str) -> AssetMeta | None:
-        """Return the content of an asset's ``.meta`` file; None if it is absent, unreadable or of a runtime."""
+        """Return the content of an asset's ``.meta`` file; None if it is absent, unreadable, or describes a runtime."""
         meta = self._files.find(path + META) if RUNTIMES not in path.lower() else None
         return self._read_meta(meta) if meta else None
 
@@ -95,7 +96,7 @@ class GuidIndex:
         return found
 
     def _mentioning(self, guid: str) -> Iterator[tuple[str, AssetMeta]]:
-        """Yield path and meta of each existing asset whose ``.meta`` mentions a GUID."""
+        """Yield path and ``.meta`` content of each existing asset whose ``.meta`` file mentions a GUID."""
         for meta_path in self._mentions.get(guid, ()):
             meta = self._read_meta(meta_path)
             asset = self._files.find(meta_path[: -len(META)])
@@ -103,7 +104,7 @@ class GuidIndex:
                 yield asset, meta
 
     def asset(self, guid: str) -> str | None:
-        """Return the path of the asset with a GUID, or None."""
+        """Return the path of the asset that has a GUID, or None."""
         listed = self.listed(guid)
         if listed is not None:
             meta = self.meta_of(listed)
@@ -116,13 +117,13 @@ class GuidIndex:
         return next((path for path, meta in mentioning if meta.stated_guid == guid), None)
 
     def listed(self, guid: str) -> str | None:
-        """Return the path that ``guids.db`` states for a GUID, if there is such a file."""
+        """Return the path that ``guids.db`` states for a GUID if that file exists, otherwise None."""
         path = self._table.get(guid)
         found = self._files.find(path) if path else None
         return None if found is None or found.lower().endswith(META) else found
 
     def source_of(self, runtime: str) -> str | None:
-        """Return the path of the asset that a runtime was made from, whether the runtime exists or not."""
+        """Return the path of the asset from which a runtime was made, even if the runtime does not exist."""
         stated = self._runtime_meta(runtime)
         if stated is not None and stated.asset:
             path = self.asset(stated.asset)
@@ -134,7 +135,7 @@ class GuidIndex:
         )
 
     def alias_of(self, runtime: str) -> str:
-        """Return the name of a runtime inside its asset, or an empty string."""
+        """Return the name that an asset gives to one of its runtimes, or an empty string."""
         stated = self._runtime_meta(runtime)
         if stated is not None and stated.alias:
             return stated.alias
@@ -148,7 +149,7 @@ class GuidIndex:
     def container(self, runtime: str) -> tuple[str, AssetMeta] | None:
         """Return path and content of the ``.meta`` file of the asset that a runtime was made from.
 
-        The asset itself may be missing.
+        The file of the asset itself may be missing.
         """
         stated = self._runtime_meta(runtime)
         wanted = {runtime, stated.asset if stated else ""} - {""}
@@ -160,7 +161,10 @@ class GuidIndex:
         return None
 
     def stated(self, guid: str) -> tuple[str, bool]:
-        """Return the name that metas state for a missing file, or an empty text, and whether its green is inverted."""
+        """Return the name that ``.meta`` files state for a missing file, and whether its green channel is inverted.
+
+        The name is empty if none is stated.
+        """
         found = self.container(guid)
         if found is None:
             return self.alias_of(guid) or PurePosixPath(self._table.get(guid, "")).name, False
@@ -168,7 +172,7 @@ class GuidIndex:
         return PurePosixPath(path).name[: -len(META)], meta.is_green_inverted
 
     def runtime_of(self, path: str, alias: str = "") -> str | None:
-        """Return the path of the runtime that was made from an asset: the primary one, or that with a name."""
+        """Return the path of a runtime made from an asset: the one named ``alias``, by default the primary one."""
         meta = self.meta_of(path)
         if meta is None:
             return None

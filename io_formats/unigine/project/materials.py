@@ -1,4 +1,4 @@
-"""Materials of a project: ``.mat`` files and libraries merged along their parents, and graphs (section 4)."""
+"""Materials of a project: ``.mat`` files and libraries, merged with their parent materials, and graphs (section 4)."""
 
 from __future__ import annotations
 
@@ -24,49 +24,51 @@ MOST_PARENTS = 32
 MATERIAL_LIMIT = 64 * 2**20
 """Largest size of a material file that is read."""
 _ROOT = re.compile(rb"<(material|materials)\b([^<>]*)>")
-"""Attributes of well-formed XML hold no ``<``; with them, time would be quadratic in the size of a file."""
+"""Matches the root element. Attributes of well-formed XML contain no ``<``; if the pattern allowed it, matching would
+take quadratic time."""
 _ATTRIBUTE = re.compile(rb"""\b(name|guid)\s*=\s*["']([^"'&]*)["']""")
 _VECTOR = re.compile(r"\s*(?:vec[234]\s*\(([-+\d.eEf,\s]+)\)|([-+\d.eE]+)f?)\s*\Z")
 
 
 class MaterialRule(Enum):
-    """Where a material came from."""
+    """Origin of a material."""
 
     USER = "user"
     """A material of the project, merged with all its parents."""
     USER_WITHOUT_PARENT = "user, parent missing"
     GRAPH = "graph"
     BUILT_IN = "built in"
-    """One of the engine's own, of which only the name is known."""
+    """A material of the engine itself, of which only the name is known."""
 
 
 @dataclass(frozen=True)
 class TextureUse:
-    """A texture in a slot of a material."""
+    """A texture that is assigned to a slot of a material."""
 
     reference: str
     wrap: str = ""
-    """``repeat``, ``clamp``, ``border`` or empty."""
+    """Wrap mode: ``repeat``, ``clamp``, ``border``, or empty if not stated."""
 
 
 @dataclass
 class ProjectMaterial:
-    """A material with everything that it takes from its parents; values are the texts of the files."""
+    """A material with everything that it inherits from its parents. Values are the texts of the files."""
 
     name: str
     guid: str = ""
     file: str | None = None
-    """Path of its file below the project's folder."""
+    """Path of the material's file, relative to the project's folder."""
     base: str | None = None
-    """Name of its built-in base such as ``mesh_base``, ``graph``, or the unresolved reference."""
+    """Name of the built-in base material, such as ``mesh_base`` or ``graph``; if it was not found, the reference to
+    it."""
     rule: MaterialRule = MaterialRule.USER
     textures: dict[str, TextureUse] = field(default_factory=dict)
-    """By slot."""
+    """Textures by slot."""
     parameters: dict[str, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Labels of the inputs of a graph's material that the texture of each slot feeds, if the graph is known."""
+    """For a graph's material: labels of the inputs that the texture of each slot feeds, if the graph is known."""
     graph_parent: str = ""
     """Base of a material graph, such as ``mesh_transparent``."""
     problems: list[Message] = field(default_factory=list)
@@ -95,7 +97,7 @@ class MaterialLibrary:
 
     @cached_property
     def _entries(self) -> tuple[dict[str, _Entry], dict[str, _Entry]]:
-        """All materials by GUID and by name, the first of each in the order of paths."""
+        """All materials by GUID and by name; of several with the same one, the first in the order of paths."""
         by_guid: dict[str, _Entry] = {}
         by_name: dict[str, _Entry] = {}
         paths = sorted(key for key in self._files.paths if key.endswith(".mat"))
@@ -106,7 +108,7 @@ class MaterialLibrary:
         return by_guid, by_name
 
     def _list(self, path: str, by_guid: dict[str, _Entry], by_name: dict[str, _Entry]) -> None:
-        """Add the materials of a file to the tables."""
+        """Add the materials of a file to the dictionaries."""
         entries = self._files.parsed(path, lambda data: list(self._materials_in(path, data)), MATERIAL_LIMIT)
         for entry in entries or ():
             for guid in (entry.guid, name_hash(entry.name)):
@@ -115,7 +117,10 @@ class MaterialLibrary:
             by_name.setdefault(entry.name, entry)
 
     def _materials_in(self, path: str, data: bytes) -> Iterator[_Entry]:
-        """Yield the materials in a file. Only libraries and files with entities in names or comments are parsed."""
+        """Yield the materials in a file.
+
+        Only libraries, and files with XML entities in names or with comments, are parsed as XML.
+        """
         root = _ROOT.search(data)
         if root is None:
             raise FormatError("There is no material in the file")
@@ -125,25 +130,28 @@ class MaterialLibrary:
             yield _Entry(path, found.get(b"name") or stem, found.get(b"guid", ""))
             return
         self._libraries[path] = library = parse_xml(data)
-        for element in library.iter("material"):  # which yields the root, too
+        for element in library.iter("material"):  # this yields the root element, too
             yield _Entry(path, element.get("name") or stem, element.get("guid", ""), in_library=True)
 
     def add_library(self, path: str) -> str:
-        """Add a library of SDK 2.0 that is not below the project's folder; return a problem, or an empty string."""
+        """Add a library of SDK 2.0 that is outside the project's folder; return an error text, or an empty string."""
         if path not in self._libraries:
             self._list(path, *self._entries)
             self._made.clear()
         return self._files.unreadable.get(path, "")
 
     def find(self, reference: str) -> ProjectMaterial | None:
-        """Return the material that a reference means, or None if it is missing. The caller must not change it."""
+        """Return the material that a reference means, or None if it is missing.
+
+        The result is shared, so the caller must not change it.
+        """
         plain = plain_reference(reference)
         if plain not in self._made:
             self._made[plain] = self._merge(plain, ())
         return self._made[plain]
 
     def by_name(self, name: str) -> str | None:
-        """Return the reference of the only material whose name, without case, is the given one, or None."""
+        """Return the reference of the only material with a name, ignoring case; None if there is none or several."""
         return self._by_name.get(name.casefold())
 
     @cached_property
@@ -155,7 +163,10 @@ class MaterialLibrary:
         return {name: references.pop() if len(references) == 1 else None for name, references in found.items()}
 
     def _merge(self, reference: str, below: tuple[str, ...]) -> ProjectMaterial | None:
-        """Return a material with its parents; ``below`` are the references that led to it."""
+        """Return a material merged with its parents.
+
+        ``below`` are the references of its descendants, which detect cycles.
+        """
         if not reference or reference in below or len(below) > MOST_PARENTS:
             return None
         by_guid, by_name = self._entries
@@ -178,7 +189,7 @@ class MaterialLibrary:
         return next(element for element in materials if (element.get("name") or stem) == entry.name)
 
     def _user_material(self, entry: _Entry, element: Element, below: tuple[str, ...]) -> ProjectMaterial:
-        """Return a material of a file, over the first of its parents that is there."""
+        """Return a material of a file, with values inherited from the first of its parents that exists."""
         stated = [plain_reference(element.get(key)) for key in ("parent", "parent_name", "base_material")]
         parents = [reference for reference in stated if reference]
         found = None
@@ -199,7 +210,7 @@ class MaterialLibrary:
         return material
 
     def _graph(self, reference: str, runtime: str) -> ProjectMaterial | None:
-        """Return the material of a graph's runtime."""
+        """Return the material of a graph, given the path of its runtime."""
         graph = self._files.parsed(runtime, parse_basemat, MATERIAL_LIMIT)
         if graph is None:
             return None
@@ -247,7 +258,7 @@ def _apply(element: Element, material: ProjectMaterial) -> None:
 
 
 def _apply_expression(name: str, text: str, material: ProjectMaterial) -> None:
-    """Set a parameter to the numbers of a constant expression; report any other expression."""
+    """Set a parameter to the numbers of a constant expression; report an expression that is not constant."""
     constant = _VECTOR.match(text)
     if constant is None:
         report = Report(material.problems, Text("material '{}'", material.name))

@@ -1,4 +1,4 @@
-"""Which materials the nodes of a project give to the surfaces of its meshes (section 4.6)."""
+"""Find out which materials the nodes of a project assign to the surfaces of its meshes (section 4.6)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ SurfaceUses = dict[str, "Counter[str]"]
 
 
 def mesh_key(reference: str | None) -> str:
-    """Return a key for references to a mesh: its GUID, or its path in the project."""
+    """Return the key of a mesh for a reference to it: its GUID, or its path in the project."""
     plain = plain_reference(reference)
     return plain if is_guid(plain) or not plain else path_key(plain_path(path_in_project(plain)))
 
 
 def uses_of_meshes(files: RootedFiles, check: Callable[[float], object]) -> dict[str, SurfaceUses]:
-    """Return how often each material is on each surface of each mesh, from all scene files of the project.
+    """Count how often each material is assigned to each surface of each mesh, in all scene files of the project.
 
-    Meshes are given by :func:`mesh_key`.
+    Meshes are identified by :func:`mesh_key`.
     """
     found: dict[str, SurfaceUses] = defaultdict(lambda: defaultdict(Counter))
     keys = sorted(key for key in files.paths if key.endswith(SCENE_EXTENSIONS))

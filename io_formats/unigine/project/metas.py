@@ -14,11 +14,11 @@ GUID = re.compile(r"[0-9a-f]{40}\Z")
 GUID_PREFIX = "guid://"
 _ANY_GUID = re.compile(rb"[0-9a-f]{40}")
 _OWN_GUIDS = (re.compile(rb'<runtime id="([0-9a-f]{40})"'), re.compile(rb"<guid>([0-9a-f]{40})<"))
-"""Where the editor writes the GUIDs of an asset and its runtimes. Patterns that begin with plain text are ten times as
-fast as the general one."""
+"""Patterns of the elements in which the editor writes the GUIDs of an asset and its runtimes. Patterns that begin with
+literal text are ten times as fast as a general pattern for GUIDs."""
 _MATERIAL = re.compile(r",\s*([0-9a-f]{40})\s*(?:[,;]|\Z)")
-"""The GUID after the name of a material, which may contain commas, with the separator before the next name. That is a
-comma; projects made by the example of version 0.2 have semicolons."""
+"""Matches the GUID after the name of a material, and the separator before the next name. Names may contain commas. The
+separator is a comma; projects made by the example script of version 0.2 have semicolons."""
 _PRIMARY = "1"
 _ITSELF = "0"
 
@@ -37,15 +37,16 @@ class AssetMeta:
     """The ``.meta`` file of an asset."""
 
     guid: str
-    """GUID of the asset: of the runtime that is the asset itself, else the element ``guid``."""
+    """GUID of the asset: that of the runtime that is the asset itself, or else that in the element ``guid``."""
     stated_guid: str
-    """Element ``guid``, which is that of the runtime in some files of SDK 2.12 to 2.21."""
+    """GUID in the element ``guid``, which in some files of SDK 2.12 to 2.21 is the GUID of the runtime."""
     kind: str = ""
     runtimes: tuple[Runtime, ...] = ()
     is_green_inverted: bool = False
-    """Whether the import inverted the green channel, so that the source image has green up."""
+    """Whether the import inverted the green channel, which means that green points up in the source image."""
     materials: dict[str, str] = field(default_factory=dict)
-    """GUIDs of the materials of a container's surfaces by name, in which the editor turns A to Z into a to z."""
+    """GUIDs of the materials of a container's surfaces by surface name; the editor converts A to Z in these names to a
+    to z."""
     version: str = ""
     """Version of the SDK that wrote the file."""
     parameters: dict[str, str] = field(default_factory=dict)
@@ -53,7 +54,10 @@ class AssetMeta:
 
     @cached_property
     def surfaces(self) -> dict[str, tuple[str, ...]]:
-        """Names of the surfaces of each runtime mesh of a container by GUID, in order; empty before SDK 2.15."""
+        """Names of the surfaces of each runtime mesh of a container, in order, by the GUID of the mesh.
+
+        Empty before SDK 2.15.
+        """
         try:
             found = parse_json(self.parameters.get("lightmaps", "").encode())
         except FormatError:
@@ -63,7 +67,7 @@ class AssetMeta:
 
     @property
     def primary(self) -> Runtime | None:
-        """The runtime that a path to the asset means, if there is one."""
+        """The runtime that the path of the asset refers to, if there is one."""
         return next((runtime for runtime in self.runtimes if runtime.is_primary), None)
 
 
@@ -72,13 +76,16 @@ class RuntimeMeta:
     """The ``.meta`` file of a runtime."""
 
     asset: str
-    """GUID of the asset that it was made from."""
+    """GUID of the asset from which the runtime was made."""
     alias: str
     """Name of the runtime inside the asset."""
 
 
 def mentioned_guids(data: bytes) -> list[str]:
-    """Return the GUIDs of an asset and its runtimes in its ``.meta`` file, without parsing it, perhaps with others."""
+    """Return the GUIDs of an asset and its runtimes from the bytes of its ``.meta`` file, without parsing it.
+
+    Further GUIDs may be included.
+    """
     runtimes, stated = (pattern.findall(data) for pattern in _OWN_GUIDS)
     found = runtimes + stated if runtimes and stated else _ANY_GUID.findall(data)
     return [guid.decode() for guid in found]
@@ -116,7 +123,7 @@ def parse_asset_meta(data: bytes) -> AssetMeta:
 
 
 def _materials(text: str) -> dict[str, str]:
-    """Parse ``name,GUID,name,GUID``."""
+    """Parse a list ``name,GUID,name,GUID`` to GUIDs by name."""
     found: dict[str, str] = {}
     start = 0
     for match in _MATERIAL.finditer(text):

@@ -1,4 +1,4 @@
-"""Folders that a project mounts by ``.umount`` files (section 2)."""
+"""Folders that a project includes by ``.umount`` files (section 2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .metas import parse_json
 EXTENSION = ".umount"
 MOST_MOUNTS = 100
 _SYSTEM_FOLDERS = ("/proc", "/sys")
-"""Folders without files of projects, which take minutes to list."""
+"""Folders that contain no files of projects, but would take minutes to list."""
 UMOUNT_LIMIT = 2**20
 """Largest size of a ``.umount`` file that is read."""
 
@@ -20,8 +20,8 @@ UMOUNT_LIMIT = 2**20
 def add_mounts(files: RootedFiles) -> None:
     """Add the files of mounted folders.
 
-    Network paths are not opened: a project from elsewhere could make Windows log in to any server. Mounted folders
-    inside the project or around it are left out, because their files would be there twice.
+    Network paths are not opened: otherwise a downloaded project could make Windows log in to any server. Mounted
+    folders that contain the project, or are inside it, are left out, because their files would be listed twice.
     """
     paths = sorted(path for key, path in files.paths.items() if key.endswith(EXTENSION))
     for path in paths[:MOST_MOUNTS]:
@@ -35,7 +35,7 @@ def add_mounts(files: RootedFiles) -> None:
 
 
 def _mounted_folder(files: RootedFiles, path: str) -> Path | None:
-    """Return the folder that a ``.umount`` file mounts, or None if it mounts none.
+    """Return the folder that a ``.umount`` file mounts, or None if it does not mount a folder.
 
     Raises
     ------

@@ -24,12 +24,12 @@ from .sources import LOWER, SOURCE_EXTENSION, FbxSource, SourceMesh
 IMAGES = (".png", ".tga", ".jpg", ".jpeg", ".tif", ".tiff", ".psd", ".dds", ".exr", ".hdr", ".bmp")
 """Extensions of source images."""
 _CONTAINERS = (".fbx", ".glb", ".gltf", ".obj", ".dae", ".stl")
-"""Extensions of assets of several runtimes, which have names inside the asset."""
+"""Extensions of assets with several runtimes, each of which has a name inside the asset."""
 _GUID_LENGTH = 40
 
 
 class Project:
-    """A UNIGINE project. Only the list of its files is made at once, all else when it is needed first.
+    """A UNIGINE project. Its files are listed when it is opened; everything else is computed on first use.
 
     Parameters
     ----------
@@ -50,25 +50,28 @@ class Project:
 
     @property
     def unreadable(self) -> dict[str, str]:
-        """Why files could not be read so far, by path."""
+        """Reasons why files could not be read so far, by path."""
         return self.files.unreadable
 
     def report_causes(self, paths: Iterable[str], report: Report) -> None:
-        """Report why files could not be read, for those of these paths that could not."""
+        """Report the reasons for those of the paths whose files could not be read."""
         for path in paths:
             if path in self.unreadable:
                 report.loss("unreadable-file", "{}", self.unreadable[path])
 
     def is_current(self) -> bool:
-        """Return whether the same files are still there."""
+        """Return whether the files of the project are still the same as when they were listed."""
         return self.files.is_current()
 
     def relative(self, path: Path) -> str | None:
-        """Return the path of a file below the project's folder as listed, or None if it is not listed."""
+        """Return the path of a file relative to the project's folder, spelt as in the list of files.
+
+        None if it is not listed.
+        """
         full = os.path.join(os.path.realpath(path.parent), path.name)
         try:
             return self.files.find(os.path.relpath(full, self.root))
-        except ValueError:  # on another drive
+        except ValueError:  # the file is on another drive
             return None
 
     def find(self, reference: str) -> Found:
@@ -92,9 +95,9 @@ class Project:
         return _engine_file(own) if own else Found(None, Rule.MISSING)
 
     def reference_to(self, path: str) -> str:
-        """Return the GUID by which other files refer to a file, given as listed; empty if it has none.
+        """Return the GUID by which other files refer to the file at a path; empty if it has none.
 
-        For an asset with a primary runtime, that is the runtime's: the editor gives the asset another one.
+        For an asset with a primary runtime, this is the GUID of the runtime, which differs from that of the asset.
         """
         if runtime := self._guid_in_name(path):
             return runtime
@@ -128,7 +131,7 @@ class Project:
 
     @cached_property
     def _by_name(self) -> dict[str, str | None]:
-        """Path of each file by its name in lower case; None if several files have the name."""
+        """Path of each file by its name in lower case; None if several files have this name."""
         found: dict[str, str | None] = {}
         for key, path in self.files.paths.items():
             name = key.rsplit("/", 1)[-1]
@@ -150,7 +153,7 @@ class Project:
         return SourceMesh(file, guid, PurePosixPath(self._guids.alias_of(guid)).stem, container[1])
 
     def texture(self, reference: str) -> FoundTexture:
-        """Return the source image and the runtime of the texture that a reference means."""
+        """Return the source image and the runtime of the texture to which a reference leads."""
         plain = plain_reference(reference)
         found = self.find(plain)
         if found.path is None:
@@ -172,29 +175,29 @@ class Project:
         )
 
     def _stated(self, reference: str) -> tuple[str, bool]:
-        """Return the file name of a missing texture, or an empty string, and whether green points up in its source."""
+        """Return a missing texture's file name, or an empty text, and whether green points up in its source image."""
         if is_guid(reference):
             return self._guids.stated(reference)
         return PurePosixPath(path_in_project(reference)).name, False
 
     def _source_of_path(self, reference: str) -> str | None:
-        """Return the source image that a path states, whose runtime :meth:`find` returns."""
+        """Return the source image at the path in a reference; :meth:`find` returns its runtime instead."""
         return None if is_guid(reference) else self.files.find(path_in_project(reference))
 
     def _guid_in_name(self, path: str) -> str:
-        """Return the GUID of a runtime, or an empty string for any other file."""
+        """Return the GUID in the file name of a runtime, or an empty string for any other file."""
         name = path.rsplit("/", 1)[-1][:_GUID_LENGTH].lower()
         return name if RUNTIMES in path.lower() and is_guid(name) else ""
 
     def material(self, reference: str) -> ProjectMaterial | None:
-        """Return a material with everything that it takes from its parents, or None if it is missing.
+        """Return a material with everything that it inherits from its parents, or None if it is missing.
 
-        It is made once; the caller must not change it.
+        The result is cached and shared, so the caller must not change it.
         """
         return self._materials.find(reference)
 
     def add_library(self, reference: str) -> Message | None:
-        """Add a library of materials that a world of SDK 2.0 names; return a problem, or None."""
+        """Add a library of materials that a world of SDK 2.0 refers to; return an error message, or None."""
         found = self.find(reference)
         report = Report()
         if found.path is None:
@@ -231,13 +234,13 @@ class Project:
         return found
 
     def name_of_runtime(self, path: Path) -> str:
-        """Return the name that its asset gives to a runtime, without extension; empty if it is not a runtime."""
+        """Return the name of a runtime in its asset, without extension; empty if the file is not a runtime."""
         relative = self.relative(path)
         guid = self._guid_in_name(relative) if relative else ""
         return PurePosixPath(self._guids.alias_of(guid)).stem if guid else ""
 
     def _guids_of_mesh(self, path: Path, relative: str | None) -> list[str]:
-        """Return the GUIDs of a mesh: its name if it is a runtime, else those that the project states."""
+        """Return the GUIDs of a mesh: for a runtime that in its file name, otherwise those that the project states."""
         name = path.name[:_GUID_LENGTH].lower()
         if is_guid(name):
             return [name]
@@ -245,7 +248,7 @@ class Project:
 
     @cached_property
     def _uses(self) -> dict[str, SurfaceUses]:
-        """How often each material is on each surface of each mesh, by :func:`.mesh_uses.mesh_key`."""
+        """How often each material is assigned to each surface of each mesh, by :func:`.mesh_uses.mesh_key`."""
         found, unreadable = self._projects.shared(self.root, "uses", self._find_uses)
         self.files.unreadable |= unreadable
         return {
@@ -261,12 +264,15 @@ class Project:
 
 
 def _stated_names(surface: str, plain: str) -> list[str]:
-    """Return the keys to try, in order, for a surface in a container's materials; ``plain`` is it without its level."""
+    """Return the names under which a container may list a surface, in the order to try them.
+
+    ``plain`` is the name without the suffix of the level of detail.
+    """
     return [surface, surface.translate(LOWER), plain, plain.translate(LOWER)]
 
 
 def _joined(uses: Iterable[SurfaceUses]) -> SurfaceUses:
-    """Return the sum of the uses of one mesh under several references."""
+    """Combine the uses of one mesh that were counted under several references."""
     total: SurfaceUses = {}
     for surfaces in uses:
         for name, counts in surfaces.items():

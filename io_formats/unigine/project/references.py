@@ -16,16 +16,16 @@ class Rule(Enum):
     """How a reference was resolved."""
 
     RUNTIME = "runtime"
-    """A file in ``.runtimes``, named by its GUID."""
+    """A file in the folder ``.runtimes``, whose name is its GUID."""
     ASSET = "asset"
-    """An asset by its GUID."""
+    """An asset, found by its GUID."""
     SOURCE_OF_MISSING_RUNTIME = "source of missing runtime"
-    """The asset that a missing runtime was made from."""
+    """The asset from which a missing runtime was made."""
     PATH = "path"
     OUTSIDE = "path outside data"
-    """A path to the folder above the project's."""
+    """A path relative to the folder above the project's folder."""
     FILE_NAME = "file name"
-    """The only file of that name."""
+    """The only file with this name."""
     ENGINE = "engine"
     """A file of the engine, which is not in the project."""
     EMPTY = "empty"
@@ -34,13 +34,13 @@ class Rule(Enum):
 
 @dataclass(frozen=True)
 class Found:
-    """The file that a reference means."""
+    """The file to which a reference leads."""
 
     path: str | None
-    """Path below the project's folder, or None."""
+    """Path relative to the project's folder; None if no file was found."""
     rule: Rule
     engine_name: str = ""
-    """Name of a file of the engine, without folders and extension."""
+    """Name of the file without folders and extension, if it belongs to the engine."""
 
 
 @dataclass(frozen=True)
@@ -49,20 +49,21 @@ class FoundTexture:
 
     reference: str
     file: str | None
-    """The source image, else the runtime, else None."""
+    """The source image, or else the runtime; None if both are missing."""
     runtime: str | None
     """The file that the engine loads, if there is one."""
     rule: Rule
     is_green_up: bool = False
-    """Whether green points up in ``file`` if it is a normal map; otherwise down, as DirectX has it.
+    """Whether green points up in ``file``, if it is a normal map. Otherwise green points down, as in DirectX.
 
-    If the file is missing, whether it points up in its source image."""
+    If the file is missing, whether green points up in its source image.
+    """
     name: str = ""
     """Name of the image for the user: the name of the source file, or the name that the asset gives to the runtime.
 
-    If the file is missing, the name that metas state, or empty."""
+    If the file is missing, the name that ``.meta`` files state, or empty."""
     engine_name: str = ""
-    """Name of a texture of the engine, such as ``white``."""
+    """Name of the texture if it belongs to the engine, such as ``white``."""
 
 
 def plain_reference(reference: str | None) -> str:

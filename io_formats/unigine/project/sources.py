@@ -1,4 +1,4 @@
-"""FBX files of a project, from which the editor made meshes that are missing (section 7)."""
+"""FBX files of a project from which the editor made meshes that are now missing (section 7)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 """Characters that the editor replaces in names of runtimes."""
 _NUMBER = re.compile(r"\.\d{3,}\Z")
-"""What Blender appends to a name that another data block has."""
+"""Matches the number that Blender appends to a name that another data block already has."""
 _SAFE_BYTES = 59
-"""Bytes at the start of a name that Blender never cuts off."""
+"""Number of bytes at the start of a name that Blender never truncates."""
 _UNIT_SINCE = (2, 11)
-"""First SDK that applies the unit of the file."""
+"""First SDK that applies the unit of the FBX file."""
 _MOST_SCALE = 1e9
 _KEPT_FRONT = "4"
-"""Value of ``front_axis`` for a front that stays where Blender puts it; otherwise it is turned round."""
+"""Value of ``front_axis`` that keeps the orientation of Blender's FBX import; with any other, the mesh is rotated by
+180° about Z."""
 _POSTFIX = re.compile(r"(?:^|[,;])((?!inf)[^\W\d][^,;]*)")
 """Matches a postfix of object names in the parameter ``lods``, whose other entries are numbers."""
 _INTEGER = re.compile(r"\d+")
@@ -45,7 +46,7 @@ _NAME_FORMS: tuple[Callable[[str], str], ...] = (
     lambda name: _NUMBER.sub("", name_key(name)),
     lambda name: name_key(name).encode()[:_SAFE_BYTES].decode(errors="ignore"),
 )
-"""Forms in which names are compared, from exact to approximate."""
+"""Functions that convert names for a comparison, from exact to approximate."""
 
 
 class FbxSource(SourceFile):
@@ -66,7 +67,7 @@ class FbxSource(SourceFile):
 
     @cached_property
     def _by_name(self) -> list[dict[str, list[SourceObject]]]:
-        """The objects by the names of their meshes and by their own names, in each form of names."""
+        """The objects by the names of their meshes and by their own names, for each function of ``_NAME_FORMS``."""
         found: list[dict[str, list[SourceObject]]] = []
         for form in _NAME_FORMS:
             for attribute in ("mesh_name", "name"):
@@ -76,7 +77,10 @@ class FbxSource(SourceFile):
         return found
 
     def find(self, name: str, surfaces: Collection[str] = ()) -> SourceObject | None:
-        """Return the imported object of a mesh: of several, one with these surfaces."""
+        """Return the imported object for a mesh.
+
+        If several objects match its name, one with the given surfaces is preferred.
+        """
         wanted = {surface.casefold() for surface in surfaces}
         for number, objects in enumerate(self._by_name):
             found = objects.get(_NAME_FORMS[number // 2](name), [])
@@ -93,18 +97,18 @@ class SourceMesh:
     file: FbxSource
     guid: str
     name: str
-    """Name of the runtime in the file, without extension."""
+    """Name of the runtime inside the FBX file, without extension."""
     meta: AssetMeta
-    """The settings with which the editor imported the file."""
+    """``.meta`` content of the FBX file, with the settings of the editor's import."""
 
     @property
     def surfaces(self) -> tuple[str, ...]:
-        """Names of its surfaces in order; empty if the ``.meta`` file does not state them."""
+        """Names of the mesh's surfaces in order; empty if the ``.meta`` file does not state them."""
         return self.meta.surfaces.get(self.guid, ())
 
     @property
     def is_merged(self) -> bool:
-        """Whether all meshes of the file became this one, in the space of the scene."""
+        """Whether all meshes of the file were merged into this one, in the space of the scene."""
         is_named = name_key(self.name) == name_key(PurePosixPath(self.file.name).stem)
         return is_named and self._is_set("merge_static_meshes")
 
@@ -115,7 +119,7 @@ class SourceMesh:
 
     @property
     def levels(self) -> list[str]:
-        """Postfixes of the objects that are levels of detail of one mesh, the finest first."""
+        """Postfixes of object names that mark levels of detail of one mesh, the finest first."""
         by_postfix = self._is_set("combine_by_lods") or self.meta.parameters.get("lods_mode") == "by_postfix"
         return _POSTFIX.findall(self.meta.parameters.get("lods", "").lower()) if by_postfix else []
 
@@ -124,7 +128,7 @@ class SourceMesh:
         applies_unit = tuple(map(int, _INTEGER.findall(self.meta.version)[:2])) >= _UNIT_SINCE
         matrix = np.identity(4)
         if self.meta.parameters.get("front_axis") != _KEPT_FRONT:
-            matrix[:2, :2] *= -1  # half a turn
+            matrix[:2, :2] *= -1  # rotate by 180° about Z
         matrix[:3, :3] *= _number(self.meta.parameters.get("scale", ""))
         if self.is_merged:
             matrix[:3, :3] *= 1.0 if applies_unit else 100 / head.unit

@@ -15,14 +15,14 @@ from .project import IMAGES, Project
 from .references import FoundTexture, is_guid, plain_reference
 
 _WRAPPED = (".dds", ".texture")
-"""Extensions of files that become DDS files of one picture."""
+"""Extensions of files that are converted to a DDS file of one picture."""
 
 
 def texture_of(project: Project, found: FoundTexture) -> Texture | None:
-    """Return the texture of found files, or None if there are none. The files are read when its image is made.
+    """Return a texture for the files found, or None if there are none.
 
-    The source image is preferred. If it cannot be read, the runtime takes its place, unless the green of its normals
-    has the other direction.
+    The files are read when the image is made. The source image is preferred. If it cannot be read, the runtime is used
+    instead, unless it is a normal map whose green channel has the other direction.
     """
     if found.file is None:
         return None
@@ -37,7 +37,7 @@ def texture_of(project: Project, found: FoundTexture) -> Texture | None:
 
 
 class TextureFinder:
-    """The textures of a project, and of another folder for those that the project lacks.
+    """Finds textures in a project, and those that the project lacks in another folder.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class TextureFinder:
         for candidate in _other_names(own):
             found = self._other.texture(candidate)
             if found.file is not None and found.file.lower().endswith((*IMAGES, ".texture")):
-                if candidate == own.name:  # a source image, whose meta file the project has
+                if candidate == own.name:  # a source image whose ``.meta`` file is in the project
                     found = replace(found, is_green_up=own.is_green_up)
                 self._owners[found] = self._other
                 return found
@@ -76,7 +76,7 @@ class TextureFinder:
 
 
 def _other_names(missing: FoundTexture) -> list[str]:
-    """Return the references by which another folder may have a missing texture, the surest first."""
+    """Return the references by which another folder may have a missing texture, the most likely first."""
     plain = plain_reference(missing.reference)
     names = [plain]
     if is_guid(plain):
@@ -88,7 +88,10 @@ def _other_names(missing: FoundTexture) -> list[str]:
 
 
 def _read_first(project: Project, files: tuple[str, ...]) -> bytes:
-    """Return the content of an image file from the first file that can be read; raise the first FormatError if none."""
+    """Return the content of the first file that can be read.
+
+    Raise the FormatError of the first file if none can be read.
+    """
     problems: list[FormatError] = []
     for file in files:
         try:
@@ -99,7 +102,7 @@ def _read_first(project: Project, files: tuple[str, ...]) -> bytes:
 
 
 def _image_file(data: bytes) -> bytes:
-    """Return an image file that Blender reads."""
+    """Convert the content of a file to an image file that Blender can read."""
     if data.startswith(dds.MAGIC):
         return dds.write(dds.read(data))
     if data.startswith(reader.MAGICS):

@@ -19,7 +19,7 @@ Matrices = npt.NDArray[np.float64]
 MOST_NODES = 1_000_000
 """Largest number of nodes of a scene. Nodes of referenced files count once for each reference."""
 MOST_LEVELS = 32
-"""Largest depth of references from file to file."""
+"""Maximum depth of references from node file to node file."""
 
 MESH_KINDS = (
     "ObjectMeshStatic",
@@ -30,7 +30,7 @@ MESH_KINDS = (
     "ObjectMeshDynamic",
 )
 REFERENCE_FIELDS = {"NodeReference": "reference", "NodeLayer": "layer"}
-"""Field with the referenced node file, by type of the node."""
+"""Name of the field that holds the reference to a node file, by type of the node."""
 
 
 def _identity() -> Matrices:
@@ -47,9 +47,9 @@ class SurfaceSetting:
     nearest: float = 0.0
     """Distance in metres from which on the surface is shown; 0 or less for the finest level of detail."""
     farthest: float | None = None
-    """Distance in metres up to which it is shown, in new files; None without a limit."""
+    """Distance in metres up to which the surface is shown; None without a limit. Only set for new files."""
     flags: tuple[str, ...] = ()
-    """Further attributes that are 1, in new files."""
+    """Names of further attributes that have the value 1. Only set for new files."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class SceneNode:
     kind: str
     name: str = ""
     identifier: str = ""
-    """The ``id``, which is unique in the file."""
+    """Value of the attribute ``id``, which is unique in the file."""
     parent: int = -1
     is_enabled: bool = True
     matrix: Matrices = field(default_factory=_identity)
@@ -75,30 +75,30 @@ class SceneNode:
 
 @dataclass
 class NewSet:
-    """The files of a new scene beside its own, which refer to one another by their names until GUIDs are known."""
+    """The additional files of a new scene. They refer to one another by name until their GUIDs are known."""
 
     target: TargetFolder
     assets: list[NewAsset] = field(default_factory=list)
-    """In the order of writing."""
+    """Assets in the order of writing."""
     findings: list[Message] = field(default_factory=list)
     """Findings about the meshes."""
 
 
 @dataclass
 class SceneFile:
-    """A ``.node`` or ``.world`` file; parents come before their children."""
+    """A ``.node`` or ``.world`` file. In its list of nodes, parents come before their children."""
 
     root: str
     """Name of the root element: ``nodes``, ``node`` or ``world``."""
     version: str = ""
     nodes: list[SceneNode] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
-    """Material libraries of SDK 2.0."""
+    """References to material libraries, only in files of SDK 2.0."""
     digest: str = ""
     """SHA-256 of the file's bytes, by which an export verifies that the file is unchanged."""
     warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader; not part of the file."""
     original: bytes = field(default=b"", repr=False)
-    """Bytes of the imported file. They are written again, since the other fields do not store all data."""
+    """Bytes of the imported file. An export writes them unchanged, since the other fields do not store all data."""
     new_set: NewSet | None = None
-    """The other files of a new scene."""
+    """The additional files of a new scene; None for an imported file."""

@@ -9,7 +9,7 @@ from .document import MESH_KINDS, REFERENCE_FIELDS, SceneFile
 
 
 def facts(document: SceneFile) -> dict[str, Any]:
-    """Count the elements of the file itself. Files that it refers to are not read."""
+    """Return counts of the elements of the file itself. Files that it refers to are not read."""
     nodes = document.nodes
     meshes = [node.geometry for node in nodes if node.geometry is not None]
     surfaces = [surface for mesh in meshes for surface in mesh.surfaces]

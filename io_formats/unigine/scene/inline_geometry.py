@@ -11,9 +11,10 @@ from ..mesh.document import MeshFile, Surface, Target
 from .numbers import Numbers, numbers
 
 _VERSION = "ms13"
-"""Version of mesh files with the same content."""
+"""Version of mesh files that store the same data."""
 _SIZES = {0: 3, 16: 4, 32: 4, 48: 4}
-"""Number of values of each vertex, by the offset of its array: position, two UV layers, tangent frame, colour."""
+"""Number of values for each vertex in an array, by the array's offset: position (0), two UV layers (16), tangent frame
+(32) and colour (48)."""
 _QUANTISED = 32767
 
 
@@ -38,7 +39,7 @@ def read(element: Element) -> MeshFile | None:
 
 
 def _array(element: Element) -> tuple[int, Numbers]:
-    """Return an array of vertex data with its offset."""
+    """Return the offset and the values of an array of vertex data."""
     offset, count, size = (_whole(element, name) for name in ("offset", "num_vertex", "size"))
     values = numbers(element.text)
     if values is None:
@@ -80,7 +81,7 @@ def _surface(name: str, indices: np.ndarray[tuple[int], np.dtype[np.int64]], arr
     used, corners = np.unique(indices, return_inverse=True)
     rows = {offset: values[used] for offset, values in arrays.items()}
     uvs = rows.get(16)
-    # Without frames, quaternions of length 0 make the mesh reader compute normals from the triangles.
+    # Quaternions of length 0 make the mesh reader compute normals from the triangles.
     frames = rows.get(32, np.zeros((len(used), 4)))
     stored = np.round(np.clip(frames, -1, 1) * _QUANTISED).astype(np.int16)
     stored[(stored[:, 3] == 0) & np.any(stored != 0, axis=1) & np.signbit(frames[:, 3]), 3] = -1

@@ -22,7 +22,7 @@ from .project_links import ProjectLinks
 def link(
     document: SceneFile, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any] | None = None
 ) -> None:
-    """Replace the placement of a scene by one with the files that the document refers to."""
+    """Replace the placement of a scene by one that includes the files to which the document refers."""
     project = open_project(path, projects, PROJECT_FOLDER.text(resolve(IMPORT_OPTIONS, options)), is_scene=True)
     if project is None:
         return
@@ -32,7 +32,7 @@ def link(
 
 
 def missing(document: SceneFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
-    """Return texts about missing meshes, materials and node files, and about references that form loops."""
+    """Return messages about missing meshes, materials and node files, and about references that form cycles."""
     project = open_project(path, projects, str(options.get(PROJECT_FOLDER.name, "")), is_scene=True)
     if project is None:
         return []

@@ -1,4 +1,4 @@
-"""Models of a placement: mesh files with an animation, and meshes inside scene files."""
+"""Functions that load the models of a placement: mesh files with an animation, or meshes inside scene files."""
 
 from __future__ import annotations
 

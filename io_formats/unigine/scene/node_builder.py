@@ -17,16 +17,17 @@ from .document import MOST_NODES, Matrices, SceneNode, SurfaceSetting
 from .node_ids import NodeIds
 
 _MOST_LEVELS = DEPTH_LIMIT - 10
-"""Depth of nodes that readers accept, with the elements around them."""
+"""Maximum depth of nodes: the limit of XML readers, minus the elements around the nodes."""
 _FARTHEST = 1e18
 _LEAST_SCALE = 1e-6
 _LEVEL_DISTANCE = 10.0
-"""Metres at which the first coarser level of detail is shown, if no file states it; each further one at three times."""
+"""Distance in metres from which the first coarser level of detail is shown, if none is stated. It is three times as
+large for each further level."""
 
 
 @dataclass(frozen=True)
 class WrittenSurface:
-    """A surface in a mesh file."""
+    """A surface of a mesh file that is written."""
 
     name: str
     material: str
@@ -43,7 +44,7 @@ class WrittenModel:
     surfaces: tuple[WrittenSurface, ...]
     is_skinned: bool
     material: Callable[[str], str]
-    """Return the reference of a material by its name; empty without one."""
+    """Function that returns the reference of a material by its name; empty without a material."""
 
 
 class NodeBuilder:
@@ -68,7 +69,9 @@ class NodeBuilder:
         self._guessed: list[str] = []
 
     def nodes(self, part: PlacementPart, title: str) -> list[SceneNode]:
-        """Return the nodes of a part, below one root named ``title`` if there are several without a parent.
+        """Return the nodes of a part.
+
+        If several nodes have no parent, they are put below a new root named ``title``.
 
         Raises
         ------
@@ -110,7 +113,7 @@ class NodeBuilder:
             self._report.note("default-lod-distances", template, *distances, listed(names))
 
     def _made(self, node: PlacedNode, parent: int, index: int) -> Iterable[SceneNode]:
-        """Yield the node, followed by the nodes of its instances."""
+        """Yield the new node for a placed node, followed by a node for each of its instances."""
         content = node.content
         if isinstance(content, ModelUse) and node.instances is not None:
             yield self._node(node, parent, None)
@@ -161,7 +164,7 @@ class NodeBuilder:
         )
 
     def _matrix(self, node: PlacedNode) -> Matrices:
-        """Return the matrix of a node, with the least scale instead of zero.
+        """Return the matrix of a node; a scale of zero is replaced by the smallest allowed one.
 
         Raises
         ------
@@ -180,14 +183,14 @@ class NodeBuilder:
 
 
 def _direction(linear: Matrices, axis: int) -> Matrices:
-    """Return a direction perpendicular to the other two axes of a matrix."""
+    """Return the direction for one axis of a matrix that is perpendicular to the other two axes."""
     across = np.cross(linear[:, (axis + 1) % 3], linear[:, (axis + 2) % 3])
     length = np.linalg.norm(across)
     return across / length if length > 0 else np.identity(3)[axis]
 
 
 def _distance(slot: SlotUse, surface: WrittenSurface) -> tuple[float, bool]:
-    """Return the distance from which on a surface is shown, and whether it is a default."""
+    """Return the distance from which on a surface is shown, and whether that is the default distance."""
     if slot.nearest is not None:
         return slot.nearest, False
     level = slot.level or surface.level
@@ -195,7 +198,7 @@ def _distance(slot: SlotUse, surface: WrittenSurface) -> tuple[float, bool]:
 
 
 def _camera_values(camera: Camera) -> dict[str, str]:
-    """Return the fields of a camera, in the order of the file."""
+    """Return the fields of a camera's element, in the order of the file."""
     main = "1" if camera.is_main else "0"
     angle = {"fov": f"{math.degrees(camera.field_of_view):.9g}"} if camera.field_of_view else {}
     return {

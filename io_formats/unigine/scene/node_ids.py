@@ -1,4 +1,4 @@
-"""Numbers of new nodes."""
+"""Ids of new nodes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _LARGEST = 2**31 - 1
 
 
 class NodeIds:
-    """Ids that no other element of a file has; the same texts in the same order give the same ids."""
+    """Generates ids that no other element of a file has. The same seeds in the same order give the same ids."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
 
     def new(self, seed: str) -> str:
-        """Return an id that is made from a text."""
+        """Return an id that is derived from the text ``seed``."""
         number = crc32(seed.encode("utf-8", "surrogatepass")) & _LARGEST
         while not number or str(number) in self._taken:
             number = (number + 1) & _LARGEST

@@ -11,7 +11,7 @@ from .document import Matrices
 
 _LARGEST = 3.4e38
 _FARTHEST = 1e18
-"""Squares of larger numbers overflow in single precision, and Blender makes infinite scales of them."""
+"""Limit for numbers. Squares of larger ones overflow in single precision, and Blender makes infinite scales of them."""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -35,8 +35,8 @@ def number(text: str | None, default: float) -> float:
 
 
 def matrix(text: str | None) -> Matrices | None:
-    """Return a matrix given by its columns, or None if the text is not 16 finite numbers with an affine matrix."""
-    try:  # plain floats are several times as fast as small arrays
+    """Return a matrix given by its columns, or None if the text is not 16 finite numbers of an affine matrix."""
+    try:  # Plain floats are several times as fast as small arrays.
         values = [float(word) for word in (text or "").split()]
     except ValueError:
         return None

@@ -1,4 +1,7 @@
-"""Change nodes in the bytes of a scene file; all other bytes stay (docs/formats/unigine_scenes.md, section 7)."""
+"""Change nodes in the bytes of a scene file.
+
+All other bytes stay unchanged (docs/formats/unigine_scenes.md, section 7).
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,18 @@ from .spans import NodeSpan, SceneSpans, Span, find_spans
 
 _ATTRIBUTE = re.compile(rb"(\s+)([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _DIGITS = re.compile(rb"[1-9][\d.]{10,}|0\.0*[1-9]\d{9,}")
-"""Numbers of ten digits and more, as projects of the double-precision build have them."""
+"""Matches numbers of ten digits and more, which only projects of the double-precision build contain."""
 _BETWEEN_TAGS = re.compile(rb">\s+(?=<)")
 _MOST_NAMES = 5
 
 
 def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
-    """Return the file with edits of its nodes, whose keys are their ids.
+    """Return the file with edits of its nodes, each of which has the id of its node as key.
 
     Raises
     ------
     ExportError
-        The file cannot store an edit, or the result differs from the file by more than the edits.
+        The file cannot store an edit, or the patched file would have changes besides the edits.
     FormatError
         The file cannot be changed.
     """
@@ -42,18 +45,18 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
 
 
 def refusal(path: Path, options: Mapping[str, Any]) -> Text | None:  # noqa: ARG001
-    """Return why a file is not changed: none is refused for its path."""
+    """Return why the file at a path cannot be changed. UNIGINE files can always be changed, so the result is None."""
     return None
 
 
 class _Replacements:
-    """New bytes for spans of the old ones."""
+    """Replacements of spans of the old bytes by new bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self._texts: dict[Span, bytes] = {}
         self._order: list[Span] = []
-        """Start and negative end of each span, sorted: a span comes before those inside it."""
+        """Start and negated end of each span, sorted, so that a span comes before the spans inside it."""
 
     def add(self, span: Span, text: bytes) -> None:
         """Replace a span; an earlier replacement of the same span is dropped."""
@@ -62,11 +65,14 @@ class _Replacements:
         self._texts[span] = text
 
     def get(self, span: Span) -> bytes:
-        """Return the bytes of a span that is replaced as a whole or not at all."""
+        """Return the current bytes of a span; it must be replaced as a whole or not at all."""
         return self._texts.get(span, self.data[slice(*span)])
 
     def text(self, span: Span, without: Span | None = None) -> bytes:
-        """Return the bytes of a span after replacements, except of nested spans and of the span ``without``."""
+        """Return the bytes of a span with all replacements inside it.
+
+        With ``without``, the bytes of that inner span are left out.
+        """
         pieces = []
         position, end = span
         for start, negative in self._order[bisect_left(self._order, (position, -end)) :]:
@@ -80,7 +86,7 @@ class _Replacements:
 
 
 class _Patcher:
-    """One patch: replacements of spans of the old bytes."""
+    """One patch, collected as replacements of spans of the old bytes."""
 
     def __init__(self, data: bytes, spans: SceneSpans, edits: Sequence[NodeEdit]) -> None:
         self.data = data
@@ -89,7 +95,7 @@ class _Patcher:
         self.newline = b"\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else b"\n"
         self.replaced = _Replacements(data)
         self.incoming: dict[str, list[bytes]] = {}
-        """Elements to insert below each node, without the indent of their first lines."""
+        """Elements to insert below each node, without the indentation of their first lines."""
         self.keys: dict[str, str] = {}
         self.removed = self._removed()
         transforms = b" ".join(data[slice(*node.transform)] for node in spans.nodes.values() if node.transform)
@@ -97,7 +103,7 @@ class _Patcher:
         self._ids = NodeIds(spans.identifiers)
 
     def run(self) -> Patched:
-        """Return the new bytes."""
+        """Apply all edits and return the new bytes."""
         for edit in self.edits.values():
             if edit.source:
                 self.keys[edit.key] = self._ids.new(f"{edit.source} {edit.name}")
@@ -126,12 +132,12 @@ class _Patcher:
         return found
 
     def _removed(self) -> set[str]:
-        """Return the ids of all nodes to remove. All below them are removed or moved, too.
+        """Return the ids of all nodes to remove; all nodes below them must be removed or moved, too.
 
         Raises
         ------
         ExportError
-            A node below would be lost.
+            A node below a removed one is neither removed nor moved.
         """
         removed = {edit.key for edit in self.edits.values() if edit.is_removed}
         for key in removed:
@@ -148,7 +154,7 @@ class _Patcher:
         return removed
 
     def _by_depth(self, edits: Iterable[NodeEdit]) -> list[list[NodeEdit]]:
-        """Return the edits of moved and added nodes by their new depth, the deepest first."""
+        """Return the edits of moved and added nodes, grouped by the depth of their new location, the deepest first."""
         depths: dict[str, int] = {"": 0}
         levels: dict[int, list[NodeEdit]] = {}
         for wanted in edits:
@@ -165,18 +171,18 @@ class _Patcher:
         return [levels[depth] for depth in sorted(levels, reverse=True)]
 
     def _fill_parents(self, waiting: Container[str | None]) -> None:
-        """Insert what came into nodes that stay where they are, except into those that wait for more."""
+        """Insert elements into parents that are not moved, except those in ``waiting``, which get further elements."""
         for key in [key for key in self.incoming if key not in waiting]:
             edit = self.edits.get(key)
             if edit is not None and edit.parent is not None:
-                continue  # filled when it is inserted itself
+                continue  # its elements are inserted together with the node itself
             node = self._node(key) if key else self.spans.container
             if node is None:
                 raise ExportError("The file is a single node; no other can be put beside it")
             self.replaced.add(*self._with_content(node, self.incoming.pop(key), self.replaced))
 
     def _change_node(self, edit: NodeEdit) -> None:
-        """Replace attributes and the transform of a node that is there."""
+        """Replace attributes and the transform of an existing node."""
         node = self._node(edit.key)
         tag = self.data[node.start : node.tag_end]
         changed = self._changed_tag(tag, edit)
@@ -205,7 +211,7 @@ class _Patcher:
             replaced.add(span, _with_attribute(tag, b"material", escaped(material), after=b"name"))
 
     def _transform(self, span: Span | None, matrix: Matrix) -> bytes:
-        """Return the element of a matrix. Numbers that are not changed are written as they were."""
+        """Return the element of a matrix. Numbers that are unchanged keep their text."""
         element = self.data[slice(*span)] if span is not None else b""
         text = element.partition(b">")[2].rpartition(b"<")[0]
         old = text.decode().split()
@@ -217,7 +223,7 @@ class _Patcher:
         return transform(new)
 
     def _insert(self, edit: NodeEdit) -> None:
-        """Add a moved or added node, with what came into it, to what comes into its parent."""
+        """Add a moved or added node, including the nodes below it, to the elements to insert into its parent."""
         content = self.incoming.pop(edit.key, [])
         node = self._node(edit.source or edit.key)
         if edit.source:
@@ -236,7 +242,7 @@ class _Patcher:
         self.incoming.setdefault(parent, []).append(text)
 
     def _copied(self, node: NodeSpan, edit: NodeEdit, content: Sequence[bytes]) -> bytes:
-        """Return a copy of a node with new ids, without properties, joints and the nodes below it."""
+        """Return a copy of a node with new ids and ``content`` in it, without properties, joints and child nodes."""
         replaced = _Replacements(self.data)
         for span in (*node.left_out, *node.children):
             replaced.add(self._whole_lines(span), b"")
@@ -266,7 +272,7 @@ class _Patcher:
         return span, tag[:-2].rstrip() + b">" + lines + b"</" + _element_name(tag) + b">"
 
     def _child_indent(self, node: NodeSpan | None) -> bytes | None:
-        """Return the blanks before the elements in a node; None if its tags are not alone on their lines."""
+        """Return the indentation of elements inside a node; None if its tags share lines with other text."""
         indent = self._indent(node.span) if node is not None else None
         if node is None or indent is None:
             return None
@@ -275,7 +281,7 @@ class _Patcher:
         return indent + b"\t" if is_alone else None
 
     def _indent(self, span: Span) -> bytes | None:
-        """Return the blanks before an element; None if there is more in its lines."""
+        """Return the indentation of an element; None if its lines contain anything else."""
         start = self.data.rfind(b"\n", 0, span[0]) + 1
         end = self.data.find(b"\n", span[1])
         indent, rest = self.data[start : span[0]], self.data[span[1] : end if end >= 0 else len(self.data)]
@@ -289,7 +295,7 @@ class _Patcher:
         return span[0] - len(indent), self.data.find(b"\n", span[1]) + 1 or len(self.data)
 
     def _report_references(self, result: bytes, report: Report) -> None:
-        """Report removed nodes that the rest of the file still refers to, by node id or GUID."""
+        """Report references in the rest of the file, by node id or GUID, to nodes that were removed."""
         if not self.removed:
             return
         words = set(re.findall(rb"(?<!id=\")(?<![\w.])(?:[1-9]\d{3,}|[0-9a-f]{40})(?![\w.])", result))
@@ -306,7 +312,10 @@ class _Patcher:
 
 
 def _with_attribute(tag: bytes, name: bytes, value: bytes | None, after: bytes = b"") -> bytes:
-    """Return a start tag with another value of an attribute, or without it; a new one follows ``after``."""
+    """Return a start tag with a new value of an attribute, or without the attribute if the value is None.
+
+    A new attribute is inserted after the attribute ``after``.
+    """
     place = 1 + len(_element_name(tag))
     for found in _ATTRIBUTE.finditer(tag, place):
         if found.group(2) == name:
@@ -322,12 +331,12 @@ def _element_name(tag: bytes) -> bytes:
 
 
 def _verify(patcher: _Patcher, patched: Patched) -> None:
-    """Check that the result has the wanted nodes, and that all others have the same bytes as before.
+    """Check that the result contains the edited nodes as intended, and that all other bytes are unchanged.
 
     Raises
     ------
     ExportError
-        It does not.
+        The result differs from that.
     """
     new = find_spans(patched.data)
     old, edits = patcher.spans, patcher.edits
@@ -348,7 +357,7 @@ def _verify(patcher: _Patcher, patched: Patched) -> None:
 
 
 def _own_bytes(data: bytes, node: NodeSpan) -> bytes:
-    """Return the bytes of a node without those below it and blanks between tags."""
+    """Return the bytes of a node without its child nodes and without white space between tags."""
     pieces = []
     position = node.start
     for start, end in node.children:
@@ -360,6 +369,6 @@ def _own_bytes(data: bytes, node: NodeSpan) -> bytes:
 
 
 def _outside(data: bytes, spans: SceneSpans) -> tuple[bytes, bytes]:
-    """Return the bytes before and after the element with the nodes, both empty if there is no such element."""
+    """Return the bytes before and after the container of the nodes, both empty if there is no container."""
     container = spans.container
     return (data[: container.start], data[container.end :]) if container is not None else (b"", b"")

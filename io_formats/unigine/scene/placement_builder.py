@@ -1,4 +1,4 @@
-"""Document -> Placement: nodes with their contents, and the files that they refer to."""
+"""Document -> Placement: its nodes, and the content of the files that they refer to."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .project_links import LinkedFile, ProjectLinks, is_of_editor
 from .unresolved import Problem
 
 _PLAIN = {"", "NodeDummy", "NodePivot", "ObjectDummy", "NodeReference", "NodeLayer", *MESH_KINDS}
-"""Node types that are imported completely, or consist of a transform only."""
+"""Node types that are imported completely, and types that have nothing but a transform."""
 _SHOWN_VALUES = ("material", "width", "height", "radius", "fov", "reference", "layer", "mesh_name")
-"""Values of nodes without a counterpart in Blender. They are stored as custom properties."""
+"""Values of nodes that Blender has no counterpart for; they are stored as custom properties."""
 _NAMED = 8
 
 
 class PlacementBuilder:
-    """Builds the placement of a scene file and of all node files that it refers to; each is read once."""
+    """Builds the placement of a scene file and of all node files that it refers to. Each file is read once."""
 
     def __init__(self, name: str, links: ProjectLinks | None, options: Mapping[str, Any] | None) -> None:
         self._placement = Placement([])
@@ -76,7 +76,7 @@ class PlacementBuilder:
         return self.scene
 
     def _add_part(self, document: SceneFile, name: str, path: str) -> int:
-        """Add the nodes of a file and of the files below it; return its index."""
+        """Add the nodes of a file, and of the files that it refers to; return the index of its part."""
         if len(self._stack) >= MOST_LEVELS:
             raise FormatError("Node files refer to one another more than {} levels deep: {}", MOST_LEVELS, path)
         self._read_nodes += len(document.nodes)
@@ -122,7 +122,7 @@ class PlacementBuilder:
         part.nodes += coarser
 
     def _coarser(self, placed: PlacedNode, use: ModelUse) -> list[PlacedNode]:
-        """Return the nodes of the coarser levels of detail at a node."""
+        """Return additional nodes for the coarser levels of detail of a placed node."""
         if not COARSER_LEVELS.flag(self._chosen):
             return []
         return [
@@ -139,9 +139,9 @@ class PlacementBuilder:
         ]
 
     def _measure(self, part: PlacementPart, index: int) -> None:
-        """Count the nodes of a part with its references followed, and the levels of files.
+        """Count the nodes of a part including those of referenced files, and the depth of its references.
 
-        Nothing is expanded: the counts are computed from the counts of the files that the part refers to.
+        The counts are computed from those of the referenced parts, without expanding them.
         """
         total, depth = 0, 1
         for node in part.nodes:
@@ -234,7 +234,7 @@ class PlacementBuilder:
         return self._models[key]
 
     def _source_model(self, node: SceneNode, reference: str, found: LinkedFile | None) -> int | None:
-        """Return the index of the model of a mesh node whose mesh is missing, or None if its source is, too."""
+        """Return the index of a model made from the source of a missing mesh; None if the source is missing, too."""
         is_wanted = found is not None and self._links is not None and SOURCE_FILES.flag(self._chosen)
         source = self._links.source_mesh(reference) if is_wanted and self._links is not None else None
         if source is None:
@@ -260,7 +260,10 @@ class PlacementBuilder:
         self._placement.models.append(model)
 
     def _slots(self, node: SceneNode) -> tuple[SlotUse, ...]:
-        """Return the settings for the surfaces of a node; levels of detail are numbered by their distances."""
+        """Return the settings for the surfaces of a node.
+
+        Levels of detail are numbered by the distances of the surfaces.
+        """
         distances = sorted({surface.nearest for surface in node.surfaces} | {0.0})
         return tuple(
             SlotUse(
@@ -274,7 +277,7 @@ class PlacementBuilder:
         )
 
     def _material(self, surface: SurfaceSetting) -> str | None:
-        """Return the name of the material of a surface, or None if the mesh file's material is used."""
+        """Return the name of a surface's material, or None to use the material of the mesh file."""
         if not surface.material or self._links is None:
             return None
         return self._links.material(surface.material, surface.name)

@@ -1,4 +1,4 @@
-"""References of a scene in the project that its file is in."""
+"""References of a scene, resolved in the project that contains its file."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _SOURCES = (".fbx", ".gltf", ".glb", ".obj", ".dae")
 
 @dataclass(frozen=True)
 class LinkedFile:
-    """A file that a reference leads to."""
+    """A file found for a reference."""
 
     path: str
-    """Its path, which is also its key."""
+    """Path in the project, which also identifies the file."""
     read: Callable[[], bytes]
-    """Return its content. It raises ``FormatError``."""
+    """Function that returns the content, or raises ``FormatError``."""
     is_source: bool = False
     """Whether this is the source from which the referenced file was made, because that file is missing."""
     file: str = ""
-    """Its path on disk; empty if only the editor may change it."""
+    """Path on disk; empty if only the editor may change the file."""
     full: str = ""
-    """Its path on disk in any case."""
+    """Path on disk, even if only the editor may change the file."""
 
 
 def is_of_editor(path: str) -> bool:
-    """Return whether a file of a project, given by its path there, is made by the editor or comes with the engine."""
+    """Return whether the editor makes the file at a path in a project, or the file belongs to the engine."""
     return path.lower().split("/")[0] in _OF_EDITOR
 
 
 class ProjectLinks:
-    """Files and materials that a scene refers to, in a project.
+    """Finds the files and materials that a scene refers to in a project.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class ProjectLinks:
         self._problems: dict[Message, None] = {}
 
     def find(self, reference: str) -> LinkedFile | None:
-        """Return the file of a reference, or None if it is missing."""
+        """Return the file that a reference leads to, or None if it is missing."""
         found = self._project.find(reference)
         if found.path is None:
             return None
@@ -65,15 +65,15 @@ class ProjectLinks:
         return LinkedFile(found.path, partial(self._project.files.read, found.path), is_source, file, full)
 
     def source_mesh(self, reference: str) -> SourceMesh | None:
-        """Return the FBX file that a missing mesh was made from; None if it is missing, too."""
+        """Return the FBX file from which a missing mesh was made; None if that is missing, too."""
         return self._project.source_mesh(reference)
 
     def material(self, reference: str, surface: str) -> str | None:
-        """Return the name of the material of a reference, or None if the mesh file's material is used."""
+        """Return the name of a reference's material in the scene, or None to use the material of the mesh file."""
         return self._materials.name_of(reference, surface) if self._materials is not None else None
 
     def use_libraries(self, references: list[str]) -> None:
-        """Search material libraries of SDK 2.0, too."""
+        """Include material libraries of SDK 2.0 in the search for materials."""
         for reference in references:
             problem = self._project.add_library(reference)
             if problem is not None:

@@ -44,7 +44,7 @@ def same_content(one: bytes, other: bytes) -> bool:
 
 
 class _Reader:
-    """Collects the nodes of a file, and counts damaged elements."""
+    """Collects the nodes of a file and counts damaged elements."""
 
     def __init__(self, document: SceneFile) -> None:
         self.document = document
@@ -123,7 +123,7 @@ def _surface(element: Element) -> SurfaceSetting:
 
 
 def _values(element: Element) -> dict[str, str]:
-    """Return the attributes and the short texts of child elements that are not read otherwise."""
+    """Return the attributes and the short texts of child elements for which ``SceneNode`` has no field."""
     values = {name: value for name, value in element.attrib.items() if name not in _OWN_ATTRIBUTES}
     for child in element:
         text = (child.text or "").strip()

@@ -21,7 +21,7 @@ def to_scene(document: SceneFile, name: str, options: Mapping[str, Any] | None =
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the scene, or nothing without meshes and placed nodes."""
+    """Return the scene in a list; an empty list if it has neither meshes nor placed nodes."""
     placement = scene.placement
     has_nodes = bool(placement.parts[0].nodes) if placement is not None else any(node.mesh for node in scene.nodes)
     return [scene] if has_nodes else []
@@ -42,6 +42,6 @@ def from_scene_at(scene: Scene, options: Mapping[str, Any], path: Path | None, p
     ExportError
         Data that no file can hold, or a folder that only the editor writes into.
     """
-    from .set_builder import SetBuilder  # imports the modules of meshes
+    from .set_builder import SetBuilder  # imported here, since it imports the modules for meshes
 
     return SetBuilder(scene, options, path, projects or Projects()).build()

@@ -1,4 +1,4 @@
-"""Scene -> documents of a new scene, its parts and its meshes (docs/formats/unigine_writing.md)."""
+"""Scene -> documents: the new scene file, its parts and its meshes (docs/formats/unigine_writing.md)."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ class SetBuilder:
         return documents[0]
 
     def _reference(self, material: Material) -> str:
-        """Return the GUID of a material without a new file; an empty text if it gets one.
+        """Return the GUID of a material that needs no new file; an empty text if a file is written for it.
 
-        No file is written for materials in the project, and for materials of which only the GUID is known.
+        No file is needed for materials in the project, and for materials of which only the GUID is known.
         """
         is_known = self.target.has(material.identity, or_else=material.shading is None)
         return material.identity if material.identity and is_known else ""
 
     def _models(self) -> list[WrittenModel]:
-        """Return what nodes need to know of each model; meshes that are not in the project become assets."""
+        """Return a :class:`WrittenModel` for each model; meshes that are not in the project become assets."""
         names = distinct_file_names(model.name for model in self.placement.models)
         found: list[WrittenModel] = []
         animated: list[str] = []
@@ -132,7 +132,7 @@ class SetBuilder:
         return files[0]
 
     def _mesh(self, scene: Scene) -> tuple[WrittenModel, MeshFile]:
-        """Return a model, still without reference, and its document."""
+        """Return a model whose reference is not set yet, and its document."""
         mesh = scene.nodes[0].mesh
         is_skinned = scene.nodes[0].skeleton is not None
         options = {
@@ -172,7 +172,7 @@ class SetBuilder:
 
 
 def _slot_materials(mesh: Mesh, title: str) -> dict[str, list[str]]:
-    """Return the materials of the surfaces of a mesh in order, by the surface's name."""
+    """Return the materials of each surface of a mesh, in order, by the name of the surface."""
     found: dict[str, list[str]] = {}
     slots = [surface.name for surface in mesh.surfaces]
     names = slots if len(slots) == len(mesh.materials) else mesh.materials
@@ -189,7 +189,7 @@ def _findings(document: MeshFile, name: str) -> list[Message]:
 
 
 def _in_folder(asset: NewAsset, folder: str) -> NewAsset:
-    """Return an asset in a folder. Its encoder gets the names of the other assets in the folder."""
+    """Return an asset moved into a folder. Its encoder gets the names of the other assets relative to that folder."""
 
     def encode(guids: Mapping[str, str]) -> bytes:
         return asset.encode({name.removeprefix(folder): guid for name, guid in guids.items()})

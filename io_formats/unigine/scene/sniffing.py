@@ -12,7 +12,8 @@ _ROOT = re.compile(
     rb"|<!DOCTYPE\s+(?:nodes|node|world)\b)",
     re.DOTALL,
 )
-"""Possessive quantifiers: with others, a file of blanks takes a time quadratic in their number."""
+"""Matches the start of the root element. The quantifiers are possessive, since with others a file of blanks would take
+quadratic time."""
 
 
 def sniff(head: bytes, size: int) -> Match:

@@ -1,4 +1,4 @@
-"""Models of a placement from FBX files that Blender imported: which objects, and their surfaces.
+"""Models of a placement made from FBX files that Blender imported: selection of objects, and their surfaces.
 
 The last section of docs/formats/unigine_projects.md describes the rules.
 """
@@ -29,11 +29,11 @@ class _Part:
     obj: SourceObject
     matrix: Matrix4
     prefix: str = ""
-    """What precedes the material in the names of its surfaces."""
+    """Text before the name of the material in the names of the part's surfaces."""
     postfix: str = ""
 
     def surfaces(self) -> dict[int, str]:
-        """Return the names of the surfaces by slot, in the order of the first faces."""
+        """Return the names of the surfaces by material slot, in the order in which faces first use them."""
         used, first = np.unique(self.obj.mesh.material_index, return_index=True)
         materials = self.obj.mesh.materials
         return {
@@ -91,7 +91,7 @@ def _parts(source: SourceMesh) -> list[_Part]:
     else:
         named = [(postfix, file.find(source.name + postfix)) for postfix in source.levels]
         parts = [_Part(obj, matrix, postfix=postfix) for postfix, obj in named if obj is not None]
-        if len(parts) < 2:  # a lone level keeps its name
+        if len(parts) < 2:  # an object without other levels keeps its name
             found = file.find(source.name, source.surfaces)
             parts = [_Part(found, matrix)] if found is not None else []
     if not parts:
@@ -102,7 +102,8 @@ def _parts(source: SourceMesh) -> list[_Part]:
 def _with_surfaces(parts: Sequence[_Part], names: Sequence[str]) -> list[Mesh]:
     """Return the meshes of parts in the space of the model, all with the same surfaces as material slots.
 
-    Surfaces have these names, which differ from those of materials in case, and in order if there are as many others.
+    Surfaces get the given names. These are matched to materials ignoring case; if as many remain unmatched on both
+    sides, by order.
     """
     stated = [part.surfaces() for part in parts]
     own = {name.casefold(): name for slots in stated for name in slots.values()}
@@ -127,7 +128,7 @@ def _with_surfaces(parts: Sequence[_Part], names: Sequence[str]) -> list[Mesh]:
 
 
 def _transformed(mesh: Mesh, matrix: Matrix4) -> Mesh:
-    """Return a mesh in another space, with the usual names of UV maps; a mirroring reverses its polygons."""
+    """Transform a mesh, and give UV maps their usual names; if the matrix mirrors, polygons are reversed."""
     linear = matrix[:3, :3]
     if np.linalg.det(linear) < 0:
         corners = np.arange(len(mesh.corner_point)).reshape(-1, 3)[::-1, [0, 2, 1]].reshape(-1)

@@ -1,4 +1,4 @@
-"""Where the nodes of a scene file are in its bytes (docs/formats/unigine_scenes.md, section 7)."""
+"""Byte positions of the nodes in a scene file (docs/formats/unigine_scenes.md, section 7)."""
 
 from __future__ import annotations
 
@@ -9,61 +9,61 @@ from xml.parsers import expat
 from ...core.errors import FormatError
 
 Span = tuple[int, int]
-"""Start and end, in bytes."""
+"""Start and end of a range of bytes."""
 
 _TAG = re.compile(rb"<[^>\"']*(?:(?:\"[^\"]*\"|'[^']*')[^>\"']*)*>")
 _LEFT_OUT = {"properties", "joint"}
-"""Elements that copies of a node do not have."""
+"""Elements that are left out of copies of a node."""
 
 
 @dataclass(slots=True)
 class NodeSpan:
-    """An element that is a node, or contains the nodes without a parent."""
+    """Byte positions of a node's element, or of the element that contains the nodes without a parent."""
 
     identifier: str
     parent: str | None
-    """Identifier of the parent; empty for a node without a parent, None for the container of these."""
+    """Identifier of the parent; empty for a node without a parent; None for the element that contains such nodes."""
     start: int
     tag_end: int
-    """End of its start tag."""
+    """End of the start tag."""
     is_empty: bool
-    """Whether the start tag is the whole element."""
+    """Whether the element consists of a single tag, such as ``<node/>``."""
     close: int = 0
-    """Start of its end tag."""
+    """Start of the end tag."""
     end: int = 0
     transform: Span | None = None
-    """The whole element with the matrix."""
+    """Span of the whole element that holds the matrix."""
     surfaces: list[Span] = field(default_factory=list)
-    """Start tags of its surfaces."""
+    """Spans of the start tags of the node's surfaces."""
     identified: list[Span] = field(default_factory=list)
-    """Start tags of elements inside that have an ``id``, without nodes and their content."""
+    """Spans of the start tags of elements with an ``id`` inside the node, except nodes and their content."""
     inner: list[str] = field(default_factory=list)
-    """Names of the nodes inside other elements of this node, which the reader does not read."""
+    """Identifiers of nodes that are nested in other elements of this node, where the reader ignores them."""
     left_out: list[Span] = field(default_factory=list)
-    """Elements that copies do not have."""
+    """Spans of the elements that are left out of copies."""
     children: list[Span] = field(default_factory=list)
-    """The nodes below it."""
+    """Spans of the child nodes."""
 
     @property
     def span(self) -> Span:
-        """The whole element."""
+        """Span of the whole element."""
         return self.start, self.end
 
 
 @dataclass
 class SceneSpans:
-    """All nodes of a file."""
+    """Byte positions of all nodes of a file."""
 
     nodes: dict[str, NodeSpan] = field(default_factory=dict)
-    """By identifier, in the order of the file."""
+    """Nodes by identifier, in the order of the file."""
     container: NodeSpan | None = None
-    """The element with the nodes that have no parent; None if the only node is the root element."""
+    """The element that contains the nodes without a parent; None if the root element itself is the only node."""
     identifiers: set[str] = field(default_factory=set)
-    """The ``id`` of all elements, also of those that are not nodes."""
+    """Values of ``id`` of all elements, including those that are not nodes."""
 
 
 def find_spans(data: bytes) -> SceneSpans:
-    """Return where the nodes of a file are.
+    """Return the byte positions of all nodes of a file.
 
     Raises
     ------
@@ -86,9 +86,10 @@ class _Finder:
         self.data = data
         self.found = SceneSpans()
         self.path: list[NodeSpan | str | tuple[str, int]] = []
-        """The open elements: nodes and the container, names of others, names and starts of elements to leave out."""
+        """The open elements, each as a node or container, as the name of another element, or as name and start of an
+        element that copies leave out."""
         self.open: list[NodeSpan] = []
-        """The open nodes."""
+        """The nodes whose elements are open."""
         self.parser = expat.ParserCreate()
 
     def find(self) -> SceneSpans:

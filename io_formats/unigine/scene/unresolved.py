@@ -1,4 +1,4 @@
-"""Problems of the references of a scene."""
+"""Messages about references of a scene that cannot be resolved."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from enum import Enum
 
 
 class Problem(Enum):
-    """Kind of an unresolved reference: code, noun in singular and plural, and template for the consequence."""
+    """Kind of an unresolved reference.
+
+    Its value: message code, noun in singular and plural, template of the message.
+    """
 
     MESH = ("mesh-not-found", "mesh", "meshes", "{} not found; an empty stands for each: {}")
     SOURCE_MESH = ("only-source-found", "mesh", "meshes", "{} not found, only the source; import that separately: {}")
-    """The mesh is missing, but the file that the editor made it from is there."""
+    """The mesh is missing, but the file from which the editor made it exists."""
     NODE = ("node-file-not-found", "node file", "node files", "{} not found; an empty stands for each: {}")
     SOURCE_NODE = (
         "only-source-found",

@@ -28,7 +28,7 @@ def write_files(document: SceneFile, stem: str) -> list[OutputFile]:
     Raises
     ------
     ExportError
-        A file of others would be replaced.
+        An existing file would be replaced that no earlier export wrote, or that was changed since.
     """
     name = f"{stem}.node"
     new = document.new_set
@@ -50,7 +50,7 @@ def write_files(document: SceneFile, stem: str) -> list[OutputFile]:
 
 
 def _salt(assets: list[NewAsset]) -> str:
-    """Return a text that differs for scenes of different content."""
+    """Return a text that differs between scenes with different content, from which GUIDs are derived."""
     digest = hashlib.sha1(usedforsecurity=False)
     for asset in assets:
         digest.update(asset.name.encode("utf-8", "surrogatepass"))
@@ -79,7 +79,7 @@ def text(document: SceneFile, guids: Mapping[str, str]) -> bytes:
 
 
 def _node_lines(node: SceneNode, guids: Mapping[str, str]) -> list[bytes]:
-    """Return the lines of a node without its end and the nodes below it."""
+    """Return the lines of a node's element, without its child nodes and its end tag."""
     hidden = b"" if node.is_enabled else b' enabled="0"'
     tag = b'<node type="%s" id="%s"%s name="%s">'
     lines = [tag % (escaped(node.kind), escaped(node.identifier), hidden, escaped(node.name))]

@@ -13,7 +13,7 @@ from ..bones import Bone
 
 @dataclass
 class Profile:
-    """A named list of numbers: a blend mask, a time profile or a weight profile."""
+    """A named list of numbers: a blend mask, a time profile or a weight profile of a skeleton."""
 
     name: str
     values: FloatArray
@@ -21,7 +21,10 @@ class Profile:
 
 @dataclass
 class SkeletonFile(PassThrough):
-    """A skeleton file. Its parts that only the engine uses pass through to a file written from its scene."""
+    """A skeleton file.
+
+    Parts that only the engine uses are kept, so that they can be written from the imported scene again.
+    """
 
     version: str = "sn10"
     bones: list[Bone] = field(default_factory=list)
@@ -31,6 +34,6 @@ class SkeletonFile(PassThrough):
     time_profiles: list[Profile] = field(default_factory=list)
     weight_profiles: list[Profile] = field(default_factory=list)
     retargeting: list[tuple[int, float]] = field(default_factory=list)
-    """Mode (0 pose, 1 bind, 2 proportion) and length (negative: default)."""
+    """Retargeting of each bone: mode (0 pose, 1 bind, 2 proportion) and length (negative for the default)."""
     warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader (section 11); not part of the file."""

@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: SkeletonFile) -> dict[str, Any]:
-    """Count the stored data; ``warnings`` lists oddities."""
+    """Return counts of the stored data; ``warnings`` lists unusual content."""
     return {
         "version": document.version,
         "bones": len(document.bones),

@@ -46,12 +46,12 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return whether two files have the same content; compact integers may differ in length."""
+    """Return whether two files have the same content, even if compact integers are stored in different lengths."""
     return one == other or writer.write(read(one)) == writer.write(read(other))
 
 
 def _read_count(stream: ByteStream, size: int, what: str) -> int:
-    """Read an i32 count of entries of at least ``size`` bytes each."""
+    """Read a 32-bit count of entries that take at least ``size`` bytes each."""
     start = stream.position
     count = stream.i32(Text("the number of {}s", Text(what)))
     if count < 0 or count * size > stream.remaining:

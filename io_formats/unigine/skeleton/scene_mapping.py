@@ -20,8 +20,8 @@ from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
 def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a skeleton file to Blender's space with the options of ``options.IMPORT_OPTIONS``.
 
-    Profiles and retargeting pass through to a file written from this scene. Blender cannot hold them, so there is a
-    warning.
+    Profiles and retargeting are kept for a file written from this scene. Blender cannot store them, so a warning is
+    added.
     """
     chosen = resolve(IMPORT_OPTIONS, options)
     scene = Scene(name, warnings=list(document.warnings))

@@ -7,5 +7,5 @@ from ..versions import sniff_version
 
 
 def sniff(head: bytes, size: int) -> Match | NearMiss:
-    """Return whether the file has the signature of a known version; explain another one."""
+    """Return whether the file has the signature of a known version; a file of another version is a NearMiss."""
     return sniff_version(head, ["sn10"], {b"sn": "skeleton"})

@@ -9,7 +9,7 @@ from ...images.picture import Layout, Picture, check_size
 
 MAGICS = (b"tx10", b"tx11")
 _VOLUME, _HIGHEST_KIND = 1, 4
-"""Types of textures: plane, volume, cube, array, array of cubes."""
+"""Numbers of texture types: the types are plane, volume, cube, array and array of cubes."""
 _LZ4 = (3, 4)
 _CODES = {
     0: Layout.R8, 1: Layout.RG8, 2: Layout.RGB8, 3: Layout.RGBA8,
@@ -22,7 +22,7 @@ _OTHER_NAMES = {
 
 
 def read_picture(data: bytes) -> Picture:
-    """Return the largest mipmap of the first face and layer. The smaller ones are not decoded.
+    """Return the largest mipmap of the first face and layer; smaller mipmaps are not decoded.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def read_picture(data: bytes) -> Picture:
     magic = bytes(stream.take(4, "the magic"))
     if magic == b"tx10":
         kind, code, width, height, depth, _mipmaps, _layers = (stream.i32("the header") for _ in range(7))
-        stream.skip(12, "the header")  # faces, flags and 0: the faces follow from the kind
+        stream.skip(12, "the header")  # number of faces, flags and 0; the type determines the number of faces
         compression = stream.i32("the compression")
     elif magic == b"tx11":
         kind, code, compression, _mipmaps = (stream.u8("the header") for _ in range(4))
