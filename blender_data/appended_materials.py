@@ -16,7 +16,7 @@ from . import names
 
 @dataclass(frozen=True)
 class Appended:
-    """Names of materials, by what :func:`append_materials` did with them."""
+    """Names of materials, grouped by what :func:`append_materials` did with them."""
 
     added: list[str]
     replaced: list[str]
@@ -25,12 +25,12 @@ class Appended:
 
 
 def append_materials(path: Path, is_wanted: Callable[[str], bool]) -> Appended:
-    """Copy the materials with these names from a .blend file.
+    """Copy the materials whose names ``is_wanted`` accepts from a .blend file.
 
     Raises
     ------
     MeshferryError
-        The file cannot be opened, or has none of the materials.
+        The file cannot be opened, or has none of these materials.
     """
     if kind := special_kind(path):
         raise MeshferryError("'{}' is a {}, not a .blend file", path, kind)
@@ -64,6 +64,6 @@ def append_materials(path: Path, is_wanted: Callable[[str], bool]) -> Appended:
 
 
 def _is_replaceable(material: Any) -> bool:
-    """Return whether a material is one of this file that shows no texture."""
+    """Return whether a material may be replaced: it is local to the open file and uses no texture."""
     nodes = material.node_tree.nodes if material.node_tree is not None else ()
     return bool(material.is_editable) and not any(node.type == "TEX_IMAGE" for node in nodes)

@@ -34,7 +34,7 @@ def read(items: Any, name: str, width: int = 1, dtype: type[np.generic] = np.flo
 
 
 def flat(values: npt.NDArray[Any], dtype: type[np.generic] = np.float32) -> npt.NDArray[Any]:
-    """Return values as ``foreach_set`` needs them to be fast: contiguous, flat and of the property's type."""
+    """Convert values for fast use of ``foreach_set``: contiguous, one-dimensional, of the property's type."""
     return np.ascontiguousarray(values, dtype).reshape(-1)
 
 
@@ -45,7 +45,10 @@ def read_attribute(attribute: bpy.types.Attribute) -> npt.NDArray[Any]:
 
 
 def add_attribute(mesh: bpy.types.Mesh, name: str, kind: str, domain: str, values: npt.NDArray[Any]) -> str:
-    """Add an attribute of a data type with values to a mesh; return the name that it got."""
+    """Add an attribute with values to a mesh, and return its actual name.
+
+    ``kind`` is the data type of the attribute.
+    """
     field, _width, dtype = ATTRIBUTES[kind]
     attribute = mesh.attributes.new(name, kind, domain)
     attribute.data.foreach_set(field, flat(values, dtype))
@@ -53,7 +56,7 @@ def add_attribute(mesh: bpy.types.Mesh, name: str, kind: str, domain: str, value
 
 
 def add_layer(mesh: bpy.types.Mesh, name: str, kind: str, layer: Layer, values: npt.NDArray[Any]) -> str:
-    """Do the same as :func:`add_attribute` with values for the rows of a layer."""
+    """Like :func:`add_attribute`, for an attribute whose values are the rows of a layer."""
     rows = values if layer.index is None else values.take(layer.index, axis=0)
     return add_attribute(mesh, name, kind, domain_of(layer), rows)
 
@@ -65,7 +68,7 @@ def domain_of(layer: Layer) -> str:
 
 @contextlib.contextmanager
 def mesh_of(obj: bpy.types.Object) -> Iterator[bpy.types.Mesh | None]:
-    """Yield a temporary mesh of an object, None if it has no surface."""
+    """Yield a temporary mesh of an object; None if the object has no surface."""
     try:
         yield obj.to_mesh()
     finally:
@@ -73,21 +76,30 @@ def mesh_of(obj: bpy.types.Object) -> Iterator[bpy.types.Mesh | None]:
 
 
 def points_of(mesh: bpy.types.Mesh) -> FloatArray:
-    """Return the points of a mesh, (P, 3); a mesh without points lacks the attribute."""
+    """Return the points of a mesh, (P, 3).
+
+    A mesh without points has no position attribute and gives an empty array.
+    """
     if not len(mesh.vertices):
         return np.empty((0, 3), np.float32)
     return read(mesh.attributes["position"].data, "vector", 3)
 
 
 def corner_vertices(mesh: bpy.types.Mesh) -> IntArray:
-    """Return the vertex of each face corner, (C,); a mesh without corners lacks the attribute."""
+    """Return the vertex of each face corner, (C,).
+
+    A mesh without corners has no such attribute and gives an empty array.
+    """
     if not len(mesh.loops):
         return np.empty(0, np.int32)
     return read(mesh.attributes[".corner_vert"].data, "value", dtype=np.int32)
 
 
 def fill_triangles(mesh: bpy.types.Mesh, points: npt.NDArray[Any], corner_point: npt.NDArray[Any]) -> None:
-    """Fill an empty mesh with points (P, 3) and triangles, (C,) int32, without edges: call ``update`` at the end."""
+    """Fill an empty mesh with points (P, 3) and triangles, (C,) int32.
+
+    Edges are not made: call ``update`` at the end.
+    """
     mesh.vertices.add(len(points))
     add_polygons(mesh, corner_point)
     if len(points):
@@ -95,20 +107,24 @@ def fill_triangles(mesh: bpy.types.Mesh, points: npt.NDArray[Any], corner_point:
 
 
 def add_polygons(mesh: bpy.types.Mesh, corner_point: npt.NDArray[Any], sizes: IntArray | None = None) -> None:
-    """Add polygons of the points of a mesh, given the point of each corner, (C,); without sizes (G,) triangles."""
+    """Add polygons to a mesh, given the point of each corner, (C,), and the number of corners of each polygon, (G,).
+
+    Without ``sizes``, the polygons are triangles.
+    """
     corners = corner_point.size
     starts = np.arange(0, corners, 3, dtype=np.int32) if sizes is None else np.cumsum(sizes, dtype=np.int32) - sizes
     mesh.loops.add(corners)
     mesh.polygons.add(len(starts))
     if corners:
-        # Set the attribute, sixty times as fast as loops.foreach_set("vertex_index"). A mesh without loops lacks it.
+        # Set the attribute directly, sixty times as fast as loops.foreach_set("vertex_index"). A mesh without loops
+        # lacks the attribute.
         mesh.attributes[".corner_vert"].data.foreach_set("value", flat(corner_point, np.int32))
     mesh.polygons.foreach_set("loop_start", starts)
 
 
 @contextlib.contextmanager
 def edited(mesh: bpy.types.Mesh) -> Iterator[bmesh.types.BMesh]:
-    """Yield a mesh as a ``bmesh``, and write it back if there was no error."""
+    """Yield a mesh as ``bmesh`` for editing, and write it back unless an exception was raised."""
     made = bmesh.new()
     try:
         made.from_mesh(mesh)

@@ -1,4 +1,4 @@
-"""Every difference between Blender versions in the use of ``bpy``, and nothing else."""
+"""All code that depends on the Blender version in the use of ``bpy``, and no other code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_NAME_BYTES = 255 if bpy.app.version >= (5, 0, 0) else 63
-"""Bytes of UTF-8 that the name of a data block can have."""
+"""Largest length of a data block's name in UTF-8 bytes."""
 
 HAS_FREE_NORMALS = bpy.app.version >= (4, 5, 0)
 """Whether Blender uses a ``custom_normal`` attribute of vectors as free normals (from 4.5). 4.4 ignores it silently."""
@@ -35,7 +35,8 @@ def set_corner_normals(
     normals
         (N, 3) float32 unit vectors or zeros; a zero keeps the normal that Blender calculates. N = C without ``index``.
     index
-        (C,) row of ``normals`` for each corner. Blender converts a million rows that share their tuples in 0.2 s.
+        (C,) row of ``normals`` for each corner. Corners with the same row share a tuple, so that Blender converts a
+        million rows in 0.2 s.
     """
     if index is None:
         mesh.normals_split_custom_set(_tuples(normals))
@@ -53,15 +54,18 @@ def set_point_normals(mesh: bpy.types.Mesh, normals: npt.NDArray[np.float32]) ->
 def _tuples(rows: npt.NDArray[np.float32]) -> list[tuple[float, float, float]]:
     """Return the rows (N, 3) as tuples, three times as fast as with ``tolist`` and ``map``.
 
-    Blender converts an array row by row with NumPy's scalars, which takes 0.5 s for a million rows more than tuples
-    and the conversion to them (5.1 and later: 2.5 s).
+    Blender converts an array row by row with NumPy's scalars. For a million rows this takes 0.5 s longer (5.1 and
+    later: 2.5 s) than making tuples and passing these.
     """
     values = iter(rows.reshape(-1).tolist())
     return list(zip(values, values, values, strict=True))
 
 
 def enable_nodes(material: bpy.types.Material) -> None:
-    """Give a material its node tree; from 5.0 it always has one and asking for it is deprecated."""
+    """Make a material use nodes.
+
+    From 5.0 on every material does, and setting the property is deprecated.
+    """
     if bpy.app.version < (5, 0, 0):
         material.use_nodes = True
 
@@ -92,7 +96,7 @@ def node_tree(material: bpy.types.Material) -> bpy.types.NodeTree | None:
 
 
 def set_green_down(normal_map: bpy.types.ShaderNodeNormalMap) -> bool:
-    """Let a Normal Map node read images whose green points down; return False before 5.2, where it cannot."""
+    """Let a Normal Map node read images whose green points down; return False before 5.2, which does not support it."""
     if not hasattr(normal_map, "convention"):
         return False
     normal_map.convention = "DIRECTX"
@@ -105,7 +109,7 @@ def is_green_down(normal_map: bpy.types.ShaderNodeNormalMap) -> bool:
 
 
 def set_green_up(normal_map: bpy.types.ShaderNodeNormalMap) -> None:
-    """Let a Normal Map node read images whose green points up, as all do before 5.2."""
+    """Let a Normal Map node read images whose green points up, the only direction before 5.2."""
     if hasattr(normal_map, "convention"):
         normal_map.convention = "OPENGL"
 
@@ -113,13 +117,16 @@ def set_green_up(normal_map: bpy.types.ShaderNodeNormalMap) -> None:
 class ActionCurves:
     """Builder of the f-curves of an action for several data blocks.
 
-    Since Blender 4.4, which has slots, they share one action; before, each data block gets a separate action.
+    From Blender 4.4 on, which has slots, the data blocks share one action; before, each gets a separate action.
     """
 
     def __init__(
         self, name: str, frame_range: tuple[float, float], keep: Callable[[Any], Any] = lambda block: block
     ) -> None:
-        """Create no action yet. ``keep`` is called with each new one, so that a failed import can remove it."""
+        """Store the settings; actions are created on demand.
+
+        ``keep`` is called with each new one, so that a failed import can remove it.
+        """
         self.name = name
         self.frame_range = frame_range
         self.keep = keep
@@ -154,12 +161,12 @@ def curve_groups(action: bpy.types.Action, slot: Any) -> Any:
 
 
 def slot_of(player: Any) -> Any:
-    """Return the slot of the action of animation data or an NLA strip; None before 4.4."""
+    """Return the action slot of animation data or of an NLA strip; None before 4.4."""
     return player.action_slot if HAS_SLOTS else None
 
 
 def set_slot(player: Any, slot: Any) -> None:
-    """Set the slot of the action of animation data or an NLA strip, if there is one."""
+    """Set the action slot of animation data or of an NLA strip, unless the slot is None."""
     if HAS_SLOTS and slot is not None:
         player.action_slot = slot
 
@@ -170,7 +177,10 @@ def slots_of(action: bpy.types.Action) -> list[Any]:
 
 
 def assign_action(owner: bpy.types.ID, action: bpy.types.Action | None, slot: Any) -> None:
-    """Make an action and its slot active on a data block, since Blender does not always choose the slot itself."""
+    """Make an action and its slot active on a data block.
+
+    The slot is set explicitly, since Blender does not always choose it itself.
+    """
     animation = owner.animation_data or owner.animation_data_create()
     animation.action = action
     if action is not None:
@@ -204,7 +214,7 @@ def remove_curves(action: bpy.types.Action, curves: list[bpy.types.FCurve]) -> N
 
 
 def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name: str) -> None:
-    """Store an action with its owner without playing it, in a separate muted NLA track."""
+    """Keep an action with its owner without playing it, in a separate muted NLA track."""
     animation = owner.animation_data or owner.animation_data_create()
     track = animation.nla_tracks.new()
     track.name = name
@@ -214,7 +224,10 @@ def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name:
 
 
 def node_inputs(modifier: bpy.types.NodesModifier) -> list[Any]:
-    """Return the input values of a geometry nodes modifier: custom properties, or from 5.2 on separate properties."""
+    """Return the input values of a geometry nodes modifier.
+
+    They are custom properties, or from 5.2 on properties of their own.
+    """
     if bpy.app.version < (5, 2, 0):
         return list(modifier.values())
     inputs = modifier.properties.inputs
@@ -237,7 +250,7 @@ def custom_properties(block: bpy.types.ID) -> dict[str, Any]:
 
 
 def action_holders(owner: Any) -> list[Any]:
-    """Return the animation data of a data block and its NLA strips, as far as they have actions."""
+    """Return the animation data of a data block and its NLA strips, each only if it has an action."""
     animation = owner.animation_data
     if animation is None:
         return []

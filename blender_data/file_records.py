@@ -1,4 +1,4 @@
-"""The file that objects and collections were last imported from or exported to, for repeating the export."""
+"""Record the files to which objects and collections belong since their last import or export."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import bpy
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A file, and how it was written."""
+    """A file, and the format and options of its last import or export."""
 
     path: Path
     format: str
@@ -25,9 +25,10 @@ class FileRecord:
     options: Mapping[str, Any] | None = None
     """Values of all options of the export; None if the file was imported."""
     given: tuple[str, ...] = ()
-    """Names of options that override what objects were imported with."""
+    """Names of the options that apply to all objects; for other options, the values with which objects were imported
+    apply."""
     clip_files: tuple[str, ...] | None = None
-    """Files that the exported animations were imported from; None if not known, as in exports by version 0.2."""
+    """Files from which the exported animations were imported; None if not known, as after exports by version 0.2."""
 
 
 @dataclass
@@ -35,13 +36,14 @@ class SessionFile:
     """A file that was read or written since the open .blend file was loaded."""
 
     digest: str = ""
-    """Digest of its content then. Undo reverts the properties of objects, but not the file."""
+    """Digest of the file's content at that time. It is kept here, since undo reverts the properties of objects, but not
+    the file."""
     is_confirmed: bool = False
     """Whether the user agreed to replace the file."""
     left_out: frozenset[str] = frozenset()
-    """Names of the animations of other files that the user was asked about."""
+    """Names of animations from other files about which the user was already asked."""
     written: dict[str, str] = field(default_factory=dict)
-    """Digest that each import of the file last wrote, by its identifier."""
+    """Digest of the file as each import of it last wrote it, by the identifier of the import."""
     has_backup: bool = False
     """Whether the content before the first write is kept beside the file."""
 
@@ -52,8 +54,8 @@ _SESSION = "meshferry_files"
 def session_files() -> dict[str, SessionFile]:
     """Return the files that were read or written since the open .blend file was loaded, by path.
 
-    They are in the driver namespace, which Blender clears when it loads a file and does not save. A .blend file from
-    another user could store confirmations in properties, also in those of the window manager.
+    They are stored in Blender's driver namespace, which is cleared when a file is loaded and never saved. Properties,
+    even of the window manager, are not used, since a .blend file from another user could contain confirmations.
     """
     files: dict[str, SessionFile] = bpy.app.driver_namespace.setdefault(_SESSION, {})
     return files
@@ -79,9 +81,9 @@ def digest_of(path: Path) -> str:
 
 
 def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = False) -> None:
-    """Store a record on objects or collections, and that the file was read or written.
+    """Store a record on objects or collections, and note in :func:`session_files` that the file was read or written.
 
-    With ``is_confirmed``, the user agreed to replace the file.
+    ``is_confirmed`` means that the user agreed to replace the file.
     """
     for owner in owners:
         if owner.is_editable:
@@ -115,7 +117,10 @@ def path_of(owners: Iterable[Any]) -> Path | None:
 
 
 def _is_copy(owner: Any, name: str) -> bool:
-    """Return whether a data block is a copy of the record's owner, which had this name, and not just renamed."""
+    """Return whether a data block is a copy of the one for which a record was made, and not that one renamed.
+
+    ``name`` is the name of the original.
+    """
     others = bpy.data.objects if isinstance(owner, bpy.types.Object) else bpy.data.collections
     if owner.name == name:
         return False
@@ -123,7 +128,7 @@ def _is_copy(owner: Any, name: str) -> bool:
 
 
 def clear(owners: Iterable[Any]) -> None:
-    """Remove the records of objects; used if their collection gets a newer record."""
+    """Remove the records of objects; used when their collection gets a newer record."""
     for owner in owners:
         if owner.is_editable:
             owner.meshferry.file.path = ""

@@ -1,4 +1,4 @@
-"""Choices of imports, stored on the objects that they made."""
+"""Options with which objects were imported, stored on these objects."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..io_formats.core.scene import ImportChoice
 
 
 def write(made: bpy.types.Object, choices: Iterable[ImportChoice]) -> None:
-    """Store the choices that an object was imported with."""
+    """Store the options with which an object was imported."""
     for choice in choices:
         stored = made.meshferry.import_choices.add()
         stored.name, stored.value = choice.option, choice.value
 
 
 def read(*objects: bpy.types.Object) -> tuple[ImportChoice, ...]:
-    """Return the choices that these objects were imported with."""
+    """Return the options with which these objects were imported."""
     return tuple(
         ImportChoice(stored.name, stored.value, obj.name) for obj in objects for stored in obj.meshferry.import_choices
     )

@@ -1,4 +1,4 @@
-"""Marks of imported data blocks, by which a reload finds them again, whatever the user renamed or moved."""
+"""Marks of imported data blocks, by which a reload finds them even after the user renamed or moved them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def write_origin(owner: Any, request: ImportRequest) -> None:
 
 
 def stored_options(owner: Any) -> dict[str, Any]:
-    """Return the options that a collection or an action was imported with; empty after imports of version 0.2."""
+    """Return the options with which a collection or an action was imported; empty after imports by version 0.2."""
     options: dict[str, Any] = json.loads(owner.meshferry.import_options or "{}")
     return options
 
 
 def mark_objects(collection: bpy.types.Collection, objects: Collection[bpy.types.Object]) -> None:
-    """Store on new objects their import, their node, and their imported transform, parent and mesh fingerprint."""
+    """Store on new objects their import and node, and their imported transform, parent and mesh fingerprint."""
     collection.meshferry.import_id = new_import()
     for made in objects:
         mark_object(made, collection.meshferry.import_id)
@@ -46,7 +46,7 @@ def new_import() -> str:
 
 
 def mark_object(made: bpy.types.Object, import_id: str) -> None:
-    """Store on a new object to which import and node it belongs, and its place."""
+    """Store on a new object the identifiers of its import and node, and its transform."""
     kept = made.meshferry
     kept.import_id = import_id
     above = names.name_in_file(made.parent) if made.parent is not None else ""
@@ -57,9 +57,9 @@ def mark_object(made: bpy.types.Object, import_id: str) -> None:
 
 
 def prepare_part(made: bpy.types.Object, path: str) -> None:
-    """Store on an object of a model what its copies have in common; parents first.
+    """Store on an object of a model the marks that all its copies share; must be called for parents first.
 
-    ``path`` are the names of its parent and its own in the model.
+    ``path`` consists of the names of its parents and its own name in the model.
     """
     kept = made.meshferry
     kept.is_model_part = True
@@ -72,7 +72,7 @@ def prepare_part(made: bpy.types.Object, path: str) -> None:
 
 
 def mark_part(made: bpy.types.Object, import_id: str) -> None:
-    """Store on a copy of an object of a model to which import it belongs."""
+    """Store on a copy of a model's object the identifier of its import."""
     kept = made.meshferry
     kept.import_id = import_id
     if kept.given_hidden != made.hide_viewport:
@@ -80,7 +80,7 @@ def mark_part(made: bpy.types.Object, import_id: str) -> None:
 
 
 def mark_model(made: bpy.types.Object) -> None:
-    """Store on the object of an added node, and on the parts of a model below it, that they belong together."""
+    """Store on the object of an added node, and on the parts of the model below it, marks that they belong together."""
     parts = [obj for obj in made.children if obj.meshferry.is_model_part]
     for part in parts:
         part.meshferry.given_parent_key = node_of(made)
@@ -95,12 +95,12 @@ def _parts_below(parts: Iterable[bpy.types.Object]) -> Iterator[bpy.types.Object
 
 
 def node_of(obj: bpy.types.Object | None) -> str:
-    """Return what identifies the node of an object in its file; empty for None."""
+    """Return the identifier of the node that an object represents in its file; empty for None."""
     return "" if obj is None else obj.meshferry.node_key or obj.meshferry.node_path
 
 
 def has_given_parent(obj: bpy.types.Object) -> bool:
-    """Return whether an imported object has the parent that the file gives it."""
+    """Return whether an imported object still has the same parent as in its file."""
     kept = obj.meshferry
     if kept.given_parent is not None:  # stored by version 0.2
         return bool(obj.parent == kept.given_parent)
@@ -108,7 +108,7 @@ def has_given_parent(obj: bpy.types.Object) -> bool:
 
 
 def mark_node(made: bpy.types.Object, key: str, name: str) -> None:
-    """Store on the object of a node of a placement its key and its name."""
+    """Store the key and the name of a placement's node on its object."""
     kept = made.meshferry
     kept.node_key = key
     kept.source_name, kept.given_name = names.readable(name), made.name
@@ -116,7 +116,7 @@ def mark_node(made: bpy.types.Object, key: str, name: str) -> None:
 
 
 def material_identities(obj: bpy.types.Object) -> list[str]:
-    """Return what identifies the material of each slot, in its project or else in the .blend file."""
+    """Return an identifier of the material in each slot, which is unique in its project or else in the .blend file."""
     materials = [slot.material for slot in obj.material_slots]
     return ["" if one is None else one.meshferry.identity or names.name_in_file(one) for one in materials]
 
@@ -124,10 +124,10 @@ def material_identities(obj: bpy.types.Object) -> list[str]:
 def transform_of(obj: bpy.types.Object) -> tuple[float, ...]:
     """Return location, rotation and scale of an object at rest, 10 numbers, without delta transforms.
 
-    The rotation is a quaternion, or a number above 1 for the order and three Euler angles.
+    The rotation is a quaternion, or else a number above 1 for the rotation order followed by three Euler angles.
     """
     kept = obj.meshferry
-    if kept.has_rest:  # the object is where its animation puts it
+    if kept.has_rest:  # the animation determines the current transform
         return (*kept.rest_location, *kept.rest_rotation, *kept.rest_scale)
     if obj.rotation_mode in _EULER_ORDERS:
         return (*obj.location, 2.0 + _EULER_ORDERS.index(obj.rotation_mode), *obj.rotation_euler, *obj.scale)

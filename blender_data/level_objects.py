@@ -1,4 +1,4 @@
-"""Coarser levels of detail as separate objects beside the finest, and their visibility."""
+"""Objects for coarser levels of detail, at the location of the finest object, and their visibility."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
     Parameters
     ----------
     finest:
-        The object to which the level belongs. The new object has its collections (that of the scene if these are
-        linked), transform, parent, armatures and materials.
+        The object to which the level belongs. The new object gets its collections (or the scene's if these are linked
+        from a library), transform, parent, armatures and materials.
     name:
         Name of the new object.
     node:
@@ -53,11 +53,11 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         found = materials_by_name(mesh.materials, own)
         slots = [found.get(name) for name in mesh.materials]
         to_object = scene.nodes[node.lod_of].to_object if node.lod_of is not None else None
-        if to_object is not None:  # the space of the node lacks mirroring and shear of the finest object
+        if to_object is not None:  # nodes have no mirroring and shear, which the finest object can have
             mesh = transformed(mesh, to_object)
         data = meshes.build_mesh(name, mesh, slots, keep, weights)
         if not finest.material_slots and not any(slots):
-            data.materials.clear()  # an empty slot causes a warning in each export
+            data.materials.clear()  # an empty slot would cause a warning in each export
         if mesh.normal is not None:
             meshes.set_editable_normals(data, mesh.normal, mesh.corner_point)
         level: bpy.types.Object = keep(bpy.data.objects.new(names.fit(name), data))
@@ -99,7 +99,7 @@ def show_only(
         Names of objects that cannot be shown: disabled in viewports, or in excluded collections.
     """
     layer = context.view_layer
-    there = set(layer.objects)  # objects, since names of linked ones are not unique
+    there = set(layer.objects)  # compare objects, since names of linked ones are not unique
     for other in others:
         if other in there:
             other.hide_set(True, view_layer=layer)
@@ -130,7 +130,7 @@ def _reveal(layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> bool:
 def _ways(
     layer: bpy.types.LayerCollection, obj: bpy.types.Object, above: tuple[bpy.types.LayerCollection, ...] = ()
 ) -> Iterator[tuple[bpy.types.LayerCollection, ...]]:
-    """Yield the path from the scene's own collection down to each collection of an object."""
+    """Yield, for each collection of an object, the layer collections from the scene's own down to it."""
     here = (*above, layer)
     if obj in set(layer.collection.objects):
         yield here

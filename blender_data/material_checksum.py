@@ -29,6 +29,6 @@ def _value(socket: bpy.types.NodeSocket) -> Any:
 
 
 def is_changed(material: bpy.types.Material) -> bool:
-    """Return whether an imported material was changed; False if that is not known."""
+    """Return whether an imported material was changed since; False if its original checksum is not known."""
     known = material.meshferry.fingerprint
     return bool(known) and known != checksum(material)

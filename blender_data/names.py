@@ -17,7 +17,7 @@ def fit(name: str) -> str:
     """Return a valid name of a data block: without NUL, truncated between two characters."""
     clean = readable(name.replace("\0", "")).strip() or "Unnamed"
     encoded = clean.encode("utf-8")
-    # Four bytes are left for the '.001' that Blender may have to add.
+    # Four bytes are left for a number such as '.001', which Blender may append.
     most = compat.MAX_NAME_BYTES - 4
     return clean if len(encoded) <= most else encoded[:most].decode("utf-8", "ignore")
 
@@ -28,14 +28,14 @@ def readable(name: str) -> str:
 
 
 MAX_INNER_BYTES = 63
-"""Bytes of UTF-8 that names inside data blocks can have: bones, vertex groups, shape keys."""
+"""Largest length of names of bones, vertex groups and shape keys in UTF-8 bytes."""
 
 
 def fit_all(wanted: Sequence[str], empty: str) -> list[str]:
     """Return valid and unique names for bones, vertex groups or shape keys, truncated between two characters.
 
-    Valid names are kept; only invalid ones, and all but the first of equal ones, are changed. ``empty`` is the name for
-    empty ones.
+    Valid unique names are kept. Invalid names, and all but the first of equal names, are changed. ``empty`` replaces
+    empty names.
     """
     fitting = [_cut(name.replace("\0", ""), MAX_INNER_BYTES) for name in wanted]
     taken: set[str] = set()
@@ -67,7 +67,7 @@ def without_number(name: str) -> str:
 
 
 def remember(block: bpy.types.ID, source_name: str) -> None:
-    """Store a data block's name in the file if Blender gave it another name."""
+    """Store the name that a data block has in the file, if its name in Blender differs."""
     if block.name != source_name:
         block.meshferry.source_name = readable(source_name)
         block.meshferry.given_name = block.name
@@ -80,18 +80,19 @@ def name_in_file(block: bpy.types.ID) -> str:
 
 
 def take_over(old: bpy.types.ID, new: bpy.types.ID) -> None:
-    """Give a data block the name of another one, which gets another name."""
+    """Give a data block the name of another one; the other block gets a new name."""
     name = old.name
     old.name = "Replaced"
     new.name = name
 
 
 MARK = "#"
-"""Start of the name of an object that becomes a node of its own; others may be merged into their parents."""
+"""First character of the names of objects that become nodes of their own; other objects may be merged into their
+parents."""
 
 
 def set_own_node(obj: Any, is_own: bool) -> None:
-    """Add # before an object's name or remove it, both in its Blender name and in its file name."""
+    """Add # at the start of an object's name or remove it, both in Blender and in the stored name of the file."""
     kept = obj.meshferry.given_name == obj.name and obj.meshferry.source_name
     obj.name = _marked(obj.name, is_own)
     if kept:

@@ -20,18 +20,19 @@ from .translation_context import add_context
 
 @dataclass(frozen=True)
 class StoredField:
-    """Mapping of a field of a scene's dataclass to a property group."""
+    """How a property group stores one field of a scene's dataclass."""
 
     prop: str
     """Name of the property."""
     flag: str = ""
-    """Name of the boolean property that states whether there is a value. If empty, a set property has a value."""
+    """Name of the boolean property that tells whether there is a value. If empty, the value exists if the property is
+    set."""
     none: object = None
     """Value of the property that represents None."""
 
 
 def _alike(*names: str) -> dict[str, StoredField]:
-    """Return the mapping of fields to properties of the same names."""
+    """Return a mapping of fields to properties with the same names."""
     return {name: StoredField(name) for name in names}
 
 
@@ -52,11 +53,14 @@ FIELDS: Mapping[type, Mapping[str, StoredField]] = {
     },
     Clip: {"name": StoredField("clip_name"), **_alike("fps", "frame_count", "root_motion")},
 }
-"""Fields of a scene's dataclasses that registered properties store, by the names of the fields."""
+"""For each dataclass of a scene: how properties store its fields, by the names of the fields."""
 
 
 def store_fields(group: bpy.types.PropertyGroup, value: Any) -> None:
-    """Store the fields of a dataclass in its property group. None and enum values that Blender lacks are skipped."""
+    """Store the fields of a dataclass in its property group.
+
+    None, and enum values that the property does not have, are skipped.
+    """
     for field, stored in FIELDS[type(value)].items():
         content = getattr(value, field)
         if content is None:
@@ -121,7 +125,7 @@ CLASSES = tuple(
         if isinstance(cls, type) and issubclass(cls, bpy.types.PropertyGroup)
     )
 )
-"""All property groups, in the order of their definitions: those that others hold come before these."""
+"""All property groups. A group that others contain comes before these, since it must be registered first."""
 
 OWNERS = (
     (bpy.types.Object, object_properties.MeshferryObject),

@@ -1,4 +1,4 @@
-"""Reset the open file to an empty one after an import, 20 times as fast as loading an empty file."""
+"""Reset the open .blend file to an empty one after an import, 20 times as fast as loading an empty file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 import bpy
 
 _STAYING = frozenset({"scenes", "screens", "window_managers", "workspaces"})
-"""Kinds of data blocks that an empty file contains and no import creates."""
+"""Types of data blocks that an empty file contains and no import creates."""
 _OTHERWISE = frozenset({"all_ids", "libraries", "shape_keys"})
-"""Collections of ``bpy.data`` that are not emptied: the list of all data, libraries, and shape keys (removed with
-meshes).
-"""
+"""Collections of ``bpy.data`` that are not emptied: the list of all data, libraries, and shape keys (which are removed
+with their meshes)."""
 _PLAIN = frozenset({"BOOLEAN", "INT", "FLOAT", "STRING", "ENUM"})
 """Types of properties that are restored."""
 
@@ -19,9 +18,9 @@ _PLAIN = frozenset({"BOOLEAN", "INT", "FLOAT", "STRING", "ENUM"})
 class EmptyFile:
     """The state of an empty open file, to which the file is reset after each import.
 
-    Resetting removes all data blocks except the scene, and restores the scene's own, render and unit settings.
-    Other changes remain, so use it only after imports (:func:`.importing.importer.import_scene`) and Blender's
-    exporters.
+    Resetting removes all data blocks except the scene, and restores the settings of the scene, its rendering and its
+    units. Other changes remain, so it must only be used after imports (:func:`.importing.importer.import_scene`) and
+    Blender's exporters.
     """
 
     def __init__(self, context: bpy.types.Context) -> None:

@@ -19,20 +19,21 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Step:
-    """The next part of the work."""
+    """The next part of a long operation."""
 
     label: str
-    """The phase, such as "Reading meshes"."""
+    """Label of the phase, such as "Reading meshes"."""
     fraction: float
-    """How much of the work is done, 0 to 1."""
+    """Share of the operation that is done, 0 to 1."""
     subject: str = ""
-    """Name of the file or object that the phase is about."""
+    """Name of the file or object that is being processed."""
     job: Callable[[], Any] | None = None
     """Work without bpy. The caller may run it in a thread and send its future to the generator. If the caller sends
     None, the generator runs the work itself.
     """
     progress: Callable[[], float] | None = None
-    """How much of the whole work ``job`` has done so far, beyond ``fraction``."""
+    """Function that returns the share of the operation that ``job`` has completed so far, in addition to
+    ``fraction``."""
 
 
 Steps: TypeAlias = Generator[Step, "Future[Any] | None", T]
@@ -56,7 +57,7 @@ def without_bpy(label: str, function: Callable[P, T], *args: P.args, **kwargs: P
 
 
 def scaled(steps: Steps[T], start: float, end: float, subject: str = "") -> Steps[T]:
-    """Yield the steps of a part of the work with their progress scaled to the given range; return its result.
+    """Yield the steps of a part of an operation, with their progress scaled to a range; return the result of the part.
 
     Steps without a subject get ``subject``.
     """

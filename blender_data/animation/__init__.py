@@ -1,1 +1,1 @@
-"""Frames, rates and playback settings of actions and scenes."""
+"""Frame ranges, frame rates and playback settings of actions and scenes."""

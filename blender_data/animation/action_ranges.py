@@ -20,15 +20,15 @@ from .. import arrays, compat
 _MOST_SAMPLES = 20_000
 """Largest number of samples to which keys extend an imported range: damaged files have keys at frame 24,000,000."""
 _SAME_FRAME = 1e-2
-"""Distance in frames up to which a key is on the end of a range."""
+"""Largest distance in frames between a key and the end of a range at which both count as the same frame."""
 
 Range = tuple[float, float]
 
 
 def exported_range(action: Any, rate: float) -> Range:
-    """Return the first and the last frame to export. ``rate`` are the frames per second of the scene.
+    """Return the first and the last frame to export; ``rate`` is the frame rate of the scene.
 
-    An imported range is extended by whole samples of the file, so that the samples stay on the imported keys.
+    An imported range is extended in whole steps of the file's sampling, so that samples coincide with imported keys.
     """
     start, end = action.frame_range
     if action.use_frame_range and is_imported_range(action, rate):
@@ -53,8 +53,8 @@ def is_imported_range(action: Any, rate: float) -> bool:
 def _imported_range(action: Any, rate: float) -> Range | None:
     """Return the manual range that the import gave an action, or None if it is not known.
 
-    Version 0.2 did not store it. The present range counts as imported if it has the number of frames in the file. Files
-    with keys at arbitrary times have no such number.
+    Version 0.2 of the extension did not store it. In this case the present range counts as imported if it has as many
+    frames as the file. Files with keys at arbitrary times state no number of frames.
     """
     kept = action.meshferry
     if kept.is_property_set("imported_range"):
@@ -71,7 +71,7 @@ def _is_same(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def messages(action: Any, rate: float) -> list[Message]:
-    """Return messages for an export about keys outside the range of an import."""
+    """Return messages for an export about keys outside the imported range of an action."""
     (first, last), (start, end) = exported_range(action, rate), action.frame_range
     report = Report(item=Text("Animation '{}'", action.name))
     if (first, last) != (start, end):
@@ -80,13 +80,16 @@ def messages(action: Any, rate: float) -> list[Message]:
         return report.messages
     imported = _imported_range(action, rate)
     if not action.meshferry.source_path or (imported is not None and not _is_same(imported, action.frame_range)):
-        return []  # the user set the range
+        return []  # the user chose this range
     lost = keys_lost(action, rate)
     return [lost] if lost is not None else []
 
 
 def keys_lost(action: Any, rate: float) -> Message | None:
-    """Return a loss: keys outside the manual range that are not exported."""
+    """Return a message about keys that are not exported, since they are outside the manual range.
+
+    None without such keys.
+    """
     start, end = action.frame_range
     if not action.use_frame_range or exported_range(action, rate) != (start, end):
         return None
@@ -106,11 +109,11 @@ def keys_lost(action: Any, rate: float) -> Message | None:
 
 
 def _frames_outside(action: Any) -> npt.NDArray[np.float64]:
-    """Return the frames of the keys outside the manual range, each once, without those of muted curves."""
+    """Return the frames of keys outside the manual range, each once; muted curves are ignored."""
     start, end = action.frame_range
     first, last = action.curve_frame_range
     found = [np.empty(0)]
-    if first < start - _SAME_FRAME or last > end + _SAME_FRAME:  # reading all keys takes long
+    if first < start - _SAME_FRAME or last > end + _SAME_FRAME:  # Read all keys only if needed, since this takes long.
         for curve in compat.action_curves(action, None):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
                 found.append(arrays.read(curve.keyframe_points, "co", 2)[:, 0].astype(np.float64))

@@ -1,4 +1,4 @@
-"""The animations that a file holds, to leave those of other files out of it."""
+"""Find out which animations belong to a file, so that an export leaves out those of other files."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import bpy
 
 @dataclass(frozen=True)
 class FileClips:
-    """The animations that a file holds."""
+    """The animations that belong to a file."""
 
     origins: frozenset[str]
-    """The files that its animations were imported from."""
+    """Paths of the files from which the animations were imported."""
 
     def holds(self, action: bpy.types.Action) -> bool:
-        """Return whether an action was imported from the same file as animations of this one."""
+        """Return whether an action was imported from the same file as the animations in this set."""
         return any(same_path(action.meshferry.source_path, path) for path in self.origins)
 
     def allows(self, action: bpy.types.Action) -> bool:
-        """Return whether the file holds an action, or the action was made in Blender."""
+        """Return whether an action belongs to the file or was made in Blender."""
         return not action.meshferry.source_path or self.holds(action)
 
 

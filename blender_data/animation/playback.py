@@ -16,15 +16,15 @@ from . import action_ranges
 
 LOOP_IN = "Loop In"
 LOOP_OUT = "Loop Out"
-"""Names of the pose markers at the ends of the part of an action that repeats."""
+"""Name of the pose marker at the end of the part of an action that repeats."""
 _SAME_TIME = 1e-4
-"""Difference in seconds below which a loop ends with its animation."""
+"""Largest difference in seconds at which a loop counts as ending with its animation."""
 
 _SAME_FRAME = 0.75
 """Largest distance in frames between a marker, which is on a whole frame, and the exact time from the file."""
 
 Frames = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
-"""Function that returns the frames of times in seconds from the start of a clip."""
+"""Function that converts times, in seconds from the start of a clip, to frames."""
 
 
 def write(action: bpy.types.Action, clip: Clip, frames_of: Frames) -> None:
@@ -71,12 +71,13 @@ def loop_of(action: bpy.types.Action, fps: float) -> tuple[float, float] | None:
     longest = max((action.frame_range[1] - start) / fps, 0.0)
     exported = action_ranges.exported_range(action, fps)
     if exported != tuple(action.frame_range) and ends[0] <= 0 and ends[1] >= longest - _SAME_TIME:
-        ends = [(frame - start) / fps for frame in exported]  # keys extend an animation that repeats as a whole
+        # keys outside the range extend an animation that repeats as a whole
+        ends = [(frame - start) / fps for frame in exported]
         longest = ends[1]
     for number, marker in enumerate(marked):
         if marker is not None:
             seconds = (marker.frame - start) / fps
-            stored = min(max(ends[number], 0.0), longest)  # where the import puts the marker
+            stored = min(max(ends[number], 0.0), longest)  # the frame where the import puts the marker
             if not kept.is_known or abs(seconds - stored) * fps > _SAME_FRAME:
                 ends[number] = max(seconds, 0.0)
     return ends[0], ends[1]
@@ -84,23 +85,23 @@ def loop_of(action: bpy.types.Action, fps: float) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class ActionTime:
-    """The time at which a clip shows an action, whose times are seconds from its start."""
+    """Conversion from the time of an action, in seconds from its start, to the time of a clip."""
 
     start: float = 0.0
-    """Second of the clip at which the action starts."""
+    """Time in the clip, in seconds, at which the action starts."""
     scale: float = 1.0
-    """Length of a second of the action in the clip; negative if it is reversed."""
+    """Duration in the clip of one second of the action; negative if the action is played backwards."""
 
     @classmethod
     def of_strip(cls, strip: bpy.types.NlaStrip, start: float, fps: float) -> ActionTime:
-        """Return the time of the first repetition of an NLA strip in a clip that starts at a frame."""
+        """Return the conversion for the first repetition of an NLA strip, in a clip that starts at frame ``start``."""
         scale = -strip.scale if strip.use_reverse else strip.scale
         first = strip.action_frame_end if strip.use_reverse else strip.action_frame_start
         frames = strip.frame_start - start + (strip.action.frame_range[0] - first) * scale
         return cls(frames / fps, scale)
 
     def in_clip(self, loop: tuple[float, float]) -> tuple[float, float]:
-        """Convert both ends of a part of the action to seconds of the clip."""
+        """Convert the ends of a part of the action to seconds of the clip."""
         first, last = (self.start + self.scale * end for end in loop)
         return (last, first) if self.scale < 0 else (first, last)
 
@@ -108,9 +109,9 @@ class ActionTime:
 def read(
     action: bpy.types.Action, clip: Clip, fps: float, time: ActionTime = ActionTime(), *, is_cyclic: bool = False
 ) -> None:
-    """Restore what :func:`write` stored, and read the loop of an action, in a clip that is exported.
+    """Set the playback of an exported clip from the settings that :func:`write` stored and from the action's loop.
 
-    ``fps`` are the frames per second of the scene.
+    ``fps`` is the frame rate of the scene.
     """
     kept = action.meshferry.playback
     loop = loop_of(action, fps)

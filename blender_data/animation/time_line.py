@@ -1,4 +1,4 @@
-"""Rate and range of a scene."""
+"""Frame rate and frame range of a scene."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import bpy
 
 Range = tuple[float, float]
-"""First and last frame."""
+"""First and last frame of a range."""
 
 
 def ranges_of_actions() -> list[Range]:
@@ -16,9 +16,10 @@ def ranges_of_actions() -> list[Range]:
 
 
 def fit_range(scene: bpy.types.Scene, existing: Sequence[Range], added: Sequence[Range]) -> None:
-    """Set the range of a scene to that of its animations and added ones.
+    """Set the frame range of a scene so that it covers its existing and the added animations.
 
-    A range that is not that of the existing animations was chosen by the user and stays, as does that of single frames.
+    A range that differs from that of the existing animations was chosen by the user and stays unchanged. So does the
+    range if all animations have a single frame.
     """
     if existing and (scene.frame_start, scene.frame_end) != _whole(existing):
         return

@@ -1,1 +1,1 @@
-"""Blender -> Scene: the user's scene is the same before and after."""
+"""Blender -> Scene: an export reads the user's scene and leaves it unchanged."""

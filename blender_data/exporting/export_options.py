@@ -258,7 +258,7 @@ class ExportOptions(Options):
 
     @property
     def level_ratios(self) -> tuple[float, ...]:
-        """Triangle counts of the levels medium, low and lowest, relative to the finest level."""
+        """Numbers of triangles of the medium, low and lowest level, relative to the finest."""
         return (self.medium_ratio, self.low_ratio, self.lowest_ratio)
 
 

@@ -14,7 +14,7 @@ from .object_selection import Source
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """A part of the open file to read as one scene."""
+    """A part of the open .blend file that is to be read as one scene."""
 
     context: bpy.types.Context
     source: Source
@@ -23,6 +23,6 @@ class ExportRequest:
     name: str
     """Name of the scene, and of its root if the source is not a collection."""
     capabilities: Capabilities
-    """Capabilities of the target format. Data that it cannot hold is not read, and is reported as left out."""
+    """Capabilities of the target format. Data that the format cannot store is reported, and not read."""
     file_clips: FileClips | None = None
-    """Restricts clips to those of a file and those made in Blender."""
+    """If set, animations of other files are left out; animations made in Blender are kept."""

@@ -39,8 +39,8 @@ def export_scene(request: ExportRequest) -> Scene:
     Raises
     ------
     ExportError
-        There is nothing to export, an object has zero scale, or a similar problem; the message names the object and
-        says what to do.
+        There is nothing to export, an object has zero scale, or similar; the message names the object and says what to
+        do.
     """
     return finish(export_steps(request))
 
@@ -49,7 +49,7 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
     """Do the same as :func:`export_scene` in steps. Between them the user's scene may be in another pose or frame."""
     context = request.context
     if context.mode not in {"OBJECT", "POSE"}:
-        # Blender writes edits of edit mode to the object data only on request.
+        # Blender copies changes made in edit mode to the object data only on request.
         for obj in {context.object, *context.objects_in_mode} - {None}:
             obj.update_from_editmode()
     export: type[SceneExport] = ModelExport
@@ -81,7 +81,7 @@ class NodeTreeExport(SceneExport):
             self.report_dropped_empties()
 
     def report_dropped_empties(self) -> None:
-        """Report empties that merging drops, since they have no node, no children and no instances."""
+        """Report empties that are dropped because objects are merged, and that have no node, children or instances."""
         kept = {node.obj for node in self.nodes} | {obj.parent for obj in self.objects}
         dropped = [
             obj.name for obj in self.objects if obj.type == "EMPTY" and obj.instance_type == "NONE" and obj not in kept
@@ -109,7 +109,10 @@ class NodeTreeExport(SceneExport):
             )
 
     def merges(self) -> bool:
-        """Return whether objects are merged into their nearest # ancestor; by default not for imported collections."""
+        """Return whether objects are merged into the nearest ancestor whose name starts with #.
+
+        By default, objects of imported collections are not merged.
+        """
         choice = self.options.merging
         collection = self.source.collection
         if choice == "AUTO" and collection is not None:
@@ -130,7 +133,7 @@ class NodeTreeExport(SceneExport):
         return self.scene
 
     def read(self, clips: list[ClipSource], found: Dependencies) -> Steps[None]:
-        """Read the rest state, then sample each clip."""
+        """Read the scene at rest, then sample each clip."""
         if clips:
             self.report_ranges(clips)
             self.report_merged_animations()
@@ -153,7 +156,7 @@ class NodeTreeExport(SceneExport):
             sampler = ClipSampler(self.context, self.nodes, self.scene, meshes, self.options)
             rest = scene_state.animated_values(found.animated, played(clips))
             for number, source in enumerate(clips):
-                # Objects that this clip does not animate are at rest, not in the last pose of the previous clip.
+                # Objects that this clip does not animate must be at rest, not in the last pose of the previous clip.
                 source.play(found.animated)
                 for channel in rest:
                     channel.restore()
@@ -163,7 +166,7 @@ class NodeTreeExport(SceneExport):
                     self.scene.clips.append(clip)
 
     def node_meshes(self, meshes: NodeMeshes, *, animated: bool) -> Steps[dict[int, NodeMesh]]:
-        """Read the meshes of all nodes, as they rest."""
+        """Read the meshes of all nodes at rest."""
         if self.options.use_instances:
             meshes.read_instances({obj for node in self.nodes for obj in meshes.owners(node)})
         else:
@@ -202,12 +205,12 @@ def _rest(planned: PlannedNode, meshes: NodeMeshes) -> transforms.Transform:
 
 
 def _unmarked(names: list[str]) -> Details:
-    """Return the fields of a message about objects that need # before their names to become nodes."""
+    """Return the details of a message about objects whose names need a # at the start to become nodes."""
     return {"item": listed(names), "fix": Fix.MARK_NODE, "names": tuple(names)}
 
 
 def _may_move(part: bpy.types.Object, node: PlannedNode) -> bool:
-    """Return whether a part may deform or move relative to its node, by itself or by an object between them."""
+    """Return whether a part may deform, or move relative to its node by its own or a parent's animation."""
     if may_deform(part):
         return True
     obj = part

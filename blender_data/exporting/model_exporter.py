@@ -29,7 +29,7 @@ from .scene_export import SceneExport
 Matrix4 = npt.NDArray[np.float64]
 
 _ALIGNED = 1e-7
-"""Tolerance for equal matrices, per entry."""
+"""Tolerance for each entry of matrices that count as equal."""
 
 
 class ModelExport(SceneExport):
@@ -52,7 +52,7 @@ class ModelExport(SceneExport):
         Raises
         ------
         ExportError
-            Nothing to export, an object of zero scale, an armature without the requested animation.
+            There is nothing to export, an object has zero scale, or an armature lacks the requested animation.
         """
         use_hidden = self.options.use_hidden
         if self.capabilities.meshes:
@@ -166,7 +166,10 @@ class ModelExport(SceneExport):
         meshes: RestMeshes,
         instances: NodeMeshes,
     ) -> list[Mesh]:
-        """Return the meshes of an object and of its instances, in the space of the file."""
+        """Return the meshes of an object and of its instances in the space of the file.
+
+        ``armature`` is the armature that deforms the object, if any.
+        """
         parts: list[Mesh] = []
         if obj.type in MESHABLE:
             deforms = armature is not None and (armature_of(obj) == armature)
@@ -198,12 +201,12 @@ class ModelExport(SceneExport):
         held = transforms.world(self._evaluated(armature))
         relative = np.linalg.inv(held) @ transforms.world(self._evaluated(obj))
         if np.allclose(relative, np.identity(4), rtol=0, atol=_ALIGNED):
-            # an object whose relation to its armature is unchanged since the import is exported exactly
+            # An object that did not move relative to its armature since the import is exported exactly.
             relative = np.identity(4)
         return self._file_space(armature) @ relative
 
     def _from_world(self, obj: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
-        """Return the matrix from world space to the space of the file with an object."""
+        """Return the matrix from world space to the space of the file that contains an object."""
         carrier = armature or obj
         if self.options.space == "WORLD":
             return np.identity(4)

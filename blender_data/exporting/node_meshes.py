@@ -22,28 +22,33 @@ from .reading.mesh_reading import MeshReader, transformed
 Matrix4 = npt.NDArray[np.float64]
 
 _UNUSED = 2**31 - 1
-"""Blender's filler for unused entries of an instance's ``persistent_id``; a single used entry means no nesting."""
+"""Value with which Blender fills unused entries of ``persistent_id``. If only one entry is used, the instance is not
+nested."""
 
 
 @dataclass(frozen=True)
 class PartLayout:
-    """The vertices of a moving part: a corner of its mesh for each, (V,), and counts that all frames must have."""
+    """The vertices of a moving part: the index of a mesh corner for each, (V,), and counts for all frames."""
 
     corner: npt.NDArray[np.intp]
     corners: int
     points: int
     turned: bool
-    """Whether the winding was reversed at rest. It stays so in all frames, even if the part is mirrored in some."""
+    """Whether the winding was reversed at rest. All frames keep this winding, even if the part is mirrored in some of
+    them."""
 
     def edge_directions(self, mesh: Mesh) -> npt.NDArray[np.float32]:
-        """Return the triangle edge that starts at each vertex' corner, (V, 3): the tangents of a mesh without UVs."""
+        """Return, for each vertex, the triangle edge that starts at its corner, (V, 3).
+
+        These are the tangents of a mesh without UVs.
+        """
         following = self.corner - self.corner % 3 + (self.corner + 1) % 3
         return mesh.points[mesh.corner_point[following]] - mesh.points[mesh.corner_point[self.corner]]
 
 
 @dataclass
 class NodeMesh:
-    """A node's mesh. Moving parts come first, so the first ``moving_points`` points are theirs."""
+    """The mesh of a node. Its first ``moving_points`` points belong to the moving parts."""
 
     mesh: Mesh
     layouts: dict[bpy.types.Object, PartLayout] = field(default_factory=dict)
@@ -61,16 +66,16 @@ class NodeMeshes:
         self.left_out: Container[bpy.types.Object] = ()
         """Objects whose instances are ignored."""
         self.instances: dict[bpy.types.Object, list[tuple[Mesh, Matrix4]]] = {}
-        """The meshes and world matrices of instances, by instancer."""
+        """Meshes and world matrices of instances, by the object that shows them."""
         self.shown: dict[bpy.types.Object, dict[bpy.types.Object, None]] = {}
-        """The objects of which an object shows instances."""
+        """For each object, the objects of which it shows instances."""
         self.rest_places: dict[bpy.types.Object, list[Matrix4]] = {}
-        """Rest transforms of the instances within the node, by instancer."""
+        """Transforms of instances at rest within their node, by the object that shows them."""
         self.origin: Matrix4 | None = None
-        """World matrix of the origin of the file; None for that of the world."""
+        """World matrix of the file's origin; None to use the origin of the world."""
 
     def set_origin(self, origin: Origin) -> None:
-        """Set the origin of the file, as it is now: it stays there in animations."""
+        """Set the origin of the file to its current transform, which also applies to all frames of animations."""
         matrix = np.array(origin.matrix or Matrix())
         if origin.obj is not None:
             evaluated = origin.obj.evaluated_get(self.depsgraph)
@@ -79,7 +84,7 @@ class NodeMeshes:
         self.origin = matrix
 
     def read_instances(self, instancers: set[bpy.types.Object]) -> None:
-        """Read the instances that the given objects show, by instancer, in world space."""
+        """Read the instances that the given objects show, in world space."""
         for owner, instance in self._instances_of(instancers):
             mesh = self.reader.read(instance.object, is_instance=True)
             if mesh is not None:
@@ -100,7 +105,7 @@ class NodeMeshes:
                 yield owner, instance
 
     def instance_places(self, nodes: Iterable[PlannedNode]) -> dict[bpy.types.Object, list[Matrix4]]:
-        """Return the current matrices of instances within their nodes, by instancer."""
+        """Return the current matrices of instances within their nodes, by the object that shows them."""
         if not self.instances:
             return {}
         back = {owner: self.from_world(node) for node in nodes for owner in self.owners(node)}
@@ -110,7 +115,7 @@ class NodeMeshes:
         return places
 
     def read(self, node: PlannedNode, moving: list[bpy.types.Object]) -> NodeMesh | None:
-        """Read and join the meshes of a node; ``moving`` ones come first. Return None if there are no triangles.
+        """Read and join the meshes of a node, those of ``moving`` objects first; return None without triangles.
 
         Moving parts get a point for each unique vertex, so that the frames of a vertex animation have one normal and
         one tangent for each point.
@@ -179,7 +184,7 @@ class NodeMeshes:
 def is_own_mesh(instance: bpy.types.DepsgraphObjectInstance) -> bool:
     """Return whether an instance is the mesh of a curve or text, which Blender lists as an instance of the object.
 
-    The mesh of an exported object is read as its own instead.
+    The export reads that mesh with the object itself.
     """
     is_of_owner: bool = instance.object.original == instance.parent.original
     return is_of_owner and tuple(instance.persistent_id)[1] == _UNUSED

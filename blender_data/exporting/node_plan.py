@@ -1,4 +1,4 @@
-"""Plan the nodes of an export: which objects become nodes, which are merged into others, and the parents."""
+"""Plan the nodes of an export: which objects become nodes, which are merged into others, and the parents of nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PlannedNode:
     obj: bpy.types.Object | None
     parent: int = -1
     above: bpy.types.Object | None = None
-    """The object of the parent."""
+    """The object of the parent node, or None."""
     parts: list[bpy.types.Object] = field(default_factory=list)
     """Objects whose meshes belong to the node."""
     instancers: list[bpy.types.Object] = field(default_factory=list)
@@ -29,9 +29,9 @@ class PlannedNode:
 def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> list[PlannedNode]:
     """Plan the nodes of an export; ``objects`` has parents before children.
 
-    Objects that are marked as roots and have no exported parent are roots. Without any, a root named ``root_name``
-    without transform is made. With ``merge``, objects not named ``#…`` are merged into their nearest ancestor that is a
-    node.
+    An object is a root if it is marked as one and has no exported parent. If there is no root, one named ``root_name``
+    without transform is added. With ``merge``, objects not named ``#…`` are merged into their nearest ancestor that is
+    a node.
     """
     exported = set(objects)
     marked = [obj for obj in objects if obj.meshferry.is_root and _nearest(obj, exported) is None]

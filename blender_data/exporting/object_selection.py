@@ -15,7 +15,7 @@ MESHABLE = frozenset({"MESH", "CURVE", "SURFACE", "FONT", "META"})
 """Types of objects that have a surface to export."""
 
 _PLACED = frozenset({"ARMATURE", "CAMERA", "LIGHT"})
-"""Further types of objects that are nodes of files that place models."""
+"""Types of objects that become nodes in files that place models, in addition to those with a surface."""
 
 _SILENT = frozenset({"ARMATURE", "LATTICE"})
 """Types that are left out without a warning, since their effect on meshes is exported."""
@@ -23,26 +23,26 @@ _SILENT = frozenset({"ARMATURE", "LATTICE"})
 
 @dataclass(frozen=True)
 class Origin:
-    """Origin of a file if it is not the world's origin: an object, or a matrix."""
+    """Origin of a file if it differs from the origin of the world: an object or a matrix."""
 
     obj: bpy.types.Object | None = None
     channels: str = "LOCATION"
     """Parts of the object's world transform: ``LOCATION``, ``LOCATION_ROTATION`` or ``ALL``."""
     matrix: Matrix | None = None
-    """The place in the world, without an object."""
+    """(4, 4) world matrix of the origin, used if there is no object."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What to export: ``COLLECTION``, ``OBJECTS``, ``SELECTION`` or ``SCENE``, with the collection or objects."""
+    """The objects to export: ``COLLECTION``, ``OBJECTS``, ``SELECTION`` or ``SCENE``, with collection or objects."""
 
     kind: str
     collection: bpy.types.Collection | None = None
     objects: tuple[bpy.types.Object, ...] = ()
     roots: tuple[bpy.types.Object, ...] = ()
-    """The selected armatures and empties, if ``objects`` are the meshes below them."""
+    """If ``objects`` are meshes below selected armatures and empties, these armatures and empties."""
     origin: Origin | None = None
-    """The origin of the file, in formats with a tree of nodes; None for that of the world."""
+    """Origin of the file, for formats with a tree of nodes; None to use the origin of the world."""
     left_out: frozenset[bpy.types.Object] = frozenset()
     """Objects that do not belong to the model, such as one that only marks its origin."""
 
@@ -56,7 +56,7 @@ def automatic_source(context: bpy.types.Context, *, with_tree: bool) -> Source:
     Parameters
     ----------
     with_tree:
-        Whether the file holds a tree of objects. Then empties are exported too, and a collection of which all objects
+        Whether the format has a tree of objects. If so, empties are exported too, and a collection of which all objects
         are selected is exported as a collection, with its name and settings.
     """
     selected = [obj for obj in context.view_layer.objects.selected if obj.visible_get()]
@@ -104,11 +104,11 @@ def select(
     places_models: bool = False,
     report: Report | None = None,
 ) -> list[bpy.types.Object]:
-    """Choose the objects of an export, parents before children, and report the others.
+    """Return the objects of an export, parents before children, and report the others.
 
     Objects that Blender does not evaluate (disabled in viewports, in excluded collections) are left out with a warning,
-    since their modifiers would be missing. Hidden objects are exported if ``use_hidden``, coarser levels of detail
-    always with their finest level.
+    since their modifiers would be missing. Hidden objects are exported with ``use_hidden``; coarser levels of detail
+    are always exported with their finest level.
 
     Parameters
     ----------
@@ -161,7 +161,9 @@ def refusal_of(
     with_empties: bool,
     also: Container[str] = (),
 ) -> Message | None:
-    """Return why an object is not exported: None if it is exported, an empty message if that is not reported.
+    """Return the reason why an object is not exported.
+
+    The result is None if it is exported, and an empty message if leaving it out is not reported.
 
     Parameters
     ----------
@@ -185,12 +187,12 @@ def refusal_of(
 
 
 def is_hidden_node(obj: bpy.types.Object) -> bool:
-    """Return whether an object is a node that its imported file hides, and is still hidden."""
+    """Return whether an object is a node that is hidden in its imported file, and that is still hidden in Blender."""
     return bool(obj.hide_viewport and obj.meshferry.given_hidden and obj.meshferry.node_key)
 
 
 def loss(code: str, template: str, *values: object) -> Message:
-    """Return the reason why objects are left out, for a message about them."""
+    """Return the reason why objects are left out, as a message that lists them."""
     return Message(Kind.LOSS, "", Text(template, *values), code=code)
 
 
@@ -213,7 +215,8 @@ def select_armatures(
         if found is None or found in chosen:
             continue
         if found is not candidate and candidate not in enabled:
-            hidden.append(found.name)  # Blender does not evaluate this mesh; another may choose the armature
+            # Blender does not evaluate this mesh; another mesh may be deformed by the same armature
+            hidden.append(found.name)
             continue
         seen = found in enabled and (use_hidden or found.visible_get(view_layer=context.view_layer))
         if found is candidate and not seen and source.kind != "OBJECTS":
@@ -262,7 +265,7 @@ def _coarser(
     *,
     use_hidden: bool,
 ) -> set[bpy.types.Object]:
-    """Return the coarser levels of detail of objects that are exported."""
+    """Return the coarser levels of detail whose finest objects are exported."""
     finest = {
         obj for obj in candidates if obj in enabled and (use_hidden or obj.visible_get(view_layer=context.view_layer))
     }
@@ -276,7 +279,7 @@ def _coarser(
 def _report_missing_levels(
     chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy.types.Object], report: Report
 ) -> None:
-    """Report coarser levels of detail that are left out, if no other message names them."""
+    """Report coarser levels of detail that are left out, unless another message already names them."""
     exported = set(chosen)
     named = exported.union(candidates)
     missing = [
@@ -328,9 +331,9 @@ def source_objects(context: bpy.types.Context, source: Source) -> list[bpy.types
 
 
 def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Object]:
-    """Yield the objects that Blender evaluates in their own right, including hidden ones.
+    """Yield the objects that Blender evaluates as objects of the view layer, including hidden ones.
 
-    The dependency graph's list lacks hidden objects, and includes objects that are only used by modifiers of others.
+    The list of the dependency graph lacks hidden objects, and includes objects that only modifiers of others use.
     """
     if layer.collection.hide_viewport:
         return
@@ -341,7 +344,7 @@ def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Obje
 
 
 def because(notices: Iterable[str]) -> Text:
-    """Return notices in brackets, as the reason of a refusal; an empty text without notices."""
+    """Return notices in brackets, as the reason in an error message; an empty text without notices."""
     reasons = joined(notices, "; ")
     return Text(" ({})", reasons) if reasons else Text("")
 

@@ -1,7 +1,7 @@
 """Temporary real copies of collection instances of skinned models, for an export.
 
-The dependency graph yields instances as deformed meshes without weights. Copies have the undeformed mesh and its
-weights.
+In the dependency graph, instances are deformed meshes without weights. Copies of the objects have the undeformed mesh
+and its weights.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def shows_skinned(obj: bpy.types.Object) -> bool:
 def real_instances(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[Copies]:
     """Temporarily make collection instances of skinned models real.
 
-    Yield, for each of these instances, the copies of its objects with a surface or instances.
+    Yield, for each of these instances, the copies of its objects that have a surface or show instances.
     """
     made: list[bpy.types.Object] = []
     found: Copies = {}
@@ -67,7 +67,7 @@ def common_armature(instance: bpy.types.Object, members: Iterable[bpy.types.Obje
 
 
 def parts_shown(objects: Iterable[bpy.types.Object], parts: Container[bpy.types.Object] = ()) -> list[bpy.types.Object]:
-    """Return the levels of detail and physics shapes in the collections that objects show instances of.
+    """Return the levels of detail and physics shapes in the collections of which objects show instances.
 
     ``parts`` are further levels and shapes, which are recognised only by their names.
     """
@@ -84,7 +84,7 @@ def report_parts(parts: Iterable[bpy.types.Object], report: Report) -> None:
 
 
 def _members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
-    """Return the objects of a collection to copy: those that its instances show, and armatures."""
+    """Return the objects of a collection to copy: those that are visible in its instances, and armatures."""
     return [
         obj
         for obj in collection.all_objects

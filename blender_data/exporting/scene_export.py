@@ -35,13 +35,13 @@ class SceneExport:
         self.scene.warnings += [message for clip in clips for message in clip.messages]
 
     def leave_out_instances(self, objects: Iterable[bpy.types.Object]) -> None:
-        """Report the instances of objects, which the options leave out."""
+        """Report that the options leave out the instances shown by objects."""
         names = sorted(obj.name for obj in objects if obj.instance_type != "NONE")
         if names:
             self.report.loss("instances-left-out", "Instances left out as chosen: {}", joined(names[:8]))
 
     def require_nodes(self, nodes: Sized) -> None:
-        """Raise an error that gives the warnings as the reason if there is no node."""
+        """Raise an error if there are no nodes; its text gives the warnings as the reason."""
         if not len(nodes):
             raise ExportError("There is no mesh to export{}", because(self.scene.warnings))
 

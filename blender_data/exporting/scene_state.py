@@ -21,8 +21,9 @@ Played = Mapping[bpy.types.ID, Iterable[bpy.types.Action]]
 def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: Played) -> Iterator[None]:
     """Restore frame, actions, NLA tracks and animated values of a scene after a ``with`` block.
 
-    The block may change the actions and tracks of ``animated`` data blocks and assign the actions ``played``. As
-    setting a frame plays all animation in the file, the values of all other animated blocks are restored, too.
+    The block may change the actions and tracks of the data blocks in ``animated`` and assign the actions in ``played``.
+    Since setting a frame plays all animation in the .blend file, the values of all other animated data blocks are
+    restored, too.
     """
     scene = context.scene
     frame, camera = scene.frame_current + scene.frame_subframe, scene.camera
@@ -32,7 +33,8 @@ def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: P
             yield
     finally:
         set_frame(scene, frame)
-        # Setting the frame applies the animation again, so restore values that the user changed without keys.
+        # Setting the frame plays the animation again, so values that the user changed without setting keys are restored
+        # afterwards.
         for channel in channels:
             channel.restore()
         if scene.camera != camera:
@@ -41,7 +43,7 @@ def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: P
 
 
 def set_frame(scene: bpy.types.Scene, frame: float) -> None:
-    """Set the current frame of a scene, which need not be a whole number."""
+    """Set the current frame of a scene, including its fraction."""
     whole = math.floor(frame)
     scene.frame_set(whole, subframe=frame - whole)
 
@@ -92,7 +94,7 @@ def _set(owner: Any, name: str, value: Any) -> None:
 
 @dataclass(frozen=True)
 class Channel:
-    """One animated value."""
+    """An animated value of a data block, with its current value."""
 
     owner: Any
     name: str
@@ -156,7 +158,7 @@ def undeformed(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, 
 
 
 def resting(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, Any]]:
-    """Yield the settings for :func:`changed` that show objects in their Basis shape and without mesh caches."""
+    """Yield the settings for :func:`changed` that show objects in their Basis shape and disable mesh caches."""
     for obj in objects:
         if getattr(obj.data, "shape_keys", None) is not None:
             yield from ((obj, "show_only_shape_key", True), (obj, "active_shape_key_index", 0))
@@ -169,7 +171,7 @@ def stand_ins(
 ) -> Iterator[dict[bpy.types.Object, bpy.types.Object]]:
     """Temporarily add copies of objects that Blender does not evaluate; yield the copy of each.
 
-    These are disabled in viewports, or only in collections that are excluded or belong to another scene. Without
+    Such objects are disabled in viewports, or only in collections that are excluded or belong to another scene. Without
     evaluation their modifiers are not applied and their transforms are outdated.
     """
     copies = {obj: obj.copy() for obj in objects}
@@ -203,7 +205,7 @@ def update_worlds(context: bpy.types.Context, objects: Iterable[bpy.types.Object
 
 @contextlib.contextmanager
 def evaluated(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
-    """Let Blender evaluate objects in their own right during a ``with`` block, including those that it does not."""
+    """Let Blender evaluate all given objects in a ``with`` block, including those that it otherwise would not."""
     enabled = set(enabled_objects(context.view_layer.layer_collection))
     unseen = [obj for obj in dict.fromkeys(objects) if obj not in enabled]
     home = context.scene.collection.objects

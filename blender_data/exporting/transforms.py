@@ -41,7 +41,7 @@ class SingularTransformError(ExportError):
 
 
 def require_size(obj: bpy.types.Object, matrix: Matrix4) -> None:
-    """Raise an error that names the object if its transform is singular, so that it has no inverse and no normals."""
+    """Raise an error that names the object if its transform is singular, so that it cannot be inverted."""
     problem = _singularity(obj, matrix)
     if problem:
         raise SingularTransformError(problem)
@@ -50,7 +50,10 @@ def require_size(obj: bpy.types.Object, matrix: Matrix4) -> None:
 def all_singular(
     context: bpy.types.Context, objects: Iterable[bpy.types.Object], first: SingularTransformError
 ) -> ExportError:
-    """Return one error that names all objects with a singular transform; ``first`` is the error of the export."""
+    """Return one error that names all objects with a singular transform.
+
+    ``first`` is the error that the export raised for one of them.
+    """
     depsgraph = context.evaluated_depsgraph_get()
     shown = [obj for obj in objects if obj.type != "EMPTY" and obj.visible_get(view_layer=context.view_layer)]
     found = [first.message, *(_singularity(obj, world(obj.evaluated_get(depsgraph))) for obj in shown)]
@@ -111,7 +114,7 @@ def has_plain_channels(obj: bpy.types.Object, above: bpy.types.Object | None) ->
 
 
 def hangs_on_object(obj: bpy.types.Object) -> bool:
-    """Return whether a child follows the object transform of its parent, not a bone, a vertex or a curve path."""
+    """Return whether a child follows its parent object itself, and not a bone, a vertex or a curve path."""
     parent = obj.parent
     return obj.parent_type == "OBJECT" and not (parent.type == "CURVE" and parent.data.use_path)
 

@@ -1,1 +1,1 @@
-"""Blender's own importers and exporters: preparation, cleanup, and reports of the data that they lose."""
+"""Blender's own importers and exporters: preparation, cleanup, and reports of data that is lost."""

@@ -1,6 +1,6 @@
 """Preparation of the open file for Blender's own exporters: selection, and fixes for data that they cannot export.
 
-It changes the open file, so it is only for files that are not saved afterwards.
+The functions change the open .blend file, so they are only used if it is not saved afterwards.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _DATA_COLLECTIONS = {
 }
 """Collection of ``bpy.data`` with the data of each type of object."""
 _SHARP = 0.05
-"""Difference of two corner normals of a vertex, per component, above which the edge between them is visibly sharp."""
+"""Smallest difference, per component, between two corner normals of a vertex for which an edge is visibly sharp."""
 _POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
 
 
 def chosen_objects(
     context: bpy.types.Context, collection: bpy.types.Collection | None, *, use_hidden: bool
 ) -> tuple[list[bpy.types.Object], list[bpy.types.Object]]:
-    """Return the objects to export of a collection (None for the scene), and the objects left out intentionally.
+    """Return the objects of a collection (None: the scene) to export, and those that are left out intentionally.
 
     Coarser LODs, physics shapes and hidden objects are left out.
     """
@@ -60,9 +60,10 @@ def belongs_to_another(obj: bpy.types.Object) -> bool:
 
 
 def disabled_in_instances(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Return the objects of instanced collections that Blender does not show there and others do not need.
+    """Return the objects of instanced collections that Blender does not show and no shown object needs.
 
-    Armatures and parents of shown objects are needed. Objects in linked collections cannot be unlinked from them.
+    Armatures and parents of shown objects are needed. Collections linked from other files are ignored, since they
+    cannot be changed.
     """
     members = shown_by(objects)
     needed: set[bpy.types.Object] = set()
@@ -82,14 +83,14 @@ def disabled_in_instances(objects: Iterable[bpy.types.Object]) -> list[bpy.types
 
 
 def unlink_disabled(objects: Iterable[bpy.types.Object]) -> None:
-    """Unlink disabled objects from instanced collections, since the glTF exporter writes them like the others."""
+    """Unlink disabled objects from instanced collections, since the glTF exporter would write them."""
     for obj in disabled_in_instances(objects):
         for home in obj.users_collection:
             home.objects.unlink(obj)
 
 
 def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:
-    """Select exactly these objects, shown and selectable whatever they were.
+    """Select exactly these objects, even if they were hidden or not selectable.
 
     Raises
     ------
@@ -124,7 +125,9 @@ def _show(layer: bpy.types.LayerCollection) -> None:
 
 
 def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[Message]:
-    """Apply the modifiers of objects except armatures; return the messages.
+    """Apply the modifiers of objects except armatures.
+
+    Return messages about objects whose modifiers could not be applied.
 
     Objects with shape keys keep their modifiers, since shape keys do not fit the modified mesh.
     """
@@ -197,16 +200,15 @@ def sharp_objects(context: bpy.types.Context, objects: Iterable[bpy.types.Object
 
 
 def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:
-    """Give each object its own data with the object's name.
+    """Give each object its own copy of its data, with the object's name.
 
-    If a file has a transform and a mesh for one object of Blender, importers create one object with the name of the
-    mesh.
+    If a file stores a transform and a mesh for one object, importers create an object with the name of the mesh.
     """
     owners = [obj for obj in objects if obj.type in _DATA_COLLECTIONS and obj.data is not None]
     for number, obj in enumerate(owners):
         if obj.data.users > 1:
             obj.data = obj.data.copy()
-        obj.data.name = f"{_OWN} {number}"  # temporary, so that the final names are free
+        obj.data.name = f"{_OWN} {number}"  # a temporary name, so that the final names are free
     for obj in owners:
         taken = getattr(bpy.data, _DATA_COLLECTIONS[obj.type]).get(obj.name)
         if taken is not None:
@@ -271,7 +273,7 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
 
 
 def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:
-    """Set the scene's range to that of the objects' actions; return these actions without duplicates."""
+    """Set the frame range of the scene to that of the objects' actions; return these actions, each once."""
     playing = dict.fromkeys(data.action for _block, data in _players(objects))
     actions = [action for action in playing if action is not None and compat.action_curves(action, None)]
     if actions:
@@ -283,7 +285,7 @@ def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -
 
 
 def playing_clips(objects: Iterable[bpy.types.Object]) -> set[str]:
-    """Return the names of the clips that objects and their shape keys currently play."""
+    """Return the names of the clips that objects and their shape keys are playing."""
     return {clip_name(data.action) for _block, data in _players(objects)}
 
 
@@ -300,7 +302,7 @@ def _players(objects: Iterable[bpy.types.Object]) -> list[tuple[bpy.types.ID, bp
 
 
 def key_interval(actions: Iterable[bpy.types.Action]) -> float:
-    """Return the smallest time between two keys of actions, in frames; 0 where there are no two."""
+    """Return the smallest time between two keys of actions, in frames; 0 with fewer than two keys."""
     least = 0.0
     for action in actions:
         for curve in compat.action_curves(action, None):

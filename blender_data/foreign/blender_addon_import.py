@@ -21,16 +21,17 @@ _CACHED = "TRANSFORM_CACHE"
 """Type of the constraint that reads an object's transform from a file."""
 
 _LAYER = re.compile(r"(Base ?)?Layer ?\d*")
-"""Names of animation layers, which importers add to names of actions."""
+"""Matches names of animation layers, which importers append to the names of actions."""
 
 _STILL = 1e-6
-"""Change of a curve that counts as rounding, relative to its largest value or 1."""
+"""Change of a curve that counts as rounding, relative to its largest value, or to 1 if that is larger."""
 
 
 def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[str]) -> list[bpy.types.Object]:
-    """Remove placeholder objects; return the others.
+    """Remove placeholder objects; return the remaining ones.
 
-    These are empties with one of these ``names`` and without children, and armatures whose bones all have such names.
+    Placeholders are empties without children whose names are in ``names``, and armatures of which all bone names are in
+    ``names``.
     """
     gone: list[bpy.types.Object] = []
     for obj in objects:
@@ -63,7 +64,7 @@ def apply_transforms(objects: Sequence[bpy.types.Object]) -> None:
 
 
 def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool) -> None:
-    """Remove constant f-curves of objects and shape keys, which importers add to everything that a file names.
+    """Remove constant f-curves of objects and shape keys, which importers add for everything in a file.
 
     Constant curves of bones are kept, since a constant pose is part of an animation.
 
@@ -96,7 +97,10 @@ def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool)
 
 
 def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
-    """Return the actions of clips in which nothing moves; the tracks of one name form a clip."""
+    """Return the actions of clips in which nothing moves.
+
+    A clip consists of the NLA tracks with the same name.
+    """
     actions: dict[str, set[bpy.types.Action]] = {}
     for _block, data in _animated(objects):
         for track in data.nla_tracks:
@@ -109,7 +113,7 @@ def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
 
 
 def held_blocks(objects: Sequence[bpy.types.Object]) -> tuple[list[bpy.types.ID], bool]:
-    """Return the objects and shape keys whose f-curves are all constant, and whether any other f-curve changes."""
+    """Return the objects and shape keys of which all f-curves are constant, and whether any other f-curve changes."""
     held: list[bpy.types.ID] = []
     has_movement = False
     for block, data in _animated(objects):
@@ -155,7 +159,7 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
         if not _rests(place) and obj.animation_data is not None:
             continue  # both have actions, which cannot be merged
         for child in [child for child in place.children if child is not obj]:
-            child.parent = obj  # both had the same location, so the child transform is still right
+            child.parent = obj  # both had the same location, so the transform of the child stays valid
         obj.parent = place.parent
         obj.matrix_parent_inverse = place.matrix_parent_inverse
         obj.rotation_mode = place.rotation_mode
@@ -183,7 +187,7 @@ def _rests(obj: bpy.types.Object) -> bool:
 
 
 def _only_acts(obj: bpy.types.Object) -> bool:
-    """Return whether an object is animated by its active action alone, without constraints, drivers or NLA tracks."""
+    """Return whether only the active action animates an object, without constraints, drivers or NLA tracks."""
     data = obj.animation_data
     return data is not None and not (len(obj.constraints) or len(data.drivers) or len(data.nla_tracks))
 
@@ -194,7 +198,7 @@ def _plain(obj: bpy.types.Object) -> str:
 
 
 def mark_root(objects: Sequence[bpy.types.Object]) -> None:
-    """Mark the object that is the ancestor of all others as the root of a file, if there is one."""
+    """Mark the object that is the ancestor of all others as the root of the file, if there is such an object."""
     roots = [obj for obj in objects if obj.parent is None]
     if len(roots) == 1:
         roots[0].meshferry.is_root = True
@@ -203,7 +207,7 @@ def mark_root(objects: Sequence[bpy.types.Object]) -> None:
 def name_clips(objects: Sequence[bpy.types.Object]) -> None:
     """Store the clip of each action, since importers create one action for each object.
 
-    The clip is recognised by the track of the action, or by a name such as ``Armature|Walk`` or
+    The clip is recognised by the name of the action's NLA track, or by an action name such as ``Armature|Walk`` or
     ``Armature|Walk|BaseLayer``.
     """
     for _block, data in _animated(objects):
@@ -217,7 +221,7 @@ def name_clips(objects: Sequence[bpy.types.Object]) -> None:
         parts = action.name.split("|")
         owner = bpy.data.objects.get(parts[0])
         if not compat.HAS_SLOTS and len(parts) > 1 and owner is not None and action not in playing:
-            # Without a track, nothing would show whose action it is.
+            # The track shows to which object the action belongs.
             compat.stash_action(owner, action, None, action.name)
         while len(parts) > 1 and parts[0] in owners:
             del parts[0]
@@ -280,7 +284,9 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
 
 
 def gathered(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> bpy.types.Collection:
-    """Move objects from their collections to a new collection of the scene; return it. No object is active then.
+    """Move objects from their collections to a new collection of the scene, and return it.
+
+    No object is active afterwards.
 
     Objects outside the scene's collections, such as custom shapes of bones, are not moved.
     """

@@ -1,6 +1,6 @@
 """Faces that share all their vertices with another face, as in two-sided leaves.
 
-``Mesh.validate``, which some exporters and importers run, deletes all but one of them.
+Some exporters and importers run ``Mesh.validate``, which deletes all but one of such faces.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def separated(objects: Iterable[bpy.types.Object]) -> Iterator[None]:
 
 
 def duplicate_ranks(mesh: bpy.types.Mesh) -> IntArray:
-    """Return for each face how many earlier faces have exactly its vertices, (F,) int32."""
+    """Return, for each face, the number of earlier faces with exactly the same vertices, (F,) int32."""
     count = len(mesh.polygons)
     ranks = np.zeros(count, np.int32)
     if count < 2:
         return ranks
     starts = arrays.read(mesh.polygons, "loop_start", dtype=np.int32)
     vertices = arrays.corner_vertices(mesh)
-    # Sums of random numbers do not depend on the order of the corners. Two faces with equal sums by chance would
-    # merely get separate vertices.
+    # The sum of its vertices' random numbers identifies a face independent of the order of corners. If two faces had
+    # equal sums by chance, one would only get separate vertices.
     numbers = np.random.default_rng(0).integers(0, 1 << 63, len(mesh.vertices), np.uint64)
     sums = np.add.reduceat(numbers[vertices], starts)
     order = np.argsort(sums, kind="stable")
@@ -76,7 +76,7 @@ def duplicate_ranks(mesh: bpy.types.Mesh) -> IntArray:
 
 
 def _separate(mesh: bpy.types.Mesh, ranks: IntArray) -> None:
-    """Give the faces of each rank above 0 separate vertices; normals are not changed."""
+    """Give separate vertices to the faces of each rank above 0; normals are preserved."""
     before = arrays.read(mesh.corner_normals, "vector", 3)
     arrays.add_attribute(mesh, _FACE_INDEX, "INT", "FACE", np.arange(len(ranks)))
     with arrays.edited(mesh) as editable:
@@ -88,7 +88,8 @@ def _separate(mesh: bpy.types.Mesh, ranks: IntArray) -> None:
         ]
         for faces in groups:
             bmesh.ops.split(editable, geom=faces)
-        editable.faces.sort(key=operator.itemgetter(index))  # Blender appends the split faces
+        # Blender appends the split faces, so restore the original order
+        editable.faces.sort(key=operator.itemgetter(index))
     mesh.attributes.remove(mesh.attributes[_FACE_INDEX])
     if np.abs(arrays.read(mesh.corner_normals, "vector", 3) - before).max() > _SAME_NORMAL:
         compat.set_corner_normals(mesh, before)

@@ -1,6 +1,6 @@
 """Normal maps whose green points down -> normal maps with green up, which other programs expect in files.
 
-It changes the open file, so it is only for files that are not saved afterwards.
+The functions change the open .blend file, so they are only used if it is not saved afterwards.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GREEN = 1
 
 
 def turn_green_up(objects: Iterable[bpy.types.Object]) -> None:
-    """Give materials of objects normal maps with green up, if shader nodes of an import invert the green."""
+    """Replace normal maps of objects whose green is inverted by nodes of an import by images with green up."""
     materials = {slot.material for obj in objects for slot in obj.material_slots if slot.material is not None}
     inverted: dict[bpy.types.Image, bpy.types.Image] = {}
     for material in materials:
@@ -32,7 +32,7 @@ def turn_green_up(objects: Iterable[bpy.types.Object]) -> None:
 
 
 def _image_node(normal_map: Any) -> Any:
-    """Return the image node of a Normal Map node that inverts its green, or None."""
+    """Return the image node before a Normal Map node if nodes between them invert green, otherwise None."""
     links = normal_map.inputs["Color"].links
     node = links[0].from_node if links else None
     if node is not None and not compat.is_green_down(normal_map):
@@ -43,7 +43,7 @@ def _image_node(normal_map: Any) -> Any:
 
 
 def _source_of_inversion(node: Any) -> Any:
-    """Return what feeds a vector node that computes 1 - green, or None for any other node."""
+    """Return the socket whose value a vector node inverts by computing 1 - green; None for any other node."""
     if node.type != "VECT_MATH" or node.operation != "MULTIPLY_ADD" or not node.inputs[0].is_linked:
         return None
     factors = [tuple(socket.default_value) for socket in node.inputs[1:3]]
@@ -64,5 +64,5 @@ def _with_inverted_green(image: bpy.types.Image) -> bpy.types.Image:
     made.pixels.foreach_set(pixels.reshape(-1))
     made.pack()
     name = made.name if made.name.lower().endswith(".png") else f"{made.name}.png"
-    made.filepath_raw = f"//{name}"  # exporters take images of equal paths for the same one
+    made.filepath_raw = f"//{name}"  # exporters treat images with equal paths as the same image
     return made

@@ -1,4 +1,4 @@
-"""The data of objects as a scene without geometry, for reporting what Blender's own exporters lose."""
+"""The data of objects as a scene without geometry, to report what Blender's own exporters lose."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def inventory(
     for number in {track.target for clip in scene.clips for track in clip.vertices}:
         mesh = scene.nodes[number].mesh
         if mesh is not None:
-            mesh.shape_keys = []  # these shape keys play the vertex animation, so do not count them again
+            mesh.shape_keys = []  # these shape keys play the vertex animation, so they are not counted again
     return scene
 
 

@@ -1,4 +1,4 @@
-"""Source files -> arrays, by Blender's own importers; the open file stays as it was."""
+"""Source files -> arrays, by Blender's own importers; the open .blend file is left unchanged."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..steps import Step, Steps, without_bpy
 from .operator_errors import operator_error
 
 _NOT_REMOVED = {"libraries", "shape_keys", "window_managers", "workspaces", "screens", "all_ids"}
-"""Collections of ``bpy.data`` that are not cleaned up: importers add nothing to them, or their data is removed with its
-user, or (``all_ids`` of Blender 5.2) they list the data of all other collections."""
+"""Collections of ``bpy.data`` that are not cleaned up: importers add nothing to them; or their data is removed together
+with its user; or (``all_ids`` of Blender 5.2) they list the data of all other collections."""
 
 
 def import_steps(context: bpy.types.Context, source: SourceFile) -> Steps[None]:
-    """Import a source file, unless this was done before; its objects are then known.
+    """Import a source file, unless it was imported before, and store its objects in ``source``.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def import_steps(context: bpy.types.Context, source: SourceFile) -> Steps[None]:
 
 def _import(context: bpy.types.Context, source: SourceFile, names: Iterable[str]) -> list[SourceObject]:
     with _free_names(names), _temporary_data():
-        # A scene of its own: importers change the frame rate and the selection.
+        # A separate scene is used, since importers change the frame rate and the selection.
         scene = bpy.data.scenes.new("Source")
         layer = scene.view_layers[0]
         family, _, name = source.importer.partition(".")
@@ -62,7 +62,7 @@ def _import(context: bpy.types.Context, source: SourceFile, names: Iterable[str]
 
 @contextlib.contextmanager
 def _temporary_data() -> Iterator[None]:
-    """Remove all data that is made in the block."""
+    """Remove all data that is created in a ``with`` block."""
     before = _all_data()
     try:
         yield
@@ -82,12 +82,12 @@ def _all_data() -> dict[str, set[bpy.types.ID]]:
 
 @contextlib.contextmanager
 def _free_names(names: Iterable[str]) -> Iterator[None]:
-    """Give data with these names other names meanwhile, so that imported data gets exactly its names in the file."""
+    """Temporarily rename data with these names, so that imported data gets exactly its names in the file."""
     renamed: list[tuple[bpy.types.ID, str]] = []
     try:
         for name in names:
             for owner in (bpy.data.objects, bpy.data.meshes, bpy.data.materials):
-                block = owner.get((name, None))  # linked data has names of its own
+                block = owner.get((name, None))  # names of linked data do not collide
                 if block is not None:
                     renamed.append((block, block.name))
                     block.name = f".meshferry {len(renamed)}"

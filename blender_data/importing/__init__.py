@@ -1,1 +1,1 @@
-"""Scene -> Blender: everything or nothing."""
+"""Scene -> Blender: an import creates everything, or nothing if it fails."""

@@ -1,4 +1,4 @@
-"""Shared data of the steps of one import, and how to undo the import."""
+"""Data shared by the steps of one import, and its undo."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .shading.materials import MaterialFinder
 
 
 class ImportContext:
-    """One import: its request, the data blocks that it has made so far, and its warnings."""
+    """One import: its request, the data blocks that it has created so far, and its warnings."""
 
     def __init__(self, request: ImportRequest) -> None:
         self.request = request
@@ -44,7 +44,7 @@ class ImportContext:
         self.armatures: list[bpy.types.Object] = []
         """The armatures that this import created."""
         self.bones: list[BoneMap | None] = []
-        """The bones of each skeleton; None if they are left out."""
+        """The bones of each skeleton; None if the import leaves the skeleton out."""
         self.disconnected: list[tuple[bpy.types.Object, list[str]]] = []
         """Bones of existing armatures that were disconnected from their parents."""
         self.selection = Selection(request.context)
@@ -57,12 +57,15 @@ class ImportContext:
             keep_file=lambda path: self.caches.append((path, None)),
         )
         self.tracks: dict[int, list[tuple[int, VertexTrack]]] = {}
-        """Vertex tracks of each node, with the index of their clip."""
+        """Vertex tracks by index of the node, each with the index of its clip."""
         self._add_vertex_tracks()
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the format of the file can hold. Vertices of a scene of unknown origin may be split."""
+        """Capabilities of the file's format.
+
+        For a scene of unknown origin, vertices are assumed to be possibly split.
+        """
         name = self.scene.format
         unknown = Capabilities(splits_vertices=True)
         return next((known.capabilities for known in registry.FORMATS if known.name == name), unknown)
@@ -81,12 +84,12 @@ class ImportContext:
                     self.tracks.setdefault(track.target, []).append((number, whole))
 
     def of_model(self, scene: Scene, file: str, *, keeps_rate: bool) -> ImportContext:
-        """Return a context for a model that the file of this import places; it makes this import's data blocks.
+        """Return a context to import a model that the file places; its data blocks count as created by this import.
 
         Parameters
         ----------
         file:
-            Path of the model's file, empty if the placing file is to be stored as that of its animations.
+            Path of the model's file; empty to store the placing file as the origin of the model's animations.
         keeps_rate:
             Keep the frame rate and range of the scene, since another rate would change the speed of earlier actions.
         """
@@ -110,7 +113,10 @@ class ImportContext:
         bpy.data.batch_remove(blocks)
 
     def undo(self) -> None:
-        """Remove all that this import made; restore frame rate, range, selection, mode and connections."""
+        """Remove everything that this import created.
+
+        Restore frame rate, range, selection, mode and connections of bones.
+        """
         self.selection.restore()
         for owner, name, value in self.times_before:
             setattr(owner, name, value)
@@ -141,7 +147,8 @@ class ImportResult:
     triangles: int
     warnings: list[Message] = field(default_factory=list)
     armatures: list[bpy.types.Object] = field(default_factory=list)
-    """Armatures with the file's bones: new ones, which are also in ``objects``, or the armature of the request."""
+    """Armatures with the bones of the file: new armatures, which are also in ``objects``, or the armature of the
+    request."""
     bones: int = 0
     """Number of new bones."""
     actions: int = 0
@@ -168,7 +175,10 @@ class ImportResult:
 
 
 def _with_resting_points(moving: FloatArray, rest: FloatArray) -> FloatArray:
-    """Append the points at rest, to get frames of all points, (F, P, 3); only the first K points move, (F, K, 3)."""
+    """Append points at rest to frames of the first K points, (F, K, 3).
+
+    The result has frames of all points, (F, P, 3).
+    """
     if moving.shape[1] == len(rest):
         return moving
     still = np.broadcast_to(rest[moving.shape[1] :], (len(moving), len(rest) - moving.shape[1], 3))

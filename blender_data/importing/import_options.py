@@ -26,8 +26,8 @@ _material_option = partial(option, section="Materials", needs=lambda can: can.ma
 _project_option = partial(option, section="Materials", needs=lambda can: can.project_textures)
 
 AUTOMATIC_NORMALS_LIMIT = 200_000
-"""Number of triangle corners up to which automatic normals are editable. On larger meshes setting these takes too long.
-"""
+"""Number of triangle corners up to which automatic normals are editable; setting editable normals takes long on larger
+meshes."""
 
 
 @dataclass(frozen=True)

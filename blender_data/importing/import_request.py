@@ -20,12 +20,12 @@ class ImportRequest:
     scene: Scene
     options: ImportOptions
     source_path: str = ""
-    """The file, stored on the collection; mesh caches are written beside it."""
+    """Path of the file, which is stored on the collection; mesh caches are written beside it."""
     armature: bpy.types.Object | None = None
-    """Existing armature for the weights and animations of the scene's skeleton, whose joints are matched to bones by
-    name. If None, each skeleton becomes a new armature. See :func:`.armature_matching.choose_for_scene`.
+    """Existing armature that is used for the scene's skeleton; joints are matched to bones by name. If None, each
+    skeleton becomes a new armature. See :func:`.armature_matching.choose_for_scene`.
     """
     replaced: Sequence[bpy.types.Object] = ()
     """Armatures that the new ones replace in a reload, and of which these get the directions of bones."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the format that the scene was read with, stored for a reload."""
+    """Values of the format's options with which the scene was read, stored for a reload."""

@@ -1,4 +1,4 @@
-"""Scene -> Blender; everything or nothing."""
+"""Scene -> Blender: an import creates everything, or nothing if it fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ImportOptions", "ImportRequest", "ImportResult", "import_scene", "im
 
 
 def import_scene(request: ImportRequest) -> ImportResult:
-    """Make a collection with the objects, materials and actions of a scene, and link it to Blender's scene.
+    """Create a collection with the objects, materials and actions of a scene, and link it to Blender's scene.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Scene meshes -> Blender meshes, with ``foreach_set`` throughout."""
+"""Meshes of a scene -> Blender meshes; all data is written by ``foreach_set``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from ..mesh_data import mesh_edits, vertex_weights
 COLOR_NAME = "Color"
 
 FILE_VERTEX = "file_vertex"
-"""Attribute of corners with the index of their vertex in the file, only stored if tangents need it."""
+"""Name of the attribute of corners with the index of their vertex in the file, which is only stored if tangents need
+it."""
 
 MOST_UV_LAYERS = 8
 """Largest number of UV maps that a Blender mesh can have."""
@@ -33,7 +34,7 @@ itself merges normals of a smooth fan that differ by less than 0.014."""
 
 @dataclass
 class GroupWeights:
-    """The weights of a mesh in the vertex groups that its object gets."""
+    """The weights of a mesh as indices of vertex groups of its object."""
 
     names: list[str]
     groups: IntArray
@@ -84,7 +85,7 @@ def build_mesh(
     corners = len(mesh.corner_point)
     built.vertices.add(len(mesh.points))
     points = arrays.flat(mesh.points)
-    if len(points):  # a mesh without loops lacks this attribute
+    if len(points):  # a mesh without loops has no such attribute
         built.attributes["position"].data.foreach_set("vector", points)
     if weights is not None:
         written = vertex_weights.write(built, weights.groups, weights.weights)
@@ -110,7 +111,7 @@ def build_mesh(
             _set_file_vertices(built, layer)
         else:
             _set_custom(built, layer)
-    built.update(calc_edges=True)  # last, since it doubles the memory in use
+    built.update(calc_edges=True)  # called last, since it doubles the memory use
     built.meshferry.file_vertices = len(mesh.points)
     built.meshferry.file_corners = corners
     built.meshferry.is_welded = any(layer.index is not None for layer in mesh.layers())
@@ -128,7 +129,7 @@ def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.in
         taken = np.empty(len(corner_point), np.uint64)
         for start in range(0, len(taken), _BLOCK):
             block = slice(start, start + _BLOCK)
-            np.take(pairs, corner_point[block], out=taken[block], mode="clip")  # the mode "raise" would copy
+            np.take(pairs, corner_point[block], out=taken[block], mode="clip")  # the mode "raise" would copy the output
         values = taken.view(np.float32)
     else:
         values = arrays.flat(layer.at_corners(corner_point), np.float32)
@@ -137,7 +138,7 @@ def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.in
 
 
 def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
-    """Add a colour attribute: per corner if the layer is indexed or per corner, otherwise per point."""
+    """Add a colour attribute: on corners if the layer is indexed or has a value per corner, otherwise on points."""
     is_byte = layer.values.dtype == np.uint8
     values = layer.values[layer.index] if layer.index is not None else layer.values
     kind = "BYTE_COLOR" if is_byte else "FLOAT_COLOR"
@@ -151,7 +152,7 @@ def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
 
 
 _FLOATS = {1: "FLOAT", 2: "FLOAT2", 3: "FLOAT_VECTOR", 4: "FLOAT_COLOR"}
-"""Data types of attributes of floats, by their number."""
+"""Data types of float attributes, by their number of components."""
 
 
 def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
@@ -164,7 +165,7 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
     kept = built.meshferry.custom_layers.add()
     kept.name, kept.dtype, kept.dimension = layer.name, values.dtype.str, values.shape[1]
     kind = _FLOATS.get(values.shape[1]) if values.dtype.kind not in "iu" and values.dtype.itemsize <= 4 else None
-    # Blender would take a corner attribute of two floats for a UV map.
+    # Blender would treat a corner attribute of two floats as a UV map.
     if kind is None or (kind == "FLOAT2" and domain == "CORNER"):
         _set_components(built, kept, layer.name, values, domain)
     else:
@@ -172,7 +173,7 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
 
 
 def _set_file_vertices(built: bpy.types.Mesh, layer: Layer) -> None:
-    """Store the index of the file's vertex on each corner, unless it equals the index of the corner's point."""
+    """Store on each corner the index of its vertex in the file, unless all of them equal the indices of the points."""
     if layer.index is not None:
         arrays.add_layer(built, FILE_VERTEX, "INT", layer, layer.values)
 

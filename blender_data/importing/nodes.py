@@ -24,14 +24,14 @@ from .shading.shaders import MeshLayers
 
 
 class NodeBuilder:
-    """Builds the objects of an import."""
+    """Creates the objects of an import."""
 
     def __init__(self, job: ImportContext) -> None:
         self.job = job
         self.scene = job.scene
         self.options = job.options
         self._shared: dict[int, tuple[Mesh, bpy.types.Mesh]] = {}
-        """The meshes made so far, by the identity of the node's mesh."""
+        """The Blender mesh of each mesh so far, by the ``id`` of the node's mesh."""
 
     def build(self, index: int, node: Node) -> bpy.types.Object:
         """Build the object of a node, without its parent."""
@@ -53,7 +53,7 @@ class NodeBuilder:
         return made
 
     def _bones_of(self, node: Node) -> BoneMap | None:
-        """Return the bones of a node; physics shapes take the armature of their model."""
+        """Return the bones that deform a node; a physics shape uses the armature of its model."""
         skeleton = node.skeleton
         if skeleton is None and node.shape_of is not None:
             skeleton = self.scene.nodes[node.shape_of].skeleton
@@ -73,7 +73,10 @@ class NodeBuilder:
     def _mesh_of(
         self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
     ) -> tuple[Mesh, bpy.types.Mesh]:
-        """Build a node's mesh, or return that of an earlier node with the very same one: linked duplicates."""
+        """Create the mesh of a node.
+
+        If an earlier node has the identical mesh object, return its mesh: a linked duplicate.
+        """
         if weights is not None or mesh.shape_keys or index in self.job.tracks or not mesh.triangle_count:
             return self._build_mesh(index, node, mesh, weights)
         if id(mesh) not in self._shared:
@@ -83,7 +86,7 @@ class NodeBuilder:
     def _build_mesh(
         self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
     ) -> tuple[Mesh, bpy.types.Mesh]:
-        """Build a node's mesh; report data that Blender cannot hold."""
+        """Create the mesh of a node; report data that Blender cannot store."""
         if self.options.use_weld and self.job.capabilities.splits_vertices and node.role is not Role.HULL:
             mesh, first = self._weld(index, mesh)
             if weights is not None:
@@ -113,8 +116,8 @@ class NodeBuilder:
     def _weld(self, index: int, mesh: Mesh) -> tuple[Mesh, npt.NDArray[np.intp]]:
         """Weld the split vertices of a mesh and of the vertex tracks of its node.
 
-        If triangles with mirrored UVs share vertices in the file, the export needs the index of the file's vertex on
-        each corner to write the same tangents.
+        The index of the file's vertex is stored on each corner if triangles with mirrored UVs share vertices in the
+        file: an export needs it to write the same tangents.
 
         Returns
         -------
@@ -149,7 +152,7 @@ class NodeBuilder:
             arrays.add_layer(built, "custom_normal", "FLOAT_VECTOR", mesh.normal, mesh.normal.values)
             built.meshferry.backward_normals = share_backwards(triangles)
         elif self.job.is_placed:
-            # Files that do not split vertices have normals of full precision.
+            # Normals have full precision in files that do not split vertices.
             is_quantised = self.job.capabilities.splits_vertices
             file_normals.set_and_store(built, mesh.normal, mesh.corner_point, is_quantised=is_quantised)
         else:

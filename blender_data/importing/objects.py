@@ -1,4 +1,4 @@
-"""Scene nodes -> objects: names, hierarchy, transforms, armatures, levels of detail, physics shapes."""
+"""Nodes of a scene -> objects: names, hierarchy, transforms, armatures, levels of detail, physics shapes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def hang_on_armature(made: bpy.types.Object, armature: bpy.types.Object, groups:
 
 
 def set_role(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.Object]) -> None:
-    """Store the role of a node, and the finest object of its level of detail, physics shape or hull."""
+    """Store the role of a node on its object and, for a coarser level, physics shape or hull, its finest object."""
     kept = made.meshferry
     if node.lod_of is not None:
         kept.lod_of = of_nodes[node.lod_of]

@@ -1,4 +1,4 @@
-"""The armatures, objects and animations of a scene, in the order in which they are made."""
+"""Create the armatures, objects and animations of a scene in the necessary order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .rigs.skeletons import build_skeletons, switch_on_weighted
 
 
 def build(job: ImportContext) -> Steps[int]:
-    """Build the content of an import without linking it to a collection; return the number of actions."""
+    """Create the content of an import without linking it to a collection; return the number of actions."""
     nodes = job.scene.nodes
     yield Step("Building armatures", 0.0)
     job.materials.link_from_library({name for node in nodes if node.mesh for name in node.mesh.materials if name})
@@ -29,7 +29,7 @@ def build(job: ImportContext) -> Steps[int]:
 
 
 def _relate_objects(job: ImportContext) -> None:
-    """Parent the objects, and store the finest object of each level of detail and physics shape."""
+    """Set the parents of objects, and store the finest object of each level of detail and physics shape."""
     for made, node in zip(job.objects, job.scene.nodes, strict=True):
         if node.parent >= 0:
             made.parent = job.objects[node.parent]

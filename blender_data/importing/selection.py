@@ -1,4 +1,4 @@
-"""Selection, active object and mode, stored for restoring them."""
+"""Snapshot of selection, active object and mode, to restore them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Selection:
         self.selected = list(self.layer.objects.selected)
 
     def give_way_to(self, obj: bpy.types.Object) -> None:
-        """Make another object the active one, in object mode, with nothing else selected."""
+        """Make another object active, in object mode, with nothing else selected."""
         if self.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         for other in self.selected:

@@ -15,7 +15,10 @@ BASIS = "Basis"
 
 
 def add_file_shapes(owner: bpy.types.Object, shapes: Sequence[ShapeKey]) -> dict[str, str]:
-    """Make a shape key with value 0 of each shape of a mesh; return the name that each got in Blender."""
+    """Create a shape key with value 0 for each shape of a mesh.
+
+    Return their names in Blender by the names in the file.
+    """
     given: dict[str, str] = {}
     if not shapes:
         return given
@@ -30,7 +33,7 @@ def add_file_shapes(owner: bpy.types.Object, shapes: Sequence[ShapeKey]) -> dict
 
 
 def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: VertexTrack) -> None:
-    """Make a shape key of each frame and key their values so that they play one after the other.
+    """Create a shape key for each frame, and key their values so that they play one after the other.
 
     Values are interpolated linearly between two frames, like the frames of the file. Frames that equal the rest shape
     need no shape key.

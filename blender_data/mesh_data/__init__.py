@@ -1,1 +1,1 @@
-"""Data of meshes that import and export share: surfaces, weights, normals, values of the file."""
+"""Data of meshes that both import and export use: surfaces, weights, normals, values of the file."""

@@ -1,4 +1,4 @@
-"""Select elements of a mesh or an armature in edit and pose mode, by their indices in the exported data."""
+"""Select elements of a mesh or an armature, given by their indices or names in the exported data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Flags = npt.NDArray[np.bool_]
 def is_as_read(context: bpy.types.Context, obj: bpy.types.Object, *, most: int, triangles: bool) -> bool:
     """Return whether exported indices of points (or triangles), up to ``most``, are valid in the object's own mesh.
 
-    They are if no modifier adds or removes elements. The object must not be in edit mode.
+    They are valid if no modifier adds or removes elements. The object must not be in edit mode.
     """
     if obj.type != "MESH":
         return False
@@ -55,7 +55,10 @@ def select_triangles(obj: bpy.types.Object, numbers: Sequence[int]) -> None:
 
 
 def _select(data: bpy.types.Mesh, points: _Flags, edges: _Flags | None = None, faces: _Flags | None = None) -> None:
-    """Set the selection and reveal it. Edges and faces that are not given are selected if all their vertices are."""
+    """Set the selection of vertices, edges and faces, and reveal hidden ones.
+
+    If edges or faces are None, those are selected whose vertices are all selected.
+    """
     if edges is None:
         edges = points[arrays.read(data.edges, "vertices", 2, dtype=np.int32)].all(axis=1)
     if faces is None:

@@ -1,8 +1,8 @@
-"""The normals of a file, stored beside Blender's editable ones, which differ from them.
+"""The normals of a file, stored in addition to Blender's editable normals, which differ from them.
 
-Blender stores editable normals relative to the faces around them, in 16 bits for each angle. At folds without thickness
-they are off by 40 to 165°. Exports write the file's normals where nothing was edited:
-where setting them again gives exactly the normals that the mesh has now. This needs no record of what was edited.
+Blender stores editable normals relative to the surrounding faces, in 16 bits for each angle. At folds without thickness
+they are off by 40 to 165°. An export writes the stored normals where the mesh is unedited. To find out, it sets them on
+a copy again: where this gives exactly the current normals, nothing was edited.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from .. import arrays
 from ..importing.meshes import set_editable_normals
 
 ATTRIBUTE = "imported_normal"
-"""Attribute with normals: three floats, or for files of quantised normals 21 bits for each component, as two integers
-of 32 bits."""
+"""Name of the attribute with the file's normals. It has three floats, or for files with quantised normals two 32-bit
+integers that hold 21 bits for each component."""
 
 _MOST = (1 << 21) - 1
 _UNCHANGED = 1e-4
-"""Largest difference of normals that Blender computes twice from the same values."""
+"""Tolerance for normals that Blender computes twice from the same values."""
 
 
 def set_and_store(built: bpy.types.Mesh, layer: Layer, corner_point: IntArray, *, is_quantised: bool) -> None:
     """Set the editable normals of a mesh, and store those of the file as an attribute.
 
     They are stored without comparing them with Blender's normals: 16-bit normals differ in every mesh, and computing
-    Blender's takes a twentieth of an import. ``is_quantised`` states that the file's normals have at most 21 bits.
+    Blender's takes a twentieth of an import. ``is_quantised`` means that the file's normals have at most 21 bits for
+    each component.
     """
     if not is_quantised:
         set_editable_normals(built, layer, corner_point)
@@ -44,7 +45,9 @@ def set_and_store(built: bpy.types.Mesh, layer: Layer, corner_point: IntArray, *
 def restored(
     layer: Layer, data: bpy.types.Mesh, vertex_of_loop: IntArray, loops: IntArray | None, file_vertex: IntArray | None
 ) -> Layer:
-    """Return a layer of normals with the file's where the mesh is unchanged; this destroys the normals of ``data``.
+    """Return a layer of normals that has those of the file where the mesh is unchanged.
+
+    This overwrites the normals of ``data``.
 
     Parameters
     ----------
@@ -53,7 +56,7 @@ def restored(
     loops:
         (C,) the loop of each corner of the triangles; None if they are the same.
     file_vertex:
-        (C,) the file's vertex of each corner, which keeps one normal; None if unknown.
+        (C,) the vertex in the file of each corner, so that all corners of it get one normal; None if unknown.
     """
     found = _unchanged(data, vertex_of_loop)
     if found is None:
@@ -71,7 +74,7 @@ def restored(
 
 
 def _unchanged(data: bpy.types.Mesh, vertex_of_loop: IntArray) -> tuple[FloatArray, npt.NDArray[np.bool_]] | None:
-    """Return the file's normal of each loop, (L, 3), and which loops still have it, (L,); None without the attribute.
+    """Return the file's normal of each loop, (L, 3), and whether the loop still has it, (L,); None if none are stored.
 
     ``data`` is changed.
     """

@@ -1,4 +1,4 @@
-"""Edits of meshes, armatures and actions since their import, found by checksums stored by the import."""
+"""Detect edits of meshes, armatures and actions since their import, by checksums that the import stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def store_fingerprint(made: bpy.types.Object) -> None:
 def store_values(mesh: bpy.types.Mesh, attribute: str, values: AnyArray, *, is_uv: bool = False) -> None:
     """Store the checksum of an attribute as it was set.
 
-    All values read again would be the peak of the memory, and reading byte colours takes an eighth of an import.
+    Checksums are made here since reading all values again would increase the peak memory use, and reading byte colours
+    takes an eighth of an import.
     """
     if values.any() or attribute == "position":
         _store(mesh, {_attribute_label(attribute, is_uv): zlib.crc32(np.ascontiguousarray(values))})
@@ -56,7 +57,10 @@ def _store(mesh: bpy.types.Mesh, checksums: Mapping[str, float]) -> None:
 
 
 def edits_of(obj: bpy.types.Object) -> list[str] | None:
-    """Return the edited parts of the data of an imported object, such as "UV map 'UVMap'"; None if they are unknown."""
+    """Return the labels of the edited parts of an imported object's data, such as "UV map 'UVMap'".
+
+    Return None if the edits are unknown.
+    """
     data = obj.data
     if isinstance(data, bpy.types.Armature):
         edited = (bone for bone in data.bones if bone.meshferry.joint_name and _is_bone_edited(bone))
@@ -67,7 +71,7 @@ def edits_of(obj: bpy.types.Object) -> list[str] | None:
         return None
     old = json.loads(data.meshferry.fingerprint)
     new = {**dict(_checksums(data)), **dict(_color_checksums(data)), **_weight_checksums(obj, old)}
-    texts = {label: label for label in new}  # stored labels cannot be translated
+    texts = {label: label for label in new}  # stored labels are plain strings, which cannot be translated
     found = [texts.get(label, label) for label in dict.fromkeys([*old, *new]) if old.get(label) != new.get(label)]
     if len(data.materials) != len(json.loads(data.meshferry.slot_names or "[]")):
         found.append("material slots")
@@ -75,20 +79,26 @@ def edits_of(obj: bpy.types.Object) -> list[str] | None:
 
 
 def identity_of(mesh: bpy.types.Mesh) -> str:
-    """Return what identifies the mesh that an import made: equal for copies and edited ones, empty for new meshes."""
+    """Return the identifier of the import's mesh that a mesh comes from.
+
+    Copies and edited meshes keep it; meshes made in Blender have an empty one.
+    """
     fingerprint = mesh.meshferry.fingerprint
     return f"{zlib.crc32(fingerprint.encode()):08x}" if fingerprint else ""
 
 
 def has_other_mesh(obj: bpy.types.Object) -> bool:
-    """Return whether an object has another mesh than the import of a placement gave it, apart from edits and copies."""
+    """Return whether an object uses another mesh than the import of its placement gave it.
+
+    Edited meshes and copies of the mesh do not count.
+    """
     given = obj.meshferry.given_mesh
     return bool(given) and identity_of(obj.data) != given
 
 
 def key_checksum(points: npt.NDArray[np.float32]) -> float:
-    """Return a sum for the keys of an f-curve, (n, 2), that differs if a key is moved in time or value."""
-    if len(points) == 1:  # most curves of large skeletons
+    """Return a sum over the keys of an f-curve, (n, 2), which changes if a key is moved in time or value."""
+    if len(points) == 1:  # fast path for most curves of large skeletons
         frame, value = points[0].tolist()
         return float((frame + 0.5) * value)
     keys = points.astype(np.float64)
@@ -96,7 +106,7 @@ def key_checksum(points: npt.NDArray[np.float32]) -> float:
 
 
 def edited_actions(obj: bpy.types.Object) -> list[bpy.types.Action]:
-    """Return the imported actions of an object and its shape keys with keys that are not those of the file."""
+    """Return the imported actions of an object and its shape keys whose keys were edited since."""
     actions = [holder.action for owner in with_shape_keys([obj]) for holder in compat.action_holders(owner)]
     return [action for action in dict.fromkeys(actions) if action.meshferry.fingerprint and _is_action_edited(action)]
 
@@ -114,14 +124,14 @@ def _is_bone_edited(bone: bpy.types.Bone) -> bool:
 
 
 def _checksums(mesh: bpy.types.Mesh, known: Container[str] = ()) -> Iterator[tuple[str, float]]:
-    """Yield the checksum of each attribute and shape key by its label, without those whose label is ``known``.
+    """Yield label and checksum of each attribute and shape key whose label is not in ``known``.
 
     Attributes that are zero everywhere count as absent, since Blender adds and removes them at will.
     """
     for attribute in mesh.attributes:
         name, kind = attribute.name, attribute.data_type
         if kind not in arrays.ATTRIBUTES or (name.startswith(".") and name not in _LABELS) or name == "custom_normal":
-            continue  # custom normals follow from other edits
+            continue  # custom normals change together with the data that determines them
         label = _attribute_label(name, kind == "FLOAT2" and attribute.domain == "CORNER")
         if label in known:
             continue
@@ -150,7 +160,10 @@ def _color_checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, int]]:
 
 
 def _weight_checksums(obj: bpy.types.Object, old: Container[str]) -> dict[str, float]:
-    """Return the checksum of each vertex group by its label; groups of renamed bones have the old label."""
+    """Return the checksum of each vertex group by its label.
+
+    Groups that were renamed together with a bone keep the label of the import.
+    """
     groups = obj.vertex_groups
     if not len(groups):
         return {}
@@ -168,7 +181,7 @@ def _weight_checksums(obj: bpy.types.Object, old: Container[str]) -> dict[str, f
 
 
 def _group_sums(count: int, vertex: Any, group: IntArray, weight: FloatArray) -> list[float]:
-    """Return a sum for each vertex group that differs if a weight is changed or moved to another vertex."""
+    """Return a sum for each vertex group, which changes if a weight is changed or moved to another vertex."""
     sums: list[float] = np.bincount(group, weight * (vertex + 1.0), count).tolist()
     return [float(f"{number:.9g}") for number in sums]
 

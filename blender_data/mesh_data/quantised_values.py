@@ -1,8 +1,8 @@
 """Quantised values of a file <-> attributes of the mesh, so that unchanged values are written exactly.
 
 Directions with a few bits for each axis are not of unit length, but Blender's normals are, so the stored integers
-cannot be computed from them; nor can those of UVs with more steps than floats. The writer of the format checks whether
-an attribute still matches the mesh.
+cannot be computed from them. The same is true for UVs with more steps than floats have. The writer of the format checks
+whether an attribute still matches the mesh.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from ...io_formats.core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
 from .. import arrays
 
 ATTRIBUTES = {"normal": "file_normal", "tangent": "file_tangent", "uv": "file_uv"}
-"""Attribute for the quantised values of each layer: all values in one integer, the first in its lowest bits."""
+"""Names of the attributes for the quantised values of each layer. All components are packed into one integer, the first
+in its lowest bits."""
 
 _TYPES = {"normal": "u1", "tangent": "u1", "uv": "<u2"}
 
 COLOR_ATTRIBUTE = "file_color"
-"""Attribute with the sRGB-encoded red, green and blue of a file whose colours are not multiples of 1/255.
+"""Name of the attribute with the sRGB-encoded red, green and blue of a file whose colours are not multiples of 1/255.
+
+Blender's colours are linear, and in single precision the conversion is not exactly reversible.
 
 Blender's colours are linear; decoding is not exactly reversible in single precision.
 """
@@ -83,7 +86,7 @@ def with_stored(
 
 
 def _in_order(layer: Layer, at_corners: AnyArray) -> AnyArray:
-    """Arrange the quantised values of the corners, (C, k), in the order of a layer's values."""
+    """Rearrange the quantised values of the corners, (C, k), to the order of a layer's rows."""
     if layer.index is None:
         return np.ascontiguousarray(at_corners)
     stored = np.zeros((len(layer.values), at_corners.shape[1]), at_corners.dtype)

@@ -1,4 +1,4 @@
-"""Surfaces of a file <-> the list on the object; each belongs to a material slot."""
+"""Surfaces of a file <-> the list of surfaces on the object; each belongs to a material slot."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write(
         material = obj.material_slots[place].material if place < len(obj.material_slots) else None
         entry.material = material
         entry.given_name = material.name if material else ""
-        # The levels of detail of a file share its surfaces, so the file's index can differ from the slot.
+        # Levels of detail of a file share its surfaces, so the index in the file can differ from the slot.
         store_fields(entry, replace(surface, order=place) if surface.order is None else surface)
         for position, held in enumerate(surface.uvs or ()):
             number = uv_place(uv_names[position], position)
@@ -54,12 +54,12 @@ def write(
 
 @dataclass(frozen=True)
 class WrittenSurface:
-    """A surface of an object, as an export writes it."""
+    """A surface of an object as an export will write it."""
 
     name: str
-    """Name in the file; if empty, that of the object."""
+    """Name of the surface in the file; if empty, the object's name is used."""
     entry: bpy.types.PropertyGroup | None
-    """Its settings in the object's list, or None for the defaults."""
+    """Settings of the surface in the object's list; None for the defaults."""
     has_own_name: bool
     """Whether the name comes from the settings, not from the material or the object."""
 
@@ -67,7 +67,7 @@ class WrittenSurface:
 def written(obj: bpy.types.Object) -> list[WrittenSurface]:
     """Return a surface for each material slot of an object, or one for a mesh without slots.
 
-    Panel, checks and exports all take the names from here.
+    Panels, checks and exports all use the names from this function.
     """
     slots = obj.material_slots
     if slots:
@@ -79,14 +79,14 @@ def written(obj: bpy.types.Object) -> list[WrittenSurface]:
 
 
 def unused(obj: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
-    """Return the settings in an object's list that belong to no material slot and so are not exported."""
+    """Return settings in an object's list that belong to no material slot, and are therefore not exported."""
     only = slotless(obj)
     used = {entry.as_pointer() for entry in (only, *matched(obj)) if entry is not None}
     return [entry for entry in obj.meshferry.surfaces if entry.as_pointer() not in used]
 
 
 def slotless(obj: bpy.types.Object) -> bpy.types.PropertyGroup | None:
-    """Return the settings of an object without slots: its only settings, if they never had a material."""
+    """Return the settings of an object without slots: the only ones in its list, if these never had a material."""
     stored = obj.meshferry.surfaces
     if len(obj.material_slots) or len(stored) != 1 or stored[0].material is not None or stored[0].given_name:
         return None
@@ -111,7 +111,10 @@ def matched(obj: bpy.types.Object) -> list[bpy.types.PropertyGroup | None]:
 
 
 def _written(entry: bpy.types.PropertyGroup | None, material: bpy.types.Material | None) -> WrittenSurface:
-    """Return the surface to export for a slot. It has the name in the settings while their material is unchanged."""
+    """Return the surface to export for a slot.
+
+    Its name is that in the settings, as long as their material is unchanged.
+    """
     if entry is not None:
         is_same = material is not None and entry.material == material and entry.given_name == material.name
         if material is None or (is_same and (entry.name or entry.order >= 0)):

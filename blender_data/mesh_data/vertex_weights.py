@@ -1,4 +1,4 @@
-"""Joint weights of meshes <-> Blender's deform vertices, with a few C calls for each vertex.
+"""Joint weights of meshes <-> Blender's vertex groups, with a few C calls for each vertex.
 
 Blender has no bulk access to vertex groups. A deform layer of bmesh comes closest: its vertices are written with C
 loops over lists (2 million weights in 0.25 s) and read with two calls for each vertex (0.4 s, twice as fast as
@@ -118,7 +118,8 @@ def strongest(
     joint_indices, joint_weights:
         (P, most) int32 and float32; unused entries are 0.
     cut:
-        Number of vertices with more weights. Their strongest ones are kept and scaled to the original sum.
+        Number of vertices with more than ``most`` weights; their strongest weights are kept and scaled to the original
+        sum.
     """
     vertex = np.repeat(np.arange(len(counts)), counts)
     known = (groups >= 0) & (groups < len(joint_of_group)) & (weights > 0)

@@ -1,1 +1,1 @@
-"""Small pictures of objects, and collections as assets."""
+"""Small preview pictures of objects, and collections as assets."""

@@ -25,9 +25,9 @@ def mark(
     Parameters
     ----------
     catalog:
-        UUID of its catalog; empty for none.
+        UUID of the asset's catalog; empty for none.
     picture:
-        Image file for its preview, which Blender draws without one only when the user asks for it.
+        Image file for the preview; without it, Blender creates a preview only when the user asks for it.
     """
     # Objects hidden with the eye icon are visible in instances of the collection, so disable them in viewports.
     # Setting hide_viewport frees the list that all_objects iterates over, so copy it first.

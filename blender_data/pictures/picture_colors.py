@@ -14,7 +14,7 @@ _LAYER = "Picture"
 _LEAST_ALPHA = 0.4
 """Minimum alpha of transparent materials, so that they are visible in a picture."""
 _PLAIN = (0.5, 0.5, 0.5, 1.0)
-"""Linear colour of faces without a material."""
+"""Linear colour for faces without a material."""
 
 
 def show_colors(objects: Sequence[bpy.types.Object]) -> str:

@@ -1,4 +1,4 @@
-"""Solids for small pictures of objects without a surface: bones, edges and points."""
+"""Solids that represent objects without a surface in small pictures: bones, edges and points."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from ..rigging.weighted_surfaces import world_points
 Array = npt.NDArray[np.float64]
 
 _COLOR = (0.35, 0.5, 0.68, 1.0)
-"""Linear colour, which differs from all that Blender draws."""
+"""Linear colour of the solids, which differs from all colours that Blender uses."""
 _GAP = 0.5
 """Thickness of the connections between bones, relative to that of points."""
 _MOST = 20_000
-"""Largest number of edges or points shown per mesh; of more, every n-th."""
+"""Largest number of edges or points shown for each mesh; if there are more, only every n-th is shown."""
 _DOT = 0.012
-"""Radius of points and edges, relative to the largest side of the bounding box of all."""
+"""Radius of points and edges, relative to the largest side of the common bounding box."""
 _THICKNESS = 0.1
-"""Half of a bone's width, relative to its length, as in Blender."""
+"""Half width of a bone relative to its length, as Blender draws it."""
 _THINNEST = 0.012
-"""Smallest half width of bones, relative to the largest side of all, so that short bones are visible."""
+"""Smallest half width of bones, relative to the largest side of the common bounding box, so that short bones are
+visible."""
 _THICKEST = 0.03
-"""Largest half width of bones, relative to the largest side of all."""
+"""Largest half width of bones, relative to the largest side of the common bounding box."""
 _COLLAR = 0.12
 """Distance from a bone's head to its thickest point, relative to its length."""
 
@@ -59,7 +60,7 @@ def marks_for(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
 
 
 def _joined(some: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Concatenate, dropping rows with NaN or infinite values."""
+    """Concatenate pairs of arrays, without rows that contain NaN or infinite values."""
     heads = np.concatenate([np.zeros((0, 3)), *(one[0] for one in some)])
     tails = np.concatenate([np.zeros((0, 3)), *(one[1] for one in some)])
     finite = np.isfinite(heads).all(axis=1) & np.isfinite(tails).all(axis=1)
@@ -105,7 +106,7 @@ def _edges_and_points(owner: bpy.types.Object) -> tuple[Array, Array]:
 def _solids(name: str, heads: Array, tails: Array, side: float, *, is_bone: bool) -> bpy.types.Object:
     """Return an object with an octahedron from each head to its tail, (N, 3) each: bones, edges or points.
 
-    ``side`` is the largest side of the bounding box of all; the thickness depends on it.
+    The thickness depends on ``side``, the largest side of the common bounding box.
     """
     along = tails - heads
     lengths = np.linalg.norm(along, axis=1)

@@ -27,11 +27,11 @@ _ELEVATION = math.radians(22)
 _HALF_VIEW = math.tan(math.radians(11))
 """Tangent of half the camera's angle of view; small, for little perspective."""
 _MARGIN = 0.94
-"""Share of the picture's width that the model fills."""
+"""Share of the picture's width that the model takes up."""
 _EXPOSURE = 0.6
 """Exposure in stops, since many materials of real models are dark."""
 _LARGE = 200_000
-"""Number of points above which edges are smoothed in the finished picture instead of rendering eight samples."""
+"""Number of points from which edges are smoothed in the finished picture, instead of rendering eight samples."""
 _SEEN = 0.1
 """Alpha above which a pixel counts as visible."""
 _LEAST_CLIP = 1e-6
@@ -43,7 +43,7 @@ _BOX = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], boo
 def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool = True) -> bpy.types.Scene | None:
     """Return a scene with a camera in front of objects, or None if they have nothing visible.
 
-    Colours of meshes are changed, so this is only for files that are not saved afterwards.
+    Colours of meshes are changed, so it is only used if the .blend file is not saved afterwards.
 
     Parameters
     ----------
@@ -77,12 +77,15 @@ def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool
 
 
 def _may_show(one: bpy.types.Object) -> bool:
-    """Return whether an object is visible itself or instances a collection."""
+    """Return whether an object can be visible: it has a visible type, or is an instance of a collection."""
     return one.data is not None or one.instance_type == "COLLECTION"
 
 
 def _points(scene: bpy.types.Scene) -> Array:
-    """Return the points of all visible objects, (P, 3), in world space; of instances only the bounding box corners."""
+    """Return the points of all visible objects, (P, 3), in world space.
+
+    For instances, only the corners of their bounding boxes are used.
+    """
     layer = scene.view_layers[0]
     layer.update()
     found: list[Array] = [np.zeros((0, 3))]
@@ -104,9 +107,9 @@ def _points(scene: bpy.types.Scene) -> Array:
 def _set_camera(scene: bpy.types.Scene, points: Array) -> None:
     """Add a camera to a scene at the nearest location from which all points (P, 3) are visible.
 
-    In the camera's axes x, y and z (towards the eye) and with t the tangent of half of its view, a point is seen from
-    (a, b, c) where abs(x - a) <= t (c - z), and the same for y. The outermost of x + t z and x - t z therefore give
-    the nearest c and its a, without a search.
+    In the axes of the camera, z points towards the viewer, and t is the tangent of half the angle of view. A camera at
+    (a, b, c) sees a point if abs(x - a) <= t (c - z), and the same for y. The extreme values of x + t z and x - t z
+    therefore give the smallest c and its a without a search.
     """
     back = np.array(
         (

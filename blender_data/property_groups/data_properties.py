@@ -18,14 +18,14 @@ from .object_properties import MeshferryFile, NamedInFile
 
 
 class MeshferryFileProperty(bpy.types.PropertyGroup):
-    """A value of the file that is shown to the user, but has no counterpart in Blender."""
+    """A value of the file without a counterpart in Blender, which is shown to the user."""
 
     name: StringProperty(name="Name", description="Name of the value")
     value: StringProperty(name="Value", description="The value in the file")
 
 
 class MeshferryMaterial(NamedInFile, bpy.types.PropertyGroup):
-    """The material in its file."""
+    """Properties of a material in its file."""
 
     identity: StringProperty(
         name="GUID",
@@ -42,7 +42,7 @@ class MeshferryMaterial(NamedInFile, bpy.types.PropertyGroup):
 
 
 class MeshferryImage(bpy.types.PropertyGroup):
-    """The file that an image was made from, by which later imports find it."""
+    """The file from which an image was made; later imports find the image by it."""
 
     source_path: StringProperty(name="File", description="File of the project that the image was made from")
     source_state: StringProperty(
@@ -58,7 +58,7 @@ class MeshferryJointPriority(bpy.types.PropertyGroup):
 
 
 class MeshferryPlayback(bpy.types.PropertyGroup):
-    """How a program plays an animation."""
+    """Settings of how a program plays an animation."""
 
     is_known: BoolProperty(name="Stored", description="The settings came from a file or were set by the user")
     use_loop: BoolProperty(name="Loop", description="Repeat the animation from loop in to loop out until it is stopped")
@@ -94,7 +94,7 @@ class MeshferryPlayback(bpy.types.PropertyGroup):
 
 
 class MeshferryAction(bpy.types.PropertyGroup):
-    """An action as an animation clip of a file."""
+    """Properties of an action as a clip of a file."""
 
     use_export: BoolProperty(
         name="Export as a Clip",
@@ -142,7 +142,7 @@ class MeshferryAction(bpy.types.PropertyGroup):
 
 
 class MeshferryCollection(bpy.types.PropertyGroup):
-    """A collection as a file."""
+    """Properties of a collection that represents a file."""
 
     file: PointerProperty(
         type=MeshferryFile, name="File", description="The file that the collection last went to or came from"
@@ -182,7 +182,7 @@ class MeshferryCollection(bpy.types.PropertyGroup):
 
 
 class MeshferryCustomLayer(bpy.types.PropertyGroup):
-    """A layer of a mesh that Blender has no equivalent for, stored as an attribute."""
+    """A layer of a mesh without an equivalent in Blender, which is stored as an attribute."""
 
     name: StringProperty(name="Name in File", description="Name that the layer has in the file")
     dtype: StringProperty(
@@ -199,7 +199,7 @@ class MeshferryCustomLayer(bpy.types.PropertyGroup):
 
 
 class MeshferryMesh(bpy.types.PropertyGroup):
-    """Data of a mesh in its file that Blender has no equivalent for."""
+    """Properties of a mesh in its file that have no equivalent in Blender."""
 
     custom_layers: CollectionProperty(
         type=MeshferryCustomLayer,

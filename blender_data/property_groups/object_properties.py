@@ -16,7 +16,7 @@ from ..exporting.export_options import PHYSICS_SHAPE
 
 
 class NamedInFile:
-    """The name of a data block in its file, for the property groups of blocks that Blender may have to rename."""
+    """The name of a data block in its file, for data blocks that Blender may have to rename."""
 
     source_name: StringProperty(
         name="Name in File",
@@ -35,7 +35,7 @@ class MeshferryFile(bpy.types.PropertyGroup):
     path: StringProperty(
         name="File",
         description="The file that it last went to or came from",
-        subtype="FILE_PATH",  # other texts refuse paths that are not UTF-8
+        subtype="FILE_PATH",  # text properties of other subtypes reject paths that are not UTF-8
     )
     format: StringProperty(name="Format", description="Format of the file")
     digest: StringProperty(name="Digest", description="SHA-256 of the file's content when it was read or written")
@@ -53,7 +53,7 @@ class MeshferryFile(bpy.types.PropertyGroup):
 
 
 class MeshferryBone(NamedInFile, bpy.types.PropertyGroup):
-    """The joint of a bone in its file, whose transform may have a scale, unlike Blender's bones."""
+    """The joint of a bone in its file. Its transform may have a scale, unlike a bone in Blender."""
 
     order: IntProperty(
         name="Place in File", description="Place of the bone in the file's table; -1: it was not imported", default=-1
@@ -165,7 +165,7 @@ class MeshferrySurface(bpy.types.PropertyGroup):
 
 
 class MeshferrySkinJoint(bpy.types.PropertyGroup):
-    """A joint that the file binds a mesh to."""
+    """A joint to which the file binds a mesh."""
 
     name: StringProperty(name="Name", description="Name of the joint in the file")
     inverse_bind: FloatVectorProperty(
@@ -211,7 +211,7 @@ class MeshferryImportChoice(bpy.types.PropertyGroup):
 
 
 class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
-    """Properties of an object in its file, which are used by the export."""
+    """Properties of an object in its file, which exports use."""
 
     file: PointerProperty(type=MeshferryFile, name="File", description="The file that the object last went to")
     is_root: BoolProperty(

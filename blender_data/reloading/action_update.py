@@ -14,18 +14,18 @@ Owner = bpy.types.Object | bpy.types.Key
 
 
 class ReplacedActions(NamedTuple):
-    """Result of :func:`replace_actions`."""
+    """Result of :func:`replace_actions`: old and additional actions."""
 
     old: list[bpy.types.Action]
     """The replaced actions, which have no users any more."""
     added: list[str]
-    """Names of further new actions."""
+    """Names of new actions that did not replace an old one."""
 
 
 def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, str]) -> ReplacedActions:
-    """Replace actions of old owners by those of new ones from the same file with the same clip.
+    """Replace actions of old owners by actions of new owners that have the same file and clip.
 
-    Further new actions become active on the old owner if it has none, and are stashed otherwise.
+    Other new actions become active on the old owner if it has no action, and are stashed otherwise.
 
     Parameters
     ----------
@@ -85,9 +85,10 @@ def copy_animation(old: bpy.types.Key, new: bpy.types.Key) -> None:
 def _find_twin(
     action: bpy.types.Action, before: list[Any], made: list[bpy.types.Action], paths: Mapping[str, str]
 ) -> Any | None:
-    """Return the first holder of the earlier action of a clip. A file with one clip before and after may rename it.
+    """Return the first animation data or NLA strip that holds the earlier action of a clip, or None.
 
-    Actions of version 0.2 did not store their file.
+    If the file had one clip before and has one now, their names may differ. Actions imported by version 0.2 have no
+    stored file.
     """
     kept = action.meshferry
     path = paths.get(kept.source_path, kept.source_path)
@@ -103,7 +104,10 @@ def _find_twin(
 def _replace(
     action: bpy.types.Action, made: bpy.types.Action, holders: Iterable[Any], slots: Mapping[int, Any]
 ) -> None:
-    """Replace an action by a new one, which takes over its name; ``slots`` are the new slots by handles of the old."""
+    """Replace an action by a new one, which gets its name.
+
+    ``slots`` has the new slots by the handles of the old ones.
+    """
     before, after = tuple(action.frame_range[:]), tuple(made.frame_range[:])
     made.use_fake_user, action.use_fake_user = action.use_fake_user, False
     for holder in holders:
@@ -115,7 +119,7 @@ def _replace(
         if is_whole:
             holder.action_frame_start, holder.action_frame_end = after
     if action.users:
-        action.user_remap(made)  # constraints and other users
+        action.user_remap(made)  # for constraints and other users of the action
     for label, value in compat.custom_properties(action).items():
         made[label] = value
     made.meshferry.use_export = action.meshferry.use_export

@@ -1,4 +1,7 @@
-"""Bones of an armature <- those of a new import; poses, constraints and bones of the user are not changed."""
+"""Update the bones of an armature from a new import.
+
+Poses, constraints and bones that the user added are not changed.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ def adopt_names(new: bpy.types.Armature, old: bpy.types.Armature) -> None:
     given, made = bones_by_joint(old), bones_by_joint(new)
     renamed = [(made[joint], given[joint].name) for joint in made if joint in given]
     renamed = [(bone, name) for bone, name in renamed if bone.name != name]
-    for number, (bone, _name) in enumerate(renamed):  # bones may have swapped their names
+    for number, (bone, _name) in enumerate(renamed):  # Two passes are needed, since bones may have swapped their names.
         bone.name = f"Meshferry {number}"
     for bone, name in renamed:
         bone.name = name
 
 
 def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.Armature) -> list[str]:
-    """Move bones to their new rest poses and add new ones; return the names of bones that the file lacks now.
+    """Move bones to their new rest poses and add new ones; return the names of bones that the file no longer has.
 
     The new bones have the axes of the old ones, see :mod:`..importing.rigs.kept_axes`. Unchanged bones are left alone,
     so that their drawn lengths, rolls and parents stay as the user set them. The bones of both armatures have the same
@@ -36,7 +39,7 @@ def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.A
     moved = [bone for bone in new.bones if bone.name not in old.bones or not _is_same(old.bones[bone.name], bone)]
     hung = [bone for bone in new.bones if bone.name in old.bones and _is_hung_elsewhere(old.bones[bone.name], bone)]
     before = {bone.name for bone in old.bones}
-    stand_in = bpy.data.objects.new("Meshferry", old)  # the user's object may be hidden
+    stand_in = bpy.data.objects.new("Meshferry", old)  # a temporary object, since the user's object may be hidden
     try:
         with edit_mode(context, stand_in):
             edit_bones = old.edit_bones
@@ -82,14 +85,14 @@ def _is_same(old: bpy.types.Bone, new: bpy.types.Bone) -> bool:
 
 
 def _is_hung_elsewhere(old: bpy.types.Bone, new: bpy.types.Bone) -> bool:
-    """Return whether the file gives a bone another parent than before."""
+    """Return whether the file now gives a bone another parent than before."""
     orders = {bone.meshferry.order: bone.name for bone in old.id_data.bones if bone.meshferry.order >= 0}
     before = orders.get(old.meshferry.parent_order, "")
     return before != (new.parent.name if new.parent is not None else "")
 
 
 def _show_as(armature: bpy.types.Armature, bone: bpy.types.Bone, like: bpy.types.Bone) -> None:
-    """Assign a new bone to the bone collections of another one, which are created if necessary."""
+    """Assign a new bone to bone collections with the names of those of another bone, which are created if necessary."""
     for group in like.collections:
         there = armature.collections_all.get(group.name)
         if there is None:

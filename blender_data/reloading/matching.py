@@ -1,4 +1,4 @@
-"""Pairs of objects of an earlier import and of a new import of the same file."""
+"""Pair objects of an earlier import with objects of a new import of the same file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import bpy
 from .. import names
 
 Pairs = dict[bpy.types.Object, bpy.types.Object]
-"""The earlier object of each new one."""
+"""The earlier object for each new object."""
 
 
 def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
     """Return the objects that belong to the import of a collection, wherever the user moved them.
 
-    A duplicate of the collection has the same identifier, so objects in it do not count.
+    A duplicate of the collection has the same identifier, so objects in other such collections are excluded.
     """
     inside = set(collection.all_objects)
     identifier = collection.meshferry.import_id
@@ -29,16 +29,16 @@ def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
 
 
 def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pairs:
-    """Match objects by type, level of detail, role and node; nodes by key, the name with their parent's, then by name.
+    """Match objects by type, level of detail, role and node.
 
-    Parts of a placed model are only matched below the node that the model stands at. If a file has one node of a kind
-    before and after, the node may be renamed.
+    Nodes are matched by key, then by their own and the parent's name, then by name. Parts of a placed model are only
+    matched below the node of that model. If a file had one node of a kind and has one now, their names may differ.
     """
     waiting = sorted(old, key=_is_likely_copy)
     pairs: Pairs = {}
     keyed = [made for made in new if made.meshferry.node_key]
     _match([obj for obj in waiting if obj.meshferry.node_key], keyed, _node_key, pairs)
-    if keyed:  # other nodes are others, whatever their names; only parts of nodes have no key
+    if keyed:  # nodes with keys are matched by key only; parts of models have no key
         _match_parts(waiting, new, pairs)
         waiting = [obj for obj in waiting if not (obj.meshferry.node_key or obj.meshferry.is_model_part)]
         new = [made for made in new if not (made.meshferry.node_key or made.meshferry.is_model_part)]
@@ -52,7 +52,7 @@ def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pa
 
 
 def copies(old: Iterable[bpy.types.Object], pairs: Pairs) -> list[bpy.types.Object]:
-    """Return the objects without a match that the user copied from matched ones."""
+    """Return the unmatched objects that the user made as copies of matched ones."""
     matched = set(pairs.values())
     keys = {_path_key(obj) for obj in matched}
     return [obj for obj in old if obj not in matched and _path_key(obj) in keys]
@@ -64,7 +64,7 @@ def _match(
     key_of: Callable[[bpy.types.Object], Hashable],
     pairs: Pairs,
 ) -> None:
-    """Add pairs of equal keys; objects of the same key are matched in order."""
+    """Add pairs of objects with equal keys; objects with the same key are paired in order."""
     waiting: dict[Hashable, list[bpy.types.Object]] = {}
     matched = set(pairs.values())
     for obj in old:
@@ -115,5 +115,5 @@ def _name_of(obj: bpy.types.Object) -> str:
 
 
 def _is_likely_copy(obj: bpy.types.Object) -> tuple[bool, str]:
-    """Return a key that sorts copies, to which Blender gives the name of the original and a number, to the end."""
+    """Return a sort key that puts copies last; Blender gives copies the name of the original and a number."""
     return re.fullmatch(re.escape(names.fit(_name_of(obj))) + r"\.\d{3,}", obj.name) is not None, obj.name

@@ -1,4 +1,4 @@
-"""Update the objects of an imported file that places models by those of a new import, which is removed."""
+"""Update the objects of an imported file that places models from a new import, which is then removed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _OF_USER = frozenset(("file", "source_name", "given_name", "import_id"))
 def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection, result: ImportResult) -> ReloadReport:
     """Update the objects of an earlier import to the current content of the file and of the files that it refers to.
 
-    Objects keep places, names, visibility, materials and custom properties that the user gave them. Objects whose nodes
-    are gone remain, and are named; parts that a model has no longer are removed.
+    Transforms, names, visibility, materials and custom properties that the user changed are kept. Objects whose nodes
+    no longer exist are kept, too, and listed in the report; parts that a model no longer has are removed.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _add_objects(
     homes: Mapping[bpy.types.Collection, bpy.types.Collection],
     report: ReloadReport,
 ) -> None:
-    """Link the objects of a file that have no earlier one to its earlier collection."""
+    """Link new objects without an earlier counterpart to the earlier collection of their file."""
     for added in [obj for obj in objects_of(new) if obj not in pairs]:
         if (shown := added.instance_collection) is not None:
             added.instance_collection = homes.get(shown, shown)
@@ -89,7 +89,7 @@ def _add_objects(
 
 
 def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.types.Collection, bpy.types.Collection]:
-    """Return the collection of the earlier import for each of the new one that has such."""
+    """Return, for collections of the new import, the corresponding collection of the earlier import."""
     parts = {part.meshferry.source_path: part for part in _parts_of(collection)}
     homes = {result.collection: collection}
     for part in _parts_of(result.collection):
@@ -100,7 +100,7 @@ def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.t
 
 
 def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
-    """Return the collections of the files that one refers to, directly or by others."""
+    """Return the collections of the files to which a file refers, directly or through other files."""
     found = [collection]
     for part in found:
         instanced = dict.fromkeys(obj.instance_collection for obj in part.all_objects)
@@ -111,7 +111,7 @@ def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
 def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
     """Update data, parent, transform and import marks of an object, except those that the user changed."""
     kept = old.meshferry
-    new.name = "Replaced"  # leaves its name free
+    new.name = "Replaced"  # frees its name for the old object
     if old.type == "MESH":
         _update_mesh(old, new)
     parent = pairs.get(new.parent, new.parent)
@@ -133,7 +133,7 @@ def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
 
 
 def _update_properties(old: bpy.types.Object, new: bpy.types.Object) -> None:
-    """Take over the custom properties of the file, except those that the user changed."""
+    """Copy the custom properties of the file to an object, except those that the user changed."""
     given, now = (json.loads(obj.meshferry.given_properties or "{}") for obj in (old, new))
     for name in {**given, **now}:
         if old.get(name) != given.get(name):
@@ -145,7 +145,7 @@ def _update_properties(old: bpy.types.Object, new: bpy.types.Object) -> None:
 
 
 def _update_mesh(old: bpy.types.Object, new: bpy.types.Object) -> None:
-    """Replace the mesh and the materials, except materials that the user chose."""
+    """Replace the mesh and the materials of an object, except materials that the user chose."""
     given = [] if has_other_mesh(old) else old.meshferry.given_materials.split("\n")
     now = [slot.material for slot in old.material_slots]
     identities = import_marks.material_identities(old)
@@ -157,7 +157,7 @@ def _update_mesh(old: bpy.types.Object, new: bpy.types.Object) -> None:
 
 
 def _parts_of_pairs(gone: Iterable[bpy.types.Object], pairs: Pairs) -> list[bpy.types.Object]:
-    """Return the parts of models that are gone from nodes that remain."""
+    """Return parts of models that no longer exist, below nodes that still do."""
     remaining = set(pairs.values())
     found = []
     for obj in gone:
@@ -181,9 +181,9 @@ def _replace_actions(pairs: Pairs, report: ReloadReport) -> list[bpy.types.Actio
 def _update_groups(
     context: bpy.types.Context, old: bpy.types.Collection, new: bpy.types.Collection, pairs: Pairs
 ) -> list[bpy.types.Collection]:
-    """Link the objects of a file to its groups as they are now; return the collections of groups that are not needed.
+    """Link the objects of a file to the file's current groups; return the collections of groups that no longer exist.
 
-    Objects that the user linked to other collections stay there.
+    Links to collections that the user chose are kept.
     """
     groups = _pair_groups(context, old, new)
     paired = set(pairs.values())
@@ -203,7 +203,10 @@ def _update_groups(
 def _pair_groups(
     context: bpy.types.Context, old: bpy.types.Collection, new: bpy.types.Collection
 ) -> dict[bpy.types.Collection, bpy.types.Collection]:
-    """Return the earlier collection of each group of a file; new groups are moved to the earlier collections."""
+    """Return the earlier collection of each group of a file.
+
+    Collections of new groups are moved into the earlier collections.
+    """
     groups = {new: old}
     for above in (waiting := [new]):
         home = groups[above]
@@ -219,7 +222,7 @@ def _pair_groups(
 
 
 def _remove(surplus: Collection[bpy.types.ID], result: ImportResult) -> None:
-    """Remove surplus data blocks, and the collections and data of the new import that are then unused."""
+    """Remove data blocks that are not needed, and collections and data of the new import that have become unused."""
     gone = set(surplus)
     made = [block for block in result.made if block not in gone]
     bpy.data.batch_remove(gone)

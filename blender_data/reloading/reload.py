@@ -1,4 +1,4 @@
-"""Replace the data of imported objects by those of a new import, which is removed."""
+"""Replace the data of imported objects by that of a new import, which is then removed."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from .matching import Pairs, copies, objects_of
 from .mesh_update import replace_mesh
 
 _OF_USER = frozenset(("file", "source_name", "given_name", "physics_shape", "usage", "bone_palettes"))
-"""Properties of an object that a reload does not change."""
+"""Properties of an object that the user sets, so that a reload does not change them."""
 
 _PARTS = ("medium_level", "low_level", "lowest_level", "physics_object")
-"""References of an object that the user may have set; the file's replace them if it has some."""
+"""References of an object that the user may have set. They are only replaced if the file has such parts."""
 
 
 @dataclass
 class ReloadReport:
-    """Names of objects and data that a reload added, and of those that it did not change."""
+    """Names of objects and data that a reload added or did not change."""
 
     added: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    """Names of objects, and of bones with their armatures, that the file does not have any more."""
+    """Names of objects, and of bones with their armatures, that the file no longer has."""
     linked: list[str] = field(default_factory=list)
-    """Names of objects with data of other .blend files."""
+    """Names of objects whose data is linked from other .blend files, so that it was not replaced."""
 
 
 def replace_data(
@@ -42,7 +42,7 @@ def replace_data(
     results: Sequence[ImportResult],
     paths: Mapping[str, str],
 ) -> ReloadReport:
-    """Transfer data, actions and the file's properties from new objects to old ones; remove the unused rest.
+    """Transfer data, actions and file properties from new objects to old ones; remove everything new that is unused.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _add_objects(
     pairs: Pairs,
     report: ReloadReport,
 ) -> list[bpy.types.ID]:
-    """Link objects without a pair to the collection of the objects beside them; return the surplus collections."""
+    """Link objects without a pair to the collection of related objects; return the collections that are not needed."""
     old = objects_of(collection)
     report.added = [obj.name for obj in result.objects if obj not in pairs]
     matched = set(pairs.values())
@@ -121,7 +121,7 @@ def _update_armatures(context: bpy.types.Context, changed: Pairs, report: Reload
     for new, old in rigs:
         missing = armature_update.update(context, old.data, new.data)
         report.missing += [f"{old.name}/{name}" for name in missing]
-    context.view_layer.update()  # creates the poses of new bones
+    context.view_layer.update()  # creates the pose bones of new bones
     for new, old in rigs:
         for bone in old.pose.bones:
             if bone.name not in posed[old] and bone.name in new.pose.bones:
@@ -144,7 +144,7 @@ def _update_data(changed: Pairs, paths: Mapping[str, str], report: ReloadReport)
     for old, new in owners:
         if old.type == "MESH" and old.data in users:
             replaced.append(old.data)
-            replace_mesh(old.data, new.data, users.pop(old.data))  # objects may share a mesh
+            replace_mesh(old.data, new.data, users.pop(old.data))  # several objects may use the mesh
     for old, new in owners:
         _update_object(old, new, changed, is_bound=old in grouped)
     return [*replaced, *actions.old]
@@ -172,7 +172,7 @@ def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs,
 
 
 def _refer_to_old(added: Iterable[bpy.types.Object], pairs: Pairs) -> None:
-    """Let new objects without a pair refer to the old ones of the pairs."""
+    """Make new objects without a pair refer to old objects in place of their new counterparts."""
     used: dict[bpy.types.Object | None, None] = {}
     for obj in added:
         kept = obj.meshferry

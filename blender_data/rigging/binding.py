@@ -1,6 +1,7 @@
-"""Bind meshes to an armature: weights for all meshes first, then parents and modifiers, so that a failure changes none.
+"""Bind meshes to an armature.
 
-Coarser levels of detail take their weights from the same surface as the finest one.
+Weights for all meshes are computed first; then parents and modifiers are set. So a failure changes no mesh. Coarser
+levels of detail take their weights from the same surface as the finest one.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from .weighted_surfaces import WeightedSurface, surface_of, world_points
 Bindings = dict[bpy.types.Object, JointWeights]
 
 RIGID_SIZE = 0.05
-"""Diagonal in metres of loose parts that do not bend, such as buttons."""
+"""Largest diagonal, in metres, of a loose part that does not bend, such as a button."""
 
 
 def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Object) -> None:
-    """Raise an error for an object that cannot be bound to an armature."""
+    """Raise an error if one of the objects cannot be bound to an armature."""
     chosen = list(items)
     for obj in chosen:
         problem = Text("")
@@ -55,14 +56,17 @@ def automatic(
 ) -> Bindings:
     """Return automatic weights for the named bones of an armature object, at most ``most`` for each vertex.
 
-    ``models`` holds for each model its finest mesh object, followed by coarser ones.
+    Each entry of ``models`` lists the finest mesh object of a model, followed by coarser ones.
     """
     surface = heat_weights.heat_weights(context, surface_of(model[0] for model in models), armature, bones)
     return nearest((obj for model in models for obj in model), surface, most)
 
 
 def nearest(items: Iterable[bpy.types.Object], surface: WeightedSurface, most: int) -> Bindings:
-    """Return for mesh objects the weights of the nearest points of a surface; small loose parts do not bend."""
+    """Return the weights that mesh objects get from the nearest points of a surface.
+
+    All points of a small loose part get the same weights.
+    """
     found: Bindings = {}
     for obj in items:
         points = world_points(obj)
@@ -83,9 +87,9 @@ def apply(
 
 
 def attach(obj: bpy.types.Object, armature: bpy.types.Object) -> bool:
-    """Let an armature deform an object and carry it; return whether another armature deformed it before.
+    """Parent an object to an armature that deforms it; return whether another armature deformed it before.
 
-    The object keeps its transform in the world. An existing armature modifier is used.
+    The object keeps its world transform. An existing Armature modifier is reused.
     """
     if obj.parent != armature or obj.parent_type not in {"OBJECT", "ARMATURE"}:
         above = Matrix()
@@ -93,7 +97,7 @@ def attach(obj: bpy.types.Object, armature: bpy.types.Object) -> bool:
             above = obj.matrix_world @ obj.matrix_basis.inverted_safe()
         obj.parent, obj.parent_type = armature, "OBJECT"
         obj.matrix_parent_inverse = armature.matrix_world.inverted_safe() @ above
-    if obj.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
+    if obj.parent_type == "ARMATURE":  # this type of parent deforms without a modifier
         return False
     modifiers = armature_modifiers(obj) or [one for one in obj.modifiers if one.type == "ARMATURE"]
     modifier = next((one for one in modifiers if one.object == armature), modifiers[0] if modifiers else None)

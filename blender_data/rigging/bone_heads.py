@@ -1,4 +1,4 @@
-"""Move the heads of an armature's bones in its rest pose; bones that depend on them go along."""
+"""Move the heads of an armature's bones in the rest pose; bones that depend on them move, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mathutils import Matrix, Vector
 from ..importing.rigs.armatures import edit_mode
 
 _TOUCHING = 1e-5
-"""Largest distance in metres between a bone's head and the end of its parent for which they are connected."""
+"""Largest distance in metres between a bone's head and the end of its parent at which they are connected."""
 _LEAST_LENGTH = 1e-4
 """Minimum length of bones in metres. Up to 4.5 Blender deletes bones without length on leaving edit mode."""
 
@@ -23,8 +23,8 @@ def move_heads(
 ) -> None:
     """Move bones of an armature object to new heads, (3,) in its space; other bones move with their parents.
 
-    Bones keep their direction, length and roll, but a bone connected to a child ends at the child's head. Objects
-    whose parent is a bone stay where they are, and so do meshes that the armature deforms.
+    Bones keep their direction, length and roll, but a bone connected to a child ends at the child's head. Objects whose
+    parent is a bone, and meshes that the armature deforms, keep their location.
     """
     stand_in = bpy.data.objects.new(armature.name, armature.data)
     try:
@@ -48,7 +48,7 @@ def _move(data: bpy.types.Armature, heads: Mapping[str, npt.NDArray[np.float64]]
         above = moved[bone.parent.name] if bone.parent is not None else Vector((0.0, 0.0, 0.0))
         moved[bone.name] = by = above if wanted is None else Vector(wanted.tolist()) - head
         bone.head, bone.tail, bone.roll = head + by, tail + by, roll
-    for bone in reversed(connected):  # the first child of a parent decides
+    for bone in reversed(connected):  # reversed, so that the first connected child of a parent determines its end
         if (bone.head - bone.parent.head).length > _LEAST_LENGTH:
             bone.parent.tail = bone.head
     for bone in connected:
@@ -58,10 +58,10 @@ def _move(data: bpy.types.Armature, heads: Mapping[str, npt.NDArray[np.float64]]
 
 @contextlib.contextmanager
 def _unmoved_children(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator[None]:
-    """Keep the place of objects whose parent is a bone of an object with the armature.
+    """Keep the world transforms of objects whose parent is a bone of the armature, in a ``with`` block.
 
-    Their parent inverse changes, since Blender does not evaluate the world matrices of objects in excluded collections
-    and other scenes, and since their own transform may be animated.
+    Their parent inverse is changed, since Blender does not evaluate the world matrices of objects in excluded
+    collections and other scenes, and since their own transform may be animated.
     """
     children = [
         obj
@@ -79,7 +79,7 @@ def _unmoved_children(context: bpy.types.Context, armature: bpy.types.Object) ->
 
 
 def _bone_matrix(context: bpy.types.Context, obj: bpy.types.Object) -> Matrix:
-    """Return the matrix, in the space of its armature, that a bone gives to its child."""
+    """Return the matrix, in the space of its armature, that a bone applies to an object parented to it."""
     bone = obj.parent.data.bones[obj.parent_bone]
     pose = obj.parent.pose.bones.get(bone.name)
     is_evaluated = pose is not None and context.view_layer.objects.get(obj.parent.name) == obj.parent

@@ -1,4 +1,4 @@
-"""The switch *Deform* of bones, which decides about automatic weights and about deformation in Blender."""
+"""The property *Deform* of bones, which decides about automatic weights and about deformation in Blender."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def set_deforming(armature: bpy.types.Object, bones: Collection[str], among: Ite
 def exported(armature: bpy.types.Object, capabilities: Capabilities) -> set[str]:
     """Return the names of the bones of which a format stores weights.
 
-    Without Deform, these are the joints that the target knows by name.
+    If the format ignores *Deform*, these are the bones whose joints the target program knows by name.
     """
     knows = capabilities.knows_joint
     return {

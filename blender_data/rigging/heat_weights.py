@@ -1,8 +1,8 @@
-"""Automatic weights: Blender's heat weights on a copy of the surface that they can solve.
+"""Automatic weights: Blender's heat weights, computed on a copy of the surface from which unsolvable parts are removed.
 
-Blender's heat weights leave out parts from which the mesh itself hides every bone, such as the outer side of doubled
-cloth and buttons, and one such part can make the solution of all others fail. The operator succeeds all the same.
-Hidden parts are therefore removed from the copy; they take the weights of the nearest surface afterwards.
+Blender's heat weights leave out parts from which the mesh itself hides every bone, such as buttons and the outer side
+of doubled cloth. One such part can make the solution of all others fail, although the operator reports success. Hidden
+parts are therefore removed from the copy. Afterwards they get the weights of the nearest surface.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from .joint_weights import Weights, read
 from .weighted_surfaces import Points, WeightedSurface
 
 _SEAM = 5e-4
-"""Largest distance in metres of points that are welded: seams between pieces of cloth."""
+"""Largest distance in metres between points that are welded, such as at seams between pieces of cloth."""
 _COVER = 0.03
-"""Depth in metres below which a surface hides another one: layers of cloth, not an arm before the body."""
+"""Largest distance in metres from a surface to one below it that it hides. It covers layers of cloth, but not an arm in
+front of the body."""
 _MOSTLY = 0.75
-"""Share of hidden triangles from which a loose part is left out."""
+"""Share of hidden triangles from which a loose part is left out completely."""
 _CLEAR = 3e-4
-"""Distance in metres of the start of a ray from its own surface."""
+"""Distance in metres by which rays start off the surface, so that they do not hit it."""
 _MOST_PARTS = 50
-"""Largest number of loose parts that are solved alone."""
+"""Largest number of loose parts that are solved separately."""
 _BLOCK = 1 << 14
 
 
@@ -40,7 +41,8 @@ def heat_weights(
 ) -> WeightedSurface:
     """Return the surface with heat weights for the named bones of an armature object.
 
-    Parts that are hidden or cannot be solved are left out. If none remains, all points have the nearest bones.
+    Parts that are hidden or cannot be solved are left out. If no part remains, all points get weights by their
+    distances from the bones.
     """
     lines = bone_lines(armature, names)
     joints = tuple(names)
@@ -87,7 +89,7 @@ def bone_distances(points: Points, lines: npt.NDArray[np.float64]) -> Iterator[t
 
 
 def _welded(surface: WeightedSurface) -> WeightedSurface:
-    """Return the surface with seams welded and triangles without area removed, which no solution exists for."""
+    """Return the surface with seams welded, and without triangles of zero area, for which no solution exists."""
     mesh = _new_mesh(surface)
     try:
         with arrays.edited(mesh) as made:
@@ -101,11 +103,11 @@ def _welded(surface: WeightedSurface) -> WeightedSurface:
 
 
 def _visible(surface: WeightedSurface, lines: npt.NDArray[np.float64]) -> WeightedSurface:
-    """Return the surface without hidden triangles, all others facing away from the nearest bone.
+    """Return the surface without hidden triangles; all other triangles are made to face away from the nearest bone.
 
     A triangle is hidden if another layer closely below it is nearer to the bones. Parts that are mostly hidden are left
-    out completely, since the rest would get other weights than the layer below. Blender prefers bones behind the
-    normals, which the inner side of doubled cloth has the wrong way round.
+    out completely, since the rest would get other weights than the layer below. The direction matters because Blender
+    prefers bones on the side opposite to the normals, which point inwards on the inner side of doubled cloth.
     """
     inwards, depth = _ways_in(surface.points, lines)
     a, b, c = (surface.points[surface.triangles[:, corner]] for corner in range(3))
@@ -138,7 +140,7 @@ def _ways_in(points: Points, lines: npt.NDArray[np.float64]) -> tuple[Points, Po
 
 
 def _hits(tree: BVHTree, points: Points, ways: Points, reach: Points) -> npt.NDArray[np.bool_]:
-    """Return for which points a ray of limited length hits the surface, (P,)."""
+    """Return whether a ray of limited length from each point hits the surface, (P,)."""
     found = map(tree.ray_cast, (points + _CLEAR * ways).tolist(), ways.tolist(), reach.tolist())
     distance = np.array(list(map(itemgetter(3), found)), np.float64)  # None becomes NaN
     hit: npt.NDArray[np.bool_] = np.isfinite(distance)
@@ -146,14 +148,17 @@ def _hits(tree: BVHTree, points: Points, ways: Points, reach: Points) -> npt.NDA
 
 
 def _parts(surface: WeightedSurface) -> npt.NDArray[np.intp]:
-    """Return for each triangle the number of its loose part."""
+    """Return the number of its loose part for each triangle."""
     triangles = surface.triangles
     part = labels(len(surface.points), np.repeat(triangles[:, 0], 2), triangles[:, 1:].reshape(-1))
     return part[triangles[:, 0]]
 
 
 def _unsolved_parts(surface: WeightedSurface, weights: Weights) -> list[npt.NDArray[np.bool_]]:
-    """Return the loose parts with points without weights as flags of triangles, the largest first."""
+    """Return the loose parts that have points without weights, each as flags of triangles.
+
+    The largest part comes first.
+    """
     missing: npt.NDArray[np.bool_] = ~(weights > 0).any(axis=1)
     part = _parts(surface)
     number, count = np.unique(part[missing[surface.triangles].all(axis=1)], return_counts=True)
@@ -181,7 +186,7 @@ def _solved(
             context.temp_override(
                 active_object=armature, object=armature, selected_objects=objects, selected_editable_objects=objects
             ),
-            suppress(RuntimeError),  # there is no solution for some bone, which the weights show
+            suppress(RuntimeError),  # if there is no solution for a bone, the weights show that
         ):
             bpy.ops.object.parent_set(type="ARMATURE_AUTO")
         found = read(obj, set(joints)).for_joints(joints)

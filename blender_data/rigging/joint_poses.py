@@ -77,7 +77,7 @@ def rest_matrix(world: Array) -> Array:
     axes = world[..., :3, :3]
     length = np.linalg.norm(axes, axis=-2, keepdims=True)
     axes = np.where(length > 0, axes / np.where(length > 0, length, 1.0), np.eye(3))
-    # A triple product instead of ``np.linalg.det``, as LAPACK starts threads, which takes far longer.
+    # The triple product replaces ``np.linalg.det``, since LAPACK would start threads, which takes far longer.
     turns = (np.cross(axes[..., 0], axes[..., 1]) * axes[..., 2]).sum(axis=-1)
     axes = np.where(turns[..., None, None] < 0, axes * (-1.0, 1.0, 1.0), axes)
     components = np.moveaxis(axes, (-2, -1), (0, 1))
@@ -156,11 +156,11 @@ class Channels:
     """Values of the f-curves of n bones in F frames, float64."""
 
     location: Array
-    """(n, 3, F)."""
+    """(n, 3, F) values of the location."""
     rotation: Array
-    """(n, 4, F) (w, x, y, z), continuous."""
+    """(n, 4, F) values of the rotation (w, x, y, z), without sign changes between frames."""
     scale: Array
-    """(n, 3, F)."""
+    """(n, 3, F) values of the scale."""
     shear: Array
     """(n,) The largest cosine between two axes of a bone in any frame; above 0 it is shear, which bones cannot have."""
 
@@ -177,7 +177,7 @@ def bone_channels(
     local = np.empty((count, 3, 4, frames))
     _compose(local.transpose(1, 2, 0, 3), translation, rotation, scale)
     with np.errstate(over="ignore", invalid="ignore"):
-        # The inverse of PoseSpace.to_local, without computing the last rows (0, 0, 0, 1).
+        # Inverse of ``PoseSpace.to_local``; the last rows (0, 0, 0, 1) are not computed.
         left, right = space.left[joints], space.right[joints]
         turned = (left[:, :3, :3] @ local.reshape(count, 3, 4 * frames)).reshape(local.shape)
         turned[:, :, 3] += left[:, :3, 3, None]
@@ -243,7 +243,10 @@ def _skewness(unit: Array) -> Array:
 
 
 def _nearest_rotations(unit: Array, shear: Array) -> Array:
-    """Return the rotations nearest to matrices (3, 3, …) of unit axes; perpendicular axes are not changed."""
+    """Return the rotations nearest to matrices (3, 3, …) with axes of unit length.
+
+    Perpendicular axes are not changed.
+    """
     skewed = shear > _SQUARE
     if skewed.any():
         unit = unit.copy()

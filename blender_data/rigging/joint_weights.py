@@ -1,4 +1,4 @@
-"""Weights of an object for some of its vertex groups, as one array; other groups are left as they are."""
+"""Weights of an object for some of its vertex groups, as one array; other groups are not changed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..mesh_data import vertex_weights
 Weights = npt.NDArray[np.float32]
 
 LEAST_WEIGHT = 0.01
-"""Share of a vertex below which a weight is removed."""
+"""Share of a vertex's total weight below which a weight is removed."""
 
 
 @dataclass
 class JointWeights:
-    """Weights of vertices for joints."""
+    """Weights of vertices for named joints."""
 
     joints: list[str]
     values: Weights
-    """(V, J); 0 means no weight."""
+    """(V, J) weights; 0 means no weight."""
 
     def for_joints(self, joints: Sequence[str]) -> Weights:
         """Return the weights in the order of ``joints``, (V, n); 0 for a joint without weights."""
@@ -63,7 +63,7 @@ def read(obj: bpy.types.Object, joints: Collection[str]) -> JointWeights:
     column_of[columns] = np.arange(len(columns))
     counts, groups, weights = vertex_weights.read(obj.data)
     vertex = np.repeat(np.arange(len(counts)), counts)
-    # Groups that no longer exist have an index that is too large.
+    # Groups that no longer exist have an index beyond the list of names.
     known = groups < len(names)
     known[known] = column_of[groups[known]] >= 0
     values = np.zeros((len(counts), len(columns)), np.float32)
@@ -74,7 +74,7 @@ def read(obj: bpy.types.Object, joints: Collection[str]) -> JointWeights:
 def write(obj: bpy.types.Object, weights: JointWeights, joints: Collection[str]) -> None:
     """Replace the weights of an object for all joints; groups of joints without weights are removed.
 
-    A Mirror modifier needs the groups of the other side.
+    If the object has a Mirror modifier, empty groups of the other side are kept, since the modifier needs them.
     """
     used = set(weights.used)
     kept = used.union(map(bpy.utils.flip_name, used)).intersection(joints) if _flips_groups(obj) else used
@@ -105,7 +105,7 @@ def _flips_groups(obj: bpy.types.Object) -> bool:
 def limited(values: Weights, most: int, least: float = LEAST_WEIGHT) -> Weights:
     """Return weights with at most ``most`` for each vertex, none below ``least`` of the sum, and a sum of 1.
 
-    Vertices without weights stay without.
+    Vertices without weights are not changed.
     """
     found = np.maximum(values, 0.0)
     if found.shape[1] > most:
@@ -118,7 +118,7 @@ def limited(values: Weights, most: int, least: float = LEAST_WEIGHT) -> Weights:
 
 
 def mixed(old: JointWeights, new: JointWeights, share: Weights, most: int) -> JointWeights:
-    """Return new weights where ``share`` (V,) is 1, the old ones unchanged where it is 0, and a mixture between."""
+    """Mix old and new weights: ``share`` (V,) of 1 means the new ones, 0 the old ones unchanged."""
     joints = list(dict.fromkeys([*old.joints, *new.joints]))
     values = old.for_joints(joints)
     part = share > 0

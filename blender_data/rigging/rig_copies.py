@@ -46,9 +46,9 @@ def copy_bound(
     prefix: str,
     keep: Callable[[bpy.types.ID], Any],
 ) -> bpy.types.Object:
-    """Copy a bound mesh object and bind the copy to another armature, with the groups of merged bones.
+    """Copy a bound mesh object and bind the copy to another armature, with merged vertex groups.
 
-    The copy stays where the object is in the rest pose of its armature.
+    The copy is located where the object is in the rest pose of its armature.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def copy_bound(
     copy.parent, copy.parent_type, copy.parent_bone = target, "OBJECT", ""
     world = rest_matrix(obj, armature)
     local = np.linalg.inv(np.array(target.matrix_world, np.float64)) @ world
-    # With the parent inverse, the copy keeps its own location, rotation and scale, and shear of parents.
+    # The copy keeps location, rotation and scale; together with the parent inverse, shear from parents is kept as well.
     basis = np.array(copy.matrix_basis, np.float64)
     copy.matrix_parent_inverse = Matrix((local @ np.linalg.pinv(basis)).tolist())
     return copy
@@ -106,7 +106,7 @@ def merge_groups(obj: bpy.types.Object, groups: Mapping[str, str]) -> None:
             vertices = np.flatnonzero(sums > 0)
             values = sums[vertices].tolist()
             deque(map(first.add, vertices[:, None].tolist(), values, repeat("REPLACE")), maxlen=0)
-        first.name = f"\x7f{number}"  # a name that no group has, until all are free
+        first.name = f"\x7f{number}"  # a temporary name that no group has, until all final names are free
     removed = [group.name for _first, *others in merged.values() for group in others]
     final = [(first.name, name) for name, (first, *_others) in merged.items()]
     for name in removed:
@@ -118,7 +118,7 @@ def merge_groups(obj: bpy.types.Object, groups: Mapping[str, str]) -> None:
 def deform(obj: bpy.types.Object, matrices: Mapping[str, Array], default: Array) -> None:
     """Move the vertices and shape keys of a mesh object by the weighted transforms of its vertex groups.
 
-    Then its own transform is cleared, so that its vertices are in the space of its parent.
+    Afterwards the object has no transform of its own: its vertices are in the space of the parent.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def deform(obj: bpy.types.Object, matrices: Mapping[str, Array], default: Array)
 
 
 def relate_copies(copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
-    """Let copies refer to copies where their originals refer to each other, as levels of detail do."""
+    """Make copies refer to other copies where their originals refer to each other, as levels of detail do."""
     for copy in copies.values():
         refer_to_copies(copy.meshferry, copies)
 
@@ -160,7 +160,7 @@ def link_beside(context: bpy.types.Context, copies: Mapping[bpy.types.Object, bp
 
 
 def hide(context: bpy.types.Context, items: Iterable[bpy.types.Object]) -> None:
-    """Hide objects in the view layer, if it has them."""
+    """Hide those of the objects that are in the view layer."""
     there = set(context.view_layer.objects)
     for obj in items:
         if obj in there:
@@ -187,7 +187,7 @@ def _turn_free_normals(data: bpy.types.Mesh, linear: Array) -> None:
     vertex = np.arange(len(data.vertices), dtype=np.int32)
     if normals.domain == "CORNER":
         vertex = arrays.corner_vertices(data)
-    # The cofactors of a matrix turn normals, as its inverse transpose does.
+    # The cofactor matrix transforms normals like the inverse transpose, up to a factor.
     x, y, z = np.moveaxis(linear, 2, 0)
     cofactors = np.stack((np.cross(y, z), np.cross(z, x), np.cross(x, y)), axis=2)
     turned = np.einsum("vij,vj->vi", cofactors[vertex], values)
@@ -196,6 +196,6 @@ def _turn_free_normals(data: bpy.types.Mesh, linear: Array) -> None:
 
 
 def _bone_of(obj: bpy.types.Object, armature: bpy.types.Object) -> str:
-    """Return the bone of an armature that an object is parented to, or an empty string."""
+    """Return the bone of an armature to which an object is parented, or an empty string."""
     is_bone = obj.parent == armature and obj.parent_type == "BONE" and obj.parent_bone in armature.data.bones
     return obj.parent_bone if is_bone and not armature_modifiers(obj) else ""

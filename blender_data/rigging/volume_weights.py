@@ -1,4 +1,4 @@
-"""Split the weights of bones between them and the volumes that are their children, and join them again."""
+"""Split weights between bones and the collision volumes that are their children, and join them again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .joint_weights import JointWeights, Weights
 from .weighted_surfaces import Points, world_points
 
 _NEAREST = 2
-"""Number of volumes of one bone between which a weight is divided."""
+"""Number of nearest volumes of a bone between which a weight is divided."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """A bone and its volumes."""
+    """A bone and the collision volumes that are its children."""
 
     bone: str
     volumes: tuple[str, ...]
@@ -38,9 +38,9 @@ def split(
 ) -> JointWeights:
     """Return the weights of an object with a share of ``factor`` of each bone moved to its volumes.
 
-    The sum of a bone and its volumes is preserved, so that a factor of 0 restores the weights before the first split.
-    A vertex has at most ``most`` weights if it belongs to no more families: the smallest ones are joined with others
-    of their family.
+    The sum of a bone and its volumes is preserved, so that a factor of 0 restores the weights before the first split. A
+    vertex gets at most ``most`` weights, as far as possible by joining its smallest weights with others of the same
+    family.
     """
     before = joint_weights.read(obj, joints)
     names = list(dict.fromkeys([*before.joints, *(name for family in families for name in _members(family))]))
@@ -65,7 +65,7 @@ def _members(family: Family) -> tuple[str, ...]:
 
 
 def _shares(points: Points, armature: bpy.types.Object, family: Family) -> Points:
-    """Return how much each point belongs to each volume, (P, n); the sum for a point is 1."""
+    """Return the share of each volume in each point, (P, n); the shares of a point sum up to 1."""
     distances = bone_distances(points, bone_lines(armature, family.volumes))
     distance = np.concatenate([np.empty((0, len(family.volumes))), *(block for block, _target in distances)])
     size = np.array(family.sizes)
@@ -78,7 +78,7 @@ def _shares(points: Points, armature: bpy.types.Object, family: Family) -> Point
 
 
 def _joined(values: npt.NDArray[np.float64], family_of: npt.NDArray[np.intp], most: int) -> Weights:
-    """Join the smallest weights of vertices with more than ``most`` with the largest of their families."""
+    """For vertices with more than ``most`` weights, add the smallest weights to the largest of the same family."""
     while True:
         rows = np.flatnonzero((values > 0).sum(axis=1) > most)
         part = values[rows]

@@ -1,4 +1,4 @@
-"""Surfaces with joint weights, from which other meshes take the weights of the nearest point."""
+"""Surfaces with joint weights, from which other meshes get the weights of the nearest point."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class WeightedSurface:
     """Triangles with weights at their points, in world space."""
 
     points: Points
-    """(P, 3)."""
+    """(P, 3) positions in world space."""
     triangles: Triangles
-    """(T, 3)."""
+    """(T, 3) indices of points."""
     joints: tuple[str, ...] = ()
     weights: Weights = field(default_factory=lambda: np.empty((0, 0), np.float32))
-    """(P, J), or empty."""
+    """(P, J) weights of J joints, or an empty array."""
 
     def without(self, points: npt.NDArray[np.bool_]) -> WeightedSurface:
-        """Return the surface without the triangles at these points, (P,)."""
+        """Return the surface without the triangles that use any of the points marked in ``points`` (P,)."""
         return replace(self, triangles=self.triangles[~points[self.triangles].any(axis=1)])
 
     def weights_at(self, points: Points) -> Weights:
@@ -86,13 +86,13 @@ def mirrored(surface: WeightedSurface, origin: Points, across: Points, other_sid
 
 
 def _barycentric(points: Points, corners: Points) -> Points:
-    """Return the shares of three corners (n, 3, 3) at points (n, 3) of their triangles, (n, 3)."""
+    """Return barycentric coordinates (n, 3) of points (n, 3) in triangles with corners (n, 3, 3)."""
     a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     to = points - corners[:, 0]
     aa, ab, bb = ((x * y).sum(axis=1) for x, y in ((a, a), (a, b), (b, b)))
     ta, tb = (to * a).sum(axis=1), (to * b).sum(axis=1)
     area = aa * bb - ab * ab
-    # Triangles without area, in which every share of the nearest corner will do.
+    # In triangles without area, any combination of the corners is acceptable.
     safe = np.where(area > 1e-12 * np.maximum(aa * bb, 1e-300), area, np.inf)
     of_b, of_c = (bb * ta - ab * tb) / safe, (aa * tb - ab * ta) / safe
     share = np.clip(np.column_stack((1.0 - of_b - of_c, of_b, of_c)), 0.0, 1.0)

@@ -1,1 +1,1 @@
-"""Actions to clips of a scene."""
+"""Actions of Blender -> clips of a scene."""

@@ -1,4 +1,4 @@
-"""The data blocks that an object's appearance depends on, and those of them that are animated."""
+"""Find the data blocks that affect the appearance of objects, and those of them that are animated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STILL = frozenset(
         *("CORRECTIVE_SMOOTH", "LAPLACIANSMOOTH", "LAPLACIANDEFORM", "CAST"),
     }
 )
-"""Modifiers whose result is constant unless their settings or the objects they refer to are animated."""
+"""Modifiers whose result changes only if their settings, or the objects to which they refer, are animated."""
 
 _SELF_MOVING = frozenset(
     {
@@ -26,7 +26,7 @@ _SELF_MOVING = frozenset(
         *("FLUID", "EXPLODE", "PARTICLE_SYSTEM", "PARTICLE_INSTANCE"),
     }
 )
-"""Modifiers whose result changes with time by itself: caches and simulations."""
+"""Modifiers whose result changes with time even without animation: caches and simulations."""
 
 
 @dataclass
@@ -111,7 +111,7 @@ def _of_node_tree(tree: bpy.types.NodeTree, found: Dependencies) -> Iterator[bpy
 
 
 def _pointed_at(owner: bpy.types.bpy_struct) -> Iterator[bpy.types.ID]:
-    """Yield the data blocks that the properties of a modifier or constraint point at, node inputs included."""
+    """Yield the data blocks to which properties of a modifier or constraint refer, including geometry node inputs."""
     for description in owner.bl_rna.properties:
         if description.type == "POINTER":
             value = getattr(owner, description.identifier, None)
@@ -145,7 +145,7 @@ def may_deform(obj: bpy.types.Object) -> bool:
     if any(modifier.type not in _STILL for modifier in modifiers):
         return True
     if obj.animation_data is not None and modifiers:
-        return True  # an object's f-curves or drivers may change its modifiers
+        return True  # f-curves or drivers of the object may change its modifiers
     return (
         any(isinstance(block, bpy.types.Object) for modifier in modifiers for block in _pointed_at(modifier))
         or obj.type != "MESH"

@@ -1,4 +1,4 @@
-"""Warnings about animation and deformation that is exported in its current state, since the format cannot hold it."""
+"""Warnings about animation and deformation that the format cannot store, so that their current state is exported."""
 
 from __future__ import annotations
 

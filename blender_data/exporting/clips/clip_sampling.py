@@ -21,7 +21,7 @@ from .clip_sources import ClipSource, scene_rate
 FloatArray = npt.NDArray[np.float32]
 
 _MOVED = 1e-6
-"""Movement, relative to the size of the object, below which it counts as constant (rounding of single precision)."""
+"""Movement, relative to the size of the object, below which it counts as rounding of single precision."""
 
 
 class ClipSampler:
@@ -54,7 +54,8 @@ class ClipSampler:
             scene_state.set_frame(self.context.scene, float(frame))
             poses.append([self.meshes.local(node) for node in self.nodes])
             self._watch_instances()
-            self.report.messages[:] = dict.fromkeys(self.report.messages)  # most are repeated in each frame
+            # Keep each message once, since most are repeated in each frame.
+            self.report.messages[:] = dict.fromkeys(self.report.messages)
             for index in list(deforming):
                 shape = self._shape(index, deforming[index])
                 if shape is None:
@@ -115,7 +116,7 @@ class ClipSampler:
     def _transform_track(
         self, index: int, poses: list[list[transforms.Transform]], source: ClipSource
     ) -> TransformTrack | None:
-        """Return a node's track; None if it stays at rest and no imported action keys it."""
+        """Return the transform track of a node; None if the node stays at rest and no imported action keys it."""
         obj = self.nodes[index].obj
         if obj is None:
             return None
@@ -142,7 +143,7 @@ class ClipSampler:
 
 
 def drop_repeated_pose(clip: Clip, mode: str, *, is_cyclic: bool) -> None:
-    """Remove the last frame of a loop if it repeats the first; ``mode`` is the value of the option."""
+    """Remove the last frame of a loop if it repeats the first; ``mode`` is the value of the export option."""
     if clip.frame_count < 2 or mode == "KEEP" or (mode == "AUTO" and not is_cyclic) or not _closes(clip):
         return
     clip.frame_count -= 1
@@ -170,7 +171,10 @@ def is_keyed(obj: bpy.types.Object) -> bool:
 def _vertex_track(
     index: int, found: NodeMesh, shapes: list[tuple[FloatArray, FloatArray, FloatArray]], source: ClipSource
 ) -> VertexTrack | None:
-    """Return a node's vertex animation; None if its shape stays at rest and the clip was not imported."""
+    """Return the vertex animation of a node.
+
+    Return None if its shape stays at rest and the clip was not imported.
+    """
     if not shapes:
         return None
     points = np.stack([shape[0] for shape in shapes])
@@ -184,7 +188,7 @@ def _vertex_track(
 
 
 def _closes(clip: Clip) -> bool:
-    """Return whether the last frame of a clip equals its first."""
+    """Return whether the last frame of a clip equals the first."""
     for track in clip.transforms:
         size = max(1.0, float(np.abs(track.translation).max()))
         for values in (track.translation, track.scale):

@@ -21,7 +21,7 @@ from ..export_options import ExportOptions
 from .animated_blocks import Dependencies
 
 _SAME_FRAME = 1e-3
-"""Distance in frames below which two samples are one."""
+"""Distance in frames below which two samples count as one."""
 
 _MOST_KEY_FRAMES = 8000
 """Largest number of frames with keys that are sampled: four times those of 60 seconds at 30 frames per second."""
@@ -34,7 +34,7 @@ DEFAULT_CLIP = "Default"
 
 @dataclass
 class ClipSource:
-    """A clip to sample: its name, frames of the scene (float, inclusive), rate, and how to make it play."""
+    """A clip to sample: its name, first and last scene frame (float), rate, and the actions or strips to play."""
 
     name: str
     start: float
@@ -42,33 +42,33 @@ class ClipSource:
     fps: float
     is_cyclic: bool = False
     from_file: bool = False
-    """Whether its actions were imported, so that keyed channels are exported even if they are constant."""
+    """Whether the actions were imported. If so, keyed channels are exported even if they are constant."""
     actions: dict[bpy.types.ID, tuple[bpy.types.Action, Any]] | None = None
     """The action and slot to play for each data block; None for the current actions."""
     strips: set[str] = field(default_factory=set)
-    """Names of the NLA strips to play alone."""
+    """Names of the NLA strips to play; all others are muted."""
     root_motion: bool = False
     has_own_rate: bool = False
     """Whether the frame rate came from a file."""
     is_empty: bool = False
-    """Whether it was imported from a file without frames."""
+    """Whether the clip was imported from a file without frames."""
     is_pose: bool = False
-    """Whether it is the pose of one frame."""
+    """Whether the clip is a pose of a single frame."""
     key_frames: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    """(n,) frames of keys of an imported file that has times instead of frames."""
+    """(n,) frames of keys, for a file that stores keys at arbitrary times instead of frames."""
     messages: list[Message] = field(default_factory=list)
     """Messages about keys outside the frame ranges of the actions."""
 
     def frame_count(self, scene_fps: float) -> int:
-        """Return the number of samples, both ends included."""
+        """Return the number of samples, including the first and the last frame."""
         if self.is_empty:
             return 0
         return max(1, round((self.end - self.start) * self.fps / scene_fps) + 1)
 
     def frames(self, scene_fps: float, *, to_end: bool = False) -> npt.NDArray[np.float64]:
-        """Return the scene frame of each sample, (F,), rising.
+        """Return the scene frame of each sample, (F,), in ascending order.
 
-        With ``to_end`` the last one is exactly the end of the clip, and there are samples at ``key_frames``.
+        With ``to_end`` the last sample is exactly at the end of the clip, and there are samples at ``key_frames``.
         """
         frames = self.start + np.arange(self.frame_count(scene_fps)) * (scene_fps / self.fps)
         if to_end and len(frames) > 1:
@@ -101,7 +101,7 @@ class ClipSource:
 
 
 def scene_rate(scene: bpy.types.Scene) -> float:
-    """Return the frames a second of a scene, base included (29.97 is 30 / 1.001)."""
+    """Return the frames per second of a scene, including its base: 29.97 is 30 / 1.001."""
     return scene.render.fps / scene.render.fps_base
 
 
@@ -113,14 +113,17 @@ def find_clips(
     *,
     for_joints: bool = False,
 ) -> list[ClipSource]:
-    """Return the clips that the options select, in a stable order, of ``own`` file alone if that is given.
+    """Return the clips that the options select, in a stable order.
 
-    With ``for_joints`` they belong to one armature: the current clip has the name of its action, and may be empty.
+    If ``own`` is given, clips of other files are left out.
+
+    With ``for_joints`` all clips belong to one armature; the current clip is then named after its action, and may be
+    empty.
 
     Raises
     ------
     ExportError
-        Several clips are selected while one is edited in the NLA.
+        Several clips are to be exported while a strip is in tweak mode.
     """
     mode = options.clips
     if mode == "NONE" or not (found.any_change or (mode == "POSE" and for_joints)):
@@ -157,7 +160,7 @@ def _allow_all(_action: bpy.types.Action) -> bool:
 
 
 def _refuse_tweaking(found: Dependencies) -> None:
-    """Raise an error while a strip is in tweak mode, since Blender does not allow changing the action then."""
+    """Raise an error while an NLA strip is in tweak mode, since Blender does not allow assigning actions then."""
     tweaked = next((block for block in found.animated if block.animation_data.use_tweak_mode), None)
     if tweaked is not None:
         raise ExportError(
@@ -220,7 +223,7 @@ def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSou
 
 
 def _key_frames(actions: Iterable[bpy.types.Action]) -> npt.NDArray[np.float64]:
-    """Return the frames of the keys of actions, each once; none if there are too many to sample them.
+    """Return the frames of the keys of actions, each once; empty if there are too many to sample.
 
     The import keys all components of a channel at the same frames, so the first one is enough.
     """
@@ -243,7 +246,7 @@ def has_keys(action: bpy.types.Action) -> bool:
 
 
 def _is_still_empty(action: bpy.types.Action) -> bool:
-    """Return whether an action was imported as a clip without frames, and still has no keys."""
+    """Return whether an action was imported as a clip without frames, and no keys were added since."""
     kept = action.meshferry
     return bool(kept.clip_name) and not kept.frame_count and not has_keys(action)
 
@@ -251,7 +254,7 @@ def _is_still_empty(action: bpy.types.Action) -> bool:
 def _every_action(
     scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest, *, with_empty: bool
 ) -> list[ClipSource]:
-    """Make a clip for each clip name among the wanted actions that belong to the exported objects."""
+    """Return a clip for each clip name among the wanted actions of the exported objects."""
     groups: dict[str, dict[bpy.types.ID, tuple[bpy.types.Action, Any]]] = {}
     for block in found.animated:
         exported = {
@@ -276,8 +279,8 @@ def _every_action(
 def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Action, str]:
     """Return a unique clip name for each action of one data block.
 
-    If clips of several files have the same name ("Take 001"), one action keeps it; the others are named after
-    themselves.
+    If clips of several files have the same name ("Take 001"), one action keeps it; the others get the names of their
+    actions.
     """
     given: dict[bpy.types.Action, str] = {}
     for action in sorted(actions, key=lambda action: action.name != clip_name(action)):
@@ -288,13 +291,13 @@ def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Actio
 
 
 def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
-    """Return the actions of a data block with their slots: active, in the NLA, or unassigned but made for it."""
+    """Return the actions of a data block with their slots: the active one, those in the NLA, fitting ones."""
     actions: dict[bpy.types.Action, Any] = {}
     for holder in compat.action_holders(block):
         actions.setdefault(holder.action, compat.slot_of(holder))
     own = {clip_name(action) for action in actions}
     for action in bpy.data.actions:
-        # After a second import of the same file, each copy of an object has its own action for that clip.
+        # If a file was imported twice, each copy of an object has its own action for this clip.
         is_of_another = clip_name(action) in own and action.users > int(action.use_fake_user)
         if action not in actions and not is_of_another:
             fits, slot = _fits(action, block)
@@ -306,7 +309,7 @@ def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
 def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
     """Return whether an unassigned action fits a data block, and its slot.
 
-    It fits if its slot has the name of the block, or if the block has all bones or shape keys that it animates.
+    It fits if its slot is named after the block, or if the block has all bones or shape keys that the action animates.
     """
     parts = {
         'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()),
@@ -324,7 +327,7 @@ def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
 
 
 def _strips(found: Dependencies) -> dict[str, list[bpy.types.NlaStrip]]:
-    """Return the NLA strips that play, by name."""
+    """Return the NLA strips that are not muted, grouped by name."""
     strips: dict[str, list[bpy.types.NlaStrip]] = {}
     for block in found.animated:
         if not block.animation_data.use_nla:
@@ -341,7 +344,7 @@ def _extent(strips: list[bpy.types.NlaStrip]) -> tuple[float, float]:
 
 
 def other_actions(found: Dependencies, options: ExportOptions, own: FileClips) -> list[bpy.types.Action]:
-    """Return the actions from other files that an export without the restriction to ``own`` would write."""
+    """Return the actions that are not exported because they come from other files than ``own``."""
     actions = _playing(found)
     if options.clips in {"ACTIONS", "NLA"}:
         actions = [action for block in found.animated for action, _ in actions_of(block)]
@@ -350,7 +353,7 @@ def other_actions(found: Dependencies, options: ExportOptions, own: FileClips) -
 
 
 def keys_outside(scene: bpy.types.Scene, found: Dependencies) -> list[Message]:
-    """Return losses of keys that no export writes, since the user set a frame range without them."""
+    """Return messages about keys that are never exported, since they are outside a frame range that the user set."""
     actions = dict.fromkeys(action for block in found.animated for action, _ in actions_of(block))
     rate = scene_rate(scene)
     findings = (action_ranges.keys_lost(action, rate) for action in actions if action.meshferry.use_export)
@@ -358,7 +361,10 @@ def keys_outside(scene: bpy.types.Scene, found: Dependencies) -> list[Message]:
 
 
 def _nla_clips(scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTest) -> list[ClipSource]:
-    """Make a clip for each name of NLA strips, including muted ones, since stashed actions are muted strips."""
+    """Return a clip for each name of an NLA strip.
+
+    Muted strips are included, since stashed actions are muted strips.
+    """
     strips: dict[str, list[bpy.types.NlaStrip]] = {}
     for block in found.animated:
         for track in block.animation_data.nla_tracks:
@@ -372,7 +378,7 @@ def _nla_clips(scene: bpy.types.Scene, found: Dependencies, is_wanted: ActionTes
         clip.name = name
         clip.start, clip.end = _extent(group)
         if clip.end - clip.start <= 1 and not any(one.frame_range[1] > one.frame_range[0] for one in actions):
-            clip.end = clip.start  # Blender's strips are at least a frame long, also those of a single key
+            clip.end = clip.start  # Blender's strips are at least one frame long, even for a single key
         clip.strips, clip.messages = {name}, []
         clips.append(clip)
     return clips

@@ -40,11 +40,11 @@ from .clip_sources import ClipSource, actions_of, find_clips, has_keys, played, 
 Array = npt.NDArray[np.float64]
 
 _STILL = 2e-6
-"""Relative difference from the bind transform that counts as single-precision rounding."""
+"""Relative difference from the bind transform that is ignored as rounding to single precision."""
 
 _STILL_AS_SAMPLED = 5e-5
-"""Tolerance for matrices of sampled poses in single precision. A joint within it counts as not animated: as an animated
-joint, it would override animations of lower priority."""
+"""Tolerance for matrices of sampled poses in single precision. A joint that stays within it is not animated: an
+animated joint would override animations of lower priority."""
 
 _SAME_LENGTH = 1e-3
 """Seconds by which a clip may be longer than the target accepts, since files store lengths in single precision."""
@@ -55,7 +55,7 @@ _CHUNK = 16
 
 @dataclass
 class _Rig:
-    """An exported armature: index of its skeleton, joints, space, and dependencies of its bones."""
+    """An exported armature: index of its skeleton, joints, space of the file, data blocks that its bones depend on."""
 
     number: int
     read: ReadSkeleton
@@ -80,8 +80,9 @@ def clips_by_armature(
 ) -> list[list[ClipSource]]:
     """Return the clips that the options select for each armature.
 
-    An action fits every armature with the same bones. If one armature plays it, it is left out for those that do not.
-    Poses are named after the action or the armature, and the frame, so that they do not replace the animation.
+    An action fits every armature with the same bones. If some of these armatures play it, it is left out for the
+    others. Poses are named after the action or the armature, with the number of the frame, so that their files do not
+    replace that of the animation.
     """
     found = [
         [
@@ -99,7 +100,7 @@ def clips_by_armature(
 
 
 def actions_of_armatures(armatures: Sequence[bpy.types.Object]) -> list[bpy.types.Action]:
-    """Return the actions that could be exported as clips of the armatures, each once, independent of the options."""
+    """Return the actions that could be exported as clips of the armatures, each once, whatever options are set."""
     return list(
         dict.fromkeys(
             action
@@ -112,7 +113,7 @@ def actions_of_armatures(armatures: Sequence[bpy.types.Object]) -> list[bpy.type
 
 
 def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.types.Action]]:
-    """Return for each armature the actions that only other armatures play."""
+    """Return, for each armature, the actions that only other armatures play."""
     own = [pose_curves.own_actions(obj) for obj in armatures]
     return [set().union(*(actions for actions in own if actions is not mine)) - mine for mine in own]
 
@@ -132,7 +133,7 @@ class JointSampler:
         self.options = options
         self.file_clips = file_clips
         self.to_end = capabilities.keyed_clips
-        """Whether clips end exactly where their actions end, also between two frames."""
+        """Whether clips end exactly where their actions end, even between two frames."""
         self.longest = capabilities.longest_clip
         self.report = report
         self.sources: list[ClipSource] = []
@@ -150,7 +151,10 @@ class JointSampler:
         return clips
 
     def _clips_of(self, rig: _Rig, sources: list[ClipSource]) -> Steps[list[Clip]]:
-        """Read the clips of one armature. Those that depend on keys alone are computed without changing the scene."""
+        """Read the clips of one armature.
+
+        Clips that depend on keys alone are computed without changing the scene.
+        """
         if any(pose_curves.moves_object(rig.obj, source) for source in sources):
             text = "the armature object itself is animated; only its bones are exported"
             self.report.loss("armature-object-animated", text, item=rig.obj.name)
@@ -164,14 +168,15 @@ class JointSampler:
                 clips[place] = self._read(rig, source, reset_channels)
         if sampled:
             self._require_evaluated(rig, sampled)
-            if len(sources) == 1:  # of several, the others are exported
+            if len(sources) == 1:  # with several clips, the others are still exported
                 self._require_length(sampled[0])
             blocks = rig.found.animated
             posed = [(rig.obj.data, "pose_position", "POSE")]
             with scene_state.kept(self.context, blocks, played(sampled)), scene_state.changed(self.context, posed):
                 rest = scene_state.animated_values(blocks, played(sampled))
                 for source in sampled:
-                    # Channels that this clip does not animate keep their original value, not that of the previous clip.
+                    # Restore the original values first, so that channels without keys do not keep the values of the
+                    # previous clip.
                     source.play(blocks)
                     if not source.is_pose:
                         for channel in rest:
@@ -192,7 +197,7 @@ class JointSampler:
             )
 
     def _require_length(self, source: ClipSource) -> None:
-        """Raise an error for a clip that the target refuses, before its frames are set one by one."""
+        """Raise an error for a clip that is too long for the target, before its frames are sampled."""
         seconds = (source.end - source.start) / scene_rate(self.context.scene)
         if 0 < self.longest < seconds - _SAME_LENGTH:
             raise length_refusal(source.name, seconds, self.longest)
@@ -274,7 +279,7 @@ class JointSampler:
         if self.to_end:
             tracks.sheared.clear()
         clip = self._finished(rig, source, tracks, keyed)
-        if self.to_end:  # stretched bones shear those below, which their local transforms cannot hold
+        if self.to_end:  # a stretched bone shears the bones below it, which their local transforms cannot store
             bind = hierarchy.world_matrices(read.local, read.parents)
             clip.worlds = rig.space.matrix @ poses @ (joint_poses.inverse(read.rest) @ bind)
         return clip
@@ -282,7 +287,8 @@ class JointSampler:
     def _pose_matrices(self, rig: _Rig, frames: Array, *, as_shown: bool) -> Steps[Array]:
         """Return the pose matrices of all joints at each frame, (F, J, 4, 4), in the space of the armature.
 
-        ``as_shown`` leaves the frame as it is, since setting it discards changes of the pose that have no keys.
+        With ``as_shown`` the current frame is not set again, since that would discard changes of the pose that have no
+        keys.
         """
         bones = rig.obj.pose.bones
         order = np.array([bones.find(name) for name in rig.read.bones], np.intp)
@@ -298,7 +304,7 @@ class JointSampler:
             poses[place] = flat.reshape(-1, 4, 4)[order].transpose(0, 2, 1)
         return poses.astype(np.float64)
 
-    # -- both -----------------------------------------------------------------------------------
+    # -- used by both -----------------------------------------------------------------------------
 
     def _finished(self, rig: _Rig, source: ClipSource, tracks: _Tracks, keyed: npt.NDArray[np.bool_]) -> Clip:
         every = self.options.animated_bones == "ALL" or source.is_pose or (source.is_empty and not keyed.any())
@@ -351,7 +357,8 @@ class _Tracks:
         self.moving: set[int] = set()
         self.sheared: list[str] = []
         self.bind = rig.space.moved(rig.read).joints
-        # Sampled matrices are as inexact as the largest coordinate, also for joints at the head of their parent.
+        # Sampled matrices have an absolute error proportional to the largest coordinate, even for a joint at the head
+        # of its parent.
         extent = float(np.abs(rig.read.rest[:, :3, 3]).max(initial=0.0)) * self.size
         self.least_size = extent if tolerance == _STILL_AS_SAMPLED else 1e-6
 
@@ -372,7 +379,7 @@ class _Tracks:
             self._add_one(joint, translation[of_joint], rotation[of_joint], scale[of_joint])
 
     def add_still(self, joints: npt.NDArray[np.intp], local: Array) -> None:
-        """Add the tracks of joints that do not move, from one frame of each, (n, 1, 4, 4)."""
+        """Add the tracks of joints that do not move, given by one frame, (n, 1, 4, 4)."""
         self.add(joints, local)
         for joint in joints.tolist():
             track = self.tracks[joint]
@@ -380,7 +387,10 @@ class _Tracks:
                 setattr(track, name, np.repeat(getattr(track, name), self.frame_count, axis=0))
 
     def _add_one(self, joint: int, translation: Array, rotation: Array, scale: Array) -> None:
-        """Add a joint's track. Channels that stay within the tolerance of the bind transform get exactly its values."""
+        """Add the track of a joint.
+
+        Channels that stay within the tolerance of the bind transform get exactly its values.
+        """
         bind = self.bind[joint]
         place, turn, extent = (np.asarray(value, np.float64) for value in (bind.translation, bind.rotation, bind.scale))
         turn = turn / (np.linalg.norm(turn) or 1.0)
@@ -403,7 +413,7 @@ class _Tracks:
         )
 
     def made(self, wanted: npt.NDArray[np.bool_]) -> list[TransformTrack]:
-        """Return the tracks of wanted joints, and of those that differ from the bind transform."""
+        """Return the tracks of joints in ``wanted``, and of all that differ from the bind transform."""
         if not self.frame_count:
             return [
                 TransformTrack(joint, _none(3), _none(4), _none(3), self.rig.number)

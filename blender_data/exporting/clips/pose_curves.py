@@ -17,7 +17,7 @@ from .clip_sources import ClipSource
 
 Array = npt.NDArray[np.float64]
 Curves = Mapping[tuple[str, int], bpy.types.FCurve]
-"""The f-curves of one bone by channel and component."""
+"""The f-curves of one bone by name of the channel and index of the component."""
 
 _CHANNELS = {
     "location": 3,
@@ -37,13 +37,13 @@ _OBJECT_CHANNELS = frozenset({*_CHANNELS, *(f"delta_{name}" for name in _CHANNEL
 _BONE_PATH = 'pose.bones["'
 _CONSTANT, _LINEAR = 0, 1
 _STILL = 1e-5
-"""Change of a value, relative to values of over 1, up to which keys count as constant."""
+"""Change of a value up to which keys count as constant, relative to the value if that is over 1."""
 _NEAR = 1e-4
 """Blender's tolerance, in frames, for a frame that coincides with a key."""
 
 
 def action_of(obj: bpy.types.Object, source: ClipSource) -> tuple[bpy.types.Action | None, Any]:
-    """Return the action, and its slot, that an object plays in a clip; for strips, that of the first one."""
+    """Return the action and the slot that an object plays in a clip; if it plays strips, those of the first strip."""
     if source.actions is not None:
         return source.actions.get(obj, (None, None))
     if source.strips:
@@ -100,7 +100,10 @@ def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
 
 
 def curves_of(obj: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:
-    """Return the f-curves of a clip that move bones, by bone name; for an empty clip, the f-curves without keys."""
+    """Return the f-curves of a clip that move bones, by bone name.
+
+    For an empty clip, these are f-curves without keys.
+    """
     found: dict[str, dict[tuple[str, int], bpy.types.FCurve]] = {}
     for curve in _playing_curves(obj, source):
         bone, channel = _bone_and_channel(curve.data_path)
@@ -112,7 +115,7 @@ def curves_of(obj: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple
 def keys_suffice(obj: bpy.types.Object, found: Dependencies, source: ClipSource) -> bool:
     """Return whether only the f-curves of the clip's action move the bones of an armature."""
     data = obj.animation_data
-    if source.strips or source.is_pose or found.moves_by_itself:  # the pose shown may differ from the keys
+    if source.strips or source.is_pose or found.moves_by_itself:  # the displayed pose may differ from the keys
         return False
     mixed = data is not None and source.actions is None and _is_mixed(data)
     if mixed or (data is not None and (data.use_tweak_mode or len(data.drivers))):
@@ -161,7 +164,7 @@ def _is_simple(bone: bpy.types.PoseBone) -> bool:
 
 
 def bones_moved_otherwise(obj: bpy.types.Object) -> set[str]:
-    """Return the bones that are moved by constraints or drivers, including whole inverse kinematics chains."""
+    """Return the bones that constraints or drivers move, including all bones of inverse kinematics chains."""
     moved = set()
     for bone in obj.pose.bones:
         for constraint in bone.constraints:
@@ -180,7 +183,10 @@ def bones_moved_otherwise(obj: bpy.types.Object) -> set[str]:
 
 
 def moves_object(obj: bpy.types.Object, source: ClipSource) -> bool:
-    """Return whether a clip moves the armature object itself, unlike the constant keys that Blender's importers add."""
+    """Return whether a clip moves the armature object itself.
+
+    Constant keys, which Blender's importers add, do not count.
+    """
     return any(curve.data_path in _OBJECT_CHANNELS and _varies(curve) for curve in _playing_curves(obj, source))
 
 
@@ -215,7 +221,7 @@ class PoseChannels:
         }
 
     def matrices(self, joints: npt.NDArray[np.intp], frames: Array, curves: Sequence[Curves]) -> Array:
-        """Return the transforms of bones relative to their rest at some frames, (n, F, 4, 4)."""
+        """Return the transforms of bones relative to their rest pose at the given frames, (n, F, 4, 4)."""
         made = np.zeros((len(joints), len(frames), 4, 4))
         made[..., 3, 3] = 1.0
         for place, joint in enumerate(joints.tolist()):
@@ -254,7 +260,7 @@ def rotations(mode: str, values: Array) -> Array:
         angle = np.where(length[:, 0] > 0, angle, 0.0)
         return _of_quaternions(np.column_stack((np.cos(angle), np.sin(angle)[:, None] * axis)))
     made = np.broadcast_to(np.eye(3), (len(values), 3, 3))
-    for axis_name in mode:  # X is applied first in XYZ
+    for axis_name in mode:  # in the mode XYZ, X is applied first
         made = axis_rotations("XYZ".index(axis_name), values[:, "XYZ".index(axis_name)]) @ made
     return made
 
@@ -264,7 +270,7 @@ def _of_quaternions(values: Array) -> Array:
 
 
 def evaluated(curve: bpy.types.FCurve, frames: Array) -> Array:
-    """Return the values of an f-curve at some frames, from its keys if possible, otherwise evaluated by Blender."""
+    """Return the values of an f-curve at frames: computed from its keys if possible, otherwise evaluated by Blender."""
     keys = curve.keyframe_points
     count = len(keys)
     if count and all(modifier.mute for modifier in curve.modifiers):
@@ -278,7 +284,10 @@ def evaluated(curve: bpy.types.FCurve, frames: Array) -> Array:
 
 
 def _between_keys(curve: bpy.types.FCurve, places: Array, values: Array, frames: Array) -> Array | None:
-    """Return values at frames on keys or between keys with linear or constant interpolation, otherwise None."""
+    """Return the values at frames that are on keys, or between keys with linear or constant interpolation.
+
+    Return None if any frame is at another place.
+    """
     if np.any(np.diff(places) <= 0):
         return None
     before = np.searchsorted(places, frames + _NEAR, side="right") - 1

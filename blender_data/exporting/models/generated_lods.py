@@ -19,15 +19,15 @@ from ..reading.material_slots import slot_of_faces
 _NORMAL = "level_normal"
 _GROUP = "level_fixed"
 _FEWEST = 4
-"""Smallest number of triangles that Decimate reduces."""
+"""Smallest number of triangles that a level keeps: Decimate does not reduce fewer."""
 _FAR = 4.0
-"""Length of the slivers that hold material borders, relative to the mesh diagonal: too long for a collapse to flip
-them.
-"""
+"""Length of the slivers that hold material borders in place, relative to the diagonal of the mesh. They are so long
+that no edge collapse can flip them."""
 _THIN = 1e-3
 """Width of these slivers, relative to their length."""
 _ROOM = 8
-"""Triangles for each outermost point from which on it is fixed: it keeps the triangles around it."""
+"""Smallest number of triangles for each outermost point at which that point is fixed. A fixed point preserves the
+triangles around it, which a level with few triangles cannot afford."""
 _Flags = npt.NDArray[np.bool_]
 
 
@@ -46,8 +46,7 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
 
     Returns
     -------
-    Mesh
-        It has outermost points of the original, and so its bounding box. Borders between material slots stay about
+    Mesh It has outermost points of the original, and so its bounding box. Borders between material slots stay about
         where they are, and each slot keeps a triangle unless fewer triangles than slots are wanted. Fixed borders may
         prevent the reduction. A mesh with NaN or infinite points is returned unchanged.
 
@@ -74,7 +73,7 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     else:
         lost = used[:0] if made.triangle_count else np.array([-1])
     if len(lost):
-        # A triangle whose points are fixed is not collapsed, so the slot keeps it.
+        # The triangles at fixed points are not collapsed, so the slot keeps one of them.
         for slot in lost.tolist():
             fixed[_largest(source, slot)] = True
         made = _decimated(source, wanted, fixed)
@@ -89,9 +88,9 @@ def has_open_borders(mesh: Mesh) -> bool:
 
 
 def _outermost(mesh: Mesh, sides: _Flags) -> list[int]:
-    """Return a point at each of some sides (6,) of a mesh's box, the lower ones first; points at several are preferred.
+    """Return points at the given sides (6,) of the box of a mesh, one for each side; lower sides come first.
 
-    A point at the most sides is the first.
+    A point at several sides is preferred, and the point at the most sides is the first.
     """
     points = mesh.points[mesh.corner_point]
     at_sides = sides & np.concatenate((points == points.min(axis=0), points == points.max(axis=0)), axis=1)
@@ -104,13 +103,13 @@ def _outermost(mesh: Mesh, sides: _Flags) -> list[int]:
 
 
 def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
-    """Return the points of a level, with outermost points of its source at sides of the box that it does not reach.
+    """Extend a level to the bounding box of its source; return its points.
 
-    Otherwise programs that scale each file to its own bounding box would stretch the level. The nearest points are
-    moved there, except points at the positions ``kept``.
+    For each side that the level does not reach, the nearest point is moved to an outermost point of the source, except
+    points at the positions ``kept``. Otherwise programs that scale each file to a bounding box would stretch the level.
     """
     low, high = (side(source.points[source.corner_point], axis=0) for side in (np.min, np.max))
-    points = np.clip(made.points, low, high)  # Decimate moves points slightly outside of the mesh
+    points = np.clip(made.points, low, high)  # Decimate can move points slightly outside of the mesh
     used = np.zeros(len(points), bool)
     used[made.corner_point] = True
     place = weld_map([np.concatenate([kept, made.points])])[0]
@@ -128,7 +127,7 @@ def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
 
 
 def _largest(mesh: Mesh, slot: int) -> IntArray:
-    """Return the points of the largest triangle of a slot, or of the whole mesh if ``slot`` is negative."""
+    """Return the points of the largest triangle of a material slot, or of the whole mesh if ``slot`` is negative."""
     area = np.linalg.norm(face_normals(mesh.points, mesh.corner_point), axis=1)
     if slot >= 0:
         area = np.where(mesh.material_index == slot, area, -1.0)
@@ -137,7 +136,7 @@ def _largest(mesh: Mesh, slot: int) -> IntArray:
 
 
 def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
-    """Collapse edges of a sewn mesh, except at fixed points, until ``wanted`` triangles are left."""
+    """Collapse edges of a mesh with joined seams, except at fixed points, until ``wanted`` triangles are left."""
     joints = int(source.joint_indices.max()) + 1 if source.joint_indices is not None and len(source.points) else 0
     held = _with_held_borders(source, fixed)
     added = held.triangle_count - source.triangle_count
@@ -163,7 +162,7 @@ def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
 
 
 def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
-    """Return a sewn mesh with slivers, in an additional slot, that hold the borders between materials.
+    """Add slivers, in an additional slot, to a mesh with joined seams; they hold the borders between materials.
 
     Decimate limits the distance of points from the planes of their triangles, and a hundred times as strictly from open
     edges. It ignores materials, so borders in a flat surface would drift. So each border gets open edges: from both
@@ -185,7 +184,7 @@ def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
         across = across / np.linalg.norm(across, axis=1, keepdims=True)
         tips = points[one, None] + long * (along[:, None] + _THIN * across[:, None] * np.array([[1.0], [-1.0]]))
     tips = tips.astype(np.float32)
-    good = np.isfinite(tips).all(axis=(1, 2))  # slivers at edges without length are NaN
+    good = np.isfinite(tips).all(axis=(1, 2))  # at edges without length, slivers are NaN
     one, tips = one[good], tips[good]
     count, made = len(points), len(one)
     if not made:
@@ -232,7 +231,7 @@ def _material_borders(mesh: Mesh) -> tuple[IntArray, IntArray, FloatArray]:
 def _fill(data: bpy.types.Mesh, mesh: Mesh, joints: int) -> None:
     """Fill a mesh data block with the triangles, and store values in layers that Decimate interpolates.
 
-    Of corner layers, it interpolates only UVs and float colours, so normals are stored as colours.
+    Decimate interpolates only UVs and float colours of corners, so normals are stored as colours.
     """
     arrays.fill_triangles(data, mesh.points, mesh.corner_point)
     for _slot in range(max(len(mesh.materials), int(mesh.material_index.max()) + 1)):
@@ -253,12 +252,13 @@ def _fill(data: bpy.types.Mesh, mesh: Mesh, joints: int) -> None:
 
 
 def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
-    """Return the collapsed mesh with the layers of the source."""
+    """Return the simplified mesh with the layers of the source mesh."""
     # Collapsing may move a point outside of the bounding box.
     points = np.clip(arrays.points_of(data), source.points.min(axis=0), source.points.max(axis=0))
     corner_point = arrays.corner_vertices(data)
     material_index = slot_of_faces(data)
-    stays = material_index <= source.material_index.max(initial=0)  # the additional slot has the slivers
+    # the additional slot contains the slivers, which are dropped
+    stays = material_index <= source.material_index.max(initial=0)
     corners = np.repeat(stays, 3)
     used, renumbered = np.unique(corner_point[corners], return_inverse=True)
     made = Mesh(

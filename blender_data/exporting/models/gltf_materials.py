@@ -1,4 +1,4 @@
-"""Materials that a colour and one texture cannot show, as Blender's own glTF exporter writes them."""
+"""Materials that need more than a colour and one texture: export as glTF with Blender's own exporter."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from ..reading.material_reading import (
 from ..reading.material_slots import slot_of_faces
 
 Pixels = npt.NDArray[np.uint8]
-"""(H, W, 4), the lowest row first."""
+"""(H, W, 4) pixels, the lowest row first."""
 
 _LINKED = ("Metallic", "Roughness", "Normal", "Alpha")
-"""Inputs of a Principled BSDF whose images a diffuse texture cannot replace."""
+"""Inputs of a Principled BSDF; an image at one of them cannot be shown by a diffuse texture."""
 _HELD = ("Base Color", *_LINKED, "Emission Color", "Emission Strength")
-"""Inputs of a Principled BSDF that glTF holds."""
+"""Inputs of a Principled BSDF that glTF can store."""
 _KNOWN_NODES = frozenset(
     {
         *("TEX_IMAGE", "MAPPING", "TEX_COORD", "UVMAP", "NORMAL_MAP", "SEPARATE_COLOR", "RGB", "VALUE"),
         *("REROUTE", "GROUP", "GROUP_INPUT", "GROUP_OUTPUT"),
     }
 )
-"""Nodes whose effect the exporter carries over, beside multiplication and the comparisons of a clipped alpha."""
+"""Types of nodes that Blender's glTF exporter converts, besides multiplications and comparisons for a clipped alpha."""
 _EXTENSIONS = {
     "KHR_materials_emissive_strength": Text("emission above 1"),
     "KHR_materials_clearcoat": Text("coat"),
@@ -87,7 +87,7 @@ def needs_gltf(material: bpy.types.Material) -> bool:
 
 
 def materials_for_gltf(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Material]:
-    """Return those materials of the faces of objects that need glTF; modifiers are not taken into account."""
+    """Return the materials of the faces of objects that need glTF; modifiers are ignored."""
     found: dict[bpy.types.Material, None] = {}
     for obj in objects:
         used = set(range(len(obj.material_slots)))
@@ -100,10 +100,10 @@ def materials_for_gltf(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Ma
 def gltf_materials(
     context: bpy.types.Context, materials: Mapping[str, bpy.types.Material], report: Report
 ) -> dict[str, GltfMaterial]:
-    """Return those of the materials that need glTF, by the given names.
+    """Return the materials that need glTF, by their names in ``materials``.
 
-    Occlusion, roughness and metal are packed into the red, green and blue channel of one image. What glTF cannot
-    hold is reported.
+    Occlusion, roughness and metal are packed into the red, green and blue channel of one image. Settings that glTF
+    cannot store are reported.
     """
     wanted = {name: material for name, material in materials.items() if needs_gltf(material)}
     if not wanted:
@@ -139,7 +139,7 @@ def _is_exporter_enabled() -> bool:
 
 
 def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material]) -> list[GltfMaterial]:
-    """Export a triangle of each material and return the materials of the file.
+    """Export a triangle with each material by Blender's glTF exporter; return the materials from the file.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material
         _triangles(context, materials) as (collection, meshes),
         _without_marks(materials),
         contextlib.redirect_stdout(io.StringIO()),
-        # The exporter would end edit mode of the active object.
+        # Otherwise the exporter would end the edit mode of the active object.
         context.temp_override(active_object=None, object=None),
     ):
         path = Path(folder, "materials.glb")
@@ -169,7 +169,7 @@ def _triangles(
 ) -> Iterator[tuple[bpy.types.Collection, list[bpy.types.Mesh]]]:
     """Temporarily add a collection with a triangle of each material; yield it and the meshes.
 
-    Each material needs a mesh of its own: the exporter splits meshes by the tiles of their images.
+    Each material gets its own mesh, since the exporter splits meshes by the tiles of their images.
     """
     meshes: list[bpy.types.Mesh] = []
     collection = bpy.data.collections.new("meshferry")
@@ -195,7 +195,7 @@ def _triangles(
 
 @contextlib.contextmanager
 def _without_marks(materials: Sequence[bpy.types.Material]) -> Iterator[None]:
-    """Remove the custom property that the exporter leaves on image nodes."""
+    """Remove the custom property that the glTF exporter adds to image nodes, after a ``with`` block."""
     trees = {tree for material in materials if (tree := compat.node_tree(material)) is not None}
     waiting = list(trees)
     while waiting:
@@ -212,7 +212,7 @@ def _without_marks(materials: Sequence[bpy.types.Material]) -> Iterator[None]:
 
 
 def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, report: Report) -> None:
-    """Report settings of a material that its file cannot store."""
+    """Report settings of a material that its glTF file cannot store."""
     about = report.about(material.name)
     tree = compat.node_tree(material)
     shader = shader_of(tree)

@@ -57,7 +57,10 @@ def aligned(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
 
 
 def _surfaces(mesh: Mesh, finest: Mesh, table: Sequence[int], names: Sequence[str]) -> list[Surface]:
-    """Return a surface for each slot: the mesh's own, or else that of the finest mesh without quantisation ranges."""
+    """Return a surface for each slot: that of the mesh itself, or else a copy of the finest mesh's surface.
+
+    Quantisation ranges are removed from copies.
+    """
     found = [surface.without_domains() for surface in finest.surfaces[: len(names)]]
     found += [Surface(name) for name in names[len(found) :]]
     used = set(np.unique(mesh.material_index).tolist())

@@ -35,7 +35,8 @@ from .object_spaces import ObjectSpaces, between, matrix_of
 Matrix4 = npt.NDArray[np.float64]
 
 _APART = 0.1
-"""Distance between the centres of two levels, relative to the finest's diagonal, above which they are side by side."""
+"""Distance between the centres of two levels, relative to the diagonal of the finest, above which the levels count as
+side by side."""
 
 
 @dataclass
@@ -45,9 +46,10 @@ class _Part:
     mesh: Mesh
     """In the object's own space."""
     place: Matrix4
-    """(4, 4) matrix from that space to the world, or for deformed objects, to the space relative to the armature."""
+    """(4, 4) matrix from the object's own space to the world; for an object that an armature deforms, to the space
+    relative to that armature."""
     is_bound: bool = False
-    """Whether an armature deforms it."""
+    """Whether an armature deforms the object."""
 
 
 class LodModelExport(SceneExport):
@@ -75,7 +77,7 @@ class LodModelExport(SceneExport):
         Raises
         ------
         ExportError
-            Nothing to export, an object of zero scale.
+            There is nothing to export, or an object has zero scale.
         """
         found = find_models(self.context, self.source, self.options, self.report)
         parts = list(dict.fromkeys(obj for model in found for obj in model.parts()))
@@ -193,7 +195,11 @@ class LodModelExport(SceneExport):
         *,
         is_shape: bool = False,
     ) -> Mesh | None:
-        """Read a coarser level or a physics shape into the space of the node of its finest object, ``owner``."""
+        """Read a coarser level or a physics shape in the space of the nodes of its model.
+
+        ``owner`` is the finest object of the model, ``finest`` its part, and ``into`` the matrix to the space of the
+        nodes.
+        """
         own = armature_of(obj)
         part = self._read_part(obj, own or armature if finest.is_bound and not is_shape else None, bones=armature)
         if part is None:
@@ -211,8 +217,8 @@ class LodModelExport(SceneExport):
     ) -> _Part | None:
         """Read an object; return None if it has no visible mesh.
 
-        ``armature`` deforms it. Its weights refer to the bones of the armature ``bones`` if given, otherwise to those
-        of ``armature``.
+        ``armature`` is the armature that deforms it. Its weights refer to the bones of the armature ``bones`` if given,
+        otherwise to those of ``armature``.
         """
         mesh = self.objects.mesh_of(obj, self._skeleton(bones or armature) if armature is not None else None)
         if mesh is None:
@@ -232,7 +238,10 @@ class LodModelExport(SceneExport):
             self.leave_out_instances(finest)
 
     def _skeleton(self, armature: bpy.types.Object) -> ReadSkeleton:
-        """Return the bones of an armature. The first call for an armature adds it to the skeletons of the scene."""
+        """Return the skeleton of an armature.
+
+        The first call for an armature adds it to the skeletons of the scene.
+        """
         if armature not in self.skeletons:
             self.skeletons[armature] = read_skeleton(armature, report=self.report)
             self.scene.skeletons.append(
@@ -254,7 +263,7 @@ def _node_of(finest: bpy.types.Object, transform: transforms.Transform, mesh: Me
 
 
 def _file_matrix(finest: bpy.types.Object) -> Matrix4 | None:
-    """Return the matrix that the imported file gave an object, or None."""
+    """Return the matrix that an object has in its imported file, or None if it is not known."""
     numbers = finest.meshferry.file_matrix.split()
     try:
         return np.array(numbers, np.float64).reshape(4, 4) if numbers else None
@@ -263,7 +272,7 @@ def _file_matrix(finest: bpy.types.Object) -> Matrix4 | None:
 
 
 def _share_meshes(model: LodModel, known: EqualMeshes) -> None:
-    """Replace the meshes of a model by equal ones of earlier models, as of linked duplicates."""
+    """Replace the meshes of a model by equal meshes of earlier models, so that linked duplicates share them."""
     for node in model.nodes(0):
         if node.mesh is not None:
             node.mesh = known.first(_without_object_names(node.mesh))
@@ -272,7 +281,10 @@ def _share_meshes(model: LodModel, known: EqualMeshes) -> None:
 
 
 def _name_apart(models: list[LodModel]) -> None:
-    """Make the names of models unique, with the names of their Blender objects where two are equal."""
+    """Make the names of models unique.
+
+    Models with equal names get the names of their Blender objects.
+    """
     taken: set[str] = set()
     for model in models:
         name = model.finest.name
@@ -294,11 +306,12 @@ def _placed(part: _Part, into: Matrix4, place: Matrix4 | None = None) -> Mesh:
 
 
 def _location_beside(part: _Part, finest: _Part, *, keeps_place: bool = False) -> Matrix4:
-    """Return the matrix of a coarser level or a shape: normally with the location of the finest object.
+    """Return the matrix of a coarser level or a shape, normally with the location of the finest object.
 
-    Artists often arrange levels side by side, so their own locations are ignored. But if the location was applied to
-    the points, the location of the finest object would put the level beside it; then its own location is used. A
-    deformed object (``keeps_place``) has its own location, unless only that of the finest brings them together.
+    Artists often arrange levels side by side, so their own locations are ignored. But if the user applied the location
+    to the points, the location of the finest object would move the level away from it, so that the level's own location
+    is used. With ``keeps_place``, for a deformed object, its own location is preferred, unless only that of the finest
+    brings both together.
     """
     moved = part.place.copy()
     moved[:3, 3] = finest.place[:3, 3]

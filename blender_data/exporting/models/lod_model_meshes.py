@@ -40,7 +40,8 @@ class LodModelMeshes:
         """Read the instances that the finest objects of the models show."""
         self._instances.depsgraph = self.meshes.reader.depsgraph
         shown = {copy for members in self.copies.values() for copy in members}
-        # Instanced collections also contain the levels and shapes of their models, which would overlap the finest ones.
+        # An instanced collection also contains the levels and shapes of its models, which would overlap the finest
+        # objects.
         self._instances.left_out = ModelIndex(bpy.data.objects).parts
         self._instances.read_instances((set(finest) - set(self.copies)) | shown)
 

@@ -1,4 +1,4 @@
-"""Armatures -> skeletons whose joints are at the heads of the bones, independent of the bones' directions and rolls."""
+"""Armatures -> skeletons with a joint at the head of each bone, independent of the bones' directions and rolls."""
 
 from __future__ import annotations
 

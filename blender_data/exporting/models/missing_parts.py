@@ -20,24 +20,25 @@ from .model_objects import ModelObjects
 from .physics_hulls import box, convex_hull, hulls_of_parts
 
 _LEVEL_SHARES = (0.0, 0.0, 0.6, 0.8)
-"""Progress of a model's generated parts at the start of each level, by index; measured with a million triangles."""
+"""Progress of a model at the start of each generated level, by the index of the level; measured with a million
+triangles."""
 
 _LEAST_TRIANGLES = 12
-"""Lowest number of triangles to which a level is reduced: those of a box, as fewer hardly form a solid."""
+"""Smallest number of triangles to which a level is reduced: that of a box, since fewer hardly form a solid."""
 
 _TOLERATED_EXCESS = 1.1
-"""A generated level with more than this many times the requested triangles is reported."""
+"""Ratio of the triangles of a generated level to the requested number above which it is reported."""
 
 _MOST_NAMED = 3
-"""Number of models whose generated parts are named one by one."""
+"""Largest number of models with generated parts that a message names."""
 
 _MOST_PARTS = 256
-"""Largest number of loose parts with a hull each; a mesh with more gets one hull around all."""
+"""Largest number of loose parts that each get a hull; a mesh with more parts gets one hull around all."""
 
 
 @dataclass
 class LodModel:
-    """The nodes of one model: levels of detail and physics shapes."""
+    """The nodes of one model: its levels of detail and physics shapes."""
 
     obj: bpy.types.Object
     finest: Node
@@ -78,17 +79,18 @@ class MissingParts:
         self.options = options
         self.report = report
         self._filled: dict[Hashable, LodModel] = {}
-        """The first model of each content. Models read from Blender share equal meshes."""
+        """The first model of each content; models with equal content have the same key. Models read from Blender share
+        equal meshes."""
         self._copies: Counter[str] = Counter()
-        """Number of further models with the content of a model, by its name."""
+        """Number of further models with the same content, by the name of the first."""
         self._made_levels: list[tuple[str, Text]] = []
-        """Names of models with generated levels, each with the numbers of triangles of its levels."""
+        """Names of the models with generated levels, each with a text about the numbers of triangles."""
         self._made_shapes: list[tuple[str, Text]] = []
-        """Names of models with a generated physics shape, each with the description of the shape."""
+        """Names of the models with a generated physics shape, each with a description of the shape."""
         self._too_many_parts: list[str] = []
 
     def fill(self, models: Sequence[LodModel]) -> Steps[None]:
-        """Make the missing levels and shapes of models, and report them."""
+        """Generate the missing levels and shapes of models, and report them."""
         total = max(1, sum(model.mesh.triangle_count for model in models))
         done = 0
         for model in models:
@@ -98,8 +100,7 @@ class MissingParts:
                 self._copies[first.finest.name] += 1
                 done += model.mesh.triangle_count
                 continue
-            # The time of a level is proportional to its source triangles; shapes take about as long as the coarsest
-            # level.
+            # A level takes time in proportion to its source triangles; shapes take about as long as the coarsest level.
             for share, step in self._missing_of(model):
                 yield Step(step, (done + share * model.mesh.triangle_count) / total, model.finest.name)
             done += model.mesh.triangle_count
@@ -114,13 +115,16 @@ class MissingParts:
             self.report.change("too-many-loose-parts", text, _MOST_PARTS, item=names)
 
     def _content(self, model: LodModel) -> Hashable:
-        """Return a key that is equal for models for which the same parts are made; rigged ones are never equal."""
+        """Return a key that is equal for models that get the same generated parts; rigged models are never equal."""
         meshes = [(node.role, node.lod, node.is_base_hull, id(node.mesh)) for node in model.nodes(0)]
         own_shape = str(model.obj.meshferry.physics_shape)
         return (*meshes, own_shape, id(model) if model.finest.skeleton is not None else None)
 
     def _missing_of(self, model: LodModel) -> Iterator[tuple[float, str]]:
-        """Make a model's missing levels and shapes; before each, yield the model's progress and the phase."""
+        """Generate the missing levels and shapes of a model.
+
+        Before each, yield the progress of the model and the label of the phase.
+        """
         if self.options.missing_levels == "MAKE":
             for share in self._make_levels(model):
                 yield share, "Making levels of detail"
@@ -131,7 +135,7 @@ class MissingParts:
             model.base_hull.is_base_hull = True
 
     def _listed(self, made: Sequence[tuple[str, Text]]) -> Text:
-        """Return the first models, each with the number of models of the same content, and how many more there are."""
+        """Return a text that names the first models, with the number of equal ones, and counts the further models."""
         named = []
         for name, what in made[:_MOST_NAMED]:
             times = Text(" × {:,}", 1 + self._copies[name]) if self._copies[name] else Text("")
@@ -142,7 +146,7 @@ class MissingParts:
     # -- levels ---------------------------------------------------------------------------------
 
     def _make_levels(self, model: LodModel) -> Iterator[float]:
-        """Generate each missing level from the next finer one, so that it never has more triangles.
+        """Generate each missing level from the next finer one, so that it never has more triangles than that.
 
         Before each level, yield the progress of the model (see ``_LEVEL_SHARES``).
         """
@@ -182,7 +186,7 @@ class MissingParts:
     def _make_shapes(self, model: LodModel) -> None:
         choice = physics_choice(model.obj, model, self.options.physics_shape)
         if choice == "AUTO":
-            return  # AUTO: existing objects, or else the base hull
+            return  # AUTO: use existing objects, or else the base hull
         if choice == "MESH":
             self._make_triangles(model)
             return
@@ -205,7 +209,10 @@ class MissingParts:
         self._made_shapes.append((model.finest.name, what))
 
     def _make_triangles(self, model: LodModel) -> None:
-        """Leave the hulls out; without a physics object, make one of the first of :func:`_collision_meshes`."""
+        """Drop the hulls.
+
+        If there is no physics object, make a physics mesh from the first mesh of :func:`_collision_meshes`.
+        """
         mesh = next(_collision_meshes(model), None)
         if mesh is not None and (model.physics is None or mesh is not model.physics.mesh):
             mesh = replace(mesh, joint_indices=None, joint_weights=None)
@@ -215,7 +222,7 @@ class MissingParts:
         model.base_hull = None
 
     def _base_points(self, model: LodModel) -> Any:
-        """Return the points for the base hull: those of the hulls, or otherwise of a mesh for collisions."""
+        """Return the points for the base hull: of hulls, else of the first mesh of :func:`_collision_meshes`."""
         if model.hulls:
             return np.concatenate([hull.mesh.points for hull in model.hulls if hull.mesh is not None])
         mesh = next(_collision_meshes(model), None)
@@ -257,9 +264,9 @@ def has_physics_shape(model: ModelObjects, options: ExportOptions) -> bool:
 
 
 def _collision_meshes(model: LodModel) -> Iterator[Mesh]:
-    """Yield the meshes with triangles in the order in which collisions use them: physics, low, medium, finest.
+    """Yield the meshes that can serve for collisions, in order of preference: physics, low, medium, finest.
 
-    Generated levels are skipped, since their collapsed parts would not collide.
+    Meshes without triangles are skipped. So are generated levels, since parts of them may have vanished.
     """
     for node in (model.physics, *(model.levels.get(level) for level in (2, 1)), model.finest):
         if node is not None and node.mesh is not None and not node.generated_from and node.mesh.triangle_count:
@@ -267,7 +274,7 @@ def _collision_meshes(model: LodModel) -> Iterator[Mesh]:
 
 
 def _copy_parts(source: LodModel, model: LodModel) -> None:
-    """Give a model the parts that were made for another one of the same content."""
+    """Copy generated parts to a model from another one with the same content."""
 
     def own(node: Node, name: str) -> Node:
         place = replace(node, name=name, translation=model.finest.translation, rotation=model.finest.rotation)

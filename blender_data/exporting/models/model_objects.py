@@ -2,12 +2,12 @@
 
 The first rule that applies decides:
 
-1. the finest object points at its parts (``medium_level`` … ``physics_object``);
-2. a part points at its finest object (``lod_of``, ``shape_of``), as imported ones do;
-3. names: ``chair_LOD2``, ``chair_LOD1``, ``chair_LOD0`` and ``chair_PHYS`` belong to ``chair`` or ``chair_LOD3``;
+1. the finest object refers to its parts (``medium_level`` … ``physics_object``); 2. a part refers to its finest object
+(``lod_of``, ``shape_of``), as imported parts do; 3. names: ``chair_LOD2``, ``chair_LOD1``, ``chair_LOD0`` and
+``chair_PHYS`` belong to ``chair`` or ``chair_LOD3``;
    a number such as ``.001`` after the name only matters if several objects have the same name.
 
-Deleted objects, which Blender keeps while something points at them, are ignored.
+Deleted objects, which Blender keeps while other data refers to them, are ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..object_selection import (
 )
 
 LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
-"""Properties of the finest object that point to its coarser levels."""
+"""Properties by which the finest object refers to its coarser levels; the index is the number of the level."""
 
 _POINTERS = (*((name, level) for level, name in enumerate(LEVEL_PROPERTIES) if name), ("physics_object", "physics"))
 
@@ -51,7 +51,7 @@ class ModelObjects:
     hulls: list[bpy.types.Object] = field(default_factory=list)
     base_hull: bpy.types.Object | None = None
     spare: list[bpy.types.Object] = field(default_factory=list)
-    """Objects that refer to this model but cannot be used: their level is taken or too coarse."""
+    """Objects that refer to this model but are not used: another object has the level, or the level does not exist."""
 
     def parts(self) -> list[bpy.types.Object]:
         """Return all objects that are exported, the finest first."""
@@ -81,7 +81,7 @@ class ModelIndex:
         self._models: dict[bpy.types.Object, ModelObjects] = {}
         self._owner: dict[bpy.types.Object, bpy.types.Object] = {}
         self.astray: dict[bpy.types.Object, bpy.types.Object] = {}
-        """Objects that refer to a finest object although they have parts themselves -> that finest object."""
+        """Objects that refer to a finest object although they have parts themselves, each with that finest object."""
         objects = [obj for obj in dict.fromkeys(objects) if obj.type in MESHABLE]
         self._take_pointers(objects)
         self._take_references(objects)
@@ -111,7 +111,7 @@ class ModelIndex:
     def _take_pointers(self, objects: Iterable[bpy.types.Object]) -> None:
         """Assign the parts named by the pointer properties of finest objects (LODs, physics shape).
 
-        An object that is the target of a pointer is not a finest object, so it is processed last.
+        Objects that such a pointer refers to are processed last, since they are usually not finest objects.
         """
         pointers: dict[bpy.types.Object, list[tuple[int | str, bpy.types.Object]]] = {}
         for obj in objects:
@@ -128,7 +128,7 @@ class ModelIndex:
                     self._take(obj, place, part)
 
     def _take_references(self, objects: Iterable[bpy.types.Object]) -> None:
-        """Assign the parts that point at their finest object, or at another part of it."""
+        """Assign the parts that refer to their finest object, directly or through another part of it."""
         for obj in objects:
             finest = self._referred(obj)
             if obj in self._owner or finest is None:
@@ -143,7 +143,10 @@ class ModelIndex:
             self._take(finest, place or max(1, kept.lod), obj)
 
     def _referred(self, obj: bpy.types.Object) -> bpy.types.Object | None:
-        """Return the finest object that an object points at, directly or through parts; itself for a cycle."""
+        """Return the finest object to which an object refers, directly or through parts.
+
+        If the references form a cycle, return the object itself.
+        """
         finest = _reference(obj)
         passed = {obj}
         while finest is not None and finest not in passed and finest not in self._owner:
@@ -155,7 +158,7 @@ class ModelIndex:
         return self.finest_of(finest) if finest is not None else None
 
     def _take_names(self, objects: Iterable[bpy.types.Object]) -> None:
-        """Assign the parts that are only recognised by name."""
+        """Assign the parts that are recognised only by their names."""
         free = [obj for obj in objects if obj not in self._owner]
         parsed = {obj: lod_names.parse(obj.name) for obj in free}
         parts = [obj for obj, name in parsed.items() if name.is_part and obj not in self._models]
@@ -201,7 +204,7 @@ def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dic
 
 
 def linked_duplicates(finest: bpy.types.Object, part: bpy.types.Object) -> list[bpy.types.Object]:
-    """Return the objects with the data of a finest object that point at the same part, including itself."""
+    """Return the objects that share the data of a finest object and refer to the same part, including itself."""
     pointers = [name for name, _place in _POINTERS]
     return [
         obj
@@ -241,7 +244,7 @@ def find_models(
     left_out: dict[Message, list[str]] = {}
     names_model = source.kind in {"SELECTION", "OBJECTS"}
     given = set(candidates)
-    shown = set(shown_by(candidates))  # no warning for the originals of instances
+    shown = set(shown_by(candidates))  # the originals of instances are left out without a warning
     for candidate in candidates:
         finest = index.finest_of(candidate) if candidate.type in MESHABLE else candidate
         if finest not in given and not names_model:

@@ -19,10 +19,10 @@ from .model_objects import linked_duplicates
 Matrix4 = npt.NDArray[np.float64]
 
 _ALIGNED = 1e-7
-"""Tolerance for equal matrices, relative to their size."""
+"""Tolerance for matrices that count as equal, relative to their size."""
 
 _ROUNDING = 5e-7
-"""Rounding errors of world matrices, relative to their entries: several steps of single precision for each parent."""
+"""Rounding error of world matrices relative to their entries; each parent adds some steps of single precision."""
 
 _SHEAR = 1e-4
 """Cosine between the axes of a transform above which its shear is reported."""
@@ -38,7 +38,7 @@ class ArmatureSpace:
     space: Matrix4
     """(4, 4) its rotation and scale in the world."""
     inverse: Matrix4
-    """(4, 4) from the world to its own space."""
+    """(4, 4) from the world to the armature object's own space."""
 
 
 class ObjectSpaces:
@@ -47,10 +47,10 @@ class ObjectSpaces:
     def __init__(self, meshes: RestMeshes) -> None:
         self.meshes = meshes
         self.stand_ins: dict[bpy.types.Object, bpy.types.Object] = {}
-        """Objects that Blender does not evaluate -> temporary copies that it evaluates."""
+        """Temporary copies, which Blender evaluates, of objects that it does not evaluate."""
         self._armatures: dict[bpy.types.Object, ArmatureSpace] = {}
         self._duplicates: dict[tuple[bpy.types.ID | None, bpy.types.Object], list[bpy.types.Object]] = {}
-        """By data of finest objects and part: the objects that share both."""
+        """Objects that share their data and a part, by that data and part."""
 
     def stand_in(self, obj: bpy.types.Object) -> bpy.types.Object:
         return self.stand_ins.get(obj, obj)
@@ -88,9 +88,9 @@ class ObjectSpaces:
         return relative if armature is None else self.of_armature(armature).space @ relative
 
     def is_of_duplicate(self, part: bpy.types.Object, owner: bpy.types.Object, place: Matrix4, finest: Matrix4) -> bool:
-        """Return whether a part was modelled for a linked duplicate of its owner, which has its rotation and scale.
+        """Return whether a part belongs to a linked duplicate of its owner, judging by its rotation and scale.
 
-        Duplicating an object also duplicates its pointers to levels and physics, but not these.
+        Duplicating an object copies its references to levels and physics shapes, but not these objects.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class ObjectSpaces:
         return any(_same_axes(self.world(other), place) for other in self._duplicates[owner.data, part])
 
     def transform(self, obj: bpy.types.Object, armature: bpy.types.Object | None, place: Matrix4) -> Transform:
-        """Return the transform of a model's nodes, without mirroring; ``place`` belongs to the finest object."""
+        """Return the transform of a model's nodes, without mirroring; ``place`` is the matrix of the finest object."""
         seen = self.evaluated(obj)
         above = self.evaluated(armature) if armature is not None else None
         is_plain = armature is None or np.array_equal(self.of_armature(armature).space, np.identity(4))
@@ -145,7 +145,7 @@ def snapped(matrix: Matrix4) -> Matrix4:
 def between(into: Matrix4, place: Matrix4) -> Matrix4:
     """Return ``into @ place`` without the rounding errors of ``place``, which Blender stores in single precision.
 
-    Linked duplicates with parents then have equal points, however uneven their scales are.
+    So linked duplicates with parents get equal points, even with non-uniform scales.
     """
     matrix = snapped(into @ place)
     linear = matrix[:3, :3]

@@ -14,10 +14,10 @@ from ....io_formats.geometry.vertices import weld_map
 from ... import arrays
 
 MOST_POINTS = 256
-"""Largest number of points of a hull."""
+"""Largest number of points of one hull."""
 
 _FLAT = 1e-5
-"""Share of the largest extent below which points are coplanar."""
+"""Thickness relative to the largest extent below which points count as coplanar."""
 
 _BOX = np.array([[x, y, z] for z in (0, 1) for y in (0, 1) for x in (0, 1)], np.float32)
 _BOX_CORNERS = np.array(
@@ -51,7 +51,7 @@ def convex_hull(points: FloatArray) -> Mesh:
         return box(points)
     if flat[2]:
         return _polygon(points, away, axes)
-    # Scale thin objects to a similar thickness, so that the hull is equally exact for them.
+    # Thin objects are scaled to a similar thickness along all axes, so that their hull is as exact as that of others.
     scaled = (away @ axes.T / width).astype(np.float32)
     corner_point = _hull(scaled)
     if not len(corner_point):
@@ -91,7 +91,7 @@ def box(points: FloatArray) -> Mesh:
     corners, triangles = np.where(_BOX > 0, high, low), _BOX_CORNERS
     flat = high - low <= _FLAT * (high - low).max()
     if np.count_nonzero(flat) == 1:
-        # The box is flat on this axis: drop the sides without area, and let the other two share four points.
+        # The box is flat on this axis: drop the sides without area, and use the same four points for the other two.
         across = 1 << int(np.argmax(flat))
         kept = ((triangles & across) == (triangles[:, :1] & across)).all(axis=1)
         triangles = triangles[kept] & ~np.int32(across)
@@ -99,7 +99,7 @@ def box(points: FloatArray) -> Mesh:
 
 
 def _mesh(points: FloatArray, corner_point: IntArray) -> Mesh:
-    """Return a bare mesh of the points that triangles use."""
+    """Return a mesh that contains only the points that triangles use, without layers."""
     used = pool(np.ascontiguousarray(corner_point, np.int32))
     return Mesh(
         np.ascontiguousarray(points[used.chosen], np.float32),
@@ -110,7 +110,7 @@ def _mesh(points: FloatArray, corner_point: IntArray) -> Mesh:
 
 
 def _distinct(points: FloatArray) -> FloatArray:
-    """Return the finite points without duplicates."""
+    """Return the finite points, each once."""
     points = np.ascontiguousarray(points, np.float32).reshape(-1, 3)
     points = points[np.isfinite(points).all(axis=1)]
     return points[weld_map([points])[1]]
@@ -121,7 +121,7 @@ def _hull(points: FloatArray) -> IntArray:
     data = bpy.data.meshes.new("hull")
     try:
         arrays.fill_triangles(data, points, np.empty(0, np.int32))
-        with arrays.edited(data) as made:  # vertices inside the hull remain, so that indices stay valid
+        with arrays.edited(data) as made:  # vertices inside the hull are kept, so that indices stay valid
             bmesh.ops.convex_hull(made, input=made.verts[:], use_existing_faces=False)
             bmesh.ops.triangulate(made, faces=made.faces[:])
         return arrays.corner_vertices(data)
@@ -142,10 +142,10 @@ def _outward(mesh: Mesh) -> Mesh:
 
 
 def _polygon(points: FloatArray, away: npt.NDArray[np.float64], axes: npt.NDArray[np.float64]) -> Mesh:
-    """Return the hull of points in a plane: a convex polygon, its triangles on both sides."""
+    """Return the convex hull of points in a plane: a polygon with triangles on both sides."""
     plane = away @ axes[:2].T
     plane /= np.ptp(plane, axis=0)
-    # Blender's hull needs a solid, so add an apex above the plane; the triangles at the apex give the outline.
+    # Blender's convex hull needs a solid, so add an apex above the plane; the triangles at the apex give the outline.
     tip = len(points)
     raised = np.column_stack([plane, np.zeros(tip)])
     corner_point = _hull(np.vstack([raised, [[*plane.mean(axis=0), 1.0]]]).astype(np.float32)).reshape(-1, 3)

@@ -1,1 +1,1 @@
-"""Files that place models: new placements, and changes of imported ones."""
+"""Exports of files that place models: new files, and changes of imported ones."""

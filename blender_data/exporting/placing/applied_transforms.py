@@ -17,9 +17,9 @@ from ....io_formats.geometry.submeshes import part_of_slots
 from ... import arrays
 
 _FLAT = 1e-6
-"""Thickness below which a mesh counts as flat, relative to its size."""
+"""Thickness relative to the size of a mesh below which the mesh counts as flat."""
 _EXACT = 1e-5
-"""Tolerance of transformed vertices, relative to the size of the mesh."""
+"""Tolerance for transformed vertices, relative to the size of the mesh."""
 
 _Points = npt.NDArray[np.float64]
 
@@ -30,9 +30,9 @@ def applied_transforms(
     nodes: Mapping[str, PlacedNode],
     placement: Placement,
 ) -> dict[Any, Matrix]:
-    """Return the matrix (4, 4) that the vertices of each mesh were transformed with since the import.
+    """Return the matrix (4, 4) by which the user transformed the vertices of each mesh since the import.
 
-    Meshes with other edits, and those whose file cannot be read, are left out.
+    Meshes with other edits, and meshes whose file cannot be read, are left out.
     """
     found: dict[Any, Matrix] = {}
     for obj in objects:
@@ -63,15 +63,18 @@ def _file_points(obj: bpy.types.Object, use: ModelUse, placement: Placement) -> 
 
 
 def _transform(points: _Points, now: _Points) -> Matrix | None:
-    """Return the affine matrix (4, 4) between two sets of points (P, 3); None if there is none, or no change."""
+    """Return the affine matrix (4, 4) that maps points ``points`` to ``now``, both (P, 3).
+
+    Return None if no matrix does, or if the points are unchanged.
+    """
     if len(points) < 3:
         return None
     centre, centre_now = points.mean(axis=0), now.mean(axis=0)
     old, new = points - centre, now - centre_now
     axes, sizes, _ = np.linalg.svd(old.T @ old)
     if sizes[1] <= _FLAT**2 * sizes[0]:
-        return None  # a line
-    if sizes[2] <= _FLAT**2 * sizes[0]:  # a plane, whose normal gets the scale of its area
+        return None  # all points are on a line
+    if sizes[2] <= _FLAT**2 * sizes[0]:  # all points are in a plane; its normal is scaled like its area
         plane = new.T @ np.linalg.pinv(old.T) @ axes[:, :2]
         normal = np.cross(plane[:, 0], plane[:, 1])
         length = float(np.linalg.norm(normal)) ** 0.5 or 1.0

@@ -1,4 +1,4 @@
-"""Objects that show models at nodes. They are not written into the file that refers to the models."""
+"""Objects that belong to models at nodes. Their changes are not written into the file that refers to the models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_NAMES = 5
 
 
 def node_object(part: bpy.types.Object) -> bpy.types.Object | None:
-    """Return the object of the node to which a part of a model belongs, or None if no such object is above it."""
+    """Return the node object above a part of a model, or None if the part is not below a node object."""
     above = part.parent
     while above is not None and above.meshferry.is_model_part:
         above = above.parent
@@ -63,7 +63,10 @@ def report_parts(
 def report_missing_parts(
     objects: Iterable[bpy.types.Object], parts: Iterable[bpy.types.Object], report: Report
 ) -> None:
-    """Report objects of nodes whose models lack parts here. A copy without its model is not reported."""
+    """Report node objects below which parts of the model are missing.
+
+    A copied object without any part is not reported.
+    """
     count = Counter(node_object(part) for part in parts)
     by_key: dict[str, list[bpy.types.Object]] = {}
     for obj in objects:

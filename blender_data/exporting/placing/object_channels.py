@@ -1,4 +1,4 @@
-"""Channels of objects whose files store location, Euler angles and scale."""
+"""Read location, Euler angles and scale of objects, for files that store these channels."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ....io_formats.core.placement import Channels
 from .object_places import local_matrix
 
 _NOISE = 2e-6
-"""Tolerance of numbers that come from a matrix: relative to the number, or absolute below 1."""
+"""Tolerance for numbers computed from a matrix: relative to the number, or absolute for numbers below 1."""
 _SHEARED = 1e-4
-"""Tolerance of the matrix of decomposed channels, relative to the largest element."""
+"""Tolerance for a matrix that is composed of its channels again, relative to its largest element."""
 
 
 def read_channels(
     obj: bpy.types.Object, given: Channels, frame: bpy.types.Object | None, *, is_own_parent: bool
 ) -> tuple[Channels, bool]:
-    """Return the transform of an object without delta transforms, and whether the channels hold all of it.
+    """Return the transform of an object without delta transforms, and whether channels can represent it completely.
 
     Parameters
     ----------
     given:
         The transform in the file.
     frame:
-        The ancestor that the transform is relative to; None for the world.
+        The ancestor to which the transform is relative; None for the world.
     is_own_parent:
-        Whether the parent of the object is the one that the file gives it.
+        Whether the object has the same parent as in the file.
     """
     is_plain = obj.parent is None or obj.matrix_parent_inverse == BlenderMatrix.Identity(4)
     if obj.rotation_mode == given.order and is_plain and is_own_parent:
@@ -65,7 +65,7 @@ def _without_deltas(obj: bpy.types.Object) -> BlenderMatrix:
 
 
 def _near(values: Sequence[float], given: Sequence[float]) -> tuple[float, float, float]:
-    """Return three numbers from a matrix; use the file's numbers where they differ by rounding errors only."""
+    """Return three numbers from a matrix, replaced by those of the file where they differ only by rounding."""
     pairs = zip(values, given, strict=True)
     x, y, z = (old if abs(new - old) <= _NOISE * max(1.0, abs(old)) else new for new, old in pairs)
     return x, y, z

@@ -1,7 +1,7 @@
-"""Matrices of objects in double precision, as far as they follow from the objects' own channels.
+"""Matrices of objects in double precision, computed from the objects' channels if these determine them.
 
-World matrices of Blender are in single precision: a chain of scaled parents loses digits, and far from the origin also
-millimetres.
+World matrices of Blender are in single precision: a chain of scaled parents loses digits, and far from the origin the
+error can be millimetres.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ... import compat
 from .. import transforms
 
 _TRANSFORMS = ("location", "rotation_", "scale", "delta_")
-"""Starts of the data paths of an object's transform."""
+"""Beginnings of the data paths of properties that form an object's transform."""
 _CARRIERS = frozenset({"OBJECT", "ARMATURE", "LATTICE"})
-"""Types of parents whose object transform children follow."""
+"""Types of parenting in which a child follows the transform of the parent object."""
 
 
 def local_matrix(obj: bpy.types.Object) -> Matrix:
@@ -32,12 +32,12 @@ def local_matrix(obj: bpy.types.Object) -> Matrix:
 
 
 def is_driven(obj: bpy.types.Object) -> bool:
-    """Return whether constraints, drivers, keys, or a parent bone, vertex or lattice determine where an object is."""
+    """Return whether constraints, drivers, keys, or a parent bone, vertex, lattice determine an object's transform."""
     return (obj.parent is not None and obj.parent_type not in {"OBJECT", "ARMATURE"}) or is_animated(obj)
 
 
 def is_animated(obj: bpy.types.Object) -> bool:
-    """Return whether constraints, drivers or keys determine the transform of an object."""
+    """Return whether constraints, drivers or keys determine an object's transform."""
     if any(not constraint.mute for constraint in obj.constraints):
         return True
     animation = obj.animation_data
@@ -50,7 +50,10 @@ def is_animated(obj: bpy.types.Object) -> bool:
 
 
 class ObjectPlaces:
-    """Matrices of the objects of one export. Blender evaluates objects whose channels do not determine their matrix."""
+    """Matrices of the objects of one export.
+
+    Objects whose channels do not determine their matrix are evaluated by Blender.
+    """
 
     def __init__(self, depsgraph: bpy.types.Depsgraph) -> None:
         self.depsgraph = depsgraph
@@ -71,14 +74,17 @@ class ObjectPlaces:
         return matrix if at == frame or frame is None else self.seen_from(frame, matrix)
 
     def seen_from(self, frame: bpy.types.Object, world: Matrix) -> Matrix:
-        """Return a world matrix (4, 4) relative to an object, whose transform can be inverted."""
+        """Return a world matrix (4, 4) relative to an object; the object's transform must be invertible."""
         matrix: Matrix = np.linalg.solve(self.world(frame), world)
-        matrix[3] = 0.0, 0.0, 0.0, 1.0  # without rounding errors
+        matrix[3] = 0.0, 0.0, 0.0, 1.0  # exactly, without rounding errors
         return matrix
 
 
 def _carrier(obj: bpy.types.Object) -> Matrix:
-    """Return the matrix of the frame of a child relative to its parent object: a bone at rest, or the object itself."""
+    """Return the matrix of the frame of a child relative to the parent object.
+
+    It is that of the bone at rest for a child of a bone, otherwise the identity.
+    """
     bone = obj.parent.data.bones.get(obj.parent_bone) if obj.parent_type == "BONE" else None
     if bone is None or bone.use_relative_parent:
         return np.identity(4)

@@ -1,4 +1,4 @@
-"""Models of a placement: each different evaluated mesh once, whichever objects show it."""
+"""Models of a placement: meshes after evaluation, each stored once even if several objects show it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ from ..reading.rest_meshes import RestMeshes
 from .object_places import ObjectPlaces
 
 _ALIGNED = 1e-7
-"""Tolerance for equal matrices, per entry."""
+"""Tolerance for each entry of matrices that count as equal."""
 
 _Key = tuple[Any, ...]
 
 
 class MaterialNames:
-    """A unique name for each material of an export: its name in the imported file, unless another material has that."""
+    """Unique names for the materials of an export.
+
+    A material keeps its name in the imported file unless another has it.
+    """
 
     def __init__(self) -> None:
         self.by_name: dict[str, bpy.types.Material] = {}
@@ -52,19 +55,19 @@ class MaterialNames:
 
 @dataclass
 class _Model:
-    """A model that was read."""
+    """A model that has been read, and its users."""
 
     mesh: Mesh
     skeleton: ReadSkeleton | None
     sources: list[bpy.types.Object]
-    """The objects that show it."""
+    """The objects that show the model."""
 
 
 class PlacedModels:
     """Reads the models of one export.
 
-    Objects with the same mesh data share a model while their modifiers make the same mesh of it. Materials that are
-    linked to an object instead of its data are stored with its node.
+    Objects with the same mesh data share a model if their modifiers give the same result. Materials that are linked to
+    an object instead of its data are stored with its node.
     """
 
     def __init__(self, meshes: RestMeshes, places: ObjectPlaces, options: ExportOptions) -> None:
@@ -73,19 +76,20 @@ class PlacedModels:
         self.options = options
         self.materials = MaterialNames()
         self.used_materials: dict[str, None] = {}
-        """Names of the materials that faces have."""
+        """Names of the materials that faces use."""
         self._models: list[_Model] = []
         self._plain: dict[_Key, int] = {}
-        """The models of mesh data that needs no evaluation."""
+        """Index of the model for mesh data that needs no evaluation."""
         self._equal: dict[_Key, tuple[EqualMeshes, dict[int, int]]] = {}
-        """By mesh data: its different meshes without materials, and the model of each by its id."""
+        """For each mesh data block: its different evaluated meshes, without materials, and the index of the model for
+        each mesh's ``id``."""
         self._skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
         self.owners: set[bpy.types.Object] = set()
-        """Objects that show instances. That they have no mesh of their own is not reported."""
+        """Objects that show instances; for them, the lack of a mesh is not reported."""
         meshes.reader.name_of_material = self.materials.name
 
     def rig_of(self, obj: bpy.types.Object) -> bpy.types.Object | None:
-        """Return the armature in whose space the model of an object is, or None if it is in the object's own."""
+        """Return the armature in whose space an object's model is; None if it is in the space of the object."""
         return armature_of(obj) if obj.type in MESHABLE and self.meshes.with_bones else None
 
     def use(self, obj: bpy.types.Object) -> ModelUse | None:
@@ -108,7 +112,10 @@ class PlacedModels:
         return self._used(number, obj, mesh.materials)
 
     def use_generated(self, instance: bpy.types.DepsgraphObjectInstance, owner: bpy.types.Object) -> ModelUse | None:
-        """Return the model of an instance whose mesh was generated for it; Blender's evaluation must not change."""
+        """Return the model of an instance whose mesh was generated for it.
+
+        It must be called before Blender evaluates the scene again.
+        """
         key = (owner.data, instance.object.data.as_pointer())
         if key not in self._plain:
             mesh = self.meshes.reader.read(instance.object, is_instance=True)
@@ -137,8 +144,11 @@ class PlacedModels:
         return self._skeletons[rig]
 
     def _add(self, key: _Key, mesh: Mesh, skeleton: ReadSkeleton | None) -> int:
-        """Return the index of the model with a mesh, which is added unless objects with the same data have it."""
-        mesh = replace(mesh, own_files=None)  # it becomes a new file
+        """Return the index of the model for a mesh.
+
+        A new model is added unless objects with the same data already have an equal one.
+        """
+        mesh = replace(mesh, own_files=None)  # the mesh is written to a new file
         equal, numbers = self._equal.setdefault(key, (EqualMeshes(), {}))
         first = equal.first(replace(mesh, materials=[""] * len(mesh.materials), surfaces=[]))
         if id(first) not in numbers:
@@ -158,7 +168,7 @@ class PlacedModels:
         return found
 
     def _used(self, number: int, obj: bpy.types.Object, materials: list[str]) -> ModelUse:
-        """Return the use of a model by an object whose slots have these materials."""
+        """Return the use of a model by an object with these materials in its slots."""
         model = self._models[number]
         model.sources.append(obj)
         shown = np.unique(model.mesh.material_index).tolist()
@@ -192,13 +202,13 @@ def _model_name(sources: list[bpy.types.Object]) -> str:
 
 
 Instance = tuple[bpy.types.Object, "bpy.types.Object | ModelUse", Matrix]
-"""The object that shows an instance, the shown object or generated model, and the world matrix (4, 4)."""
+"""The object that shows an instance; the shown object, or the model generated for it; and the world matrix (4, 4)."""
 
 
 def instances_of(
     models: PlacedModels, owners: set[bpy.types.Object], depsgraph: bpy.types.Depsgraph
 ) -> Iterator[Instance]:
-    """Yield the instances of meshes that objects show otherwise than by *Instancing: Collection*."""
+    """Yield the instances of meshes that objects show by other means than *Instancing: Collection*."""
     for instance in depsgraph.object_instances:
         if not instance.is_instance or instance.parent is None or instance.object.type != "MESH":
             continue

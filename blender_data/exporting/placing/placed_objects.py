@@ -1,4 +1,4 @@
-"""Objects of an imported file that places models: one for each node, and objects that the user added."""
+"""Objects of an imported file that places models: an object for each node, and objects that the user added."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from .object_places import is_driven, local_matrix
 
 _NUMBER = re.compile(r"\.\d{3,}$")
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that no text file with tags can hold."""
+"""Characters that XML files cannot contain."""
 _GEOMETRY = {"vertices", "faces"}
-"""Edits that make another mesh of a copy."""
+"""Edits after which a copy has another mesh than its node."""
 _MOST_NAMES = 5
 
 
 class PlacedObjects:
-    """Objects of an imported collection: one for each node of its file, and objects that the user added.
+    """Objects of an imported collection: an object for each node of its file, and objects that the user added.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class PlacedObjects:
         if not self.objects and any(not obj.meshferry.node_slots for obj in self.own):
             raise ExportError("Its objects do not know their nodes; import the file again")
         self._slots_of: dict[bpy.types.Object, str] = {}
-        """``node_slots`` for new objects."""
+        """Value of the property ``node_slots`` for each new object."""
         self.sources = self._added(there)
         self.objects += self.sources
         self._index = {obj: number for number, obj in enumerate(self.objects)}
@@ -94,7 +94,8 @@ class PlacedObjects:
     def _own_objects(self, there: set[bpy.types.Object]) -> list[bpy.types.Object]:
         """Return the objects of the import that are in a scene.
 
-        Copies beside the collection of a referenced file are not in its instances: "Make Instances Real" makes such.
+        Copies of objects of a referenced file that are outside of its collection are ignored; *Make Instances Real*
+        makes such copies.
         """
         own = [obj for obj in objects_of(self.collection) if obj in there]
         if self.collection.meshferry.from_file:
@@ -104,9 +105,10 @@ class PlacedObjects:
         return [obj for obj in own if obj in inside or obj.meshferry.node_key not in keys]
 
     def agree(self, keys: Mapping[str, str], removed: Container[str] = ()) -> None:
-        """Store that the objects agree with the file; ``keys`` has the keys of added nodes, as in ``Patched``.
+        """Store on objects that the file has their current state; ``keys`` has keys of added nodes as in ``Patched``.
 
-        Objects whose node was removed lose their key, such as remaining colliders of a child that the user deleted.
+        Objects whose node was removed lose their key: for example, colliders that remain of a child that the user
+        deleted.
         """
         self.update(self.placed, keys)
         added = {*keys.values()}
@@ -132,14 +134,14 @@ class PlacedObjects:
 
     @staticmethod
     def update(placed: Sequence[PlacedObject], keys: Mapping[str, str]) -> None:
-        """Change the keys of objects to those that the file has after a patch."""
+        """Change the keys of objects to those of the patched file."""
         for number, one in enumerate(placed):
             one.key, one.source = keys.get(f"+{number}", one.key), ""
         for one in placed:
             one.given_parent = placed[one.parent].key if one.parent >= 0 else ""
 
     def _first_of_meshes(self) -> list[bpy.types.Object]:
-        """Return an object for each mesh."""
+        """Return one object for each mesh."""
         first: dict[Any, bpy.types.Object] = {}
         for obj in self.own:
             if obj.type == "MESH":
@@ -163,7 +165,7 @@ class PlacedObjects:
         return self._shows_other(obj) or (is_own_mesh and not _GEOMETRY.isdisjoint(self.edits[obj.data]))
 
     def _shows_other(self, obj: bpy.types.Object) -> bool:
-        """Return whether an object shows another mesh or another collection than its node."""
+        """Return whether an object shows another mesh or collection than its node does."""
         if obj.type == "MESH":
             return has_other_mesh(obj)
         node = self.nodes.get(obj.meshferry.node_key)
@@ -174,7 +176,7 @@ class PlacedObjects:
         return (shown is None) != (file is None) or (shown is not None and not _is_same_path(shown, file or ""))
 
     def _report_meshes(self) -> None:
-        """Report edited meshes, other meshes, and copies that are not written because of their mesh."""
+        """Report edited meshes, exchanged meshes, and copies that are not written because of their mesh."""
         edited = [obj.name for obj in self._first_of_meshes() if self.edits[obj.data]]
         text = "{} edited here, which the file does not hold: {}"
         self.report.loss_of("edited-mesh-not-written", text, edited, "mesh", "meshes", most=_MOST_NAMES)
@@ -198,7 +200,10 @@ class PlacedObjects:
         self.report.loss_of("new-mesh-not-written", text, new, most=_MOST_NAMES)
 
     def _added(self, there: set[bpy.types.Object]) -> dict[bpy.types.Object, str]:
-        """Return new objects with the mesh or collection of a node, and the key of that node; report other ones."""
+        """Return new objects that show the mesh or collection of a node, each with the key of that node.
+
+        Report other new ones.
+        """
         own = set(self.own)
         shown: dict[Any, bpy.types.Object] = {}
         for obj in self.objects:
@@ -270,16 +275,19 @@ class PlacedObjects:
         return channels
 
     def _properties(self, obj: bpy.types.Object, node: PlacedNode | None) -> dict[str, str]:
-        """Return the values now of the properties that the file gives a node, or that make a new object a node.
+        """Return the current values of the properties that the file gives a node, or that make a new object a node.
 
-        If the file has models as properties, a deleted property is an empty one.
+        If the format stores models in properties, a deleted property counts as empty.
         """
         known = node.properties if node is not None else (self.part.model_property,)
         values = {name: obj.get(name, "" if self.part.model_property else None) for name in known}
         return {name: str(value) for name, value in values.items() if value is not None}
 
     def _slot_materials(self) -> dict[bpy.types.Object, tuple[SlotMaterial, ...]]:
-        """Return the materials of the surfaces of each object. A skinned mesh counts for the armature that it is on."""
+        """Return the materials of the surfaces of each object.
+
+        The materials of a skinned mesh are returned for its armature object.
+        """
         found: dict[bpy.types.Object, tuple[SlotMaterial, ...]] = {}
         left: list[str] = []
         for obj in (*self.own, *self.sources):
@@ -287,7 +295,7 @@ class PlacedObjects:
             if owner not in self._index or obj.type != "MESH":
                 continue
             if obj is not owner and owner.type != "ARMATURE":
-                continue  # one of several instances of a cluster
+                continue  # the object is one of several instances of a cluster
             if has_other_mesh(obj):
                 continue
             places = json.loads(self._slots_of.get(obj, obj.meshferry.node_slots) or "[]")
@@ -308,7 +316,7 @@ class PlacedObjects:
         return found
 
     def _report_parts(self) -> None:
-        """Report changed objects that show only a part of a node: an instance of a cluster, or a coarser level."""
+        """Report changes of objects that are only part of a node: an instance of a cluster, or a coarser level."""
         parts = [obj for obj in self.own if obj not in self._index and obj.parent_type != "BONE"]
         moved = [obj.name for obj in parts if obj.type != "ARMATURE" and import_marks.is_moved(obj)]
         text = "{} that are only a part of a node not written: {}"
@@ -323,7 +331,7 @@ class PlacedObjects:
         self.report.loss_of("part-not-written", text, wrong, "cluster", most=_MOST_NAMES)
 
     def _report_kept(self) -> None:
-        """Report objects whose transforms are not written because they are animated, constrained or on a bone."""
+        """Report objects whose transforms are not written, since they are animated, constrained or on a bone."""
         has_channels = {placed.title for placed in self.placed if placed.channels is not None}
         bound = [obj.name for obj in self.objects if obj.name in has_channels and _is_bound(obj)]
         text = "{} constrained, or on bones or vertices, which the file cannot hold: {}"
@@ -352,7 +360,7 @@ def report_changed_materials(materials: Iterable[bpy.types.Material], report: Re
 
 
 def _is_bound(obj: bpy.types.Object) -> bool:
-    """Return whether a constraint, or a parent bone, vertex or deformer determines where an object is."""
+    """Return whether a constraint, or a parent bone, vertex or deformer determines an object's transform."""
     is_on_part = obj.parent is not None and obj.parent_type != "OBJECT"
     return is_on_part or any(not constraint.mute for constraint in obj.constraints)
 
@@ -365,7 +373,7 @@ def _content_of(obj: bpy.types.Object) -> bpy.types.ID | None:
 
 
 def _strangeness(obj: bpy.types.Object) -> tuple[bool, bool]:
-    """Return a key that sorts the object that an import made before its copies, as far as names show it."""
+    """Return a sort key that puts the imported object before its copies, as far as their names show which it is."""
     return obj.name != obj.meshferry.given_name, bool(_NUMBER.search(obj.name))
 
 
@@ -380,7 +388,7 @@ def _changes_mesh(modifier: bpy.types.Modifier) -> bool:
 
 
 def _has_other_materials(obj: bpy.types.Object) -> bool:
-    """Return whether an object has other materials than its node, as far as that is known."""
+    """Return whether an object has other materials than its node, if those of the node are known."""
     if not obj.meshferry.node_slots:
         return any(slot.link == "OBJECT" for slot in obj.material_slots)
     return "\n".join(import_marks.material_identities(obj)) != obj.meshferry.given_materials
@@ -394,7 +402,7 @@ def _has_emptied_slot(obj: bpy.types.Object) -> bool:
 
 
 def _name_for(obj: bpy.types.Object, node: PlacedNode | None) -> str:
-    """Return the name for the file: the name of the node, unless the user renamed the object; also for copies."""
+    """Return the name to write: that of the node, even for copies, unless the user renamed the object."""
     name = _NOT_IN_XML.sub("?", names.name_in_file(obj))
     plain = _NUMBER.sub("", name)
     is_numbered = node is not None and name != plain and plain in {node.name, _NUMBER.sub("", node.name)}

@@ -1,4 +1,4 @@
-"""Blender -> Scene for files that place models: a node for each object, a part for each instanced collection."""
+"""Blender -> Scene for files that place models: a node for each object, and a part for each instanced collection."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _NAMED = 5
 
 @dataclass
 class _Part:
-    """The objects of a part, and their nodes."""
+    """The objects of one part of the placement, and their nodes."""
 
     name: str
     objects: list[bpy.types.Object]
     """Parents before their children."""
     root: Matrix = field(default_factory=lambda: np.identity(4))
-    """(4, 4) from the world to the space of the part."""
+    """(4, 4) matrix from the world to the space of the part."""
     nodes: list[PlacedNode] = field(default_factory=list)
     node_of: dict[bpy.types.Object, int] = field(default_factory=dict)
 
@@ -45,9 +45,9 @@ class _Part:
 class PlacementExport(SceneExport):
     """An export to a format that places models; the user's scene is unchanged afterwards.
 
-    A node has the exact matrix of its object relative to the node above, in double precision. The model of a deformed
-    object is in the space of its armature object, and so is its node. An armature is a node itself if it has other
-    children, or deforms several objects.
+    A node has the matrix of its object relative to the parent node, in double precision. The model of a deformed object
+    is in the space of its armature object, and so is its node. An armature is a node itself if it has other children,
+    or deforms several objects.
     """
 
     def __init__(self, request: ExportRequest) -> None:
@@ -65,10 +65,10 @@ class PlacementExport(SceneExport):
         Raises
         ------
         ExportError
-            Nothing to export, an object of zero scale.
+            There is nothing to export, or an object has zero scale.
         """
         if self.options.use_instances:
-            for part in self.parts:  # grows by the collections that its parts instance
+            for part in self.parts:  # the list grows during the loop, by the collections that its parts instance
                 self._add_parts(part)
         else:
             self.leave_out_instances(self.parts[0].objects)
@@ -97,7 +97,7 @@ class PlacementExport(SceneExport):
 
     def _read(self, objects: list[bpy.types.Object]) -> Steps[None]:
         """Read all nodes and models while Blender evaluates all objects."""
-        of_models = replace(self.capabilities, node_hierarchy=False)  # the files of models have no tree
+        of_models = replace(self.capabilities, node_hierarchy=False)  # the files of models have no tree of nodes
         meshes = RestMeshes(self.context, self.options, of_models, self.report)
         depsgraph = meshes.reader.depsgraph
         places = ObjectPlaces(depsgraph)
@@ -139,7 +139,7 @@ class PlacementExport(SceneExport):
     # -- messages ------------------------------------------------------------------------------
 
     def _report_left_out(self, objects: Sequence[bpy.types.Object]) -> None:
-        """Report animation and parent bones of the objects, which no file of the export stores."""
+        """Report animation of the objects and their parent bones, which no file of the export can store."""
         moving = [obj for obj in objects if obj.type != "ARMATURE" and dependencies([obj]).any_change]
         rigs = {obj for obj in objects if obj.type == "ARMATURE" and dependencies([obj]).any_change}
         still = [obj for obj in moving if is_animated(obj) or obj.parent not in rigs]
@@ -169,8 +169,7 @@ class _PartBuilder:
     def with_nodes(self) -> list[bpy.types.Object]:
         """Return the objects that become nodes.
 
-        Excluded are objects that are visible only as instances of their parent, and armatures without other use.
-
+        Objects that are visible only as instances of their parent are excluded, and so are armatures that need no node.
         Armatures come before the objects that they deform.
         """
         shown = [obj for obj in self.part.objects if not self._is_instanced_only(obj)]
@@ -209,7 +208,7 @@ class _PartBuilder:
         self.part.node_of[obj] = len(self.part.nodes) - 1
 
     def add_instances(self, instances: Sequence[Instance]) -> None:
-        """Add a node below its owner for each instance that an object of this part shows."""
+        """Add a node for each instance that an object of this part shows, below the node of that object."""
         for owner, shown, world in instances:
             if owner not in self.part.node_of:
                 continue
@@ -220,7 +219,10 @@ class _PartBuilder:
             self._append(PlacedNode(name, number, matrix, use), self.hidden[number])
 
     def hide(self) -> None:
-        """Hide the topmost nodes of hidden objects. One with visible nodes below becomes a plain node instead."""
+        """Hide the topmost nodes of hidden objects.
+
+        If visible nodes are below such a node, it becomes a plain node without content instead.
+        """
         has_shown = [False] * len(self.part.nodes)
         plain: list[str] = []
         for number in range(len(self.part.nodes) - 1, -1, -1):
@@ -241,7 +243,7 @@ class _PartBuilder:
         self.hidden.append(is_hidden)
 
     def _frame(self, obj: bpy.types.Object) -> bpy.types.Object:
-        """Return the object in whose space the node of another one is."""
+        """Return the object in whose space the node of an object is."""
         return self.rig_of[obj] or obj
 
     def _is_instanced_only(self, obj: bpy.types.Object) -> bool:
@@ -264,7 +266,7 @@ class _PartBuilder:
 
     @staticmethod
     def _take_over(obj: bpy.types.Object, node: PlacedNode) -> None:
-        """Take over from an imported object what Blender cannot show: the type of its node, and a shear."""
+        """Copy to a node the type and the shear that an import stored on its object, since Blender cannot show them."""
         kept = obj.meshferry
         if not kept.node_key:
             return
@@ -275,12 +277,12 @@ class _PartBuilder:
 
 
 def _instanced(obj: bpy.types.Object) -> bpy.types.Collection | None:
-    """Return the collection that an object shows an instance of, or None."""
+    """Return the collection of which an object shows an instance, or None."""
     return obj.instance_collection if obj.instance_type == "COLLECTION" else None
 
 
 def _shown_members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
-    """Return the objects that instances of a collection show, and hidden nodes of imported files."""
+    """Return the objects that are visible in instances of a collection, and hidden nodes of imported files."""
     found = [obj for obj in collection.objects if not obj.hide_viewport or is_hidden_node(obj)]
     for child in collection.children:
         if not child.hide_viewport:

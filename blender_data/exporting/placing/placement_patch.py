@@ -1,4 +1,4 @@
-"""Write the changes of an imported collection back into the file that placed its models; all other bytes stay."""
+"""Write changes of an imported collection back into the file that places its models; all other bytes stay unchanged."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ...steps import Steps, without_bpy
 from .placed_objects import PlacedObjects
 
 BACKUP = ".bak"
-"""Suffix of the copy of a file as it was before the first write since the .blend file was opened."""
+"""Suffix of the backup of a file, made before the first write since the .blend file was opened."""
 
 
 @dataclass
 class PlannedPatch:
-    """Changes that are ready to be written."""
+    """Verified changes of a file that are ready to be written."""
 
     record: FileRecord
     data: bytes
@@ -42,25 +42,25 @@ class PlannedPatch:
     messages: list[Message]
     objects: PlacedObjects
     unshown: set[str]
-    """Keys of nodes that the changed file has without objects in Blender."""
+    """Keys of nodes in the changed file that have no object in Blender."""
     gone: set[str]
-    """Keys of the nodes that the changed file does not have any more."""
+    """Keys of the nodes that the changed file no longer has."""
     refusal_of: Callable[[Path], Text | None]
-    """Return why a file is never written, or None."""
+    """Function that returns the reason why a file must not be written, or None."""
 
     def lines(self) -> list[Text]:
-        """Return a line for each kind of change."""
+        """Return a text for each kind of change."""
         return edit_texts(self.edits)
 
     def notes(self) -> list[Message]:
-        """Return the lines as messages."""
+        """Return the texts of :meth:`lines` as messages."""
         report = Report()
         for line in self.lines():
             report.note("scene-change", line.template, *line.values)
         return report.messages
 
     def write(self) -> None:
-        """Replace the file, and store that the objects agree with it.
+        """Replace the file, and store on the objects that the file contains their state.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class PlannedPatch:
         collection.meshferry.unshown_nodes = json.dumps(sorted(self.unshown))
 
     def write_copy(self, path: Path) -> None:
-        """Write the changed file to another path; the objects still belong to the file that they came from.
+        """Write the changed file to another path; the objects remain linked to their original file.
 
         Raises
         ------
@@ -120,7 +120,7 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     placement = _placement_of(scene)
     part = placement.parts[0]
     objects = PlacedObjects(collection, part, report, placement)
-    if record.digest != digest_of_content(loaded.data):  # Undo reverted the state stored by an export
+    if record.digest != digest_of_content(loaded.data):  # undo can revert the state that an export stored
         for placed in objects.placed:
             placed.given_parent = None
     unshown = set(json.loads(collection.meshferry.unshown_nodes or "[]"))
@@ -141,7 +141,10 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
 
 
 def _patched(target: Format, data: bytes, edits: Sequence[NodeEdit], report: Report) -> Patched:
-    """Return the changed file. If a format writes all changes or none, name all that cannot be written."""
+    """Return the changed file.
+
+    If the format writes all changes or none, the error lists all changes that cannot be written.
+    """
     if not target.is_patched_whole:
         return target.patch(data, edits)
     refused = [message for message in report.messages if message.kind is Kind.LOSS]
@@ -166,12 +169,14 @@ def _copied_below(part: PlacementPart, keys: Collection[str]) -> set[str]:
 
 
 def imported_from(scene: bpy.types.Scene, path: Path, names: Sequence[str] = ()) -> bpy.types.Collection:
-    """Return the collection of a scene that was imported from a file; ``names`` are those that it may have, if given.
+    """Return the only collection of a scene that was imported from a file.
+
+    If ``names`` are given, it must have one of them.
 
     Raises
     ------
     ExportError
-        There is none, or there are several.
+        There is no such collection, or several.
     """
     found = imports_of(scene, path, names)
     if len(found) != 1:
@@ -180,12 +185,16 @@ def imported_from(scene: bpy.types.Scene, path: Path, names: Sequence[str] = ())
 
 
 def imports_of(scene: bpy.types.Scene, path: Path, names: Sequence[str] = ()) -> list[bpy.types.Collection]:
-    """Return the collections of a scene that were imported from a file; ``names`` are those that it may have."""
+    """Return the collections of a scene that were imported from a file.
+
+    If ``names`` are given, only collections with one of these names are returned.
+    """
     found = []
     for collection in scene.collection.children_recursive:
         record = file_records.read(collection)
         is_named = not names or collection.name in names
-        is_import = record is not None and record.options is None  # collections with options were exported to new files
+        # collections whose record has options were exported to a new file
+        is_import = record is not None and record.options is None
         if is_import and is_named and record.path.resolve() == path.resolve():
             found.append(collection)
     return found
@@ -194,7 +203,7 @@ def imports_of(scene: bpy.types.Scene, path: Path, names: Sequence[str] = ()) ->
 def refuse_other_content(collection: bpy.types.Collection, record: FileRecord, data: bytes) -> None:
     """Raise ExportError unless this collection was imported from, or last written to, a file with this content.
 
-    Another import of the same file may have changed it since. *Undo* takes the stored digest back, but not the file.
+    Another import of the same file may have changed the file since. *Undo* reverts the stored digest, but not the file.
     """
     session = file_records.session_file(record.path)
     known = {record.digest, session.written.get(collection.meshferry.import_id, "") if session is not None else ""}
@@ -214,7 +223,7 @@ def _placement_of(scene: Scene) -> Placement:
 def _refuse_differences(
     scene: Scene, objects: PlacedObjects, patched: Patched, unshown: Collection[str]
 ) -> list[PlacedObject]:
-    """Raise ExportError if the changed file does not show what Blender shows; return the objects with their keys."""
+    """Raise ExportError if the changed file would look different from Blender; return the objects with their keys."""
     placed = [copy(one) for one in objects.placed]
     objects.update(placed, patched.keys)
     left = node_edits(scene, _placement_of(scene).parts[0], placed, Report(), unshown)
@@ -225,7 +234,7 @@ def _refuse_differences(
 
 
 def _report_others(collection: bpy.types.Collection, scene: Scene, report: Report) -> None:
-    """Report changes of objects that belong to the files that this one refers to."""
+    """Report changes of objects that belong to other files, to which this file refers."""
     homes = {home.meshferry.source_path: home for home in bpy.data.collections if home.meshferry.import_id}
     for part in scene.placement.parts[1:] if scene.placement is not None else ():
         home = homes.get(part.file)

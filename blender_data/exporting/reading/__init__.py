@@ -1,1 +1,1 @@
-"""Meshes, shapes, armatures and materials of Blender to their equivalents in a scene."""
+"""Meshes, shapes, armatures and materials of Blender -> their equivalents in a scene."""

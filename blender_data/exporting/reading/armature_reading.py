@@ -33,7 +33,7 @@ _SAME_ROTATION = 1e-5
 
 
 _DRIFT = 1e-4
-"""Tolerance for the axes of an unmoved bone: editing an ancestor changes those of the shortest bones by this much."""
+"""Tolerance for the axes of an unmoved bone: editing an ancestor changes the axes of very short bones by this much."""
 
 _POSITION_DRIFT = 1e-6
 """Tolerance for the position of an unmoved bone, relative to the largest coordinate of the rig."""
@@ -56,7 +56,7 @@ class ReadSkeleton:
 
     @property
     def joint_of(self) -> dict[str, int]:
-        """Index of the joint, by name of the bone."""
+        """Index of the joint for each bone name."""
         return {name: number for number, name in enumerate(self.bones)}
 
 
@@ -127,7 +127,7 @@ def _likeness(bone: bpy.types.Bone) -> tuple[bool, int]:
 
 
 class _Binds:
-    """The bind transforms of an armature's joints: stored ones that are still valid, others from the bones."""
+    """The bind transforms of an armature's joints: stored ones that are still valid, others computed from the bones."""
 
     def __init__(self, bones: list[bpy.types.Bone], parents: list[int], rest: Matrix4) -> None:
         self.bones = bones
@@ -144,7 +144,7 @@ class _Binds:
         self.world = self._worlds()
 
     def _has_same_parent(self, number: int) -> bool:
-        """Return whether an imported bone still has the same parent, even if that was renamed."""
+        """Return whether an imported bone still has the same parent, even if the parent was renamed."""
         kept, parent = self.bones[number].meshferry, self.parents[number]
         if parent < 0:
             return bool(kept.parent_order < 0)
@@ -189,12 +189,12 @@ class _Binds:
         return worlds
 
     def exact(self, number: int) -> bool:
-        """Return whether a joint's stored transform is valid: neither its bone nor the parent was moved."""
+        """Return whether the stored transform of a joint is valid: neither its bone nor the parent bone was moved."""
         parent = self.parents[number]
         return self.unmoved[number] and self.same_parent[number] and (parent < 0 or self.unmoved[parent])
 
     def joints(self) -> tuple[list[Joint], list[str]]:
-        """Return the joints, and the names of bones of which a shear had to be dropped."""
+        """Return the joints, and the names of the bones whose shear had to be dropped."""
         above = np.array([np.identity(4) if p < 0 else self.world[p] for p in self.parents]).reshape(-1, 4, 4)
         local = joint_poses.inverse(above) @ self.world
         translation, rotation, scale, shear = joint_poses.decompose(local)
@@ -224,7 +224,10 @@ def rounded(values: Array) -> Any:
 
 
 def _are_unmoved(rest: Matrix4, kept: Matrix4) -> npt.NDArray[np.bool_]:
-    """Return which bones were not moved, (J,). The tolerances are for bones whose ancestors were edited."""
+    """Return whether each bone is unmoved, (J,).
+
+    The tolerances allow for changes of bones whose ancestors were edited.
+    """
     apart = np.abs(rest - kept)
     extent = np.abs(kept[:, :3, 3]).max(initial=0.0)
     turned: npt.NDArray[np.bool_] = apart[:, :3, :3].reshape(-1, 9).max(axis=1, initial=0.0) > _DRIFT
@@ -260,8 +263,8 @@ def _local_matrices(joints: list[Joint]) -> Matrix4:
 class SkeletonSpace:
     """The space of a file's joints: ``matrix`` (4, 4), relative to the armature object.
 
-    A uniform scale is applied to the positions of the joints, so that they have no scale; a non-uniform one is applied
-    to the root joints.
+    A uniform scale is applied to the positions of the joints, so that joints have no scale; a non-uniform scale is
+    applied to the root joints.
     """
 
     matrix: Matrix4

@@ -1,4 +1,4 @@
-"""Read colour, emission and image of materials, as far as a file can hold the result of their nodes."""
+"""Read colour, emission and image of materials from shader nodes, as far as files can store them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST_PIXELS = 1 << 26
 
 
 def read_material(material: bpy.types.Material, report: Report) -> Material:
-    """Return what a file can hold of a material: its colour (linear), emission and image.
+    """Return the properties of a material that files can store: its colour (linear), emission and image.
 
     They are read from the shader connected to the output, preferably a Principled BSDF. If its base colour is linked,
     the first image upstream is the texture, and the colour is white. A material without nodes has its viewport colour.
@@ -80,7 +80,7 @@ def read_material(material: bpy.types.Material, report: Report) -> Material:
 def materials_by_name(
     wanted: Iterable[str], slots: Iterable[bpy.types.Material | None]
 ) -> dict[str, bpy.types.Material]:
-    """Return materials by their names in the file, given these names and the objects' materials.
+    """Return materials by their names in the file; ``slots`` are the materials of the objects.
 
     A modifier can assign materials that are in no slot; these are found by name.
     """
@@ -92,7 +92,7 @@ def materials_by_name(
 
 
 def read_materials(materials: Mapping[str, bpy.types.Material], report: Report) -> list[Material]:
-    """Return the known properties of materials, given by their names in the file."""
+    """Return the properties of materials that files can store; the keys are their names in the file."""
     return [replace(read_material(material, report), name=name) for name, material in materials.items()]
 
 
@@ -161,7 +161,10 @@ def _plain_color(shader: bpy.types.Node) -> tuple[float, float, float, float]:
 
 
 def _is_transparent(shader: bpy.types.Node) -> bool:
-    """Return whether nodes determine the alpha of a shader, other than by a comparison, which only cuts holes."""
+    """Return whether nodes determine the alpha of a shader.
+
+    A comparison does not count, since it only cuts holes.
+    """
     alpha = shader.inputs.get("Alpha")
     if alpha is None or not alpha.is_linked:
         return False
@@ -183,7 +186,7 @@ def emission_of(shader: bpy.types.Node) -> float:
 
 
 def read_texture(image: bpy.types.Image, report: Report) -> Texture:
-    """Return the file of an image, or its bytes where it is packed, was painted on or never saved."""
+    """Return the texture of an image: its file, or its bytes if it is packed, painted on or never saved."""
     width, height = (int(side) for side in image.size)
     path = image_path(image)
     if image.source == "TILED":
@@ -206,7 +209,7 @@ def image_path(image: bpy.types.Image) -> str:
 
 
 def report_tiles(report: Report, image: bpy.types.Image) -> None:
-    """Report an image in tiles."""
+    """Report that only one tile of a tiled image is exported."""
     report.loss("image-tiles", "it is in tiles, of which only the first was exported", item=image.name)
 
 
@@ -223,7 +226,7 @@ def packed_content(image: bpy.types.Image, report: Report) -> bytes | None:
 
 
 def file_name_of(image: bpy.types.Image, path: str) -> str:
-    """Return the name for an image's file; Windows paths have another separator."""
+    """Return the file name in an image's path, which may be a Windows path with backslashes."""
     return path.replace("\\", "/").rpartition("/")[2] or image.name
 
 
@@ -243,9 +246,9 @@ def _png(image: bpy.types.Image, report: Report) -> bytes | None:
 
 
 def stored_pixels(image: bpy.types.Image) -> Pixels:
-    """Return the pixels of an image as a file with 8 bits per channel stores them, the topmost row first.
+    """Return the pixels of an image as 8-bit values as in a file, the topmost row first.
 
-    Float images of colours are linear, and Blender multiplies colours of files by alpha.
+    Float images of colours are linear, and Blender multiplies the colours of image files by alpha; both are reverted.
     """
     values = pixels_of(image)[::-1]
     if image.is_float and not image.colorspace_settings.is_data:

@@ -37,12 +37,15 @@ def slot_of_faces(data: bpy.types.Mesh) -> npt.NDArray[np.int32]:
 def material_names(
     found: list[bpy.types.Material | None], name_of: Callable[[bpy.types.Material], str] = names.name_in_file
 ) -> list[str]:
-    """Return the names to write, empty for slots without a material; without slots, one empty name."""
+    """Return the names of materials in the file, empty for slots without a material.
+
+    An object without slots gives one empty name.
+    """
     return [name_of(material.original) if material else "" for material in found] or [""]
 
 
 def names_in_files(objects: Iterable[bpy.types.Object]) -> dict[str, set[str]]:
-    """Return the names that the materials of imported meshes have in their files, by name of the format."""
+    """Return the names that materials of imported meshes have in their files, by name of the format."""
     formats = {made.meshferry.import_id: made.meshferry.file_format for made in bpy.data.collections}
     found: dict[str, set[str]] = {}
     for obj in objects:

@@ -1,4 +1,4 @@
-"""Evaluated Blender objects -> scene meshes, with ``foreach_get`` throughout."""
+"""Evaluated Blender objects -> meshes of a scene; all data is read by ``foreach_get``."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ IntArray = npt.NDArray[np.int32]
 
 
 _STEPS = 2048
-"""Steps per unit to which normals are rounded: 0.02 degrees, as large as the error of Blender's tangent space."""
+"""Number of steps per unit to which normals are rounded. A step is about 0.02 degrees, the error of Blender's tangent
+space."""
 
 _BLUR = 0.05
-"""Tolerance, per component, for normals that were equal before Blender converted them to its tangent space."""
+"""Tolerance, per component, for normals that were equal until Blender converted them to its tangent space."""
 
 _MOST_BACKWARDS = 0.01
-"""Additional share of normals pointing away from their faces, compared with the imported file, before a warning."""
+"""Share of normals that point away from their faces, in addition to that in the imported file, above which a warning is
+given."""
 
 
 class MeshReader:
     """Reads the meshes of one export for a format with these capabilities.
 
-    For models with levels of detail, normals are rounded from Blender's tangent space, so that equal ones are equal
-    again: compressed files are a tenth smaller.
+    For models with levels of detail, normals are rounded. So normals that differ only by errors of Blender's tangent
+    space become equal, which makes compressed files a tenth smaller.
     """
 
     def __init__(
@@ -51,14 +53,13 @@ class MeshReader:
         self.options = options
         self.can = can
         self.render_uv_first = can.lod_models or can.uv_layers == 1
-        """Whether the UV map marked for rendering comes first."""
+        """Whether the UV map that is marked for rendering is exported first."""
         self.uv_names = () if self.render_uv_first or can.node_hierarchy else surfaces.UV_NAMES
-        """UV maps with these names get the index of their name here; others fill the remaining indices."""
+        """Names of UV maps that determine the index of a map in the file; other maps fill the remaining indices."""
         splits = can.splits_vertices and not can.node_hierarchy
         self.normals_by_file_vertex = options.use_as_imported if can.lod_models else splits
-        """Whether corners that were one vertex in a file have one normal, since Blender's tangent space changes them
-        slightly. Only normals of a vertex that differ by no more than that are meant; others were edited by the user.
-        """
+        """Whether corners that were one vertex in the file get one normal, since Blender's tangent space changes each
+        slightly. Normals that differ by more than that were edited by the user and stay separate."""
         self.name_of_material: Callable[[bpy.types.Material], str] = names.name_in_file
         self.report = report or Report()
 
@@ -102,7 +103,10 @@ class MeshReader:
         return mesh
 
     def _as_imported(self, normal: Layer, obj: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation) -> Layer:
-        """Return the normals of a mesh, with those of its file as far as wanted and known; ``data`` may be changed."""
+        """Return the normals of a mesh, replaced by those of its file if the options ask for it and they are known.
+
+        ``data`` may be changed.
+        """
         by_vertex = self.normals_by_file_vertex and (_has_blurred_normals(data) or self.can.lod_models)
         if not by_vertex and not self.can.lod_models:
             return normal
@@ -115,14 +119,20 @@ class MeshReader:
         return normal
 
     def convert_shape(self, name: str, data: bpy.types.Mesh, base: Mesh, cut: Triangulation) -> ShapeKey:
-        """Convert ``data`` to a shape key; it has the topology of the mesh from which ``base`` was converted."""
+        """Convert ``data`` to a shape key.
+
+        ``data`` must have the topology of the mesh from which ``base`` was converted.
+        """
         points = arrays.points_of(data)
         normal = _normals(data, cut.loops, cut.polygon)
         shaped = replace(base, points=points, normal=normal)
         return ShapeKey(name, points, normal, _tangents(data, shaped, cut.loops))
 
     def _uv_maps(self, obj: bpy.types.Object, data: bpy.types.Mesh) -> list[bpy.types.MeshUVLoopLayer]:
-        """Return the UV maps to export: each of ``uv_names`` gets the map of that name, or else the next other map."""
+        """Return the UV maps to export, in order.
+
+        Each name in ``uv_names`` gets the map with that name, or else the next other map.
+        """
         found = list(data.uv_layers)
         if self.render_uv_first:
             found.sort(key=lambda layer: not layer.active_render)
@@ -165,7 +175,8 @@ class MeshReader:
     def _colors(self, obj: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
         """Return the colour layers as 8 bits, sRGB-encoded; the one marked for rendering first.
 
-        A float attribute for which the mesh stores the file's encoded colours is returned as linear floats, with these.
+        A float attribute is returned as linear floats, together with the 8-bit colours of the file if the mesh stores
+        them.
         """
         found = list(data.color_attributes)
         chosen = data.color_attributes.render_color_index
@@ -187,7 +198,7 @@ def report_without_faces(report: Report, obj: bpy.types.Object, what: Text) -> N
 
 
 def is_part_of_family(seen: bpy.types.Object) -> bool:
-    """Return whether an object is a metaball whose surface Blender adds to the first metaball of the same base name."""
+    """Return whether an object is a metaball whose surface belongs to the first metaball with the same base name."""
     if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
         return False
     base = bpy.data.objects.get(seen.name.rpartition(".")[0])
@@ -197,7 +208,7 @@ def is_part_of_family(seen: bpy.types.Object) -> bool:
 def _report_free_normals(
     report: Report, obj: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, *, at_rest: bool
 ) -> None:
-    """Report free normals of an object that do not follow changes of its mesh."""
+    """Report free normals of an object, which do not follow changes of its mesh."""
     attribute = data.attributes.get("custom_normal")
     if attribute is None or attribute.data_type != "FLOAT_VECTOR" or mesh.normal is None:
         return
@@ -233,12 +244,13 @@ class Triangulation:
     polygon: IntArray | None = None
     """(T,) int32: the polygon of each triangle; None if all polygons are triangles."""
     loops: IntArray | None = None
-    """(C,) int32: the loop of each corner; None under the same condition as ``polygon``."""
+    """(C,) int32: the loop of each corner; None if all polygons are triangles."""
 
     @classmethod
     def of(cls, data: bpy.types.Mesh) -> Triangulation:
         vertex_of_loop = arrays.corner_vertices(data)
-        if len(data.loops) == 3 * len(data.polygons):  # then all polygons are triangles, as none has fewer corners
+        # in this case all polygons are triangles, since none has fewer than 3 corners
+        if len(data.loops) == 3 * len(data.polygons):
             return cls(vertex_of_loop, vertex_of_loop)
         data.calc_loop_triangles()
         loops = arrays.read(data.loop_triangles, "loops", 3, np.int32).reshape(-1)
@@ -246,7 +258,7 @@ class Triangulation:
         return cls(vertex_of_loop, vertex_of_loop[loops], polygon, loops)
 
     def fits(self, data: bpy.types.Mesh, points: int) -> bool:
-        """Return whether a mesh has the same topology as the triangulated one."""
+        """Return whether a mesh has the topology for which this triangulation was made."""
         if len(data.vertices) != points or len(data.loops) != len(self.vertex_of_loop):
             return False
         return np.array_equal(Triangulation.of(data).vertex_of_loop, self.vertex_of_loop)
@@ -262,13 +274,13 @@ def _normals(data: bpy.types.Mesh, loops: IntArray | None, polygon: IntArray | N
 
 
 def _has_blurred_normals(data: bpy.types.Mesh) -> bool:
-    """Return whether a mesh has custom normals in tangent space, 16 bits of an angle each."""
+    """Return whether a mesh has custom normals in tangent space, which Blender stores as two 16-bit values."""
     attribute = data.attributes.get("custom_normal")
     return data.has_custom_normals and (attribute is None or attribute.data_type != "FLOAT_VECTOR")
 
 
 def _of_loops(values: AnyArray, loops: IntArray | None) -> AnyArray:
-    """Return values of loops as values of the corners of the triangles."""
+    """Convert values of loops to values of the corners of triangles."""
     return values if loops is None else values[loops]
 
 
@@ -290,7 +302,7 @@ def _color(attribute: bpy.types.Attribute, data: bpy.types.Mesh, loops: IntArray
 
 
 def _custom_layers(obj: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
-    """Return the file's custom layers that the mesh stores as attributes."""
+    """Return the custom layers of the imported file, which the mesh stores as attributes."""
     kept = getattr(obj.original.data, "meshferry", None)
     layers = []
     for entry in getattr(kept, "custom_layers", ()):
@@ -321,7 +333,7 @@ def _tangents(data: bpy.types.Mesh, mesh: Mesh, loops: IntArray | None) -> Layer
     if loops is None or arrays.read(data.polygons, "loop_total", dtype=np.int32).max(initial=0) <= 4:
         directions = _of_loops(_tangent_directions(data, mesh.uvs[0].name), loops)
         return Layer("tangent", _with_signs(directions, mesh), per_corner=True)
-    # Blender's MikkTSpace rejects polygons with more corners, so pass the triangles instead.
+    # Blender's MikkTSpace rejects polygons with more than four corners, so the triangles are passed instead.
     twin = bpy.data.meshes.new("meshferry tangents")
     try:
         _fill_triangle_mesh(twin, mesh)
@@ -366,7 +378,7 @@ def _file_vertices(
 
 
 def _by_file_vertex(tangents: Layer, vertex: IntArray | None) -> Layer:
-    """Use one tangent for all corners of a file's vertex, a valid one if there is any."""
+    """Give all corners of a vertex of the file the same tangent, a valid one if there is any."""
     if vertex is None or not len(vertex) or int(vertex.min()) < 0:
         return tangents
     corners = tangents.values
@@ -378,7 +390,7 @@ def _by_file_vertex(tangents: Layer, vertex: IntArray | None) -> Layer:
 
 
 def _middle_normals(normals: Layer, vertex: IntArray | None, corner_point: IntArray, most_apart: float) -> Layer:
-    """Give all corners of a file's vertex one normal: the median of their normals, component by component.
+    """Give all corners of a vertex of the file the same normal: the median of their normals, component by component.
 
     Normals of back-to-back triangles, which share all three points, are wrong in Blender's tangent space. They are used
     only for vertices without other triangles. Vertices with a normal farther than ``most_apart`` from the median are
@@ -423,7 +435,7 @@ def _fill_triangle_mesh(twin: bpy.types.Mesh, mesh: Mesh) -> None:
 
 
 def _own_files(obj: bpy.types.Object) -> frozenset[str] | None:
-    """Return the files that a mesh from a source file was written to; None for other meshes."""
+    """Return the files to which a mesh from a source file was written; None for other meshes."""
     if not isinstance(obj.data, bpy.types.Mesh) or not obj.data.meshferry.source_file:
         return None
     records = [file_records.read(owner) for owner in (obj, *obj.users_collection)]
@@ -433,11 +445,11 @@ def _own_files(obj: bpy.types.Object) -> frozenset[str] | None:
 def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64], *, turned: bool | None = None) -> Mesh:
     """Transform a mesh whose layers are on points or corners by a matrix.
 
-    ``turned`` states whether to reverse the winding; None to do so if the matrix mirrors.
+    ``turned`` tells whether to reverse the winding; with None it is reversed if the matrix mirrors.
     """
     if np.array_equal(matrix, np.identity(4)) and not turned:
         return mesh
-    # The UVs are unchanged, so the range that the file quantised them over still holds.
+    # UVs are unchanged, so the range over which the file quantised them is kept.
     surfaces = [replace(surface, position_domain=None) for surface in mesh.surfaces]
     moved = replace(flatten.transformed(mesh, matrix), surfaces=surfaces)
     is_turned = np.linalg.det(matrix[:3, :3]) < 0 if turned is None else turned

@@ -35,7 +35,7 @@ class RestMeshes:
         self.context = context
         self.capabilities = capabilities
         self.undeforming: dict[str, dict[str, None]] = {}
-        """Names of exported bones with weights whose Deform is off, by armature."""
+        """Names of exported bones that have weights although their *Deform* is off, by armature."""
         self.use_modifiers = options.use_modifiers
         self.use_keys = options.use_shape_keys and capabilities.shape_keys
         self.with_bones = capabilities.skeletons
@@ -51,13 +51,16 @@ class RestMeshes:
             return True
         if any(m.show_viewport and not (self.with_bones and m.type == "ARMATURE") for m in obj.modifiers):
             return False
-        if not self.with_bones and obj.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
+        if not self.with_bones and obj.parent_type == "ARMATURE":  # this type of parent deforms without a modifier
             return False
         return self.use_keys or obj.meshferry.rest_is_basis or not shape_reading.is_reshaped(obj)
 
     @contextlib.contextmanager
     def at_rest(self, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
-        """Temporarily show objects at rest, if they must be evaluated; then report what was found in all of them."""
+        """Temporarily show objects at rest, if they must be evaluated.
+
+        After the ``with`` block, findings about all of them are reported.
+        """
         evaluated = [obj for obj in objects if not self.is_plain(obj)]
         pinned = [obj for obj in evaluated if self.use_keys or obj.meshferry.rest_is_basis]
         bound = evaluated if self.with_bones else []
@@ -101,7 +104,10 @@ class RestMeshes:
         return mesh
 
     def _without_faces(self, obj: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
-        """Report an object without faces. Return an empty mesh if it was imported, otherwise None."""
+        """Report an object without faces.
+
+        Return an empty mesh if the object was imported without faces, otherwise None.
+        """
         if data is None:
             return None
         from_file = len(obj.meshferry.surfaces) or any(c.meshferry.from_file for c in obj.users_collection)
@@ -153,7 +159,7 @@ class RestMeshes:
             )
 
     def _note_undeforming(self, mesh: Mesh, read: ReadSkeleton) -> None:
-        """Remember the bones of a mesh's weights that do not deform in Blender."""
+        """Record the bones that have weights of a mesh but do not deform in Blender."""
         off = {number: name for name, number in read.joint_of.items() if not read.obj.data.bones[name].use_deform}
         if not off or mesh.joint_indices is None or mesh.joint_weights is None:
             return
@@ -167,7 +173,10 @@ class RestMeshes:
     def _plain_shapes(
         self, obj: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, cut: Triangulation
     ) -> list[ShapeKey]:
-        """Read shape keys as stored; ``data``, a copy, is filled with one shape after the other."""
+        """Read shape keys as stored.
+
+        ``data`` is a copy of the mesh, into which the points of one shape after the other are written.
+        """
         shapes = []
         for key, points in shape_reading.stored_shapes(obj):
             shape_reading.set_points(data, points)
@@ -175,7 +184,7 @@ class RestMeshes:
         return shapes
 
     def _evaluated_shapes(self, obj: bpy.types.Object, mesh: Mesh, cut: Triangulation) -> list[ShapeKey]:
-        """Read shape keys with the object's modifiers applied, or none if these change the topology."""
+        """Read shape keys with the object's modifiers applied; return none if modifiers change the topology."""
         shapes: list[ShapeKey] = []
         for key in shape_reading.shown_alone(self.context, obj):
             self.reader.depsgraph = self.context.evaluated_depsgraph_get()

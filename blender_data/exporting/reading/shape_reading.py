@@ -30,7 +30,7 @@ def is_reshaped(obj: bpy.types.Object) -> bool:
 
 
 def show_basis(obj: bpy.types.Object, data: bpy.types.Mesh) -> None:
-    """Move the points of a mesh copy to the Basis shape key, which the points of the original may not match."""
+    """Move the points of a copied mesh to the Basis shape key, from which the original's points may differ."""
     keys = getattr(obj.data, "shape_keys", None)
     if keys is None:
         return
@@ -48,7 +48,7 @@ def set_points(data: bpy.types.Mesh, points: FloatArray) -> None:
 def stored_shapes(obj: bpy.types.Object) -> Iterator[tuple[bpy.types.ShapeKey, FloatArray]]:
     """Yield each shape key, including muted ones, and the points (P, 3) of the mesh with only this key applied.
 
-    The vertex group that masks a key is applied.
+    If a vertex group masks the key, it is applied.
     """
     keys = shape_keys(obj)
     basis = arrays.read(obj.data.shape_keys.reference_key.points, "co", 3)
@@ -69,7 +69,7 @@ def shown_alone(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[b
     with scene_state.restored(shown):
         obj.show_only_shape_key = True
         for key in keys:
-            key.mute = False  # a muted key shows the Basis
+            key.mute = False  # a muted key would show the Basis
             obj.active_shape_key_index = obj.data.shape_keys.key_blocks.find(key.name)
             context.view_layer.update()
             yield key

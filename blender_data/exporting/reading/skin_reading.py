@@ -1,4 +1,4 @@
-"""The stored binding of an imported mesh to joints."""
+"""The binding of an imported mesh to joints, which the import stored on the object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...properties import stored_fields
 Matrix4 = npt.NDArray[np.float64]
 
 _SAME = 1e-5
-"""Tolerance for equal matrices, relative to their size: single-precision rounding."""
+"""Tolerance for matrices that count as equal, relative to their size: the rounding of single precision."""
 
 
 def has_skin(obj: bpy.types.Object) -> bool:
@@ -29,8 +29,8 @@ def read_skin(obj: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Skin 
     ----------
     relative:
         (4, 4) current matrix from the object's own space to that of the armature object. If it is unchanged since the
-        import, the binding is exact; otherwise its bind shape matrix is changed accordingly. The file may have the
-        binding in another unit, so the change is that of the object's own space.
+        import, the binding is exact; otherwise its bind shape matrix is changed accordingly. The binding in the file
+        may have another unit, so the change is applied in the object's own space.
     space:
         (4, 4) from the space of the armature object to that of the exported joints: the armature's rotation and scale.
     """

@@ -1,1 +1,1 @@
-"""Shader nodes and images of materials to neutral shading."""
+"""Shader nodes and images of materials -> neutral shading."""

@@ -26,7 +26,7 @@ class ImageMaps:
     uvs:
         Names of the UV maps of a mesh with the material, by which nodes refer to them.
     left_out:
-        Receives the settings of nodes that a mapping cannot store.
+        Collects the settings of nodes that a mapping cannot store.
     """
 
     def __init__(self, images: ImageReader, uvs: Sequence[str], left_out: LeftOut) -> None:
@@ -37,7 +37,8 @@ class ImageMaps:
     def of(self, found: Socket, *, is_data: bool = False) -> ImageMap | None:
         """Return the image map of an Image Texture node, given by an output; None if its image cannot be read.
 
-        An image of colours is reported if ``is_data`` is set: Blender converts its values, and nothing else does.
+        With ``is_data``, an image that Blender treats as colour is reported: Blender converts its values, while other
+        programs do not.
         """
         node = found.node
         if node.image is None:
@@ -54,7 +55,7 @@ class ImageMaps:
         return ImageMap(texture, has_colors(node.image), self._mapping(found), extension)
 
     def _mapping(self, found: Socket) -> Mapping:
-        """Return the position of an image on the surface."""
+        """Return the mapping of an image onto the surface."""
         node = found.node
         entry = source(found.input("Vector"))
         scale, offset = _NO_SCALE, _NO_MOVE
@@ -73,7 +74,7 @@ class ImageMaps:
         """Return scale and offset of a Mapping node."""
         node, values = entry.node, {}
         for name, default in (("Location", _NO_MOVE), ("Rotation", _NO_MOVE), ("Scale", _NO_SCALE)):
-            socket = node.inputs.get(name)  # hidden kinds of the node have no location
+            socket = node.inputs.get(name)  # types of the node whose location is hidden have none
             found = source(entry.input(name)) if socket is not None else None
             if found is not None and not found.is_value:
                 self._left_out.add_node(found.node)

@@ -1,4 +1,4 @@
-"""Images of materials as textures with pixels, which are read when they are needed."""
+"""Images of materials as textures; their pixels are read when they are needed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ..reading.material_reading import MOST_PIXELS, file_name_of, image_path, re
 
 _PLAIN_SOURCES = ("FILE", "GENERATED", "TILED")
 _DEPTHS_WITH_ALPHA = (32, 64, 128)
-"""Bits per pixel of images with an alpha channel. ``channels`` is 4 for byte images without alpha, too."""
+"""Values of ``Image.depth`` (bits per pixel) of images with an alpha channel. ``Image.channels`` is 4 even for byte
+images without alpha."""
 _PNG = ".png"
 
 
 class ImageReader:
-    """The textures of images, each made once.
+    """Creates the textures of images, each once.
 
     Parameters
     ----------
@@ -84,7 +85,10 @@ def _pixels(image: bpy.types.Image) -> Pixels:
 
 
 def _file_of(image: bpy.types.Image, path: str) -> bytes:
-    """Return the content of a PNG file or of a packed image; nothing if there is none, so that the pixels are used."""
+    """Return the content of a PNG file or a packed image.
+
+    Empty bytes otherwise, so that the pixels are used instead.
+    """
     if image.packed_file is not None:
         return bytes(image.packed_file.data)
     if not path.lower().endswith(_PNG) or special_kind(path):

@@ -1,4 +1,4 @@
-"""Nodes and settings of a material that no file holds, collected for one message of each kind."""
+"""Collect nodes and settings of a material that files cannot store, for one message of each kind."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class LeftOut:
     """Labels of the types of nodes."""
     settings: list[str] = field(default_factory=list)
     color_spaces: list[str] = field(default_factory=list)
-    """Names of images that Blender reads as colours and the target program as plain data, or the reverse."""
+    """Names of images that Blender treats as colours while the target program treats them as data, or the reverse."""
 
     def add_node(self, node: Any) -> None:
         """Add a node, by the label of its type."""
         self.nodes[node.bl_label] = None
 
     def report(self, name: str, report: Report) -> None:
-        """Report everything about the material with a name."""
+        """Report everything that was collected for the material with this name."""
         about = report.about(Text("Material '{}'", name))
         if self.nodes:
             text = "files hold images and values, not the nodes {}; bake them to images"

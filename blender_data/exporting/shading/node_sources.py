@@ -1,4 +1,4 @@
-"""Sources of the inputs of shader nodes, through reroutes, muted nodes and node groups."""
+"""Find the source of a shader node's input, through reroutes, muted nodes and node groups."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 import bpy
 
 _MOST_STEPS = 1000
-"""Links that are followed; more only in broken files."""
+"""Largest number of links that are followed; only damaged files have longer chains."""
 
 
 @dataclass(frozen=True)
 class Socket:
-    """A socket and the group nodes, outermost first, that lead to its node tree."""
+    """A socket, with the group nodes (outermost first) that contain its node."""
 
     socket: Any
     groups: tuple[Any, ...] = ()
 
     @property
     def node(self) -> Any:
-        """Its node."""
+        """The node of the socket."""
         return self.socket.node
 
     @property
     def is_value(self) -> bool:
-        """Whether it is an input, whose own value counts."""
+        """Whether the socket is an unlinked input, so that its own value is used."""
         return not self.socket.is_output
 
     def input(self, key: str | int) -> Socket:
-        """Return an input of its node, by name or index."""
+        """Return another input of the same node, by name or index."""
         return Socket(self.node.inputs[key], self.groups)
 
     def numbers(self) -> tuple[float, ...]:
@@ -39,7 +39,7 @@ class Socket:
 
 
 def source(entry: Socket) -> Socket:
-    """Return the output that an input is linked to, or an input whose value it has."""
+    """Return the output to which an input is linked through other nodes, or the input that provides its value."""
     socket, groups = entry.socket, entry.groups
     for _step in range(_MOST_STEPS):
         links = [link for link in socket.links if link.is_valid and not link.is_muted] if socket.is_linked else []

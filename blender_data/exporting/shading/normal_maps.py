@@ -1,4 +1,4 @@
-"""The normal input of a shader -> a neutral normal map."""
+"""Normal input of a shader -> neutral normal map."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IDENTITY, _INVERSE = [(0.0, 0.0), (1.0, 1.0)], [(0.0, 1.0), (1.0, 0.0)]
 
 @dataclass
 class _Color:
-    """The colour of a Normal Map node."""
+    """The image at the colour input of a Normal Map node, with the changes of its channels."""
 
     image: Socket | None = None
     is_green_down: bool = False
@@ -28,13 +28,13 @@ class _Color:
 
 
 class NormalReader:
-    """The normal map of one material."""
+    """Reads the normal map of one material."""
 
     def __init__(self, values: SocketValues) -> None:
         self._values = values
 
     def read(self, entry: Socket) -> NormalMap | None:
-        """Return the normal map of an input, also before a Bump node, or None."""
+        """Return the normal map at an input, also if a Bump node is between them; None if there is none."""
         found = source(entry)
         while not found.is_value and found.node.type == "BUMP":
             self._values.left_out.add_node(found.node)
@@ -55,7 +55,7 @@ class NormalReader:
         return NormalMap(image, strength, is_green_down, color.has_blue, is_object_space)
 
     def _color(self, found: Socket) -> _Color:
-        """Return the image of a normal map, and the changes of its channels that the import or artists make."""
+        """Return the image of a normal map, and the changes of its channels that imports or artists add as nodes."""
         if found.is_value:
             return _Color()
         node = found.node
@@ -77,7 +77,10 @@ class NormalReader:
         return self._color(inner) if inner is not None else _Color()
 
     def _combined(self, found: Socket) -> _Color | None:
-        """Return the image whose channels are combined, with green perhaps inverted, or None."""
+        """Return the image whose channels a node combines again, possibly with green inverted.
+
+        None for any other node.
+        """
         red, green, blue = (self._values.factor(found.input(number)) for number in range(3))
         if red.image is None or green.image != red.image or red.is_inverted:
             return None
@@ -88,7 +91,7 @@ class NormalReader:
 
 
 def _image_before(found: Socket) -> Socket | None:
-    """Return the image of a separated channel."""
+    """Return the image from which a node separates a channel, or None."""
     for _step in range(10):
         if found.is_value:
             return None
@@ -108,7 +111,7 @@ def _constants(found: Socket) -> tuple[tuple[float, ...], ...] | None:
 
 
 def _flat_normals(found: Socket) -> _Color | None:
-    """Return the image whose third component the nodes of the import compute, otherwise None."""
+    """Return the image of a normal map if nodes that an import added compute its third component, otherwise None."""
     if _constants(found) != _AS_COLOR:
         return None
     whole = source(found.input(0))

@@ -1,7 +1,7 @@
 """A Blender material -> neutral shading, from the values and images in the nodes before its shader.
 
-It is the inverse of ``importing/shading``, and reads what artists and Blender's own importers build. Everything else is
-reported once for each material.
+This is the inverse of ``importing/shading``. Node setups of artists and of Blender's own importers are read, too. All
+other nodes are reported, once for each material.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ _NOT_HELD = {
     "Anisotropic": Text("anisotropy"),
     "Thin Film Thickness": Text("thin film"),
 }
-"""Inputs of a Principled BSDF that nothing corresponds to, by their names from 4.2 to 5.2."""
+"""Inputs of a Principled BSDF that neutral shading has no equivalent for, by their names in Blender 4.2 to 5.2."""
 _SHADERS = ("BSDF_PRINCIPLED", "BSDF_DIFFUSE", "EMISSION")
 
 
 def read_shadings(
     materials: Mapping[str, bpy.types.Material], uvs: Mapping[str, Sequence[str]], report: Report
 ) -> list[Material]:
-    """Return materials with their shading. Materials of a project have only the identity that refers to them.
+    """Return materials with their shading.
+
+    Materials of a project are returned without shading, with the identity by which files refer to them.
 
     Parameters
     ----------
     materials:
-        By their names in the file.
+        Materials by their names in the file.
     uvs:
         Names of the UV maps of a mesh with the material, by the name of the material.
     report:
@@ -64,7 +66,10 @@ def read_shadings(
 
 
 def read_shading(material: bpy.types.Material, images: ImageReader, uvs: Sequence[str], report: Report) -> Shading:
-    """Return the shading of a material. Without nodes, or without a known shader, that is its viewport display."""
+    """Return the shading of a material.
+
+    For a material without nodes or without a known shader, it is taken from the viewport display.
+    """
     left_out = LeftOut()
     tree = compat.node_tree(material)
     shading = _viewport_shading(material)
@@ -99,7 +104,7 @@ def _opacity(material: bpy.types.Material) -> Opacity:
 
 @dataclass(frozen=True)
 class _Surface:
-    """A shader, and the transparency of the nodes between it and the output."""
+    """A shader, and the transparency that results from nodes between the shader and the output."""
 
     shader: Socket
     alpha: Socket | None = None
@@ -108,7 +113,7 @@ class _Surface:
 
 
 class _MaterialReader:
-    """The shading of one material with nodes."""
+    """Reads the shading of one material with nodes."""
 
     def __init__(self, material: bpy.types.Material, values: SocketValues) -> None:
         self.material = material
@@ -185,12 +190,15 @@ class _MaterialReader:
         )
 
     def _reflectance(self, shader: Socket) -> float:
-        """Return the reflectance of the index of refraction in parts of the 4 % that 1.5 has."""
+        """Return the reflectance at the index of refraction, relative to the 4 % of index 1.5."""
         ior = self.values.fixed(shader.input("IOR"), 1.5, "IOR")
         return 1.0 if abs(ior - 1.5) < 1e-6 else ((ior - 1.0) / (ior + 1.0)) ** 2 / 0.04
 
     def _base_color(self, entry: Socket) -> Product:
-        """Return the base colour. Nodes that are not known have the colour of the viewport display."""
+        """Return the base colour.
+
+        If it comes from unknown nodes, the colour of the viewport display is used.
+        """
         product = self.values.color(entry)
         if product.is_unknown and product.image is None:
             product.value = tuple(self.material.diffuse_color)[:3]
@@ -240,9 +248,10 @@ class _MaterialReader:
         return replace(shading, opacity=mode, alpha=alpha, alpha_power=power, alpha_threshold=threshold)
 
     def _without_test(self, entry: Socket) -> tuple[Socket, float | None]:
-        """Return the input before an alpha test and its threshold; None if there is no test.
+        """Return the input of an alpha test, and its threshold.
 
-        Blender's glTF importer tests by 1 - (alpha < threshold).
+        If there is no test, return ``entry`` itself and None. Blender's glTF importer builds the test as 1 - (alpha <
+        threshold).
         """
         found = source(entry)
         if found.is_value or found.node.type != "MATH":
@@ -261,9 +270,9 @@ class _MaterialReader:
     # -- ambient occlusion ----------------------------------------------------------------------
 
     def _occlusion(self, tree: bpy.types.NodeTree) -> Factor | None:
-        """Return ambient occlusion: of the group that the glTF add-on makes, or of nodes of the import.
+        """Return ambient occlusion from the node group of Blender's glTF add-on, or from nodes that an import made.
 
-        The latter are an image whose channels are separated and lead nowhere.
+        The latter are an image whose channels are separated without being linked to anything.
         """
         for socket in occlusion_inputs(tree):
             factor = self.values.factor(Socket(socket))
@@ -286,7 +295,7 @@ def _is_transparent(found: Socket) -> bool:
 
 
 def _added_to_background(found: Socket) -> Socket | None:
-    """Return the shader that is added to a transparent one, or None."""
+    """Return the shader that is added to a Transparent BSDF, or None if the node is not such an addition."""
     if found.is_value or found.node.type != "ADD_SHADER":
         return None
     inputs = [source(found.input(number)) for number in (0, 1)]

@@ -1,4 +1,4 @@
-"""Inputs of shaders -> neutral factors and colours: images and values multiplied by the nodes before the input."""
+"""Inputs of shaders -> neutral factors and colours: products of the images and values of the nodes before an input."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ _CHANNELS = (Channel.RED, Channel.GREEN, Channel.BLUE)
 _SEPARATIONS = {"SEPARATE_COLOR", "SEPRGB", "SEPXYZ"}
 _GREY_OF_COLOR = {"RGBTOBW", "CLAMP"}
 _MOST_NODES = 500
-"""Nodes in which an image is searched."""
+"""Largest number of nodes that are searched for an image."""
 
 
 @dataclass
 class Product:
-    """A colour: a product of values, images and the mesh's colours."""
+    """A colour as product of values, images and vertex colours."""
 
     value: tuple[float, ...] = (1.0, 1.0, 1.0)
     image: ImageMap | None = None
     uses_vertex_color: bool = False
     occlusion: Factor | None = None
-    """A channel that is multiplied onto the colour."""
+    """Ambient occlusion: an image channel by which the colour is multiplied."""
     is_unknown: bool = False
-    """Whether it comes from nodes that were left out, without an image among them."""
+    """Whether the colour comes from nodes that were left out and contain no image."""
 
     def scale(self, factors: tuple[float, ...]) -> None:
-        """Multiply the value by a colour or number."""
+        """Multiply the constant part of the product by a colour or a number."""
         given = factors[:3] if len(factors) >= 3 else factors[:1] * 3
         self.value = tuple(part * factor for part, factor in zip(self.value, given, strict=True))
 
     @property
     def tint(self) -> Tint:
-        """The colour without occlusion."""
+        """The colour as ``Tint``, without the occlusion."""
         red, green, blue = self.value
         return Tint((red, green, blue), self.image, self.uses_vertex_color)
 
 
 class SocketValues:
-    """Values of the inputs of one material's shader."""
+    """Reads the values of the inputs of one material's shader."""
 
     def __init__(self, maps: ImageMaps, left_out: LeftOut) -> None:
         self.maps = maps
@@ -56,11 +56,11 @@ class SocketValues:
     # -- numbers --------------------------------------------------------------------------------
 
     def factor(self, entry: Socket) -> Factor:
-        """Return the number of an input."""
+        """Return the number at an input, as a factor with an optional image."""
         return self._factor_of(source(entry), entry)
 
     def _factor_of(self, found: Socket, entry: Socket) -> Factor:
-        """Return the number of a source of an input."""
+        """Return the number that a source provides for an input."""
         if found.is_value:
             return Factor(_mean(found))
         node = found.node
@@ -75,7 +75,10 @@ class SocketValues:
         return self._computed(found, entry)
 
     def _computed(self, found: Socket, entry: Socket) -> Factor:
-        """Return the factor that a calculating node gives, or the default of ``entry`` if files cannot hold it."""
+        """Return the factor that a math node computes.
+
+        If files cannot store it, return the default of ``entry``.
+        """
         node = found.node
         operation = node.operation if node.type == "MATH" else node.type
         if operation in {"INVERT", "SUBTRACT"} and self.constant(found.input(0)) == 1.0:
@@ -89,7 +92,7 @@ class SocketValues:
         return Factor(1.0, image) if image is not None else Factor(_mean(entry))
 
     def constant(self, entry: Socket) -> float | None:
-        """Return the number of an input that no image changes, otherwise None. Nothing is reported."""
+        """Return the number of an input that no image affects, otherwise None; nothing is reported."""
         found = source(entry)
         if found.is_value:
             return _mean(found)
@@ -127,7 +130,10 @@ class SocketValues:
         return replace(factor, is_inverted=not factor.is_inverted)
 
     def _multiplied(self, found: Socket, first: Factor, second: Factor) -> Factor:
-        """Return the product of two factors, of which one image remains."""
+        """Return the product of two factors.
+
+        A factor can have only one image, so a second one is reported and dropped.
+        """
         if first.image is None and not first.is_inverted:
             first, second = second, first
         if second.image is not None or (first.is_inverted and second.value != 1.0):
@@ -183,7 +189,10 @@ class SocketValues:
             self.left_out.add_node(found.node)
 
     def _multiply_image(self, found: Socket, product: Product) -> None:
-        """Multiply a product by an image. Of a colour image and a non-colour image, the latter is ambient occlusion."""
+        """Multiply a product by an image.
+
+        Of a colour image and a non-colour image, the non-colour one becomes the ambient occlusion.
+        """
         image = self.maps.of(found)
         if image is None:
             return
@@ -209,13 +218,13 @@ class SocketValues:
     # -- other nodes ----------------------------------------------------------------------------
 
     def _report_and_find(self, found: Socket) -> ImageMap | None:
-        """Report a node that no file holds, and return the nearest image before it."""
+        """Report a node that files cannot store; return the nearest image before it, or None."""
         self.left_out.add_node(found.node)
         return next((image for image in map(self.maps.of, _images_before(found)) if image is not None), None)
 
 
 def _mean(socket: Socket) -> float:
-    """Return the number of a socket, of a colour or vector the mean."""
+    """Return the number of a socket; for a colour or vector, the mean of its components."""
     return float(np.mean(socket.numbers()[:3]))
 
 

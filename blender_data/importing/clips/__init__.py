@@ -1,1 +1,1 @@
-"""Clips of a scene to actions."""
+"""Clips of a scene -> actions."""

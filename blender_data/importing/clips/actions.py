@@ -1,7 +1,7 @@
 """Clips -> actions: sampled transforms become f-curves with one linear key for each frame.
 
-Every animated bone gets all ten channels, so that its pose does not depend on the previous action. A constant channel
-has one key.
+Every animated bone gets f-curves for all ten components of its channels, so that its pose does not depend on the
+previous action. A constant channel has one key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ..rigs.armatures import BoneMap
 from . import key_tracks
 
 _LINEAR = 1
-"""Interpolation of a key. Blender copies this property from bytes 7 times as fast as from 32-bit integers."""
+"""Value of ``Keyframe.interpolation`` for linear keys. Setting this property from bytes is 7 times as fast as from
+32-bit integers."""
 
 _STILL = 2e-7
 """Change of a channel that counts as rounding; for locations, relative to the armature's size."""
@@ -41,18 +42,21 @@ _SHEARED = 1e-4
 
 
 _CHANNELS = (("location", 3), ("rotation_quaternion", 4), ("scale", 3))
-"""Channels of a bone or an object, and their numbers of components."""
+"""Channels of a bone or an object, with their numbers of components."""
 
 
 class ClipTiming:
-    """The scene frames of a clip's frames: consecutive ones if the file does not state its rate."""
+    """Converts frames of a clip to frames of the Blender scene.
+
+    If the file states no rate, the frames are consecutive.
+    """
 
     def __init__(self, clip: Clip, fps: float, frame_start: int) -> None:
         self.step = fps / clip.fps if clip.fps > 0 else 1.0
         self.start = frame_start
         self.frames = frame_start + np.arange(clip.frame_count, dtype=np.float64) * self.step
         self.fps = fps
-        """Frames per second of the Blender scene after the import."""
+        """Frame rate of the Blender scene after the import."""
         self.time_step = clip.time_step
         self.end = float(self.frames_of(np.array([clip.duration]))[0]) if clip.keys else float(frame_start)
         """Frame of the end of a clip with ``keys``."""
@@ -84,7 +88,7 @@ class ClipActions:
         self.curves = compat.ActionCurves(action_name, timing.range, keep)
         self.assigned: list[tuple[bpy.types.ID, bpy.types.Action, Any]] = []
         self.checksums: dict[bpy.types.Action, float] = {}
-        """Sums of the keys of each action, see :func:`.mesh_edits.key_checksum`."""
+        """Sum over the keys of each action, see :func:`.mesh_edits.key_checksum`."""
         self.first_scales: dict[str, float] = {}
         """Largest scale of each keyed bone in the first frame, relative to its rest pose."""
         self.bone_axes = ""
@@ -106,7 +110,7 @@ class ClipActions:
                 add_keys(curves.new(path, index=index), self.timing.frames, values[:, index], self.checksums)
 
     def add_joints(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> list[str]:
-        """Key the bones of an armature; return the names of bones of which a frame has shear, which is lost."""
+        """Key the bones of an armature; return the names of bones that have shear in any frame, which is lost."""
         keyed = {name: track for track in tracks if (name := bones.bones[track.target]) is not None}
         curves = self._bone_curves(bones.armature, dict.fromkeys(keyed, _CHANNELS))
         still = max(_STILL * bones.size, np.finfo(np.float32).tiny)
@@ -148,8 +152,8 @@ class ClipActions:
     ) -> dict[str, list[bpy.types.FCurve]]:
         """Create the empty f-curves of bones, given their channels and numbers of components.
 
-        Blender compares each new path with all others. Without keys they are close together in memory, which makes
-        this four times as fast.
+        When a curve is created, Blender compares its path with those of all others. This is four times as fast before
+        keys are added, since the curves are then close together in memory.
         """
         curves = self.curves_for(owner, "")  # A file has one skeleton, so its clip moves all bones.
         self.bone_axes = owner.data.meshferry.bone_axes
@@ -192,7 +196,7 @@ class ClipActions:
         return curves
 
     def attach(self, instead: Collection[bpy.types.ID] = ()) -> None:
-        """Assign the clip to data blocks without an action, or to those in ``instead``; stash it on the others."""
+        """Assign the clip's action to data blocks that have no action or are in ``instead``; stash it on the others."""
         for owner, action, slot in self.assigned:
             animation = owner.animation_data
             if animation is None or animation.action is None or owner in instead:
@@ -226,7 +230,7 @@ def add_keys(
 
 
 class PlayedBefore:
-    """The actions of an existing armature, stashed for imported animations and restored if the import fails."""
+    """Stashes the actions of an existing armature when animations are imported, and restores them on failure."""
 
     def __init__(self, armature: bpy.types.Object | None) -> None:
         self.armature = armature
@@ -241,13 +245,13 @@ class PlayedBefore:
         self.reference = (kept.skeleton_guid, kept.skeleton_path) if kept is not None else ("", "")
 
     def refer(self, skeleton: Skeleton) -> None:
-        """Store the animations' reference to a skeleton file on the armature, unless it has one."""
+        """Store on the armature the path of the skeleton file to which the animations refer, unless it has one."""
         if self.armature is None or any(self.reference):
             return
         store_fields(self.armature.meshferry, skeleton)
 
     def note(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:
-        """Remember the rotation modes of the bones that are about to be keyed."""
+        """Store the rotation modes of bones before they are keyed."""
         if self.armature is None or bones.armature != self.armature:
             return
         for track in tracks:
@@ -256,7 +260,7 @@ class PlayedBefore:
                 self.rotation_modes.setdefault(name, self.armature.pose.bones[name].rotation_mode)
 
     def bones_with_unused_keys(self) -> list[str]:
-        """Return the bones whose existing rotation keys have no effect any more, as the bones now use quaternions."""
+        """Return the bones whose older rotation keys have no effect any more, since the bones now use quaternions."""
         strips = (strip.action for track in self.tracks for strip in track.strips)
         had = dict.fromkeys(action for action in (self.action, *strips) if action is not None)
         keyed = {channel for action in had for channel in pose_curves.keyed_channels(action, None)}
@@ -269,7 +273,8 @@ class PlayedBefore:
     def make_way(self, clip: Clip) -> Collection[bpy.types.ID]:
         """Stash the active action of the armature; return the armature if the clip becomes its active action.
 
-        A clip of one frame does not replace an action with several, and nothing replaces a strip in tweak mode.
+        A clip with one frame does not replace an action with several frames, and an action is not replaced while a
+        strip is in tweak mode.
         """
         if self.armature is None or not self.rotation_modes or self.is_tweaked:
             return ()

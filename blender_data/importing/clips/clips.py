@@ -23,11 +23,11 @@ from ..rigs.armatures import BoneMap
 from .actions import ClipActions, ClipTiming
 
 _RATE_ROUNDING = 1e-3
-"""Tolerance within which a frame rate counts as a whole number."""
+"""Tolerance within which a frame rate is rounded to a whole number."""
 
 
 class ClipBuilder:
-    """Builds the animations of an import, whose objects exist."""
+    """Creates the animations of an import after its objects have been created."""
 
     def __init__(self, job: ImportContext) -> None:
         self.job = job
@@ -36,7 +36,7 @@ class ClipBuilder:
         self.blender_scene = job.request.context.scene
 
     def build(self) -> Steps[int]:
-        """Make actions, shape keys and caches of the scene's clips; return the number of actions."""
+        """Create actions, shape keys and caches for the scene's clips; return the number of actions."""
         leading = self.clips[0] if self.clips and self.options.use_file_frame_rate else None
         if leading:
             _check_rate(leading)
@@ -65,7 +65,8 @@ class ClipBuilder:
 
     def _name_action(self, clip: Clip) -> str:
         plain = names.fit(clip.name)
-        if plain not in bpy.data.actions or clip.name == self.job.scene.name:  # for a second import Blender numbers it
+        # the names of a second import get numbers from Blender
+        if plain not in bpy.data.actions or clip.name == self.job.scene.name:
             return plain
         return names.fit(f"{clip.name} {self.job.scene.name}")
 
@@ -109,7 +110,7 @@ class ClipBuilder:
             )
 
     def _report_bones(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:
-        """Report keys of an existing armature that have no effect now: older ones, or those of the clip."""
+        """Report keys of an existing armature that have no effect: older keys, or those of the clip."""
         report, name = self.job.report, bones.armature.name
         silenced = self.job.played.bones_with_unused_keys()
         if silenced:
@@ -134,7 +135,10 @@ class ClipBuilder:
             report.change("rest-position", "'{}' is in Rest Position, so the animation is not shown", name)
 
     def _add_keys(self, bones: BoneMap, skeleton: Skeleton, keys: list[KeyTrack], actions: ClipActions) -> None:
-        """Key bones at the times of the tracks, for bones that the armature lacks those below them."""
+        """Key bones at the times of the tracks.
+
+        Keys of joints that the armature lacks are applied to the bones below them.
+        """
         keys, missing = missing_joints.without_missing(keys, skeleton, [name is not None for name in bones.bones])
         if missing:
             text = "'{}': the bones below move for the missing {}"
@@ -196,7 +200,7 @@ class ClipBuilder:
         shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
 
     def _set_scene_rate(self, clip: Clip, *, has_others: bool) -> None:
-        """Give the Blender scene the range of a clip and, if the file states it, the rate."""
+        """Set the frame range of the Blender scene to that of a clip and, if the file states it, the frame rate."""
         rate = _rate_of(clip)
         before = scene_rate(self.blender_scene)
         if rate:
@@ -221,7 +225,7 @@ def _follows_parent(bone: bpy.types.Bone) -> bool:
 
 
 def _rate_of(clip: Clip) -> float:
-    """Return the frame rate that a clip states or that its keys suggest; 0 if there is none."""
+    """Return the frame rate that a clip states, or else the one that its keys suggest; 0 if there is none."""
     return clip.fps or clip.key_rate
 
 

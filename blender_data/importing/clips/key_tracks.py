@@ -1,7 +1,7 @@
 """Keys of joints -> keys of bones, on an armature of any size, facing and bone directions.
 
-Rotations are relative to the parent, in the axes of the skeleton at rest. So a bone with the rest axes C, seen in those
-axes, turns by C^-1 q D^-1 C, with D the joint's own rotation at rest.
+Rotations are relative to the parent, in the axes of the skeleton at rest. A bone whose rest axes are C in the axes of
+the skeleton therefore rotates by C^-1 q D^-1 C, where q is the key and D the joint's own rotation at rest.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class BoneKeys:
     bone: str
     channel: str
     times: Array
-    """(n,)."""
+    """(n,) times in seconds."""
     values: Array
-    """(k, n)."""
+    """(k, n) values of the k components."""
 
 
 class KeyMapping:
@@ -55,7 +55,7 @@ class KeyMapping:
         return similarity(ours, theirs, [index.get(self._parent_bone(number) or "", -1) for number, _ in pairs])
 
     def keys_of(self, track: KeyTrack) -> list[BoneKeys]:
-        """Return the keys of a joint's bone; empty if the armature lacks it."""
+        """Return the keys of the bone that corresponds to a joint; empty if the armature has no such bone."""
         name = self.bones.bones[track.target]
         if name is None:
             return []

@@ -1,1 +1,1 @@
-"""Files that place models of other files, and several models side by side."""
+"""Imports of files that place models of other files, and the arrangement of several models side by side."""

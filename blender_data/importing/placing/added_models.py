@@ -1,4 +1,4 @@
-"""Add the model of a file below the object of a node, as an import of the placing file would."""
+"""Add the model of a file below the object of a node, in the same way as an import of the placing file."""
 
 from __future__ import annotations
 

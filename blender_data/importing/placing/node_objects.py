@@ -1,4 +1,4 @@
-"""Nodes of a placement without a model -> empties, instances, lights, cameras, wires."""
+"""Nodes of a placement without a model -> empties, instances, lights, cameras and wire meshes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _EMPTY_SIZE = 0.25
 _LIGHTS = {LightKind.POINT: "POINT", LightKind.SPOT: "SPOT", LightKind.SUN: "SUN"}
 _MARKERS = {MarkerShape.CROSS: "PLAIN_AXES", MarkerShape.ARROW: "SINGLE_ARROW", MarkerShape.CUBE: "CUBE"}
 WATTS = 100.0
-"""Power of a lamp of intensity 1. Programs with automatic exposure have no exact equivalent."""
+"""Power in watts of a lamp with intensity 1. Programs with automatic exposure have no exact equivalent."""
 _MOST_SUN = 10.0
 OWNER = "belongs to"
-"""Custom property with the file of a node that is changed only there."""
+"""Name of the custom property that holds the path of the file in which a node can be changed."""
 
 
 class NodeObjects:
@@ -29,10 +29,10 @@ class NodeObjects:
         self.job = job
         self.parts = parts
         self._wires: dict[int, bpy.types.Mesh] = {}
-        """The meshes made so far, by the identity of the wire."""
+        """The mesh of each wire so far, by the wire's ``id``."""
 
     def build(self, node: PlacedNode) -> bpy.types.Object:
-        """Create the object of a node, without its place."""
+        """Create the object of a node, without its transform."""
         content = node.content
         made: bpy.types.Object = self.job.keep(bpy.data.objects.new(names.fit(node.name), self._data(node)))
         if made.data is None:

@@ -20,7 +20,7 @@ class PlacedCollections:
         self.of_parts = [self._new(names.fit(part.name)) for part in parts]
         """The collection of each part."""
         self.groups = [self._add_groups(number, part.collections) for number, part in enumerate(parts)]
-        """The collections of ``PlacementPart.collections`` of each part."""
+        """The collections of each part for the groups in ``PlacementPart.collections``."""
         self._levels: dict[tuple[int, int], bpy.types.Collection] = {}
 
     def link_object(self, made: bpy.types.Object, part: int, level: int = 0, group: int = -1) -> None:
@@ -31,7 +31,7 @@ class PlacedCollections:
             (self.groups[part][group] if group >= 0 else self.of_parts[part]).objects.link(made)
 
     def link_to_scene(self) -> None:
-        """Link the collections to the user's scene, those of other files without showing them."""
+        """Link the collections to the user's scene; collections of other files are linked without being shown."""
         context = self.job.request.context
         main, *others = self.of_parts
         context.scene.collection.children.link(main)
@@ -66,7 +66,8 @@ class PlacedCollections:
             inner = self._new(names.fit(f"{group.name} {home.name}" if is_taken else group.name))
             inner.meshferry.source_name = names.readable(group.name)
             inner.hide_render = group.is_hidden
-            inner.hide_viewport = group.is_hidden and part > 0  # the eye has no effect in instanced collections
+            # in instanced collections, hiding with the eye icon has no effect
+            inner.hide_viewport = group.is_hidden and part > 0
             (made[group.parent] if group.parent >= 0 else home).children.link(inner)
             made.append(inner)
         return made

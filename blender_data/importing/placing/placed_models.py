@@ -1,4 +1,4 @@
-"""Models of a placement. Each is read once, and all nodes that refer to it share its mesh data."""
+"""Models of a placement. Each model is read once, and all nodes that refer to it share its mesh data."""
 
 from __future__ import annotations
 
@@ -32,20 +32,22 @@ SlotNames = tuple[str, ...]
 
 @dataclass
 class Template:
-    """The objects of a model with some of its surfaces. They are copied to each place and then removed.
+    """The objects of a model, with the surfaces that a node shows.
 
-    None of them is placed itself: copies would inherit the parent, level of detail and materials of its place.
+    They are copied for each node and then removed. The objects themselves are not put at a node, since copies would
+    then inherit parent, level of detail and materials from there.
     """
 
     objects: list[bpy.types.Object]
     """Parents before their children."""
     materials: SlotNames
-    """Names of the materials of the mesh's slots; empty if the nodes of the model keep their own."""
+    """Names of the materials in the slots of the mesh; empty if the model has a tree of nodes, which keep their own
+    materials."""
     triangles: int = 0
     nodes: tuple[tuple[str, int], ...] = ()
-    """For objects that hang below the place: name of the node, and index of the parent, -1 for none."""
+    """For each object of a model with a tree: name of its node, and index of its parent (-1 for none)."""
     is_placed: bool = False
-    """Whether the objects themselves are at a place."""
+    """Whether the objects themselves have been put at a node, so that further nodes get copies."""
 
     def copy(self, keep: Callable[[bpy.types.ID], Any]) -> list[bpy.types.Object]:
         """Return copies of the objects that share their data; ``keep`` is called with each copy."""
@@ -60,9 +62,9 @@ class Template:
         return list(copies.values())
 
     def hang(self, parent: bpy.types.Object, keep: Callable[[bpy.types.ID], Any]) -> list[bpy.types.Object]:
-        """Hang the objects below another one at their first place, and copies of them at others; return these.
+        """Parent the objects to the object of a node, and return them; after the first call, copies are used.
 
-        Copying and naming objects is most of the time of an import.
+        Using the objects themselves first saves time, since copying and naming objects takes most of an import.
         """
         made = [keep(obj.copy()) for obj in self.objects] if self.is_placed else self.objects
         key = import_marks.node_of(parent)
@@ -80,22 +82,22 @@ class Template:
 
 @dataclass
 class Stand:
-    """A model at a node, with the materials that the node assigns to it."""
+    """A model at a node, with the materials that the node assigns to its surfaces."""
 
     template: Template
     materials: SlotNames
     is_hidden: bool = False
-    """Whether none of the surfaces are shown. The template then has all of them."""
+    """Whether none of the surfaces are shown. In this case the template has all of them."""
     slots: str = ""
-    """The index in ``ModelUse.slots`` of the surface of each material slot, -1 for none, as JSON."""
+    """For each material slot, the index of its surface in ``ModelUse.slots``, or -1, as a JSON list."""
     identities: str = ""
-    """What identifies the materials of the slots, as objects store it; set at the first place."""
+    """Identifiers of the materials in the slots, as stored on objects; computed for the first node."""
     is_tree: bool = False
-    """Whether the objects hang below that of the node."""
+    """Whether the model's objects are children of the node's object."""
 
 
 class ModelBuilder:
-    """Builds the models of an import."""
+    """Creates the models of an import."""
 
     def __init__(self, job: ImportContext) -> None:
         self.job = job
@@ -105,13 +107,13 @@ class ModelBuilder:
         self._unknown: list[str] = []
         self._broken: list[Text] = []
         self._failed: dict[SourceFile, Text] = {}
-        """Why source files cannot be imported."""
+        """Reasons why source files could not be imported."""
         self._from_sources: dict[str, SourceFile] = {}
-        """The source file of each model made from one, by the model's identifier."""
+        """Source file of each model that was made from one, by the identifier of the model."""
         self._warnings: list[Message] = []
 
     def build(self, model: PlacedModel, uses: Iterable[ModelUse]) -> Steps[None]:
-        """Read a model and build it once for each set of surfaces that is shown; a broken one is reported."""
+        """Read a model, and create a template for each set of surfaces that nodes show; a damaged model is reported."""
         try:
             if model.source is not None and not (yield from self._import_source(model.source)):
                 return
@@ -145,7 +147,7 @@ class ModelBuilder:
             self._warnings.append(replace(message, item=item))
 
     def _import_source(self, source: SourceFile) -> Steps[bool]:
-        """Import a source file, and return whether that succeeded; each is tried once."""
+        """Import a source file, unless that was tried before; return whether it succeeded."""
         if source not in self._failed:
             try:
                 yield from scaled(source_import.import_steps(self.job.request.context, source), 0.0, 0.5)
@@ -165,7 +167,7 @@ class ModelBuilder:
                     made.data.meshferry.source_identity = model.identity
 
     def report(self) -> None:
-        """Report broken models, the first warnings about others, and surfaces that nodes name and models lack."""
+        """Report damaged models, the first warnings about others, and surfaces that nodes refer to but models lack."""
         report = self.job.report
         report.messages += self._warnings[:_NAMED]
         if len(self._warnings) > _NAMED:
@@ -186,9 +188,9 @@ class ModelBuilder:
         report.loss_of("unknown-surfaces", text, self._unknown, "surface", most=_NAMED)
 
     def _settings(self, model: PlacedModel, scene: Scene, use: ModelUse) -> tuple[list[SlotUse], dict[int, int]]:
-        """Return the settings of each slot of a model, and the index in the list of the node of those that it names.
+        """Return the settings of all slots of a model, and indices in the node's list for the slots that it names.
 
-        The others keep the settings of the model.
+        Slots that the node does not name keep the settings of the model.
         """
         mesh = _mesh_of(scene)
         if mesh is None:
@@ -212,25 +214,25 @@ class ModelBuilder:
         return settings, places
 
     def _template(self, scene: Scene, model: PlacedModel, materials: SlotNames) -> Steps[Template]:
-        """Build the objects of a model, which are copied to each place."""
+        """Create the objects of a model, which are copied for each node."""
         objects, triangles = yield from self._objects(scene, model)
         for obj in objects:
-            obj.name = _UNPLACED  # leaves the names of nodes free
+            obj.name = _UNPLACED  # keeps the names of nodes free
         self._templates.append(Template(objects, materials, triangles))
         return self._templates[-1]
 
     def _tree(self, scene: Scene, model: PlacedModel) -> Steps[Template]:
-        """Build the objects of a model that keeps its nodes, with what all copies get: locks, and marks of parts."""
+        """Create the objects of a model that keeps its tree of nodes, with locks and marks that all copies get."""
         objects, triangles = yield from self._objects(scene, model)
         nodes = [(names.name_in_file(obj), objects.index(obj.parent) if obj.parent else -1) for obj in objects]
         for obj, (name, above) in zip(objects, nodes, strict=True):
             lock(obj)
-            obj.show_name = False  # at many places, names would cover the models
+            obj.show_name = False  # if the model is at many nodes, names would cover the view
             import_marks.prepare_part(obj, f"{nodes[above][0] if above >= 0 else ''}/{name}")
         return Template(objects, (), triangles, tuple(nodes))
 
     def _objects(self, scene: Scene, model: PlacedModel) -> Steps[tuple[list[bpy.types.Object], int]]:
-        """Build the objects of a model; return them, and the number of triangles."""
+        """Create the objects of a model; return them and the number of triangles."""
         part = self.job.of_model(scene, model.file, keeps_rate=bool(self.actions))
         self.actions += yield from scene_blocks.build(part)
         self._warn(model, part.report.messages)
@@ -241,7 +243,7 @@ class ModelBuilder:
         return objects, sum(meshes.triangle_count(obj.data) for obj in part.objects if obj.type == "MESH")
 
     def remove_templates(self) -> None:
-        """Remove the objects of templates, and the data of models that are not placed."""
+        """Remove the objects of templates, and the data of models that no node uses."""
         objects = [made for template in self._templates for made in template.objects]
         data = dict.fromkeys(made.data for made in objects if made.data is not None)
         self.job.discard(objects)
@@ -249,7 +251,7 @@ class ModelBuilder:
 
 
 def _with_slots(scene: Scene, kept: tuple[int, ...], materials: SlotNames, slots: int) -> Scene:
-    """Return a model with some of the slots of its mesh, of which there are ``slots``, and other materials."""
+    """Return a model with only the slots ``kept`` of its mesh, which has ``slots`` slots, and with other materials."""
     nodes = list(scene.nodes)
     for index, node in enumerate(nodes):
         if node.mesh is not None:

@@ -1,4 +1,4 @@
-"""Placement -> collections: one for each file, instanced where others refer to it."""
+"""Placement -> collections: one for each file, instanced where other files refer to it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .placed_collections import PlacedCollections
 from .placed_models import ModelBuilder, Stand
 
 _SHEAR = 1e-3
-"""Largest cosine between two axes that counts as a right angle."""
+"""Largest cosine between two axes that counts as perpendicular."""
 _EXACT = 3e-7
-"""Largest cosine between two axes with which an object holds a matrix in single precision."""
+"""Largest cosine between two axes at which an object's transform represents a matrix exactly in single precision."""
 _STEP = 256
-"""Nodes built between two chances to cancel."""
+"""Number of nodes that are created between two points at which the user can cancel."""
 
 
 class PlacementImporter:
-    """Builds the collections and objects of a placement."""
+    """Creates the collections and objects of a placement."""
 
     def __init__(self, job: ImportContext, placement: Placement) -> None:
         self.job = job
@@ -46,10 +46,10 @@ class PlacementImporter:
         self._sheared: list[str] = []
         self._import_ids = [import_marks.new_import() for _ in placement.parts]
         self._armatures: dict[bpy.types.Armature, bpy.types.Object] = {}
-        """The armature of each skinned model, at the first node where it is placed."""
+        """The armature object at the first node that shows a skinned model, by armature data."""
 
     def build(self) -> Steps[ImportResult]:
-        """Build everything, and link the collections to the user's scene at the end."""
+        """Create everything, and link the collections to the user's scene at the end."""
         nodes = [node for part in self.placement.parts for node in part.nodes]
         self.job.materials.link_from_library(_material_names(nodes))
         yield from scaled(self._build_models(nodes), 0.0, 0.7)
@@ -90,7 +90,7 @@ class PlacementImporter:
         return main
 
     def _build_models(self, nodes: Sequence[PlacedNode]) -> Steps[None]:
-        """Build the models that nodes use, each with all sets of surfaces that are shown somewhere."""
+        """Create the models that nodes use, each with every set of surfaces that a node shows."""
         uses: dict[int, dict[ModelUse, None]] = {}
         for node in nodes:
             if isinstance(node.content, ModelUse):
@@ -103,7 +103,7 @@ class PlacementImporter:
     def _build_node(
         self, part: int, node: PlacedNode, parent: bpy.types.Object | None, is_hidden: bool
     ) -> bpy.types.Object:
-        """Build the objects of a node; return the object that has the transform of the node."""
+        """Create the objects of a node; return the object that has the transform of the node."""
         stand = self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
         is_below = stand is not None and (stand.is_tree or node.instances is not None)
         if stand is not None and not is_below:
@@ -128,7 +128,10 @@ class PlacementImporter:
         self._collections.link_object(made, part, _level_of(node), node.collection)
 
     def _hang(self, part: int, node: PlacedNode, stand: Stand, parent: bpy.types.Object, is_hidden: bool) -> None:
-        """Place all nodes of a model below the object of a node, locked: who moves a part moves the whole node."""
+        """Parent the objects of a model with a tree to a node's object.
+
+        Their transforms are locked, since only the node as a whole can be moved.
+        """
         for obj in stand.template.hang(parent, self.job.keep):
             if obj.hide_viewport != is_hidden:
                 obj.hide_render = obj.hide_viewport = is_hidden
@@ -145,7 +148,7 @@ class PlacementImporter:
         matrix: npt.NDArray[np.float64],
         is_hidden: bool,
     ) -> bpy.types.Object:
-        """Place a model; return its object, or the armature that it hangs on."""
+        """Put a model at a node; return its object, or the armature object that is the object's parent."""
         made = stand.template.copy(self.job.keep)
         level = _level_of(node)
         fitting = names.fit(node.name)
@@ -181,7 +184,10 @@ class PlacementImporter:
                 slot.material = self.job.materials.find(name, layers_of(obj.data))
 
     def _find_sheared(self, nodes: Sequence[PlacedNode], made: Sequence[bpy.types.Object]) -> None:
-        """Store on objects the part of the matrices of their nodes that they cannot have; collect sheared nodes."""
+        """Store on objects the part of their nodes' matrices that object transforms cannot represent.
+
+        Collect sheared nodes.
+        """
         if not nodes:
             return
         wanted = np.stack([node.matrix for node in nodes])
@@ -214,25 +220,26 @@ def _level_of(node: PlacedNode) -> int:
 
 
 def _hide(made: bpy.types.Object) -> None:
-    """Hide an object in renders and viewports, also where its collection is instanced."""
+    """Hide an object in renders and viewports, even in instances of its collection."""
     made.hide_render = made.hide_viewport = True
 
 
 def _shear(held: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the matrix after which ``held`` is the wanted one; zeros if none does."""
+    """Return the matrix by which ``held`` must be multiplied to get ``wanted``; zeros if there is none."""
     try:
         shear = np.linalg.solve(held, wanted).astype(np.float64)
     except np.linalg.LinAlgError:
         return np.zeros((4, 4))
-    single = shear.astype(np.float32).astype(np.float64)  # as the property stores it
+    single = shear.astype(np.float32).astype(np.float64)  # rounded as the property stores it
     return shear if is_same_place(held @ single, wanted) else np.zeros((4, 4))
 
 
 def _place(made: bpy.types.Object, parent: bpy.types.Object | None, place: Channels | npt.NDArray[np.float64]) -> None:
-    """Put an object at a transform relative to its parent."""
+    """Set the transform of an object relative to its parent."""
     if parent is not None:
         made.parent = parent
-    if isinstance(place, Channels):  # from a matrix, Blender would take the nearest of several Euler angles
+    # set Euler angles directly, since from a matrix Blender would choose among several equivalent ones
+    if isinstance(place, Channels):
         made.rotation_mode = place.order
         made.location, made.rotation_euler, made.scale = place.location, place.rotation, place.scale
     else:

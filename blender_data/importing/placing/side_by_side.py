@@ -36,7 +36,7 @@ def place(models: Sequence[Sequence[bpy.types.Object]]) -> None:
 def _range(model: Sequence[bpy.types.Object]) -> tuple[float, float] | None:
     """Return the smallest and largest X of a model's visible bounding boxes, or None if it has no objects.
 
-    Blender does not evaluate hidden objects, so they count only if nothing is shown.
+    Blender does not evaluate hidden objects, so they are used only if no object is visible.
     """
     shown = [obj for obj in model if obj.visible_get()] or model
     places = [

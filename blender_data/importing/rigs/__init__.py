@@ -1,1 +1,1 @@
-"""Skeletons of a scene to armatures."""
+"""Skeletons of a scene -> armatures."""

@@ -22,20 +22,21 @@ _ENOUGH = 0.5
 """Share of the joints that an armature must have, by name, to be chosen automatically."""
 
 _SAME_BIND = 1e-4
-"""Tolerance for equal bind transforms; relative to the largest entry of each matrix if that is above 1."""
+"""Tolerance for bind transforms that count as equal, relative to the largest entry of each matrix if that is above
+1."""
 
 _SAME_PLACE = 1e-4
-"""Tolerance for equal rest positions of joints, in metres."""
+"""Tolerance for rest positions of joints that count as equal, in metres."""
 
 _NAMED = 3
-"""Number of missing bones that a message names; it gives only the number of the others."""
+"""Number of missing bones that a message names; further bones are only counted."""
 
 
 def keyed_joints(scene: Scene, number: int) -> set[int] | None:
     """Return the joints of a skeleton that have keys; None if the scene needs all joints of the skeleton.
 
-    A file of keys states rotations relative to the rest pose of its target. So the armature may lack other joints, and
-    may have another rest pose.
+    A file of keys stores rotations relative to the rest pose of the target, so the armature may have another rest pose,
+    and may lack the joints without keys.
     """
     if scene.nodes or not scene.clips or not all(clip.keys for clip in scene.clips):
         return None
@@ -52,9 +53,9 @@ def choose_for_scene(
 ) -> bpy.types.Object | None:
     """Return the existing armature for the weights and animations of a file's first skeleton, or None to create one.
 
-    Meshes get a new armature, unless the mode is ``ACTIVE`` or the file stores their bind pose. In that case, they
-    share an armature with the same joints in the same pose, or with those that they need (``share_distance``), which
-    may also be the active one, if an import or Meshferry made it.
+    Meshes get a new armature, unless the mode is ``ACTIVE`` or the file stores their bind pose. With a stored bind
+    pose, they share an armature that has the same joints in the same pose, or the joints that they need within
+    ``share_distance``. The active armature is considered, too, if an import or Meshferry created it.
 
     Parameters
     ----------
@@ -96,9 +97,9 @@ def choose_for_scene(
 def mismatches(
     context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object], mode: str
 ) -> list[Message]:
-    """Return why :func:`choose_for_scene` found no armature for an animation, a reason for each armature.
+    """Return a reason for each armature why :func:`choose_for_scene` did not choose it for an animation.
 
-    These are the armatures imported in the same run and the active one.
+    The armatures are those imported in the same run and the active one.
     """
     if (
         mode != "AUTO"
@@ -144,13 +145,13 @@ def active_armature(context: bpy.types.Context) -> bpy.types.Object | None:
 
 
 def _names(skeleton: Skeleton, keyed: Collection[int] | None) -> list[set[str]]:
-    """Return the names that each joint that is needed may have."""
+    """Return, for each needed joint, the names that it may have."""
     needed = range(len(skeleton.joints)) if keyed is None else keyed
     return [{skeleton.joints[number].name, *skeleton.joints[number].aliases} for number in needed]
 
 
 def _count(wanted: Sequence[set[str]], armature: bpy.types.Object) -> int:
-    """Return the number of joints of which an armature has a bone."""
+    """Return the number of joints for which an armature has a bone."""
     there = bone_names(armature)
     return sum(not there.isdisjoint(names_of) for names_of in wanted)
 
@@ -158,7 +159,10 @@ def _count(wanted: Sequence[set[str]], armature: bpy.types.Object) -> int:
 def _best(
     skeleton: Skeleton, candidates: Iterable[bpy.types.Object], keyed: Collection[int] | None
 ) -> bpy.types.Object | None:
-    """Return the armature with most of the joints; ties are decided by equal bind pose, equal name and age."""
+    """Return the armature with the most joints.
+
+    If several have equally many, equal bind pose, then equal name, then age decides.
+    """
     wanted = _names(skeleton, keyed)
     ranked = []
     for age, candidate in enumerate(candidates):
@@ -173,12 +177,12 @@ def _best(
 
 
 def was_made_here(armature: bpy.types.Object) -> bool:
-    """Return whether bones of an armature were imported, or made of a skeleton."""
+    """Return whether an import created the bones of an armature, or Meshferry made them from a skeleton."""
     return any(bone.meshferry.order >= 0 for bone in armature.data.bones)
 
 
 def needed_joints(scene: Scene, number: int) -> set[int] | None:
-    """Return the joints of a skeleton that an existing armature needs; None if it needs all of them."""
+    """Return the joints of a skeleton that an existing armature must have; None if it must have all."""
     if scene.skeletons[number].share_distance is None:
         return keyed_joints(scene, number)
     return helper_bones.weighted_joints([node for node in scene.nodes if node.skeleton == number])
@@ -187,7 +191,8 @@ def needed_joints(scene: Scene, number: int) -> set[int] | None:
 def shared(scene: Scene, number: int, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
     """Return the first armature that the bound meshes of a skeleton can share.
 
-    It has all joints with weights within ``share_distance``; without one, it is :func:`alike`.
+    It has all joints with weights within ``share_distance``. If the skeleton states no such distance, the armature must
+    match by :func:`alike`.
     """
     skeleton = scene.skeletons[number]
     if skeleton.share_distance is None:
@@ -200,7 +205,7 @@ def shared(scene: Scene, number: int, candidates: Iterable[bpy.types.Object]) ->
 
 
 def farthest(armature: bpy.types.Object, skeleton: Skeleton, joints: Collection[int]) -> float:
-    """Return the largest distance of joints from their bones in an armature, in metres; infinity without a bone."""
+    """Return the largest distance in metres between a joint and its bone; infinity if a bone is missing."""
     there = read_skeleton(armature)
     found = _find(there, skeleton)
     chosen = sorted(joints)
@@ -295,7 +300,10 @@ def match(
 
 
 def _parent_there(there: ReadSkeleton, found: list[int], joint: int, keyed: Collection[int] | None) -> int:
-    """Return the parent of a joint's bone, or -1; for keys, the nearest ancestor that is the bone of a joint."""
+    """Return the joint index of the parent of a joint's bone, or -1.
+
+    If only keyed joints matter, ancestors that are not the bone of any joint are skipped.
+    """
     above = there.parents[found[joint]]
     while keyed is not None and above >= 0 and above not in found:
         above = there.parents[above]
@@ -303,7 +311,10 @@ def _parent_there(there: ReadSkeleton, found: list[int], joint: int, keyed: Coll
 
 
 def _parent_bone(skeleton: Skeleton, found: list[int], joint: int, keyed: Collection[int] | None) -> int:
-    """Return the bone of a joint's parent, or -1; for keys, of the nearest ancestor that has a bone."""
+    """Return the bone index of a joint's parent, or -1.
+
+    If only keyed joints matter, ancestors without a bone are skipped.
+    """
     above = skeleton.joints[joint].parent
     while keyed is not None and above >= 0 and found[above] < 0:
         above = skeleton.joints[above].parent
@@ -319,12 +330,15 @@ def named(bones: list[str]) -> Text:
 
 
 def _find(there: ReadSkeleton, skeleton: Skeleton) -> list[int]:
-    """Return the index of each joint's bone, or -1. Joints with the same name are assigned to bones in order."""
+    """Return the index of the bone for each joint, or -1.
+
+    If several joints have the same name, they are assigned to bones in order.
+    """
     waiting: dict[str, list[int]] = {}
     for number, joint in enumerate(there.skeleton.joints):
         waiting.setdefault(joint.name, []).append(number)
     found = [waiting[joint.name].pop(0) if waiting.get(joint.name) else -1 for joint in skeleton.joints]
-    # Joints without a match may have the name that a bone has in Blender.
+    # Joints that are still unmatched are compared with the names of bones in Blender.
     taken = set(found)
     by_name = {name: number for number, name in enumerate(there.bones) if number not in taken}
     found = [by_name.pop(joint.name, -1) if at < 0 else at for at, joint in zip(found, skeleton.joints, strict=True)]
@@ -335,7 +349,10 @@ def _find(there: ReadSkeleton, skeleton: Skeleton) -> list[int]:
 
 
 def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list[int]) -> joint_poses.PoseSpace:
-    """Return the matrices that convert joint poses to bone poses; joints in ``hang`` have other parents there."""
+    """Return the matrices that convert joint poses to bone poses.
+
+    Bones of the joints in ``hang`` have other parents than in the skeleton.
+    """
     places = np.maximum(np.asarray(found, np.intp), 0)
     if not there.bones or not found:
         none = np.tile(np.eye(4), (len(found), 1, 1))
@@ -347,15 +364,15 @@ def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list
     whole = joint_poses.PoseSpace.of(there.local, there.parents, there.rest)
     space = joint_poses.PoseSpace(whole.left[places], whole.right[places])
     for joint in hang:
-        # Its frames are relative to its original parent. Use that parent's bind pose, so that the bone moves about
-        # its own location.
+        # Frames of the joint are relative to its parent in the file. Using the bind pose of that parent makes the bone
+        # rotate about its own location.
         if skeleton.has_bind and np.allclose(own.right[joint], space.right[joint], rtol=_SAME_BIND, atol=_SAME_BIND):
             space.left[joint] = own.left[joint]
     return space
 
 
 def _differs(there: ReadSkeleton, skeleton: Skeleton, found: list[int]) -> bool:
-    """Return whether the bind poses of common joints differ."""
+    """Return whether the bind poses of joints that skeleton and armature have in common differ."""
     both = np.flatnonzero(np.asarray(found) >= 0)
     if not skeleton.has_bind or not len(both):
         return False

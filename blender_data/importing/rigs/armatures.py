@@ -35,7 +35,8 @@ _LEAST_SHARE = 1e-3
 _LEAST_LENGTH = 1e-4
 """Minimum length of bones in metres. Up to 4.5 Blender deletes bones without length on leaving edit mode."""
 _FAR_SHARE = 1e-4
-"""Minimum length of bones relative to their distance from the origin; below, single precision loses their direction."""
+"""Minimum length of bones relative to their distance from the origin; in single precision, shorter bones lose their
+direction."""
 
 
 _MOST = 1e15
@@ -50,7 +51,7 @@ class BoneMap:
     bones: list[str | None]
     """Names of the bones, None for joints that the armature lacks."""
     pose_space: Callable[[], joint_poses.PoseSpace]
-    """Function that computes :attr:`space` on first use, since only animations need it."""
+    """Function that computes :attr:`space`; it is called on first use, since only animations need the result."""
     size: float
     """Extent of the bone positions, in metres."""
     differs: bool = False
@@ -87,7 +88,7 @@ def build(
     keep: Callable[[bpy.types.ID], Any],
     replaced: Sequence[bpy.types.Object] = (),
 ) -> BoneMap:
-    """Make an armature object, linked to no collection yet.
+    """Create an armature object that is not linked to any collection yet.
 
     Parameters
     ----------
@@ -193,11 +194,14 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
 
 @contextlib.contextmanager
 def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[None]:
-    """Put an object into edit mode, also one in no collection; afterwards restore mode, selection and active object."""
+    """Put an object into edit mode, even one that is in no collection.
+
+    Afterwards restore mode, selection and active object.
+    """
     before = Selection(context)
     # Link it to the scene's own collection, which cannot be hidden or excluded.
     home = context.scene.collection
-    is_there = home in obj.users_collection  # objects of libraries may have the same name
+    is_there = home in obj.users_collection  # linked objects may have the same name, so compare objects
     if not is_there:
         home.objects.link(obj)
     try:
@@ -228,7 +232,7 @@ def _edit_bones(
     *,
     to_children: bool,
 ) -> list[str]:
-    """Make the edit bones; return their names."""
+    """Create the edit bones; return their names."""
     parents = [joint.parent for joint in joints]
     tails = _tails(parents, rest, size, to_children=to_children)
     drawn = drawn_bones.vectors(joints, parents)
@@ -292,7 +296,10 @@ def _tails(parents: list[int], rest: Array, size: float, *, to_children: bool) -
 
 
 def _direction(head: Array, children: Array, above: Array | None, least: float) -> Array | None:
-    """Return a bone's direction: to the centre of its children or away from its parent; None for the joint's Y axis."""
+    """Return a bone's direction: towards the centre of its children, or away from its parent.
+
+    Return None to use the Y axis of the joint.
+    """
     if len(children):
         middle: Array = children.mean(axis=0) - head
         return middle if np.linalg.norm(middle) > least else None
@@ -303,7 +310,7 @@ def _direction(head: Array, children: Array, above: Array | None, least: float) 
 
 
 def _remember(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str], world: Array) -> Array:
-    """Store each joint on its bone; return Blender's rest matrices, (J, 4, 4) float64."""
+    """Store the joint of each bone on that bone; return Blender's rest matrices, (J, 4, 4) float64."""
     rest = np.zeros((len(joints), 4, 4))
     for place, (joint, name) in enumerate(zip(joints, given, strict=True)):
         bone = data.bones[name]

@@ -1,4 +1,4 @@
-"""Place the bones of joints that state their end, with mirrored rolls on the left and right side.
+"""Place bones along joints whose end is known, with mirrored rolls on the left and right side.
 
 The joints' own axes are not used for such bones; they are stored in ``bone.meshferry`` as for all bones.
 """
@@ -17,12 +17,12 @@ from ... import compat, names
 from ...rigging.joint_poses import Array
 
 _LEAST_LENGTH = 1e-4
-"""Shortest joint with a usable direction, in metres."""
+"""Smallest length of a joint in metres from which its direction is used."""
 _SHORT = 0.01
 """Length of the bones of shorter joints, in metres."""
 _UNSCALED = 1e-6
 _ALONG = 0.9
-"""Cosine of the angle between a bone and a roll axis above which the other axis is used."""
+"""Cosine of the angle between a bone and a roll axis above which the other roll axis is used."""
 
 _ROLL_AXES = (Vector((0.0, -1.0, 0.0)), Vector((0.0, 0.0, 1.0)))
 """Preferred Z axes of bones; the second is for bones that point along the first. Both are in the mirror plane of left
@@ -32,9 +32,9 @@ _VOLUME_COLOR = "THEME04"
 
 
 def vectors(joints: Sequence[Joint], parents: Sequence[int]) -> list[Array | None]:
-    """Return the vector from head to end of each joint's bone, (3,) float64; None if the joint does not state it.
+    """Return the vector from head to end of each joint's bone, (3,) float64; None if the end of the joint is not known.
 
-    A bone without length continues the direction of its parent.
+    A bone without length gets the direction of its parent.
     """
     found: list[Array | None] = [None] * len(joints)
     for joint in hierarchy.parents_first(parents):
@@ -60,9 +60,9 @@ def draw(bone: bpy.types.EditBone, head: Array, vector: Array, up: Sequence[floa
 
 
 def sort(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]) -> None:
-    """Assign bones to the bone collections named by their joints; collision volumes are drawn thin and coloured.
+    """Assign bones to the collections named by their joints; bones of collision volumes are thin and coloured.
 
-    A joint with a scale is a collision volume of that size.
+    A joint with a scale is a collision volume with this size.
     """
     collections: dict[str, bpy.types.BoneCollection] = {}
     for joint, name in zip(joints, given, strict=True):

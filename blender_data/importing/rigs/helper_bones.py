@@ -1,7 +1,7 @@
 """Hide helper bones, which deform nothing and would fill the view with lines in and around the model.
 
-A cat of 6 cm has 289 bones, of which 52 deform it; controls and mechanism bones reach up to 12 cm, and its animation
-scales some by a million.
+For example, a model of a cat, 6 cm in size, has 289 bones, of which 52 deform it. Control and mechanism bones are up to
+12 cm long, and its animation scales some by a million.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from .armatures import BoneMap
 
 COLLECTION = "Helper Bones"
 LONG, OUTSIDE = 0.25, 0.1
-"""Bones without weights are hidden from this length on, or if they reach out of the model by this much. Both are
-relative to the largest side of the model.
-"""
+"""Limits from which bones without weights are hidden: their length, and the distance by which they extend outside of
+the model. Both are relative to the largest side of the model."""
 LARGE = 2.0
-"""Bones without weights are hidden if an animation scales them by at least this much."""
+"""Scale by an animation from which bones without weights are hidden."""
 
 
 def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types.Object]) -> None:
     """Put helper bones of new armatures into a hidden bone collection; the export treats them like all others.
 
-    If the meshes have no weights, helper bones cannot be recognised. Bones whose joints state their ends stay visible.
+    If the meshes have no weights, helper bones cannot be recognised. Bones of joints whose ends are known stay visible.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types
 def hide_scaled(armature: bpy.types.Object, scales: Mapping[str, float]) -> None:
     """Hide bones that deform nothing and that the first frame of an animation scales by ``LARGE`` or more.
 
-    Armatures with bone collections of the user are left alone.
+    Armatures with bone collections that the user made are not changed.
 
     Parameters
     ----------
@@ -83,7 +82,7 @@ def hide_scaled(armature: bpy.types.Object, scales: Mapping[str, float]) -> None
 
 
 def show_used(scene: Scene, bones: Sequence[BoneMap | None]) -> None:
-    """Remove bones for which the meshes of a scene have weights from the hidden collection of their armature."""
+    """Remove bones to which meshes of a scene have weights from the hidden collection of their armature."""
     for number, found in enumerate(bones):
         hidden = found.armature.data.collections_all.get(COLLECTION) if found is not None else None
         if found is None or hidden is None:
@@ -101,7 +100,7 @@ def size_of(nodes: Sequence[Node]) -> float:
 
 
 def weighted_joints(nodes: Sequence[Node]) -> set[int]:
-    """Return the indices of the joints with weights of the meshes of some nodes."""
+    """Return the indices of the joints to which the meshes of nodes have weights."""
     found: set[int] = set()
     for node in nodes:
         mesh = node.mesh

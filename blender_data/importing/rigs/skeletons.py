@@ -14,7 +14,7 @@ from .armatures import BoneMap
 
 
 def build_skeletons(job: ImportContext) -> None:
-    """Create the armatures, or find the bones of the given one."""
+    """Create the armatures of a scene, or find the bones of the armature that was given."""
     for number, skeleton in enumerate(job.scene.skeletons):
         if job.options.armature == "NONE":
             job.bones.append(None)
@@ -36,9 +36,9 @@ def build_skeletons(job: ImportContext) -> None:
 
 
 def switch_on_weighted(job: ImportContext) -> None:
-    """Switch Deform on for bones with weights, if an import uses Deform to mark the bones for automatic weights.
+    """Switch *Deform* on for bones with weights, if the import used *Deform* to mark the bones for automatic weights.
 
-    Blender's poses would not move the mesh with the other bones.
+    Otherwise poses of these bones would not move the mesh in Blender.
     """
     for number, (skeleton, found) in enumerate(zip(job.scene.skeletons, job.bones, strict=True)):
         if found is None or all(joint.automatic_weights is None for joint in skeleton.joints):
@@ -60,8 +60,8 @@ def _report_distance(
 def _find_armature(job: ImportContext, number: int) -> bpy.types.Object | None:
     """Return the existing armature for a skeleton, or None to create one.
 
-    The given armature was chosen for the first skeleton. Further skeletons of bound meshes, in a file of several
-    models, share an armature only if it has all their joints at the same locations.
+    The armature of the import request was chosen for the first skeleton. If a file has several models, the skeletons of
+    further bound meshes use it only if it has all their joints at the same locations.
     """
     given = job.request.armature
     if job.options.armature != "AUTO" or not armature_matching.is_bound(job.scene):

@@ -30,6 +30,6 @@ def write(made: bpy.types.Object, skin: Skin) -> None:
 
 
 def _row_by_row(values: npt.ArrayLike) -> list[float]:
-    """Return the values as a flat list. Blender clamps them to the range of single precision."""
+    """Return the values as a flat list, row by row. Blender clamps them to the range of single precision."""
     row: list[float] = np.asarray(values, np.float64).reshape(-1).tolist()
     return row

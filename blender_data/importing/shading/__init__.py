@@ -1,1 +1,1 @@
-"""Materials of a scene to shader nodes and images."""
+"""Materials of a scene -> shader nodes and images."""

@@ -60,7 +60,10 @@ _SUBSTANCES = {
 
 
 def steady_color(name: str) -> tuple[float, float, float]:
-    """Return a fixed linear colour for a name: that of a colour or substance in it, or else a hash of its letters."""
+    """Return a fixed linear colour for a name.
+
+    It is that of a colour or substance named in it, otherwise one derived from a hash.
+    """
     words = [word.lower() for word in re.findall("[A-Z]?[a-z]+", name)]
     pairs = [one + other for one, other in itertools.pairwise(words)]
     for known in (_COLORS, _SUBSTANCES):
@@ -79,7 +82,7 @@ class MaterialFinder:
     Parameters
     ----------
     options:
-        Those of the import for materials and textures.
+        Import options for materials and textures.
     given:
         Properties of materials in the file; existing materials are not changed.
     folder:
@@ -104,9 +107,9 @@ class MaterialFinder:
         self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
         self._shown: dict[tuple[Shading, MeshLayers], ShownMaterial | None] = {}
-        """New materials by their shading, in which numbers replace the textures."""
+        """New materials by their shading. In these shadings, textures are replaced by numbers."""
         self._by_identity: dict[str, bpy.types.Material] | None = None
-        """Materials that were there before, by identity."""
+        """Materials that existed before the import, by identity."""
         self._given = {material.name: material for material in given}
         is_linked = options.project_textures == "LINK"
         report = report or Report()
@@ -124,7 +127,7 @@ class MaterialFinder:
         self._project_images.report()
 
     def link_from_library(self, wanted: Iterable[str]) -> None:
-        """Link the materials that the library has under these names.
+        """Link the materials with these names from the material library.
 
         Raises
         ------
@@ -153,7 +156,7 @@ class MaterialFinder:
     def _existing(self, name: str) -> bpy.types.Material | None:
         """Return the material of this .blend for a name in the file.
 
-        A material with the identity of the file's comes first; materials of other identities are not used.
+        A material with the same identity is preferred; a material with another identity is not used.
         """
         given = self._given.get(name)
         identity = given.identity if given is not None else ""
@@ -172,7 +175,7 @@ class MaterialFinder:
     def find(self, name: str, layers: MeshLayers = _NO_LAYERS) -> bpy.types.Material | None:
         """Return the material with that name, created if necessary; None for an empty name.
 
-        ``layers`` are the layers of the first mesh with the material. A new material refers to them by name.
+        ``layers`` are the layers of the first mesh with the material, to which a new material refers by name.
         """
         if not name:
             return None
@@ -182,7 +185,10 @@ class MaterialFinder:
         return self._known[name]
 
     def _new(self, name: str, layers: MeshLayers) -> bpy.types.Material:
-        """Create a material, as a copy of a new one with the same shading if there is one."""
+        """Create a material.
+
+        If the import has created one with the same shading, it is copied.
+        """
         given = self._given.get(name) or Material(name, (*steady_color(name), 1.0))
         shading, image_of = self._shading(given, layers)
         alike = self._shown.get((shading, layers))
@@ -199,7 +205,7 @@ class MaterialFinder:
         return material
 
     def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers) -> ShownMaterial | None:
-        """Replace the nodes and properties of a material by those for the file's material; see :func:`.show`."""
+        """Replace the nodes and settings of a material by those for a material of the file; see :func:`.show`."""
         _store_properties(material, given)
         shading, image_of = self._shading(given, layers)
         occlusion = self.options.use_ambient_occlusion
@@ -208,7 +214,7 @@ class MaterialFinder:
         return shown
 
     def _shading(self, given: Material, layers: MeshLayers) -> tuple[Shading, ImageOf]:
-        """Return the shading of a material, with numbers in place of textures, and the function for its images."""
+        """Return a material's shading, with textures replaced by numbers, and the function that returns its images."""
         shading = given.shading
         if shading is None:
             shading = plain_shading(given, has_vertex_color=bool(layers.color))

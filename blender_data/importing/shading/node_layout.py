@@ -11,23 +11,24 @@ _GAP_Y = 30.0
 _HEADER = 34.0
 _ROW = 22.0
 _EXTRA_HEIGHT = {"TEX_IMAGE": 180.0, "BSDF_PRINCIPLED": 80.0, "MIX": 70.0, "NORMAL_MAP": 130.0}
-"""Height of what nodes show beside their sockets, by type, in units of the node editor. Blender computes heights only
-when it draws nodes."""
+"""Height of the parts of a node besides its sockets, by type, in units of the node editor. Blender computes heights
+only when it draws nodes."""
 _USUAL_EXTRA_HEIGHT = 30.0
 _ROWS_OF_VECTOR = 3
-"""Rows below the name of an unlinked vector."""
+"""Number of rows that an unlinked vector input takes below its name."""
 
 
 def arrange(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
     """Place the nodes of a tree in columns to the left of the output.
 
-    A node stands left of all nodes that it feeds, and not above the first of them. In a column, nodes follow the order
-    of the inputs that they feed, so that few wires cross. Nodes that feed nothing stand below the others.
+    A node is placed to the left of all nodes that it feeds, and not above the first of them. In a column, nodes follow
+    the order of the inputs that they feed, so that few wires cross. Nodes that feed nothing are placed below the
+    others.
     """
     columns: dict[bpy.types.Node, int] = {}
     _set_columns(output, 0, columns)
     order = list(dict.fromkeys(_sources_first_to_last(output)))
-    for node in tree.nodes:  # nodes that lead nowhere
+    for node in tree.nodes:  # nodes that are not connected to the output
         if node not in columns and not any(socket.is_linked for socket in node.outputs):
             _set_columns(node, 2, columns)
             order += [found for found in _sources_first_to_last(node) if found not in order]
@@ -60,7 +61,7 @@ def _set_columns(node: bpy.types.Node, column: int, columns: dict[bpy.types.Node
 
 
 def _sources_first_to_last(node: bpy.types.Node) -> Iterator[bpy.types.Node]:
-    """Yield a node and all nodes upstream of it, in the order of the inputs; shared nodes more than once."""
+    """Yield a node and all nodes upstream of it, in the order of inputs; nodes with several users are repeated."""
     yield node
     for socket in node.inputs:
         for link in _links_of(socket):
@@ -68,7 +69,10 @@ def _sources_first_to_last(node: bpy.types.Node) -> Iterator[bpy.types.Node]:
 
 
 def _links_of(socket: bpy.types.NodeSocket) -> Iterable[bpy.types.NodeLink]:
-    """Return the links of a socket; unlinked ones are skipped, since Blender searches all links of the tree."""
+    """Return the links of a socket.
+
+    For an unlinked socket Blender is not asked, since it would search all links of the tree.
+    """
     return socket.links or () if socket.is_linked else ()
 
 

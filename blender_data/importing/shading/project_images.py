@@ -19,19 +19,21 @@ from ... import names
 _NUMBERS = "Non-Color"
 """Colour space of images whose values are not colours."""
 _FOLDER = "textures"
-"""Folder beside the .blend file for image files that the project does not have as such."""
+"""Name of the folder beside the .blend file for image files that the project does not contain as image files."""
 _MOST_NAMES = 5
 
 
 class ProjectImages:
-    """Make the images of one import when first needed: one of a file for its colours, another for plain numbers.
+    """Create the images of one import on first use.
 
-    An image of an earlier import is used again while its file is unchanged.
+    A file that is used both for colours and for data gets two images. An image of an earlier import is used again while
+    its file is unchanged.
 
     Parameters
     ----------
     is_linked:
-        Whether images refer to image files. Files that the project does not have are written beside the .blend file.
+        Whether images refer to image files instead of being packed. Files that the project does not contain as images
+        are written beside the .blend file.
     keep:
         Called with each new image, so that it is removed if the import fails.
     keep_file:
@@ -57,7 +59,10 @@ class ProjectImages:
         self._unreadable: dict[str, Text] = {}
 
     def image(self, texture: Texture, *, is_color: bool) -> bpy.types.Image | None:
-        """Return the image of a texture. None if its files cannot be read: :meth:`report` lists these."""
+        """Return the image of a texture, or None if its files cannot be read.
+
+        :meth:`report` lists such textures.
+        """
         if self._known is None:
             self._known = _existing_images()
         key = (texture.source, is_color)
@@ -109,7 +114,10 @@ class ProjectImages:
         return image
 
     def _written(self, folder: Path, name: str, content: bytes) -> Path:
-        """Return the file with this content in a folder; files of another content are not replaced."""
+        """Return the path of a file with this content in a folder.
+
+        If necessary the file is written; a file with other content is never replaced.
+        """
         for number in range(1, 1000):
             stem, suffix = file_name(PurePath(name).stem), PurePath(name).suffix
             path = folder / (f"{stem}{suffix}" if number == 1 else f"{stem}_{number}{suffix}")
@@ -143,7 +151,7 @@ def _existing_images() -> dict[tuple[str, bool], bpy.types.Image | None]:
 
 
 def _state_of(path: str) -> str:
-    """Return size and modification time of a file, or an empty string if it is gone."""
+    """Return size and modification time of a file as text, or an empty string if it does not exist."""
     try:
         status = Path(path).stat()
     except OSError:

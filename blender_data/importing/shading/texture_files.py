@@ -1,4 +1,7 @@
-"""Search for the image files that a file names: paths of other systems, addresses, moved and converted images."""
+"""Search for image files to which a file refers.
+
+Their paths may be from other systems or URLs; images may be moved or converted.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ _FOLDER = "textures"
 _EXTENSIONS = (".png", ".tga", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".dds", ".gif", ".webp", ".targa")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _FORMAT_IN_NAME = re.compile(r"_(?:png|tga|targa|jpe?g|bmp|tiff?|dds|gif)\Z", re.IGNORECASE)
-"""Exporters add the format of the original image to the name."""
+"""Matches the format of the original image, which exporters append to the name of a converted image."""
 
 
 class TextureFiles:
-    """Image files for one imported file.
+    """Searches the image files to which one imported file refers.
 
     Parameters
     ----------
@@ -61,7 +64,10 @@ class TextureFiles:
 
     @functools.cached_property
     def _beside(self) -> dict[str, Path]:
-        """The entries of the file's folder and of that of textures, by name without case; the first one counts."""
+        """Entries of the file's folder and of its folder ``textures``, by lower-case name.
+
+        The first of equal names is used.
+        """
         found: dict[str, Path] = {}
         for folder in (self._folder, self._folder / _FOLDER) if self._folder is not None else ():
             try:
@@ -74,13 +80,16 @@ class TextureFiles:
 
 
 def is_network_path(path: str) -> bool:
-    """Return whether Windows would contact another machine for a path. Two slashes mean a relative path in Blender."""
+    """Return whether Windows would contact another machine for a path.
+
+    Paths that start with two slashes are relative paths of Blender.
+    """
     return path.startswith(("\\\\", "\\/", "/\\"))
 
 
 def may_be_opened(path: str) -> bool:
     """Return whether Blender may try to open a path that is stored in an image."""
-    if path.startswith("//"):  # relative to the .blend file; as a path on Windows, another machine
+    if path.startswith("//"):  # in Blender a path relative to the .blend file, in Windows a path to another machine
         return True
     return not is_network_path(path) and not special_kind(path)
 
@@ -102,7 +111,7 @@ def last_part(path: str) -> str:
 
 
 def _other_names(names: list[str]) -> Iterator[str]:
-    """Yield the names with other image extensions, with and without a format at the end of the name."""
+    """Yield the names with other image extensions, both with and without a format at the end of the stem."""
     for name in names:
         stem = PureWindowsPath(name).stem
         for base in dict.fromkeys((stem, _FORMAT_IN_NAME.sub("", stem))):
@@ -113,5 +122,5 @@ def _other_names(names: list[str]) -> Iterator[str]:
 def _exists(place: Path) -> bool:
     try:
         return place.is_file()
-    except (OSError, ValueError):  # too long, or contains NUL
+    except (OSError, ValueError):  # the path is too long or contains a NUL character
         return False

@@ -15,7 +15,7 @@ from .project_images import ProjectImages
 from .texture_files import TextureFiles, last_part, may_be_opened
 
 _MOST_NAMED = 5
-"""Largest number of missing textures in a message; of more, only the number is given."""
+"""Largest number of missing textures that a message names; with more, it only states their number."""
 
 
 class TextureLoader:
@@ -42,7 +42,7 @@ class TextureLoader:
     ) -> None:
         self._files = TextureFiles(folder)
         self._missing: dict[str, str] = {}
-        """The first material of each texture that was not found."""
+        """For each texture that was not found, the first material that uses it."""
         self._keep = keep
         self._report = report
         self._project = project
@@ -51,8 +51,8 @@ class TextureLoader:
     def image(self, material: str, texture: Texture, *, is_color: bool = True) -> bpy.types.Image | None:
         """Return the image of a material's texture; if it is missing, an empty image with its name and path.
 
-        Blender shows such an image in pink, and File > External Data > Find Missing Files can locate the file. Textures
-        of a project that cannot be read have no image.
+        Blender shows such an image in pink, and File > External Data > Find Missing Files can locate the file. For a
+        texture of a project that cannot be read, return None.
         """
         if texture.read is not None:
             return self._project.image(texture, is_color=is_color)
