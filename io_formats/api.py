@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .core.scene import ImportChoice, Scene
 
 MOST_ERRORS = 5
-"""Maximum number of broken rules in the text of an error."""
+"""Maximum number of broken rules that the text of an error lists."""
 
 
 @dataclass
@@ -40,15 +40,15 @@ class LoadedFile:
     data: bytes
     """The content; its owner may empty it to free the memory."""
     partners: dict[str, Path] = field(default_factory=dict)
-    """The other files of its set that the document has, by the part of the model in them."""
+    """The other files of the set that were read into the document, by the part of the model that they contain."""
     messages: list[Message] = field(default_factory=list)
-    """Warnings about other files of its set."""
+    """Warnings about the other files of the set."""
 
 
 def format_of(path: str | Path) -> Format | None:
     """Return the format of a file's content, or None if it is unknown, cannot be read, or is not a regular file."""
     if special_kind(path):
-        return None  # reading would consume the content, which the import needs
+        return None  # Reading would consume the content, which the import still needs.
     try:
         with open(path, "rb") as stream:
             head = stream.read(registry.HEAD_SIZE)
@@ -65,7 +65,7 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
     Raises
     ------
     FormatError
-        With the file's name in it.
+        The content is not a file of a known format, or is damaged; the error names the file.
     """
     path = Path(path)
     if data is None:
@@ -109,7 +109,7 @@ def _load_levels(
     paths: Sequence[Path], messages: list[Message], inflated_limit: int | None
 ) -> tuple[LoadedFile, dict[str, LoadedFile]]:
     """Read files that are levels of one model; return the highest one, and the others by their part of the model."""
-    levels_by_triangles(paths, [0] * len(paths))  # refuses too many files before they are read
+    levels_by_triangles(paths, [0] * len(paths))  # raises an error for too many files before any is read
     found = list(_load_each(paths, messages, inflated_limit))
     if not found:
         raise FormatError("{}", joined(messages, "; "))
@@ -158,7 +158,8 @@ def read_scene(
     if not isinstance(path, FileSet):
         path = file_set(path, options) if data is None else FileSet(Path(path))
     loaded = load_set(path, data=data, inflated_limit=inflated_limit)
-    loaded.data = data = b""  # free the file's bytes: memory use peaks later, when Blender's mesh is built
+    # Free the bytes of the file, since memory use is highest later, when Blender's mesh is built.
+    loaded.data = data = b""
     return scene_of(loaded, options, choices=choices, projects=projects)
 
 
@@ -176,7 +177,7 @@ def scene_of(
         given = {name: value for name, value in (options or {}).items() if name in known}
         given = adopt_choices(found.import_options, given, choices)
         if projects is not None and found.is_built_by_linking:
-            from .core.scene import Scene  # NumPy slows the start of commands
+            from .core.scene import Scene  # imported here, since NumPy slows the start of commands
 
             scene = Scene(writable_name(path), format=found.name)
         else:
@@ -212,13 +213,13 @@ class EncodedFile:
     scene: Scene
     """The scene of the file, with the file's name."""
     outputs: list[OutputFile]
-    """The files that it becomes, the chosen one last."""
+    """The files to write for it; the file that the user chose is the last one."""
     messages: list[Message]
     """Losses, changes and notes of the encoding, findings about the file, and notes about the use of its files."""
 
     @property
     def usage(self) -> str:
-        """What to do with the files in the target program, or an empty text."""
+        """Instructions for using the files in the target program, or an empty text."""
         return self.outputs[-1].usage
 
 
@@ -249,12 +250,12 @@ class SceneFiles:
     """The files that a scene becomes, and the messages about the whole scene."""
 
     parts: list[Scene]
-    """A scene for each file, without the messages of the whole."""
+    """A scene for each file, without the messages about the whole scene."""
     messages: list[Message]
 
 
 def split(scene: Scene, target: Format, options: Mapping[str, Any] | None = None) -> SceneFiles:
-    """Change a scene to what a format can hold, and split it into its files like :func:`files_of`.
+    """Adapt a scene to the capabilities of a format, and split it into scenes for its files like :func:`files_of`.
 
     Raises
     ------
@@ -265,7 +266,7 @@ def split(scene: Scene, target: Format, options: Mapping[str, Any] | None = None
 
     can = target.capabilities
     if not can.meshes:
-        scene.nodes = []  # converting to an animation does not count as losing the mesh
+        scene.nodes = []  # when converting to an animation format, the mesh is not reported as lost
     lost = losses(scene, can)
     fit(scene, can, registry.by_name(scene.format).capabilities if scene.format else None)
     parts = files_of(scene, target, options)
@@ -276,7 +277,7 @@ def split(scene: Scene, target: Format, options: Mapping[str, Any] | None = None
 
 
 def _quiet_numpy() -> AbstractContextManager[object]:
-    """Let values overflow without NumPy's warnings, which name no file: writers test the values that they write."""
+    """Suppress NumPy's warnings about overflow, which name no file; writers check the values that they write."""
     import numpy as np  # slow to import
 
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -314,7 +315,7 @@ def encode_part(
     path:
         Path of the file, from which the names of a set of files are derived; default: the scene's name.
     projects:
-        The projects that are open; default: those that the file needs are opened.
+        The open projects; by default, the projects that the file needs are opened.
 
     Raises
     ------
@@ -332,8 +333,8 @@ def encode_part(
             findings += checked
         except Exception:
             if allows_errors or not broken:
-                raise  # otherwise it may be an effect of the errors, which are reported
-        broken = broken or errors_of(findings)  # errors of the scene may have others in the document as effect
+                raise  # an error in the scene is reported by itself, since this exception may be its effect
+        broken = broken or errors_of(findings)  # errors of the scene can cause further errors in the document
         if broken and not allows_errors:
             raise _refusal(broken, [*findings, *distinct(scene.warnings)])
         name = scene_name(Path(path)) if path is not None else file_name(scene.name)

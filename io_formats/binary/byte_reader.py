@@ -34,11 +34,11 @@ class ByteStream:
         self.position = 0
         self.item = item
         self.report = Report()
-        """Oddities found by the reader, for the document's warnings."""
+        """Unusual content that the reader found, for the warnings of the document."""
 
     @property
     def remaining(self) -> int:
-        """Bytes left."""
+        """Number of bytes that are left."""
         return len(self.data) - self.position
 
     def error(self, template: str, *values: object, offset: int | None = None) -> FormatError:

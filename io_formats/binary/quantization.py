@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BLOCK = 1 << 16
-"""Values in each pass, few enough for the processor's cache, which makes the passes several times faster."""
+"""Number of values in one pass, few enough for the processor's cache, which makes the passes several times faster."""
 
 
 def to_unorm(values: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:
@@ -83,7 +83,7 @@ def dequantise(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDAr
 def steps_beyond_floats(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDArray[np.uint16] | None:
     """Return the steps (n, k) if single precision cannot distinguish some of them in their range, otherwise None.
 
-    Ranges far from zero have less than one float a step: 65,536 steps between 1000 and 1001 are 16,384 floats.
+    Far from zero, floats are coarser than the steps: the 65,536 steps between 1000 and 1001 share 16,384 floats.
     """
     least, most = np.asarray(domain, np.float32)
     with np.errstate(over="ignore", invalid="ignore"):

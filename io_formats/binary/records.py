@@ -1,10 +1,10 @@
-"""Find the starts of records whose size follows from their first byte, without a Python step for each record.
+"""Find the starts of consecutive records, whose sizes follow from their first bytes, without a Python step for each.
 
 Each record determines the start of the next one, so the chain would have to be followed one by one. Instead, the bytes
-are divided into blocks, and all blocks are followed in parallel from a guessed first record. A block whose guess was
-wrong is followed again from the end of the block before it. Chains that start at different offsets of a block soon
-meet, so this converges within a few rounds; if not, every possible start in a block is followed. For few bytes, every
-byte is treated as a start, and the number of steps is doubled in each pass.
+are divided into blocks, and all blocks are followed in parallel, each from a guessed first record. If the guess was
+wrong, the block is followed again from where the block before it ends. Chains that start at different offsets of a
+block soon meet, so this converges within a few rounds. If it does not, every possible start in a block is followed. For
+few bytes, every byte is treated as a start, and the number of steps is doubled in each pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _REGION = 1 << 20
 """Bytes processed at a time: few enough for the processor's cache, and for reading little after the last record."""
 _BLOCK = 512
 _SMALL = 1 << 13
-"""Up to this size every byte is treated as a start: this takes a few passes, following few blocks a hundred steps."""
+"""Number of bytes up to which every byte is treated as a start. This takes a few passes, while following a few blocks
+would take a hundred steps."""
 _RUN = 256
 """Minimum number of equal-sized records in a row that are skipped in one step."""
 _ROUNDS, _FEW, _SHRINKING = 48, 8, 0.9
@@ -140,7 +141,8 @@ def _doubled(data: _Bytes, position: int, sizes: npt.NDArray[np.intp], most: int
     here = np.arange(len(data), dtype=np.intp)
     after = here + sizes[data]
     beyond = len(data)
-    later = np.append(np.minimum(after, beyond), beyond)  # the last entry represents everything after the bytes
+    # the last entry stands for every position after the end of the bytes
+    later = np.append(np.minimum(after, beyond), beyond)
     starts = np.zeros(1, np.intp)
     while len(starts) <= most and starts[-1] < beyond:
         starts = np.concatenate([starts, later[starts]])

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 _COMMON_NAMES = 5
-"""Joints whose names, such as "head" and "hip", rigs of many programs share."""
+"""Number of joints with common names, such as "head" and "hip", that rigs of many programs share."""
 
 
 ANY_NUMBER = 1_000_000
-"""Number of layers or weights if a format has no practical limit."""
+"""Limit for the number of layers or weights of a format that has no practical limit."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,12 @@ class Capabilities:
     """Whether each object is a separate model that stores its transform beside its mesh, with levels of detail, physics
     shapes and a binding to a skeleton."""
     placement: bool = False
-    """Whether a file places models of other files. It converts only to formats that Blender writes itself."""
+    """Whether a file places models of other files. Such a file can only be converted to formats that Blender writes
+    itself."""
     opaque_colors: int = 0
-    """Number of colour layers, from the first on, that have no alpha in the file."""
+    """Number of colour layers, counted from the first, that are stored without alpha."""
     gltf_materials: bool = False
-    """Whether materials can be written to glTF files of their own beside the file."""
+    """Whether materials can be written to separate glTF files beside the file."""
     joins_objects: bool = False
     """Whether a file is a single mesh, into which all objects are joined."""
     joins_clips: bool = False
@@ -74,7 +75,7 @@ class Capabilities:
         return self.node_clips or self.joint_clips or self.vertex_clips
 
     def knows_most(self, joints: Sequence[str]) -> bool:
-        """Return whether the target has most joints of a skeleton in a skeleton of its own."""
+        """Return whether the built-in skeleton of the target program has most of these joints."""
         knows = self.knows_joint
         return knows is not None and sum(map(knows, joints)) > max(len(joints) / 2, _COMMON_NAMES)
 
@@ -94,7 +95,7 @@ class _Loss:
     owner: str
     count: int
     names: tuple[str, ...] = ()
-    """Names of the dropped items; empty if ``owner`` is sufficient."""
+    """Names of the dropped items; empty if naming ``owner`` is sufficient."""
 
 
 def losses(scene: Scene, capabilities: Capabilities) -> list[Message]:
@@ -109,7 +110,7 @@ def losses(scene: Scene, capabilities: Capabilities) -> list[Message]:
 
 
 def _report_loss(kind: str, found: list[_Loss], report: Report) -> None:
-    """Report ``material 'M' of object 'Cube' not carried over`` or ``2 bones not carried over: 'Rig'``."""
+    """Report a kind of loss, such as ``material 'M' of object 'Cube' not carried over``."""
     named = [(name, loss.owner) for loss in found for name in loss.names]
     if kind == _MATERIAL:  # a material that several objects share is counted once
         named = list({name: (name, owner) for name, owner in reversed(named)}.values())[::-1]
@@ -127,7 +128,7 @@ def _report_loss(kind: str, found: list[_Loss], report: Report) -> None:
 
 
 def _some_named(named: list[tuple[str, str]], most: int = 5) -> Text:
-    """Return ``'Up', 'Down' of 'Body', 'Wide' of 'Hat'``."""
+    """Return a list of names with their owners, for example ``'Up', 'Down' of 'Body', 'Wide' of 'Hat'``."""
     owners: dict[str, list[str]] = {}
     for name, owner in named[:most]:
         owners.setdefault(owner, []).append(name)
@@ -228,7 +229,7 @@ def _opaque(layer: Layer) -> float:
 
 
 def _surface_losses(mesh: Mesh) -> list[tuple[str, int]]:
-    """Count what is lost if surfaces become plain materials, which merges surfaces of the same name."""
+    """Count what is lost if surfaces become plain materials, since surfaces with the same name are merged."""
     return [
         (_APART, len(mesh.surfaces) - len({surface.name for surface in mesh.surfaces})),
         ("lightmap setting", sum(surface.has_lightmap for surface in mesh.surfaces)),

@@ -47,7 +47,7 @@ class MeshferryError(ValueError):
         self.file = str(file)
 
     def in_file(self, file: str) -> Self:
-        """Name the file and return the same error, for ``raise error.in_file(name)``."""
+        """Set the file name of this error and return the error, for ``raise error.in_file(name)``."""
         self.file = self.file or file
         return self
 

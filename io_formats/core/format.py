@@ -127,14 +127,14 @@ class Checks(Protocol[WrittenT_contra]):
 
 @runtime_checkable
 class ContextChecks(Protocol[WrittenT_contra]):
-    """Function of a module with rules that depend on options or on other files."""
+    """Function of a module with checks that depend on options or on other files."""
 
     def check_in_context(self, document: WrittenT_contra, options: Values, path: Path | None, /) -> list[Message]: ...
 
 
 @runtime_checkable
 class LinkedChecks(Protocol[WrittenT_contra]):
-    """Function of a module with rules that depend on the other files of the project."""
+    """Function of a module with checks that depend on other files of the project."""
 
     def check_links(
         self, document: WrittenT_contra, path: Path, projects: Projects, options: Values, /
@@ -143,7 +143,7 @@ class LinkedChecks(Protocol[WrittenT_contra]):
 
 @runtime_checkable
 class SceneChecks(Protocol):
-    """Function of the module ``checks`` of a format with rules about scenes."""
+    """Function of the module ``checks`` of a format that can check scenes."""
 
     def check_scene(self, scene: Scene, /) -> list[Message]: ...
 
@@ -169,7 +169,7 @@ class FileFormat:
     name: str
     label: str
     extensions: tuple[str, ...]
-    """With the dot, in lower case; the first is the default for writing."""
+    """Extensions with the dot, in lower case; the first is the default for writing."""
     capabilities: Capabilities
     modules: Callable[[str], Any] = field(repr=False)
     """Imports a module of the format by its name, usually :func:`modules_of`. The protocols above name the modules."""
@@ -180,9 +180,9 @@ class FileFormat:
     is_patched: bool = False
     """Whether ``patching`` changes the nodes of imported files."""
     is_patched_whole: bool = False
-    """Whether a change that cannot be written stops all changes; otherwise it is left out and reported."""
+    """Whether a change that cannot be written prevents all changes; otherwise it is left out and reported."""
     is_built_by_linking: bool = False
-    """Whether ``link`` builds the whole scene, so that ``to_scene`` before it would be done twice."""
+    """Whether ``link`` builds the whole scene, so that calling ``to_scene`` before it would do the work twice."""
     import_options: tuple[Option, ...] = field(default=(), repr=False)
     """Options of ``to_scene``."""
     export_options: tuple[Option, ...] = field(default=(), repr=False)
@@ -192,9 +192,11 @@ class FileFormat:
     ambiguous: tuple[str, ...] = ()
     """Extensions that other programs use for other files. A search of a folder tests the content of such files."""
     is_empty: Callable[[bytes], bool] | None = field(default=None, repr=False)
-    """Whether a file has nothing to convert; searches of folders for conversions leave such files out."""
+    """Function that returns whether a file has nothing to convert; searches of folders for a conversion leave such
+    files out."""
     is_dropped: bool = True
-    """Whether the importer takes dropped files of these extensions; False if most of them are for another importer."""
+    """Whether the importer accepts dropped files with these extensions; False if most such files are for another
+    importer."""
     is_set: bool = False
     """Whether a document becomes several files (``write_files``)."""
     rewritten_as: str = ""
@@ -205,7 +207,7 @@ class FileFormat:
 
     @property
     def written_extensions(self) -> tuple[str, ...]:
-        """Those of ``extensions`` under which files are written."""
+        """The extensions with which files are written."""
         return tuple(name for name in self.extensions if self.is_written and name not in self.only_read)
 
     def _for_reading(self, module: str) -> Any:
@@ -245,12 +247,12 @@ class FileFormat:
         return writer.write(document)
 
     def patch(self, data: bytes, edits: Sequence[NodeEdit]) -> Patched:
-        """Return the bytes of a file with edits of its nodes; all other bytes stay.
+        """Return the bytes of a file after edits of its nodes; all other bytes stay unchanged.
 
         Raises
         ------
         MeshferryError
-            The file cannot be changed, or not so.
+            The file cannot be changed, or cannot store these edits.
         """
         if not self.is_patched:
             raise UnsupportedFormatError("{} files cannot be changed", self.label)
@@ -258,7 +260,10 @@ class FileFormat:
         return patcher.patch(data, edits)
 
     def patch_refusal(self, path: Path, options: Values) -> Text | None:
-        """Return why the file at a path must never be changed, or None; ``options`` are the options of its import."""
+        """Return the reason why the file at a path must never be changed, or None.
+
+        ``options`` are the options of its import.
+        """
         patcher: Patcher | None = self.modules("patching") if self.is_patched else None
         return patcher.refusal(path, options) if patcher is not None else None
 
@@ -304,7 +309,10 @@ class FileFormat:
             linker.link(document, scene, path, projects, options or {})
 
     def join(self, document: Any, partners: Mapping[str, Any]) -> Any:
-        """Return the document of a set of files from that of the main file and those of its partners, by their part."""
+        """Combine the documents of a main file and its partners.
+
+        The partners are given by the part of the model in them.
+        """
         if not self.partner_suffixes:
             return document
         joining: Partners[Any] = self._for_reading("partners")
@@ -319,7 +327,7 @@ class FileFormat:
         return linker.missing(document, path, projects, options or {}) if linker is not None else []
 
     def files_of(self, scene: Scene, options: Values | None = None) -> list[Scene]:
-        """Return the scenes that each become a file, named as the files are; most formats hold a scene whole."""
+        """Return the scenes that each become a file, named like the files; most formats store a scene in one file."""
         mapping: SceneWriter[Any] = self._for_writing("scene_mapping")
         return mapping.files_of(scene, options)
 
@@ -365,7 +373,7 @@ class FileFormat:
         return checks.check_links(document, path, projects, options or {}) if is_linked else []
 
     def check_scene(self, scene: Scene) -> list[Message]:
-        """Apply the rules about scenes, whose findings can be shown in Blender.
+        """Check a scene; the elements of the findings can be selected in Blender.
 
         :meth:`check` applies the remaining rules to the document that is built from the scene.
         """
@@ -392,6 +400,6 @@ class Family:
     guide: str = ""
     """File name of the family's user guide, which the preferences open."""
     program: str = ""
-    """Game or engine that the files are made for, if it is not called like the family."""
+    """Name of the game or engine for which the files are made, if it differs from the name of the family."""
     body_shapes: Callable[[], BodyShapes] | None = field(default=None, repr=False)
     """Import the module that shapes the figures of the target; None if it has no figures with sliders."""

@@ -37,7 +37,7 @@ class TextureTransform:
 
     offset: tuple[float, float] = (0.0, 0.0)
     rotation: float = 0.0
-    """Radians."""
+    """Angle in radians."""
     scale: tuple[float, float] = (1.0, 1.0)
 
 
@@ -72,7 +72,7 @@ class GltfMaterial:
     """The JSON of the material without textures and extensions."""
     textures: dict[TextureUse, GltfTexture] = field(default_factory=dict)
     extensions: dict[str, Any] = field(default_factory=dict)
-    """JSON of the extensions of the material, which are not written."""
+    """JSON of the material's extensions; ``write_material`` leaves them out."""
 
 
 def read_materials(data: bytes) -> dict[str, GltfMaterial]:
@@ -131,7 +131,7 @@ def _transform(extensions: Mapping[str, Any]) -> TextureTransform:
 
 
 def write_material(material: GltfMaterial) -> bytes:
-    """Encode a GLB file with this material alone, without texture transforms, meshes and scenes."""
+    """Encode a GLB file with only this material, without texture transforms, meshes and scenes."""
     values = dict(material.values)
     shading = dict(values.get(_IN_METAL_ROUGHNESS, {}))
     images = list(dict.fromkeys(texture.image for texture in material.textures.values()))

@@ -1,4 +1,4 @@
-"""Import choices that an export must reuse: stored on imported objects, and applied when they are exported."""
+"""Import options that affect a later export: stored on imported objects, and applied when these are exported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def store_choices(scene: Scene, options: Iterable[Option], values: Mapping[str, Any]) -> None:
-    """Store the values of remembered options on all nodes and skeletons of a scene that was just read."""
+    """Store the values of options marked ``is_remembered`` on all nodes and skeletons of a newly read scene."""
     from .scene import ImportChoice
 
     stored = {option.name: str(values[option.name]) for option in options if option.is_remembered}
@@ -27,7 +27,7 @@ def store_choices(scene: Scene, options: Iterable[Option], values: Mapping[str, 
 def adopt_choices(
     options: Iterable[Option], values: Mapping[str, Any], choices: Iterable[ImportChoice]
 ) -> dict[str, Any]:
-    """Return the values of an import's options, overridden by the choices of the object that receives its content."""
+    """Return the values of an import's options, overridden by the choices of the object that receives the content."""
     result = dict(values)
     table = {option.name: option for option in options if option.is_remembered}
     for choice in choices:
@@ -44,14 +44,14 @@ def differs_from_choices(scene: Scene, choices: Iterable[ImportChoice]) -> bool:
 
 
 def all_choices(nodes: Iterable[Node]) -> tuple[ImportChoice, ...]:
-    """Return the import choices of several nodes, for the node that they are merged into."""
+    """Return the import choices of all nodes, for the node into which they are merged."""
     return tuple(choice for node in nodes for choice in node.choices)
 
 
 def with_import_choices(
     scene: Scene, options: Iterable[Option], values: Mapping[str, Any], given: Container[str]
 ) -> dict[str, Any]:
-    """Return the values of an export's options with those that the scene's objects were imported with.
+    """Return the values of an export's options, overridden by the choices with which the scene's objects were imported.
 
     Parameters
     ----------

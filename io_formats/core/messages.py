@@ -14,7 +14,7 @@ from string import Formatter
 from typing import Any, Self, TypedDict, Unpack
 
 NAMES_LISTED = 3
-"""Largest number of names in front of a message about several things; of more, only the number is given."""
+"""Largest number of names that a message lists in front of its text; further names are only counted."""
 
 
 class Text(str):
@@ -32,11 +32,12 @@ class Text(str):
     values: tuple[object, ...]
 
     def __new__(cls, template: str, *values: object) -> Self:
-        """Format the template; a text alone is copied."""
+        """Format the template; a single ``Text`` without values is copied."""
         if isinstance(template, Text) and not values:
             values, template = template.values, template.template
         text = super().__new__(cls, template.format(*values) if values else template)
-        vars(text).update(template=template, values=values)  # messages are frozen
+        # messages are frozen dataclasses, so set the attributes directly
+        vars(text).update(template=template, values=values)
         return text
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -49,7 +50,7 @@ class Text(str):
         return template.format(*(_translated(value, translate) for value in self.values)) if self.values else template
 
     def capitalized(self) -> Text:
-        """Return the text with a capital at its start."""
+        """Return the text with its first letter in upper case."""
         return _Capitalized(self.template, *self.values)
 
     def quoted(self) -> Iterator[str]:
@@ -67,7 +68,7 @@ class Text(str):
 
 
 class _Capitalized(Text):
-    """A text with a capital at its start in each language."""
+    """A text whose first letter is in upper case in every language."""
 
     def __new__(cls, template: str, *values: object) -> Self:
         """Format the template."""
@@ -83,19 +84,19 @@ class _Capitalized(Text):
 
 
 def _translated(value: object, translate: Callable[[str], str]) -> object:
-    """Return a value in another language: names and numbers stay."""
+    """Return a value translated if it is a ``Text``; names and numbers are not changed."""
     return value.translated(translate) if isinstance(value, Text) else value
 
 
 class Kind(Enum):
-    """What a message reports."""
+    """Kind of a message, which determines how it is reported."""
 
     LOSS = "loss"
     """Something was not carried over."""
     CHANGE = "change"
-    """Something invalid or not supported was replaced."""
+    """Something invalid or unsupported was replaced."""
     NOTE = "note"
-    """Nothing was lost, so that a strict run accepts it."""
+    """Information about something that is not a loss; a strict run accepts it."""
     WARNING = "warning"
     """A finding: the target program accepts the file, but shows something unexpected."""
     ERROR = "error"
@@ -115,7 +116,7 @@ class Fix(Enum):
 
 @dataclass(frozen=True)
 class Elements:
-    """Parts of a node's mesh or skeleton that a message is about."""
+    """Parts of a node's mesh or skeleton, or a time of an animation, that a message is about."""
 
     kind: str
     """``triangles`` or ``vertices`` (indices of triangles or points in the node's ``Mesh``), ``bones`` (names), or
@@ -126,8 +127,8 @@ class Elements:
 
 
 OWN_FORMAT = "own_format"
-"""``Message.allowed_by`` of errors that are warnings if a file is written in its own format again, but always errors
-of new files."""
+"""Value of ``Message.allowed_by``: the error becomes a warning if a file is written in its own format again, but stays
+an error for new files."""
 
 
 class Details(TypedDict, total=False):
@@ -148,18 +149,19 @@ class Message(Text):
 
     kind: Kind
     item: str
-    """Node, mesh, material, animation or file concerned: its name, or a :class:`Text` with it; empty for the whole."""
+    """The node, mesh, material, animation or file that the message is about, as its name or a :class:`Text` with the
+    name; empty if it is about the whole file."""
     message: str
     """The sentence without the item."""
     elements: Elements | None = None
-    """The triangles, vertices or bones concerned, if they can be selected."""
+    """The elements that the message is about, if they can be selected."""
     fix: Fix | None = None
     names: tuple[str, ...] = ()
-    """Names in the file of the objects or materials that ``fix`` changes."""
+    """Names in the file of the objects or materials that the fix ``fix`` changes."""
     new_name: str = ""
-    """Name that ``fix`` gives a material."""
+    """Name that the fix ``fix`` gives to a material."""
     allowed_by: str = ""
-    """Name of the export option that turns this error into a warning, or ``OWN_FORMAT``."""
+    """Name of the export option with which the error is only a warning, or ``OWN_FORMAT``."""
     file_name: str = ""
     """Name of the material concerned. The error becomes a warning if the imported file has a material of this name."""
     code: str = ""
@@ -185,12 +187,12 @@ class Message(Text):
 
     @property
     def is_note(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the message is only information, with nothing wrong."""
         return self.kind is Kind.NOTE
 
     @property
     def is_loss(self) -> bool:
-        """Whether a strict conversion refuses it; findings are not losses: ``check`` reports them."""
+        """Whether a strict conversion fails because of the message. Findings do not count; ``check`` reports them."""
         return self.kind in {Kind.LOSS, Kind.CHANGE}
 
     @property
@@ -208,15 +210,16 @@ class Message(Text):
         return list(dict.fromkeys((*self.names, *self.item_names(), *message)))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the message for programs."""
+        """Return the message as JSON for other programs."""
         item, about = str(self.item), self.about()
         return {"code": self.code, "kind": self.kind.value, "text": str(self), "item": item, "about": about}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the message of :meth:`as_json`, without what programs do not get."""
+        """Return a message from the result of :meth:`as_json`, without the fields that it leaves out."""
         message = data["text"].removeprefix(f"{data['item']}: ") if data["item"] else data["text"]
-        # An item may be a text with several names: ``about`` has them, and must not get the text as another name.
+        # The item can be a text with several names. ``about`` contains these, so the text must not be added as a
+        # further name.
         item = Text(data["item"])
         return cls(Kind(data["kind"]), item, Text(message), names=tuple(data["about"]), code=data["code"])
 
@@ -224,7 +227,7 @@ class Message(Text):
 def _message(
     kind: Kind, code: str, template: str, values: tuple[object, ...], details: Details, item: str = ""
 ) -> Message:
-    """Return a message, about ``item`` if the details name none."""
+    """Return a message; its item is ``item`` unless ``details`` contain one."""
     fields: dict[str, Any] = {**details}
     return Message(kind, fields.pop("item", "") or item, Text(template, *values), code=code, **fields)
 
@@ -245,9 +248,9 @@ class Report:
     Parameters
     ----------
     messages:
-        The list that they are added to.
+        The list to which messages are added.
     item:
-        What messages without an item are about.
+        Item of messages that state none.
     """
 
     def __init__(self, messages: list[Message] | None = None, item: str = "") -> None:
@@ -269,12 +272,15 @@ class Report:
     def loss_of(
         self, code: str, template: str, names: Sequence[str], one: str = "object", many: str = "", *, most: int = 8
     ) -> None:
-        """Report the loss of what has these names, if any: the template gets their number and the first ``most``."""
+        """Report the loss of items with these names, if there are any.
+
+        The template gets their number and the first ``most`` names.
+        """
         if names:
             self.loss(code, template, counted(len(names), one, many), listed(names, most))
 
     def change_of(self, code: str, template: str, names: Sequence[str], one: str, many: str = "") -> None:
-        """Report a change of what has these names, as :meth:`loss_of` does."""
+        """Report a change of items with these names, like :meth:`loss_of`."""
         if names:
             self.change(code, template, counted(len(names), one, many), listed(names))
 
@@ -335,7 +341,7 @@ def with_allowed(
 def summed_up(messages: Iterable[str]) -> list[Text]:
     """Return a text for each message, and one for those that differ only by item: ``Roof, Door and 7 more: no UVs``.
 
-    Sentences from journals, which are not messages, stay apart.
+    Plain strings, such as sentences from a journal, are not combined.
     """
     items: dict[str, list[str]] = {}
     for message in dict.fromkeys(messages):
@@ -348,12 +354,15 @@ def summed_up(messages: Iterable[str]) -> list[Text]:
 
 
 def counted(number: int, one: str, many: str = "") -> Text:
-    """Return ``1 vertex has`` or ``1,284 vertices have``; the default of ``many`` is ``one`` with an s."""
+    """Return a count with its noun, such as ``1 vertex has`` or ``1,284 vertices have``.
+
+    ``many`` is by default ``one`` with an s.
+    """
     return Text(f"{{:,}} {one if number == 1 else many or one + 's'}", number)
 
 
 def joined(texts: Iterable[str], separator: str = ", ") -> Text:
-    """Return one text of several."""
+    """Return one text that joins several texts."""
     parts = tuple(texts)
     return Text(separator.join(["{}"] * len(parts)), *parts)
 

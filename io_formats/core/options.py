@@ -22,7 +22,7 @@ Rule = Callable[[Mapping[str, Any]], bool]
 
 @dataclass(frozen=True)
 class Choice:
-    """One value of an option with a fixed set of values."""
+    """An allowed value of an option that has a fixed set of values."""
 
     key: str
     label: str
@@ -42,7 +42,7 @@ class Option:
     maximum: float | None = None
     is_path: bool = False
     preference: str = ""
-    """Name of the property of the add-on's preferences that holds the value; dialogs do not show such an option."""
+    """Name of the add-on preference that holds the value; dialogs do not show such an option."""
     probe: Callable[[str], object] | None = None
     """Function that raises a ``MeshferryError`` for an unusable path. The command line calls it once, at the start."""
     section: str = ""
@@ -50,7 +50,8 @@ class Option:
     headless_default: Value | None = None
     """Default on the command line if it differs from that of the dialog."""
     is_remembered: bool = False
-    """Whether an import stores the value on the objects that it creates, since their export must use the same value."""
+    """Whether an import stores the value on the objects that it creates, since an export of them must use the same
+    value."""
 
     shown_when: Rule | None = None
     """Condition under which the option has an effect and a dialog shows it; default: always."""
@@ -79,7 +80,7 @@ class Option:
 
 
 def option(**declared: Any) -> Any:
-    """Declare a field of :class:`Options` by the arguments of :class:`Option` but its name."""
+    """Declare a field of :class:`Options`; the arguments are those of :class:`Option` except the name."""
     return field(metadata=declared)
 
 
@@ -94,7 +95,7 @@ class Options:
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None = None) -> Self:
-        """Return these values, and the defaults of the shell for options that are not among them.
+        """Return an instance with these values, and with the command line's defaults for the other options.
 
         Raises
         ------

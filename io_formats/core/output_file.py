@@ -1,4 +1,4 @@
-"""Files that a document becomes: the interface between a format's writer and the code that writes files."""
+"""Output files: the interface between the writers of formats and the code that writes to disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One file of a set: its name, and its content or the file that it is a copy of."""
+    """One file of a set: its name, and its content or the file of which it is a copy."""
 
     name: str
     """Name with extension; relative to the folder of the chosen file, possibly in a subfolder."""
@@ -18,11 +18,12 @@ class OutputFile:
     delay: float = 0.0
     """Seconds by which its modification time is later than those of the other files of the set."""
     obsolete: tuple[str, ...] = ()
-    """Names of files beside it that do not belong to the set, but that programs would take for a part of it. They are
-    removed together with the writing of the set if their first bytes contain ``own_mark``."""
+    """Names of existing files beside it that do not belong to the set, but that programs would read as part of it. They
+    are removed when the set is written, if their first bytes contain ``own_mark``."""
     own_mark: bytes = b""
-    """Bytes in the head of a file by which its writer recognises its own files."""
+    """Bytes near the start of a file that identify files by the same writer."""
     note: str = ""
-    """Text for the user about the use of the file; no action is needed to correct anything."""
+    """Information for the user about the file, which requires no action."""
     usage: str = ""
-    """What to do with the files of the set in the target program. The command line does not print it for each set."""
+    """Instructions for using the files of the set in the target program. The command line does not print them for each
+    set."""

@@ -1,8 +1,8 @@
 """Placement: models of other files, and the transforms of the nodes that refer to them.
 
 A file that places models has nodes that refer to model files, to further files of the same kind, to lights and cameras.
-Its scene has no nodes of its own but a :class:`Placement`, whose matrices are in Blender's space (metres, Z up). One
-model may be used by thousands of nodes, and is read once.
+Its scene has a :class:`Placement` in place of nodes, whose matrices are in Blender's space (metres, Z up). One model
+may be used by thousands of nodes, and is read once.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class SlotUse:
     """Settings for a surface of a model, or for a material slot if it has no surfaces."""
 
     name: str
-    """Name of the surface in the model. Equal names are used in order."""
+    """Name of the surface in the model. If several surfaces have the same name, they are used in order."""
     material: str | None = None
     """Name of the material; None: as in the model's own file. Known properties are in ``Scene.materials``."""
     is_hidden: bool = False
     level: int = 0
     """Level of detail, 0 for the finest."""
     nearest: float | None = None
-    """Distance in metres from which on it is shown, if the file states it."""
+    """Distance in metres from which the surface is shown, if the file states it."""
 
 
 @dataclass(frozen=True)
 class ModelUse:
-    """A model at a node, with the settings of this place."""
+    """A model at a node, with the settings that apply to this node."""
 
     model: int
     """Index in ``Placement.models``."""
@@ -72,7 +72,7 @@ class Light:
     kind: LightKind
     color: tuple[float, float, float] = (1.0, 1.0, 1.0)
     intensity: float = 1.0
-    """In the unit of its program, which is not known to be any of Blender's."""
+    """Intensity in the unit of the target program, which has no known conversion to Blender's units."""
     radius: float = 0.0
     """Metres."""
     cone: float = 0.0
@@ -96,7 +96,10 @@ class Camera:
 
 @dataclass(frozen=True, eq=False)
 class Wire:
-    """Points and edges that show what the file describes by numbers, such as a collider. Nodes may share one."""
+    """Points and edges that show something that the file describes only by numbers, such as a collider.
+
+    Several nodes can share one.
+    """
 
     name: str
     points: npt.NDArray[np.float32]
@@ -107,7 +110,7 @@ class Wire:
 
 
 class MarkerShape(Enum):
-    """How a place is marked that has no geometry."""
+    """Shape of the mark for a location without geometry."""
 
     CROSS = "cross"
     ARROW = "arrow"
@@ -117,11 +120,11 @@ class MarkerShape(Enum):
 
 @dataclass(frozen=True)
 class Marker:
-    """A mark at a node."""
+    """A mark for the location of a node without geometry."""
 
     shape: MarkerShape
     size: float = 0.25
-    """Metres."""
+    """Size in metres."""
 
 
 Content: TypeAlias = ModelUse | PartUse | Light | Camera | Wire | Marker
@@ -163,7 +166,7 @@ def _identity() -> npt.NDArray[np.float64]:
 
 @dataclass
 class PlacedNode:
-    """A node: its place relative to ``parent`` (index in the part, -1 = root), and what stands there."""
+    """A node: its transform relative to ``parent`` (index in the part, -1 for the root), and its content."""
 
     name: str
     parent: int = -1
@@ -171,23 +174,26 @@ class PlacedNode:
     """(4, 4) for column vectors."""
     content: Content | None = None
     instances: npt.NDArray[np.float64] | None = None
-    """(n, 4, 4) matrices relative to the node. The model stands there instead of at the node itself."""
+    """(n, 4, 4) matrices relative to the node. The model is shown at each of them instead of at the node itself."""
     is_hidden: bool = False
-    """Whether the node and all below it are hidden."""
+    """Whether the node and all nodes below it are hidden."""
     kind: str = ""
-    """Type of the node in its program."""
+    """Type of the node in the target program."""
     properties: dict[str, str] = field(default_factory=dict)
     """Values without a counterpart in Blender, shown to the user."""
     key: str = ""
-    """Identifies the node in its file, whatever else of the file changes; empty if it cannot be edited."""
+    """Identifier of the node in its file, which does not change when other parts of the file change; empty if the node
+    cannot be edited."""
     channels: Channels | None = None
     """The transform that ``matrix`` comes from, if the file stores it in this form."""
     collection: int = -1
-    """Index in ``PlacementPart.collections`` of the collection that shows it, -1 for that of the part."""
+    """Index in ``PlacementPart.collections`` of the collection that contains the node; -1 for the part's own
+    collection."""
     owner: str = ""
-    """The file that the node belongs to, if it is not that of the part: it is shown, but changed only there."""
+    """Path of the file that defines the node, if it is not the file of the part. The node is shown, but can only be
+    changed in that file."""
     is_unplaced: bool = False
-    """Whether the file does not hold the place of the node, which may be moved freely."""
+    """Whether the file does not store the node's transform, so that moving the node is not an edit."""
 
 
 @dataclass
@@ -196,15 +202,15 @@ class PlacedModel:
 
     name: str
     read: Callable[[], Scene]
-    """Return the model's scene; called once. It raises ``FormatError``."""
+    """Function that returns the scene of the model, or raises ``FormatError``; it is called once."""
     path: str = ""
-    """Its file, or its source file; empty if it is in the file that places it."""
+    """Path of the model's file or source file; empty if the model is in the file that places it."""
     source: SourceFile | None = None
     """The file that Blender has to import before ``read`` is called, if the model's own file is missing."""
     identity: str = ""
     """Identifier of the model in its project, if it is made from a source file."""
     file: str = ""
-    """Path of its file on disk, if the model is exactly its content; new files refer to it."""
+    """Path of the model's file on disk, if the model is its unmodified content; new files can refer to it."""
     is_tree: bool = False
     """Whether each node that refers to the model gets its nodes as children, with their transforms and animations.
 
@@ -218,7 +224,7 @@ class PlacedCollection:
 
     name: str
     parent: int = -1
-    """Index of the group that it is in, which comes before it; -1 for none."""
+    """Index of the group that contains this one, which comes before it; -1 for none."""
     is_hidden: bool = False
     is_guide: bool = False
     """Whether it contains guides that the target program does not show, such as colliders."""
@@ -232,16 +238,16 @@ class PlacementPart:
     nodes: list[PlacedNode] = field(default_factory=list)
     path: str = ""
     file: str = ""
-    """Path of the file on disk, if its nodes can be edited there; not set for the first part."""
+    """Path of the file on disk, if its nodes can be edited there; empty for the first part."""
     digest: str = ""
     """SHA-256 of its content."""
     has_one_root: bool = False
-    """Whether new nodes without a parent go below the only root."""
+    """Whether new nodes without a parent are put below the only root."""
     collections: list[PlacedCollection] = field(default_factory=list)
     not_held: frozenset[str] = frozenset()
-    """Names of fields of ``NodeEdit`` that the file does not hold, so that changes of them are not edits."""
+    """Names of the fields of ``NodeEdit`` that the file cannot store; changes of them are ignored."""
     model_property: str = ""
-    """Name of the property with the path of a node's model, if a new object with this property becomes a node."""
+    """Name of the property that holds the path of a node's model, if a new object with this property becomes a node."""
 
 
 @dataclass

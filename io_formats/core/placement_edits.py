@@ -12,14 +12,14 @@ from .messages import Message, Text, listed
 from .placement import Channels
 
 ADDED = "+"
-"""Start of the keys of added nodes until the file gives them others."""
+"""Prefix of the keys of added nodes until the file assigns their keys."""
 Matrix = npt.NDArray[np.float64]
 """(4, 4) for column vectors."""
 
 
 @dataclass(frozen=True)
 class SlotMaterial:
-    """The material that a surface of an object has now."""
+    """The current material of a surface of an object."""
 
     slot: int
     """Index in ``ModelUse.slots`` of the node."""
@@ -33,59 +33,61 @@ class PlacedObject:
     """An object that represents a node, or that is added as a copy of a node."""
 
     name: str
-    """Name for the file."""
+    """Name that the node gets in the file."""
     title: str
-    """Name for messages."""
+    """Name of the object for messages."""
     key: str = ""
-    """Key of the node that it represents. If several objects have one key, all but one are copies of the node."""
+    """Key of the node that the object represents. If several objects have the same key, all but one are copies of the
+    node."""
     source: str = ""
     """Key of the node that a new object is a copy of, if it has no ``key``."""
     parent: int = -1
     """Index of the nearest ancestor that is in the list, -1 = none."""
     given_parent: str | None = ""
-    """Key of the parent that the object had when it was last in agreement with the file, empty for none.
+    """Key of the parent that the object had at the last import or export; empty without a parent.
 
     None if that is not known.
     """
     matrix: Matrix = field(default_factory=lambda: np.identity(4))
-    """Relative to the parent."""
+    """(4, 4) matrix relative to the parent."""
     shear: Matrix | None = None
-    """Matrix after which ``matrix`` is that of the file, if the object could not hold all of it; zeros if none does."""
+    """Matrix by which ``matrix`` must be multiplied to get that of the file, if the object's transform could not
+    represent all of it; zeros if there is none."""
     is_place_kept: bool = False
-    """Whether the node keeps its place, since the object's place is animated or constrained."""
+    """Whether the transform of the node is not changed, because that of the object is animated or constrained."""
     is_hidden: bool | None = False
-    """Whether the object is hidden; None if that is not written."""
+    """Whether the object is hidden; None if visibility is not written."""
     is_likely_copy: bool = False
     """Whether the object looks like a copy by its name."""
     materials: tuple[SlotMaterial, ...] = ()
     channels: Channels | None = None
-    """The transform of the object, if its node has ``channels``; ``matrix`` is theirs."""
+    """Transform of the object as channels, if its node has ``channels``; ``matrix`` is computed from them."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """The values now of those ``properties`` of the node that the object has."""
+    """Current values of the node's ``properties`` that the object has."""
 
 
 @dataclass(eq=False)
 class NodeEdit:
-    """The changes of one node. None in a field: unchanged."""
+    """The changes of one node. A field with the value None is unchanged."""
 
     key: str
     """Key of the node; for an added one, ``ADDED`` and the index of its object."""
     title: str
     """Name for messages."""
     source: str = ""
-    """Key of the node that an added node is a copy of; empty for one that has only ``properties``.
+    """Key of the node of which an added node is a copy; empty for an added node that has only ``properties``.
 
-    A format may copy the nodes below it, too. Those that other edits add as copies of these are not copied twice.
+    A format may also copy the nodes below it. Nodes that other edits add as copies of these are not copied twice.
     """
     is_removed: bool = False
-    """Remove the node with all below it that is not moved to another parent."""
+    """Whether the node is removed, with all nodes below it that are not moved to another parent."""
     parent: str | None = None
     """Key of the new parent, empty for none. Always set for added nodes."""
     matrix: Matrix | None = None
-    """Relative to the parent that the node has then. Elements that are not changed are exactly those of the file."""
+    """Matrix relative to the new parent. Elements that are unchanged are exactly those of the file."""
     name: str | None = None
     is_hidden: bool | None = None
-    """Whether the node itself is hidden, whatever its parents are."""
+    """Whether the node itself is hidden, independent of its parents."""
     materials: Mapping[int, str] = field(default_factory=dict)
     """``Material.identity`` by index in ``ModelUse.slots``."""
     channels: Channels | None = None
@@ -114,7 +116,7 @@ class Patched:
 
     data: bytes
     keys: Mapping[str, str]
-    """The key that each added node got, by that of its edit."""
+    """The key in the file of each added node, by the key in its edit."""
     messages: Sequence[Message] = ()
 
 

@@ -1,7 +1,7 @@
 """Projects of target programs: folders whose files complete each other.
 
-A session of Blender or a batch keeps one :class:`Projects`, so that the files of each project are listed once. What a
-project is, the formats know.
+A session of Blender or a batch keeps one :class:`Projects`, so that the files of each project are listed only once.
+Each format defines its own kind of project.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class OpenProject(Protocol):
     """A project that :class:`Projects` keeps open; its list of files may become outdated."""
 
     def is_current(self) -> bool:
-        """Return whether the same files are still there."""
+        """Return whether the project still has the files that were listed."""
         ...
 
 
 class _Caller(threading.local):
-    """The function that watches the work of the current thread."""
+    """The function that observes work in the current thread, see :meth:`Projects.watched_by`."""
 
     check: Callable[[float], object] = staticmethod(lambda _fraction: None)
 
@@ -51,7 +51,7 @@ class Projects:
     is_fixed:
         Whether projects stay as they were when they were opened. Otherwise, changed ones are opened again.
     store:
-        Folder for what several processes find out about projects only once; None for a single process.
+        Folder for results about projects that several processes share; None for a single process.
     has_mounts:
         Whether projects include folders elsewhere on this machine that their files name.
     """
@@ -67,7 +67,7 @@ class Projects:
 
     @contextlib.contextmanager
     def watched_by(self, check: Callable[[float], object]) -> Iterator[None]:
-        """Let a function watch work in projects, in the current thread and block.
+        """Let a function observe and cancel work in projects, in the current thread and ``with`` block.
 
         It is called with the fraction of the current work that is done, and raises an exception to cancel.
         """
@@ -79,14 +79,14 @@ class Projects:
             self._caller.check = before
 
     def check(self, fraction: float = 0.0) -> None:
-        """Report how much of the current work is done, 0 if that is not known; raise the exception that cancels it.
+        """Report the share of the current work that is done (0 if unknown); may raise an exception to cancel.
 
-        This is called now and then while projects are read.
+        The code that reads projects calls it repeatedly.
         """
         self._caller.check(fraction)
 
     def shared(self, root: Path, kind: str, make: Callable[[], Any]) -> Any:
-        """Return something about a project that all processes with the same store compute once.
+        """Return a result about a project, which is computed once for all processes with the same store.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How surely a format recognises a file by its content."""
+"""Results of recognising a file by its content."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class NearMiss:
     """Whether the file has a signature, which rules out every format without one."""
 
     def __bool__(self) -> bool:
-        """Return False, as for ``Match.NONE``: the format does not recognise the file."""
+        """Return False, like ``Match.NONE``, since the format does not recognise the file."""
         return False

@@ -124,7 +124,7 @@ class ShapeKey:
 class Surface:
     """Settings that a file stores for the triangles of one material slot, besides the material.
 
-    Names need not be unique.
+    Names of surfaces need not be unique.
     """
 
     name: str
@@ -145,11 +145,11 @@ class Surface:
     order: int | None = None
     """Index of the surface in its file; None if it did not come from a file."""
     is_empty: bool = False
-    """Whether the surface had no triangles in its file, so that it is written without any."""
+    """Whether the surface had no triangles in its file, so that an export writes it without triangles."""
     position_domain: tuple[float, ...] | None = None
-    """Range that a file quantised the positions over, in the axes of the mesh: 3 minima, 3 maxima."""
+    """Range over which a file quantised the positions, in the axes of the mesh: 3 minima, 3 maxima."""
     uv_domain: tuple[float, ...] | None = None
-    """Range that a file quantised the UVs over: 2 minima, 2 maxima."""
+    """Range over which a file quantised the UVs: 2 minima, 2 maxima."""
 
     @property
     def has_lightmap(self) -> bool:
@@ -192,18 +192,19 @@ class Mesh:
     """One for each of ``materials`` if the file has surfaces, otherwise empty. Slots with the same material stay
     separate."""
     polygon_sizes: IntArray | None = None
-    """(G,) number of corners of each polygon that the triangles are a fan of, in their order; None: triangles. Only a
-    hint for building meshes in Blender: everything else works with the triangles, and values that do not fit them are
-    ignored."""
+    """(G,) number of corners of each polygon; each polygon is a fan of consecutive triangles. None if all polygons are
+    triangles. It is only a hint for building meshes in Blender: all other code works with the triangles, and sizes that
+    do not match them are ignored."""
     name: str = ""
     """Name of the mesh in its file. If empty, the mesh has the name of its node."""
     render_uv: int = 0
     """Index of the layer of ``uvs`` that the target program shows."""
     symbols: dict[str, str] = field(default_factory=dict)
-    """Symbols of materials in the file by their names, if the target program numbers faces by them in another order."""
+    """Symbols of materials in the file by material name, if sorting by symbols differs from sorting by names. The
+    target program numbers faces by symbols."""
     own_files: frozenset[str] | None = None
-    """Full paths of the files that the mesh was written to, if it was made from a source file in place of the engine's
-    own mesh: it replaces no others. None for other meshes."""
+    """Paths of the only files that an export may replace with this mesh, if it was made from a source file in place of
+    the engine's own mesh; None for other meshes."""
 
     @property
     def triangle_count(self) -> int:
@@ -249,7 +250,7 @@ class Skin:
     joint_names: list[str]
     """The joints listed by the file, in its order; some may be unused."""
     inverse_bind: npt.NDArray[np.float64]
-    """(n, 4, 4)."""
+    """(n, 4, 4) inverse bind matrices."""
     bind_shape: npt.NDArray[np.float64]
     """(4, 4): from the mesh's own space to the skeleton's; equals the node's transform if that can represent it."""
     joint_positions: npt.NDArray[np.float64] | None = None
@@ -261,8 +262,8 @@ class Skin:
     lock_scale: bool = False
     """Whether joints with ``joint_positions`` ignore the body shape sliders."""
     is_aligned: bool = False
-    """Whether the joints of the skeleton rest exactly where the matrices bind them, so that no transform common to all
-    of them is to be found."""
+    """Whether the joints of the skeleton rest exactly where the matrices bind them, so that no common correction has to
+    be computed."""
 
 
 @dataclass
@@ -278,13 +279,13 @@ class Material:
     """Whether a texture or nodes make parts of its faces transparent; ``color`` has a constant alpha."""
     texture: Texture | None = None
     gltf: GltfMaterial | None = None
-    """The material as glTF describes it, if the export writes it to a file of its own."""
+    """The material as glTF describes it, if the export writes it to a separate file."""
     shading: Shading | None = None
-    """The whole material, if it is known; its other fields are then not used."""
+    """The complete appearance of the material, if known; colour, image and emission are then ignored."""
     identity: str = ""
     """Identifier in the target program's project, which distinguishes materials of the same name."""
     properties: dict[str, str] = field(default_factory=dict)
-    """Where the material came from, and its values without a counterpart in Blender, shown to the user."""
+    """Origin of the material, and values without a counterpart in Blender, which are shown to the user."""
 
 
 @dataclass
@@ -319,11 +320,11 @@ class Node:
     """Matrix from the node's space to the local space of its Blender object, if the object's transform mirrors or
     shears; None if both spaces are the same."""
     world: Matrix4 | None = None
-    """Matrix from the node's space to Blender's world space, by which meshes of several nodes are joined; None for the
-    identity."""
+    """Matrix from the node's space to Blender's world space, which is used to join meshes of several nodes; None for
+    the identity."""
     file_matrix: Matrix4 | None = None
-    """The matrix in the file, of which translation, rotation and scale are a decomposition in single precision. Writers
-    use it while it agrees with them."""
+    """Matrix in the file. Translation, rotation and scale are its decomposition in single precision. Writers use it as
+    long as they still match."""
     submodel: int = 0
     """Index of this part of a model that is split into several files because of its many materials; otherwise 0."""
     pass_through: PassThrough | None = None
@@ -350,9 +351,9 @@ class Joint:
     up: tuple[float, float, float] | None = None
     """Direction of the Z axis of a bone with ``tail``, in the axes of the skeleton; None: the importer decides."""
     group: str = ""
-    """Name of its bone collection, or empty."""
+    """Name of the bone collection for the joint's bone, or empty."""
     deforms: bool = True
-    """Whether its bone may deform meshes in Blender, unlike those that only control others."""
+    """Whether the bone may deform meshes in Blender; False for bones that only control others."""
     automatic_weights: bool | None = None
     """Whether automatic weights use the joint even if it has no weights. None if the file does not state this."""
     aliases: tuple[str, ...] = ()
@@ -360,7 +361,7 @@ class Joint:
     target_joint: str = ""
     """Name of the joint of the target skeleton that the user chose for the bone, if any."""
     is_as_imported: bool = False
-    """Whether neither its bone nor the parent was moved since the import that made them."""
+    """Whether neither the bone nor its parent was moved since the import that created them."""
 
 
 @dataclass
@@ -374,15 +375,15 @@ class Skeleton:
     name: str
     joints: list[Joint] = field(default_factory=list)
     has_bind: bool = True
-    """Whether the file holds bind transforms; otherwise those here are the first frame of its animation."""
+    """Whether the file stores bind transforms; otherwise the bind transforms are the first frame of its animation."""
     choices: tuple[ImportChoice, ...] = ()
     guid: str = ""
     """Identifier of the skeleton if it is a separate file."""
     path: str = ""
     """Path of that file inside the target program's project."""
     share_distance: float | None = None
-    """Largest distance in metres between a joint with weights and its bone in an armature that the meshes of this file
-    may share; None: all joints must be the same."""
+    """Largest distance in metres between a joint with weights and its bone in an existing armature that meshes of this
+    file may use. None if all joints must be the same."""
     bone_axes: str = ""
     """Identifier of the directions that ``tail`` and ``up`` give to bones, if actions depend on it."""
     inherits_scale: bool = True
@@ -409,14 +410,14 @@ class Keys:
     """Keys of one channel, linear between them; quaternions (w, x, y, z) are normalised."""
 
     times: npt.NDArray[np.float64]
-    """(n,) seconds from the start of the clip, rising."""
+    """(n,) seconds from the start of the clip, in ascending order."""
     values: npt.NDArray[np.float64]
     """(n, 3) or (n, 4)."""
 
 
 @dataclass
 class KeyTrack:
-    """Keys of the local transform of one joint, at times of their own; channels without keys are at rest."""
+    """Keys of the local transform of one joint, at arbitrary times; channels without keys are at rest."""
 
     target: int
     """Index of the joint."""
@@ -471,23 +472,24 @@ class Clip:
     transforms: list[TransformTrack] = field(default_factory=list)
     vertices: list[VertexTrack] = field(default_factory=list)
     has_own_rate: bool = False
-    """Whether ``fps`` was read from a file, so that a format without frame rates loses it."""
+    """Whether ``fps`` was read from a file; a format without frame rates then loses it."""
     root_motion: bool = False
     """Whether the movement of the root joint moves the whole figure."""
     keys: list[KeyTrack] = field(default_factory=list)
-    """Tracks with times of their own, of a file that has no frames."""
+    """Tracks with keys at arbitrary times, for a file that has no frames."""
     duration: float = 0.0
     """Length in seconds of a clip with ``keys`` or ``times``."""
     times: npt.NDArray[np.float64] | None = None
     """(F,) seconds of the frames from the start; None: frame / fps."""
     key_rate: float = 0.0
-    """Lowest common frame rate on whose frames all ``keys`` lie; 0 if there is none."""
+    """Lowest frame rate that has a frame at each of the ``keys``; 0 if there is none."""
     time_step: float = 0.0
-    """Precision of the times of ``keys`` in seconds. Keys that are nearer to a frame of Blender are put onto it."""
+    """Precision of the times of ``keys`` in seconds. Keys closer than this to a frame of Blender are moved to that
+    frame."""
     worlds: npt.NDArray[np.float64] | None = None
     """(F, J, 4, 4) matrices of all joints of the only skeleton in its space, with any shear, if they were sampled."""
     is_pose: bool = False
-    """Whether it is a pose of all joints, in one frame."""
+    """Whether the clip is a pose of all joints, in a single frame."""
     loop: tuple[float, float] | None = None
     """Start and end in seconds of the part that repeats, for a clip without ``playback``."""
     playback: Playback | None = None
@@ -506,9 +508,9 @@ class Scene:
     materials: list[Material] = field(default_factory=list)
     """Known properties of materials used by meshes; materials without known properties are not included."""
     placement: Placement | None = None
-    """Where models of other files stand, for a file that has no nodes of its own."""
+    """Placed models of other files, for a file that has no nodes of its own."""
     warnings: list[Message] = field(default_factory=list)
-    """All messages about the content."""
+    """All messages about the content of the file."""
     format: str = ""
     """Name of the format of the file; empty for a scene read from Blender."""
     source_name: str = ""

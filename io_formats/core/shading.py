@@ -1,7 +1,7 @@
 """How a material looks: the inputs of a physically based shader, independent of any program.
 
-Values are linear, directions follow Blender: texture v up, normal maps with green up. Everything has the value at which
-it changes nothing, so that a format sets only what its materials have.
+Values are linear, directions follow Blender: texture v up, normal maps with green up. The default of each input has no
+effect, so that a format sets only the inputs that its materials have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Color = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Texture:
-    """An image file on a material."""
+    """An image file that a material uses."""
 
     name: str
     path: str = ""
@@ -29,14 +29,16 @@ class Texture:
     width: int = 0
     height: int = 0
     read: Callable[[], bytes] | None = field(default=None, compare=False)
-    """Return the content of an image file, for a texture of a project or with ``pixels``. It raises ``FormatError``.
+    """Function that returns the content of an image file or raises ``FormatError``; set for a texture of a project or
+    with ``pixels``.
 
     Without ``pixels``, ``path`` is then the image file that Blender may open itself, or empty if there is none."""
     source: str = ""
-    """The project's file that ``read`` gets the content from, by which an image of an earlier import is found. With
-    ``pixels``, it tells apart images of the same name."""
+    """File of the project from which ``read`` gets the content; an image of an earlier import is found by it. With
+    ``pixels``, it distinguishes images of the same name."""
     pixels: Callable[[], Pixels] | None = field(default=None, compare=False)
-    """Return the pixels as they are stored, (H, W, 4) uint8, the topmost row first; None if only the file is known."""
+    """Function that returns the pixels as stored, (H, W, 4) uint8, the topmost row first; None if only the file is
+    known."""
 
 
 class Channel(Enum):
@@ -49,7 +51,7 @@ class Channel(Enum):
 
 
 class Projection(Enum):
-    """How an image comes onto a surface."""
+    """How an image is projected onto a surface."""
 
     UV = "uv"
     BOX_OBJECT = "box_object"
@@ -65,9 +67,9 @@ class Extension(Enum):
 
     REPEAT = "repeat"
     EXTEND = "extend"
-    """Its border pixels."""
+    """The border pixels of the image are repeated."""
     CLIP = "clip"
-    """Nothing."""
+    """Nothing is shown."""
 
 
 class Opacity(Enum):
@@ -77,11 +79,11 @@ class Opacity(Enum):
     CLIP = "clip"
     """Opaque where alpha is at least ``Shading.alpha_threshold``, otherwise invisible."""
     BLEND = "blend"
-    """Blended with what is behind, surface by surface, sorted by distance."""
+    """Blended with what is behind it; surfaces are sorted by distance."""
     ADD = "add"
-    """Added to what is behind, times its alpha: black is invisible."""
+    """Added to what is behind it, multiplied by its alpha; black is invisible."""
     DITHERED = "dithered"
-    """Blended without sorting, so that it is right in any order, but grainy."""
+    """Blended by dithering, which needs no sorting but is grainy."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class Tint:
     value: Color = (1.0, 1.0, 1.0)
     image: ImageMap | None = None
     uses_vertex_color: bool = False
-    """Whether the mesh's first colour layer is multiplied, too."""
+    """Whether the colour is also multiplied by the mesh's first colour layer."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Shading:
     metallic: Factor = Factor(0.0)
     roughness: Factor = Factor(0.5)
     specular: Factor = Factor(0.5)
-    """0.5 is the reflectance of 4 % that most substances have."""
+    """Specular level; 0.5 is the reflectance of 4 % that most substances have."""
     specular_tint: Tint = Tint()
     normal: NormalMap | None = None
     occlusion: Factor | None = None

@@ -1,7 +1,7 @@
 """Source files: files that only Blender's own importers read, from which a format makes models.
 
-A format says which file, how its content becomes a model, and reads its head; Blender imports it and stores the objects
-here, once for all models of the file.
+A format states which file is used and how its content becomes a model. Blender imports the file once for all its
+models, and its objects are stored here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SourceFile(ABC):
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
         self.name = name
-        """Path for the user, such as that in the project."""
+        """Path that is shown to the user, such as that in the project."""
         self.objects: list[SourceObject] | None = None
         """The objects with meshes; None until the file is imported."""
 

@@ -21,7 +21,7 @@ class Unresolved:
         """Names by problem, in the order in which they were found."""
 
     def add(self, problem: Enum, name: str) -> None:
-        """Note a reference, or a :class:`Text` with its name and more; the same one counts once."""
+        """Record a reference, given as its name or a :class:`Text` that contains it; equal references count once."""
         self.found.setdefault(problem, {})[name] = None
 
     def report(self, report: Report) -> None:

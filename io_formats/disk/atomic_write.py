@@ -53,8 +53,9 @@ def replace_file(path: str | Path, data: bytes | Iterator[bytes], *, is_flushed:
                     os.fsync(stream.fileno())
                 copy_mode(place, temporary)
                 if sys.platform != "win32":
-                    os.replace(temporary, place)  # Before the lock ends, so that no batch removes it.
-            if sys.platform == "win32":  # After closing, since Windows cannot rename an open file.
+                    # before the lock is released, so that no batch removes the temporary file
+                    os.replace(temporary, place)
+            if sys.platform == "win32":  # after closing, since Windows cannot rename an open file
                 rename_over(temporary, place)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -110,7 +111,7 @@ def remove_folder(folder: str | Path) -> None:
 def _make_writable(path: str | Path) -> int | None:
     """Clear the read-only attribute of a file on Windows; return its previous mode, or None if nothing was changed."""
     if sys.platform != "win32":
-        return None  # elsewhere only the folder must be writable
+        return None  # on other systems, only the folder must be writable
     try:
         mode = os.stat(path).st_mode
         if mode & stat.S_IWRITE:
@@ -149,7 +150,7 @@ OWN_MARK = "meshferry-"
 
 
 OWN_TEMPORARY = rf"\.(.+\.)?{OWN_MARK}[a-z0-9_]{{8}}\.part"
-"""Regular expression for these names."""
+"""Regular expression that matches the names of these temporary files."""
 
 _RANDOM_PART = "xxxxxxxx.part"
 """Placeholder with the length of the random letters and the extension after the prefix of a temporary name."""
@@ -192,7 +193,10 @@ def copy_mode(place: Path, temporary: str | Path) -> None:
 
 
 def why_not_written(path: Path, problem: Exception) -> Text:
-    """Return why a file cannot be written; the operating system's text may only say that the file does not exist."""
+    """Return the reason why a file cannot be written.
+
+    The text of the operating system may only say that the file does not exist.
+    """
     if isinstance(problem, FileNotFoundError) and not os.path.isdir(path.parent):
         return Text("the folder does not exist: {}", path.parent)
     return Text("the file cannot be written: {}", refusal(problem))

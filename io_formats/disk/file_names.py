@@ -31,13 +31,13 @@ _DEVICES = re.compile(r"\A(con|conin\$|conout\$|prn|aux|nul|com[0-9¹²³]|lpt[0
 
 
 def file_name(name: str) -> str:
-    """Convert a name, without extension, to a file name that is valid on every system."""
+    """Convert a name without extension to a file name that is valid on all systems."""
     plain = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode("utf-8", "replace")[:_LONGEST_NAME]
     return _DEVICES.sub(r"\1_", plain.decode("utf-8", "ignore").rstrip(" .")) or "_"
 
 
 def is_device(path: str | os.PathLike[str]) -> bool:
-    """Return whether Windows, if this is Windows, takes a path for a device, whatever its folder and extension are."""
+    """Return whether the system is Windows and treats a path as a device, whatever its folder and extension are."""
     return sys.platform == "win32" and _DEVICES.match(os.path.basename(path)) is not None
 
 
@@ -93,9 +93,10 @@ def cautious_key(name: str) -> str:
 
 @functools.lru_cache(1024)
 def rules_of(folder: str) -> NameRules:
-    """Return how a folder compares names; for a folder that does not exist, how its nearest existing parent does.
+    """Return how a folder compares names.
 
-    Results are cached for the life of the process. Folders without write permission get the cautious rules.
+    For a folder that does not exist, the rules are those of its nearest existing parent. Results are cached for the
+    life of the process. Folders without write permission get the cautious rules.
     """
     while not os.path.isdir(folder):
         parent = os.path.dirname(folder)

@@ -3,8 +3,8 @@
 All files are written to a staging folder beside their targets, flushed, and renamed one after the other, the chosen
 file last: if the chosen file is new, the set is complete. Each file is, at any moment, the old one or the new one.
 Obsolete files of earlier exports are removed just before the chosen file is renamed, and restored like the others. The
-folder holds a plan of the renaming while that is in progress. From a plan whose process has ended, the next export
-knows that the last one was interrupted; files still in the folder were not renamed.
+folder holds a plan of the renaming while that is in progress. If the next export finds a plan whose process has ended,
+the last export was interrupted; files that are still in the folder were not renamed.
 
 A plan may have been planted by someone else, or the folder may be of another program. Therefore only files with names
 that this module gives are removed, in folders with a plan and beside them.
@@ -49,12 +49,12 @@ _PLAN = f"{OWN_MARK}plan.json"
 """Name of the plan, by which staging folders are recognised. Version 0.2.0 wrote ``plan.json``, which other programs
 also do, so its staging folders are left to the user."""
 _LONGEST_PLAN = 2**22
-"""Characters of a plan that are read; a set has at most a few hundred files."""
+"""Maximum number of characters of a plan that are read; a set has at most a few hundred files."""
 _STAGED = re.compile(r"\d+(\.old)?")
 """Names of the other files in a staging folder."""
 _TEMPORARY = re.compile(OWN_TEMPORARY)
 _DAMAGE = (OSError, ValueError, TypeError, LookupError, RecursionError)
-"""Exceptions for unreadable or invalid plans."""
+"""Exceptions that reading a damaged or invalid plan can raise."""
 _HEAD = 4096
 """Bytes at the start of an obsolete file that are searched for its writer's mark."""
 _UNPLANNED_AGE = 60.0
@@ -129,15 +129,15 @@ def remove_abandoned(folder: Path) -> bool:
 
 @dataclass
 class _Member:
-    """A file of a set that is being written."""
+    """A file of a set while the set is being written."""
 
     name: str
     place: Path
-    """Its target, with links resolved."""
+    """Path of the target, with links resolved."""
     staged: Path | None
-    """Its new content; None if it is removed."""
+    """Path of the new content; None if the file is removed."""
     kept: Path | None = None
-    """The previous content of ``place``, to be restored if a later member cannot be renamed."""
+    """Path of the preserved old content, which is restored if a later member cannot be renamed."""
 
 
 def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path]) -> None:
@@ -170,7 +170,7 @@ def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path
                 _rename(members)
             finally:
                 plan.seek(0)
-                plan.truncate()  # an empty plan: the next export reports nothing
+                plan.truncate()  # an empty plan tells the next export that nothing was interrupted
         _flush_folder(path.parent)
     finally:
         for member in members:
@@ -220,7 +220,7 @@ def _are_same(source: Path, place: Path) -> bool:
 
 
 def _staged_path(folder: Path, number: int, place: Path) -> Path:
-    """Return where a member is written: in the folder, or beside the target of a link, for renaming there."""
+    """Return the path at which a member is written: in the staging folder, or for a link beside its target."""
     if place.parent == folder.parent:
         return folder / str(number)
     handle, name = temporary_file(place)
@@ -369,7 +369,7 @@ def _interrupted(folder: Path, chosen: str = "") -> _Interrupted | None:
     for member in content["members"]:
         name, staged = Path(member[0]).name, Path(os.path.abspath(member[1]))
         if staged.drive != Path(os.path.abspath(folder)).drive:
-            raise ValueError  # Windows would log in to the server of a network path
+            raise ValueError  # the path is not opened: for a network path Windows would log in to the server
         if not staged.exists():
             result.done.append(name)
             continue

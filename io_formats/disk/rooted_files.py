@@ -1,7 +1,8 @@
 """The files below one folder: listed once, found under any spelling, and never read outside of the folder.
 
-Names are compared without case and in Unicode's form NFC, because projects are made on systems that ignore both.
-Symbolic links count only if they lead to something inside the folder. Only listed regular files are opened.
+Names are compared ignoring case and in Unicode's form NFC, because projects are made on systems that ignore both
+differences. Symbolic links are followed only if they lead to something inside the folder. Only listed regular files are
+opened.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ READ_LIMIT = 512 * 2**20
 """Limit of the size of a file that is read whole."""
 LFS_POINTER = b"version https://git-lfs"
 _MOST_LINKS = 40
-"""Links that are followed to resolve a path, as on Linux."""
+"""Maximum number of links that are followed to resolve a path, as on Linux."""
 _NETWORK = re.compile(r"[/\\]{2}(?!\?\\[a-z]:)", re.IGNORECASE)
 _CHECK_EVERY = 64
-"""Folders that are listed between two calls of ``check``."""
+"""Number of folders that are listed between two calls of ``check``."""
 
 
 class LfsPointerError(FormatError):
@@ -68,7 +69,7 @@ def has_lfs_pointer(data: bytes) -> bool:
 
 @dataclass
 class _Listing:
-    """What a search of the folder has found so far."""
+    """Intermediate results of listing the folder."""
 
     paths: dict[str, str] = field(default_factory=dict)
     stamps: dict[str, int] = field(default_factory=dict)
@@ -120,7 +121,7 @@ class RootedFiles:
         self._read: dict[str, int] = {}
         """Modification time of each file that was read, by its full path."""
         self.unreadable: dict[str, str] = {}
-        """Why files could not be read or parsed, by path."""
+        """Reasons why files could not be read or parsed, by path."""
         if known is None:
             self._add(str(self.root), "")
         else:
@@ -194,7 +195,7 @@ class RootedFiles:
         return "/".join(["..", *names]) if is_file else None
 
     def location(self, path: str) -> Path:
-        """Return the full path of a file that :meth:`find` or :meth:`find_above` returned."""
+        """Return the full path of a file, given the result of :meth:`find` or :meth:`find_above`."""
         return Path(self._full(path))
 
     def _full(self, path: str) -> str:
@@ -231,7 +232,10 @@ class RootedFiles:
         return data
 
     def parsed(self, path: str, parse: Callable[[bytes], _T], limit: int = READ_LIMIT) -> _T | None:
-        """Return a parsed file; if it cannot be read or parsed, note why in ``unreadable`` and return None."""
+        """Return a parsed file.
+
+        If it cannot be read or parsed, record the reason in ``unreadable`` and return None.
+        """
         try:
             return parse(self.read(path, limit))
         except FormatError as problem:
@@ -280,7 +284,7 @@ def _stamp(path: str) -> int:
 
 
 def _name_in(folder: str, name: str) -> str | None:
-    """Return how a folder spells a name, or None if it has no such entry."""
+    """Return the spelling of a name in a folder, or None if the folder has no such entry."""
     if os.path.lexists(os.path.join(folder, name)):
         return name
     key = path_key(name)

@@ -16,14 +16,14 @@ from .atomic_write import replace_file
 from .special_files import open_regular
 
 LONGEST_AGE = 3600.0
-"""Seconds for which a result counts; an older one may be of an earlier run."""
+"""Age in seconds up to which a result is used; an older one may come from an earlier run."""
 _PATIENCE = 600.0
 """Seconds to wait for another process that computes the same result."""
 _POLL = 0.05
 
 
 class SharedResults:
-    """Results by key in a folder, which is made if it is missing.
+    """Results by key, stored in a folder that is created if necessary.
 
     Parameters
     ----------
@@ -38,7 +38,10 @@ class SharedResults:
         self._check = check
 
     def get(self, key: str, make: Callable[[], Any]) -> Any:
-        """Return the result of ``make``, which another process may have computed; JSON must preserve it."""
+        """Return the result of ``make``, which another process may have computed already.
+
+        It must be preserved by JSON.
+        """
         name = hashlib.sha1(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
         path = self._folder / f"{name}.json"
         lock = self._folder / f"{name}.lock"
@@ -60,7 +63,7 @@ class SharedResults:
                 locks.remove(lock, held)
 
     def _wait(self, lock: Path, path: Path) -> Any:
-        """Return the held lock, or None if the result is there or another process takes too long."""
+        """Return the held lock, or None if the result exists or another process takes too long."""
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
             if _is_recent(path):
