@@ -46,7 +46,7 @@ def folded(positions: FloatArray, points: IntArray, sizes: IntArray) -> Mask:
     points:
         (C,) the position of each corner.
     sizes:
-        (G,) how many corners each polygon has.
+        (G,) number of corners of each polygon.
     """
     corners = fan(sizes)
     if corners is None:

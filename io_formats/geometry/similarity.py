@@ -55,7 +55,7 @@ def _swing(start: Array, end: Array) -> Array:
     """Return the smallest rotation (3, 3) from one direction to another."""
     x, y, z = np.cross(start, end)
     across: Array = np.array(((0, -z, y), (z, 0, -x), (-y, x, 0)))
-    cosine = max(float(start @ end), -0.999)  # the axis of a half turn is not known
+    cosine = max(float(start @ end), -0.999)  # the axis of a rotation by 180° is not determined
     return np.identity(3) + across + across @ across / (1 + cosine)
 
 

@@ -88,7 +88,7 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
     same = np.ones(corners, bool)
     for key in keys:
         same &= key.equal(slice(None), first)
-    same[vertex_corner[0]] = True  # NaN differs from itself, but a corner agrees with itself
+    same[vertex_corner[0]] = True  # NaN differs from itself, but a corner must count as equal to itself
     np.take(vertex_of_point, corner_point, out=corner_vertex)
     pending = np.flatnonzero(~same)
     passes = 0

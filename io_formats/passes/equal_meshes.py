@@ -15,11 +15,11 @@ _Counts = tuple[int, int, tuple[str, ...]]
 
 
 class EqualMeshes:
-    """Meshes seen so far. Only meshes with equal counts are compared, by a hash of their content."""
+    """Finds equal meshes. Only meshes with equal counts are compared, by a hash of their content."""
 
     def __init__(self) -> None:
         self._lone: dict[_Counts, Mesh] = {}
-        """The first mesh of each count, as long as its hash was not needed."""
+        """The first mesh of each count, until a second mesh with the same count requires its hash."""
         self._by_hash: dict[_Counts, dict[bytes, Mesh]] = {}
         self._firsts: dict[int, Mesh] = {}
         """The first of each set of equal meshes by its id. Other meshes are not kept in memory."""

@@ -1,4 +1,4 @@
-"""Placements as files without references and hidden groups hold them."""
+"""Placements in the forms that files without references and hidden groups need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def expanded(placement: Placement) -> Placement:
 
 
 def shown(placement: Placement, report: Report) -> Placement:
-    """Return the placement as its program shows it: without hidden groups and those of guides, which are reported."""
+    """Return the placement as its program shows it.
+
+    Hidden groups and groups of guides are removed and reported.
+    """
     return replace(placement, parts=[_shown(part, report) for part in placement.parts])
 
 

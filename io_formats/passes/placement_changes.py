@@ -95,7 +95,7 @@ def node_edits(
 
 
 class _Comparison:
-    """One comparison. Nodes are called by their keys, added ones by ``+`` and the index of their object."""
+    """One comparison. Nodes are identified by their keys, added nodes by ``+`` and the index of their object."""
 
     def __init__(self, base: Scene, part: PlacementPart, objects: Sequence[PlacedObject], report: Report) -> None:
         self.part = part
@@ -110,7 +110,7 @@ class _Comparison:
         self.parents = {key: self._parent_of(number) for number, key in self.names.items()}
         self.lost: dict[str, list[str]] = {}
         self.others: dict[str, list[str]] = {}
-        """The changed nodes of other files, by file."""
+        """Names of the changed nodes of other files, by file."""
 
     def edits(self) -> list[NodeEdit]:
         """Return the edits, and report changes that are not written."""
@@ -164,7 +164,7 @@ class _Comparison:
         return dict(sorted(names.items()))
 
     def _strangeness(self, number: int, node: PlacedNode, originals: Mapping[str, int]) -> tuple[object, ...]:
-        """Return a key that sorts the object that a node belongs to before its copies."""
+        """Return a sort key that puts the object to which a node belongs before its copies."""
         placed = self.objects[number]
         is_below = placed.parent == originals.get(self.above[node.key], -1)
         if node.channels is not None:  # such a file cannot change a parent

@@ -1,4 +1,4 @@
-"""Sample clips whose tracks have keys at times of their own, for targets with frames."""
+"""Sample clips whose tracks have keys at arbitrary times, for targets that need frames."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from .placement_builder import PlacementBuilder, matrices_in_model
 from .tree import BlueprintNode, State
 
 _MOST_OUTSIDE = 0.55
-"""Distance in metres that finished models of the game and of mods reach beyond their cells."""
+"""Distance in metres by which finished models of the game and of mods extend beyond their cells."""
 
 
 def check_links(document: Blueprint, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:

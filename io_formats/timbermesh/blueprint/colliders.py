@@ -1,4 +1,4 @@
-"""Colliders of a node, as wires (docs/formats/timberborn_blueprints.md, section 7)."""
+"""Colliders of a node as wire shapes (docs/formats/timberborn_blueprints.md, section 7)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Collider:
     kind: str
     """``box``, ``sphere`` or ``capsule``."""
     pointer: str
-    """JSON pointer from the node on."""
+    """JSON pointer of the collider, relative to the node."""
     channels: Channels
-    """Its centre, and its size or radius as scale."""
+    """Centre of the collider as location, and its size or radius as scale."""
     size: Triple = (0.0, 0.0, 0.0)
     """X, Y, Z of a box as the file has them."""
     radius: float = 0.0
@@ -71,7 +71,7 @@ def _collider(kind: str, members: Members, numbers: Numbers, pointer: str, locat
 
 
 class Wires:
-    """The wires of colliders; equal shapes share one."""
+    """The wire shapes of colliders; equal shapes are shared."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, str, float], Wire] = {}

@@ -36,7 +36,7 @@ class BlueprintSource:
     path: Path | None = None
     """Its path on disk; None in an archive, or if it is not known."""
     identity: str = ""
-    """Equal for equal files."""
+    """Identifier that is equal for equal files."""
 
 
 def child_of(members: Members | None, name: str) -> Members | None:

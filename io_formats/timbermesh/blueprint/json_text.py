@@ -161,7 +161,7 @@ class _Parser:
         self.data = data
         self.offset = len(BOM) if data.startswith(BOM) else 0
         self.number = 0
-        """How many values were read."""
+        """Number of values read so far."""
 
     def next(self) -> re.Match[bytes]:
         """Return the next token and move behind it."""

@@ -34,6 +34,6 @@ def missing(document: Blueprint, path: Path, projects: Projects, options: Mappin
 
 
 def builder(name: str, projects: Projects, options: Mapping[str, Any] | None) -> PlacementBuilder:
-    """Return what builds the placement of a blueprint with the files around it."""
+    """Return the builder of a blueprint's placement, which reads the files around it."""
     chosen = resolve(IMPORT_OPTIONS, options)
     return PlacementBuilder(name, ModFiles(projects, MOD.text(chosen), GAME.text(chosen)))

@@ -37,7 +37,7 @@ class Links:
         Raises
         ------
         FormatError
-            It is damaged.
+            The blueprint is damaged.
         """
         found = self._find(path, ".json", level)
         key = found or Path(usable_path(path))

@@ -80,7 +80,7 @@ class _ModFolder:
         self.root = Path(os.path.realpath(root))
         self.is_too_large = paths is None
         self._by_name: dict[str, list[tuple[str, str]]] = {}
-        """Key and path of files by the last part of their key."""
+        """Key and path of the files, by the last part of their key."""
         for path in paths or ():
             key = path_key(path)
             self._by_name.setdefault(key.rpartition("/")[2], []).append((key, path))
@@ -89,7 +89,7 @@ class _ModFolder:
         return self._listed is None or self._listed.is_current()
 
     def find(self, relative: str, near: Path) -> Path | None:
-        """Return the file whose path ends so, of several the nearest to a folder."""
+        """Return the file whose path ends with ``relative``; of several, the one nearest to the folder ``near``."""
         wanted = "/" + path_key(relative)
         found = [path for key, path in self._by_name.get(wanted.rpartition("/")[2], ()) if f"/{key}".endswith(wanted)]
         try:

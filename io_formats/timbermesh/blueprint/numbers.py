@@ -16,7 +16,7 @@ _LARGEST = 3.4028234e38
 
 
 class Numbers:
-    """Reads numbers, and notes those that cannot be used."""
+    """Reads numbers, and records those that cannot be used."""
 
     def __init__(self, unresolved: Unresolved) -> None:
         self._unresolved = unresolved

@@ -40,7 +40,7 @@ _RADIUS = "Radius"
 
 
 class _Refusal(Exception):
-    """An edit that is not written."""
+    """Raised for an edit that cannot be written."""
 
     def __init__(self, template: str, *values: object) -> None:
         super().__init__(template, *values)
@@ -58,7 +58,7 @@ class _Place:
     rest: list[str]
     """Keys below the child, if the node is not the child itself."""
     inside: int = 0
-    """How many of the children above are nested blueprints."""
+    """Number of nested blueprints among the children above."""
 
     @property
     def is_nested(self) -> bool:
@@ -89,7 +89,10 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
 
 
 def refusal(path: Path, options: Mapping[str, Any]) -> Text | None:
-    """Return why a file is never changed: it belongs to the game, or to a mod that Steam keeps; or None."""
+    """Return the reason why a file is never changed, or None.
+
+    Files of the game, and of mods that Steam manages, are never changed.
+    """
     place = path.absolute()
     parts = [part.casefold() for part in place.parts]
     if "timberborn_data" in parts or _is_below(place, options.get("game")):

@@ -43,7 +43,7 @@ STATE_FIELDS = (
 
 @dataclass(frozen=True)
 class Level:
-    """A file whose nodes are expanded, inside of those that nest it."""
+    """A file whose nodes are being expanded, inside the files that nest it."""
 
     source: BlueprintSource
     outer: Level | None = None
@@ -67,18 +67,18 @@ class BlueprintNode:
     """JSON pointer in the merged tree of all files; empty for the root."""
     parent: int
     value: Members
-    """Its specs."""
+    """Members of the node in the merged tree, called specs."""
     level: Level
-    """The file that its specs come from."""
+    """The file from which the specs come."""
     owner: str = ""
-    """File of its transform, if it is not the opened one."""
+    """File that defines the node's transform, if it is not the opened one."""
     nested: str = ""
-    """Path of the blueprint that it is, as written."""
+    """Path of the nested blueprint that the node represents, as written in the file."""
     is_missing: bool = False
     """Whether that blueprint is missing."""
     state: State = State.ALWAYS
     stage: int | None = None
-    """Number of the child of the unfinished model that it belongs to."""
+    """Number of the child of the unfinished model to which the node belongs."""
     variant: str = ""
     """``alive``, ``dying`` or ``dead``."""
     growth: str = ""
@@ -154,7 +154,7 @@ class TreeBuilder:
         self._add(node, own)
 
     def _add(self, node: BlueprintNode, own: Members | None) -> None:
-        """Add a node, and let its children wait."""
+        """Add a node, and queue its children."""
         self.nodes.append(node)
         self._characters += len(node.pointer)
         children = child_of(node.value, "Children") or {}
