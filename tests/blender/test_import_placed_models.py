@@ -597,7 +597,7 @@ def test_a_picture_that_is_there_is_used_again(tmp_path: Path) -> None:
         ("importing.meshes", "add_hull_faces"),
         ("importing.rigs.skins", "write"),
         ("importing.rigs.drawn_bones", "sort"),
-        ("importing.rigs.drawn_bones", "connect"),
+        ("importing.rigs.drawn_bones", "draw"),
         ("importing.shading.shaders", "arrange"),
         ("importing.shading.textures", "TextureLoader._checked"),
         ("mesh_data.surfaces", "store_fields"),
