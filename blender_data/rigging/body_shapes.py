@@ -6,8 +6,7 @@ that are not connected, and that do not inherit the scale of their parents.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.body_shapes import BodyShapes, JointShapes
+from ...io_formats.core.body_shapes import BodyShapes, JointShapes, Slider
 from ...io_formats.registry import FAMILIES
 from .. import arrays, names
 
@@ -27,8 +26,8 @@ _ALONG = 1e-5
 _UNCHANGED = 1e-6
 """Difference from 1 of scales, and from 0 of locations in metres, that is rounding."""
 
-_suspended: list[bool] = []
-"""Not empty while several sliders are set, which are evaluated once at the end."""
+_being_set: list[Any] = []
+"""The armature objects of which several sliders are being set; they are evaluated once at the end."""
 
 
 def property_name(number: int) -> str:
@@ -41,44 +40,31 @@ def shapes() -> BodyShapes | None:
     return next((family.body_shapes() for family in FAMILIES if family.body_shapes is not None), None)
 
 
+def sliders() -> Sequence[Slider]:
+    """Return the sliders of figures; none if no family has figures with sliders."""
+    known = shapes()
+    return known.sliders() if known is not None else ()
+
+
 def percents_of(armature: bpy.types.Object) -> dict[int, float]:
     """Return the positions of all sliders of an armature object by number."""
-    known = shapes()
-    return {
-        slider.number: getattr(armature, property_name(slider.number))
-        for slider in (known.sliders() if known is not None else ())
-    }
-
-
-def is_shaped(armature: bpy.types.Object) -> bool:
-    """Return whether a slider of an armature object is not where it is for the standard figure."""
-    known = shapes()
-    sliders = known.sliders() if known is not None else ()
-    return any(
-        abs(getattr(armature, property_name(slider.number)) - slider.standard) > _UNCHANGED * 100 for slider in sliders
-    )
+    return {slider.number: getattr(armature, property_name(slider.number)) for slider in sliders()}
 
 
 def set_percents(armature: bpy.types.Object, percents: Mapping[int, float]) -> None:
     """Set sliders of an armature object and shape its bones, once for all."""
-    with _evaluated_later():
+    _being_set.append(armature)
+    try:
         for number, percent in percents.items():
             setattr(armature, property_name(number), percent)
-    apply(armature)
-
-
-@contextlib.contextmanager
-def _evaluated_later() -> Iterator[None]:
-    _suspended.append(True)
-    try:
-        yield
     finally:
-        _suspended.pop()
+        _being_set.remove(armature)
+    apply(armature)
 
 
 def changed(armature: Any, _context: bpy.types.Context) -> None:
     """Shape the bones after a slider of an object was changed."""
-    if not _suspended and armature.type == "ARMATURE" and armature.pose is not None and armature.library is None:
+    if armature not in _being_set and armature.type == "ARMATURE" and armature.pose is not None:
         apply(armature)
 
 
@@ -160,11 +146,9 @@ def unfit_bones(armature: bpy.types.Object) -> list[str]:
 
     The figure is shaped as unevenly as it can be, so the result does not depend on its present shape.
     """
-    known = shapes()
-    ends = ({slider.number: end for slider in known.sliders()} for end in (0.0, 100.0)) if known is not None else ()
     unfit: dict[str, None] = {}
-    for percents in ends:
-        found = shaped_bones(armature, percents)
+    for end in (0.0, 100.0):
+        found = shaped_bones(armature, {slider.number: end for slider in sliders()})
         if found is not None:
             unfit.update(dict.fromkeys(_unfit(armature, found)))
     return list(unfit)

@@ -148,7 +148,7 @@ class _Worlds:
             found = turn @ moved @ turn.T
             if self.rig.is_other_rig:
                 found = self._aimed(name, found) @ self.rig.rest_turns[name]
-            self.rotations[name] = found @ _default(name)
+            self.rotations[name] = found @ skeleton_table.table()[name].axes
         return self.rotations[name]
 
     def _aimed(self, name: str, rotation: Floats) -> Floats:
@@ -202,15 +202,6 @@ class _Worlds:
 def times_of(clip: Clip) -> Floats:
     """Return the seconds of a clip's frames, (F,)."""
     return clip.times if clip.times is not None else np.arange(clip.frame_count) / (clip.fps or DEFAULT_RATE)
-
-
-def _default(name: str) -> Floats:
-    """Return the default rotation of a joint, (3, 3): the identity for bones."""
-    joint = skeleton_table.table()[name]
-    if joint.is_bone:
-        return np.identity(3)
-    rotation: Floats = _rotation(joint.local[None])[0]
-    return rotation
 
 
 def _rotation(matrices: Floats) -> Floats:

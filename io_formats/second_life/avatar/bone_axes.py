@@ -40,7 +40,7 @@ def axes(name: str) -> tuple[Matrix, Matrix]:
     They are axes of the joint at rest: the one nearest to the joint's end, and the one nearest to a preferred axis.
     """
     joint = skeleton_table.table()[name]
-    own = joint.local[:3, :3] / np.linalg.norm(joint.local[:3, :3], axis=0)
+    own = joint.axes
     shares = np.array(joint.end) @ own
     nearest = int(np.abs(shares).argmax())
     along = own[:, nearest] * np.sign(shares[nearest])

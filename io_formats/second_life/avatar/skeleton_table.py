@@ -71,6 +71,13 @@ class TableJoint:
         matrix.setflags(write=False)
         return matrix
 
+    @functools.cached_property
+    def axes(self) -> Matrix:
+        """(3, 3): own axes at rest as columns, without the scale; the identity for bones."""
+        axes = np.asarray(self.local[:3, :3] / np.linalg.norm(self.local[:3, :3], axis=0))
+        axes.setflags(write=False)
+        return axes
+
 
 _ON_SCREEN = "attachment_hud"
 """Kind of attachment points on the screen."""

@@ -123,13 +123,12 @@ def _rig(names: tuple[str, ...], heads_as_bytes: bytes) -> _Rig:
         for name, place in rest.items()
         if min(np.linalg.norm(place - standard[name]), np.linalg.norm(place - table[name].pivot)) > _STANDARD
     }
-    linear = np.array([table[name].local[:3, :3] for name in index])
     return _Rig(
         np.array(list(bones.values()), np.intp),
         np.array([index[name] for name in bones], np.intp),
         bones.get(skeleton_table.ROOT, -1),
         turn,
-        turn.T @ (linear / np.linalg.norm(linear, axis=1, keepdims=True)),
+        turn.T @ np.array([table[name].axes for name in index]),
         np.array(list(rest.values())),
         overrides,
     )

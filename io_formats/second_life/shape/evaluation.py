@@ -176,9 +176,7 @@ class _Tables:
         self.min1, self.max1, self.max2, self.min2 = (
             np.array([getattr(ramp, end) for ramp in ramps]) for end in ("min1", "max1", "max2", "min2")
         )
-        self.can_act = np.array(
-            [parameter.group in {0, 3} or parameter.driver is not None for parameter in known.values()]
-        )
+        self.can_act = np.array([known[number].is_slider or known[number].driver is not None for number in known])
         """(p,) whether the weight of a parameter can differ from its default."""
         names, table = joint_names(), skeleton_table.table()
         self.rest_scale = np.array([table[name].scale for name in names])

@@ -15,8 +15,6 @@ import numpy as np
 
 MALE = 80
 """Id of the parameter that decides the sex: male above 0.5."""
-HOVER = 11001
-"""Id of the height above the ground, which moves no joint."""
 MOST_CODE = 255
 
 
@@ -47,6 +45,11 @@ class Parameter:
     highest_label: str
     driver: int | None
     """Id of the parameter that it is computed from."""
+
+    @property
+    def is_slider(self) -> bool:
+        """Whether shapes have a value of their own for it."""
+        return self.group in {0, 3}
 
     @property
     def extent(self) -> float:
@@ -101,15 +104,6 @@ class Effect:
     """In metres, relative to the parent."""
 
 
-@dataclass(frozen=True)
-class Morph:
-    """A morph target of the classic avatar that a parameter moves."""
-
-    parameter: int
-    mesh: str
-    name: str
-
-
 def _rows(name: str) -> list[dict[str, str]]:
     text = resources.files(__package__).joinpath(name).read_text("utf-8")
     return list(csv.DictReader(text.splitlines()))
@@ -144,7 +138,7 @@ def parameters() -> Mapping[int, Parameter]:
 @functools.cache
 def sliders() -> Mapping[int, Parameter]:
     """Return the parameters of which shapes have values of their own: sliders, the sex and the height above ground."""
-    return {number: parameter for number, parameter in parameters().items() if parameter.group in {0, 3}}
+    return {number: parameter for number, parameter in parameters().items() if parameter.is_slider}
 
 
 @functools.cache
@@ -181,14 +175,6 @@ def effects() -> tuple[Effect, ...]:
         Effect(int(row["id"]), row["target"], three(row, "scale"), three(row, "offset"))
         for row in _effect_rows()
         if row["kind"] in {"bone", "volume"}
-    )
-
-
-@functools.cache
-def morphs() -> tuple[Morph, ...]:
-    """Return the morph targets of the classic avatar."""
-    return tuple(
-        Morph(int(row["id"]), *row["target"].split(":", 1)) for row in _effect_rows() if row["kind"] == "morph"
     )
 
 

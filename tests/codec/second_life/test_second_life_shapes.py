@@ -44,7 +44,7 @@ def values_of(shape: Mapping[str, Any]) -> dict[int, float]:
 def test_tables_are_complete():
     known = parameters.parameters()
     assert (len(known), len(slow_shape.EFFECTS)) == (283, 1043)
-    assert (len(parameters.ramps()), len(parameters.effects()), len(parameters.morphs())) == (182, 728, 133)
+    assert (len(parameters.ramps()), len(parameters.effects())) == (182, 728)
     assert {int(row["id"]) for row in slow_shape.EFFECTS} <= set(known)
     assert {effect.joint for effect in parameters.effects()} <= set(evaluation.joint_names())
     assert len(parameters.sliders()) == 89
