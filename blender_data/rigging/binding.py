@@ -20,7 +20,7 @@ from .. import arrays
 from ..exporting.object_selection import armature_modifiers
 from . import heat_weights, joint_weights
 from .joint_weights import JointWeights, Weights
-from .weighted_surfaces import WeightedSurface, surface_of, world_points
+from .weighted_surfaces import Points, WeightedSurface, surface_of, world_points
 
 Bindings = dict[bpy.types.Object, JointWeights]
 
@@ -50,15 +50,15 @@ def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Obje
 def automatic(
     context: bpy.types.Context,
     models: Sequence[Sequence[bpy.types.Object]],
-    armature: bpy.types.Object,
-    bones: Sequence[str],
+    bones: Mapping[str, Points],
     most: int,
 ) -> Bindings:
-    """Return automatic weights for the named bones of an armature object, at most ``most`` for each vertex.
+    """Return automatic weights for bones, at most ``most`` for each vertex.
 
-    Each entry of ``models`` lists the finest mesh object of a model, followed by coarser ones.
+    Each entry of ``models`` lists the finest mesh object of a model, followed by coarser ones. ``bones`` has the head
+    and the end of each bone in world space, (2, 3).
     """
-    surface = heat_weights.heat_weights(context, surface_of(model[0] for model in models), armature, bones)
+    surface = heat_weights.heat_weights(context, surface_of(model[0] for model in models), bones)
     return nearest((obj for model in models for obj in model), surface, most)
 
 

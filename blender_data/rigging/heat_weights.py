@@ -7,7 +7,7 @@ parts are therefore removed from the copy. Afterwards they get the weights of th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
 
@@ -19,6 +19,7 @@ from mathutils.bvhtree import BVHTree
 
 from ...io_formats.geometry.connectivity import labels
 from .. import arrays
+from ..importing.rigs.armatures import edit_mode
 from .joint_weights import Weights, read
 from .weighted_surfaces import Points, WeightedSurface
 
@@ -36,19 +37,16 @@ _MOST_PARTS = 50
 _BLOCK = 1 << 14
 
 
-def heat_weights(
-    context: bpy.types.Context, surface: WeightedSurface, armature: bpy.types.Object, names: Sequence[str]
-) -> WeightedSurface:
-    """Return the surface with heat weights for the named bones of an armature object.
+def heat_weights(context: bpy.types.Context, surface: WeightedSurface, bones: Mapping[str, Points]) -> WeightedSurface:
+    """Return the surface with heat weights for bones, of which ``bones`` has head and end in world space, (2, 3).
 
     Parts that are hidden or cannot be solved are left out. If no part remains, all points get weights by their
     distances from the bones.
     """
-    lines = bone_lines(armature, names)
-    joints = tuple(names)
+    joints, lines = tuple(bones), np.array(list(bones.values())).reshape(-1, 2, 3)
     whole = _welded(surface)
     visible = _visible(whole, lines)
-    with _temporary_armature(context, armature, joints) as deforming:
+    with _temporary_armature(context, bones) as deforming:
         weights = _solved(context, visible, deforming, joints)
         for part in _unsolved_parts(visible, weights):
             alone = WeightedSurface(visible.points, visible.triangles[part])
@@ -61,16 +59,11 @@ def heat_weights(
     return WeightedSurface(surface.points, surface.triangles, joints, nearest_bones(surface.points, lines))
 
 
-def bone_lines(armature: bpy.types.Object, names: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Return the heads and tails of bones at rest in world space, (B, 2, 3)."""
-    bones = [armature.data.bones[name] for name in names]
-    place = np.array(armature.matrix_world, np.float64)
-    lines = np.array([(*bone.head_local, *bone.tail_local) for bone in bones], np.float64).reshape(-1, 2, 3)
-    return np.asarray(lines @ place[:3, :3].T + place[:3, 3])
-
-
 def nearest_bones(points: Points, lines: npt.NDArray[np.float64]) -> Weights:
-    """Return weights that fall off with the fourth power of the distance from each bone, (P, B)."""
+    """Return weights that fall off with the fourth power of the distance from each bone, (P, B).
+
+    ``lines`` are the heads and ends of the bones, (B, 2, 3).
+    """
     found = [1.0 / np.maximum(distance, 1e-3) ** 4 for distance, _target in bone_distances(points, lines)]
     weights = np.concatenate([np.empty((0, len(lines))), *found])
     shares: Weights = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
@@ -199,19 +192,18 @@ def _solved(
 
 
 @contextmanager
-def _temporary_armature(
-    context: bpy.types.Context, armature: bpy.types.Object, names: Collection[str]
-) -> Iterator[bpy.types.Object]:
-    """Yield a copy of an armature object without parent, of which only the named bones deform."""
-    obj = bpy.data.objects.new(armature.name, armature.data.copy())
+def _temporary_armature(context: bpy.types.Context, bones: Mapping[str, Points]) -> Iterator[bpy.types.Object]:
+    """Yield an armature object at the origin with bones from their heads to their ends, (2, 3) each."""
+    data = bpy.data.armatures.new("Heat Weights")
+    obj = bpy.data.objects.new("Heat Weights", data)
     context.scene.collection.objects.link(obj)
     try:
-        obj.matrix_world = armature.matrix_world
-        for bone in obj.data.bones:
-            bone.use_deform = bone.name in names
+        with edit_mode(context, obj):
+            for name, (head, end) in bones.items():
+                bone = data.edit_bones.new(name)
+                bone.head, bone.tail = head.tolist(), end.tolist()
         yield obj
     finally:
-        data = obj.data
         bpy.data.objects.remove(obj)
         bpy.data.armatures.remove(data)
 

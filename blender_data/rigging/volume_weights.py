@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import joint_weights
-from .heat_weights import bone_distances, bone_lines
+from .heat_weights import bone_distances
 from .joint_weights import JointWeights, Weights
 from .weighted_surfaces import Points, world_points
 
@@ -26,11 +26,12 @@ class Family:
     volumes: tuple[str, ...]
     sizes: tuple[float, ...]
     """Radius of each volume in metres."""
+    lines: Points
+    """(n, 2, 3) Head and end of each volume in world space."""
 
 
 def split(
     obj: bpy.types.Object,
-    armature: bpy.types.Object,
     families: Sequence[Family],
     joints: Collection[str],
     factor: float,
@@ -53,7 +54,7 @@ def split(
         family_of[volumes] = bone
         total = values[:, [bone, *volumes]].sum(axis=1)
         used = np.flatnonzero(total > 0)
-        shares = _shares(points[used], armature, family) * factor
+        shares = _shares(points[used], family) * factor
         values[:, volumes] = 0.0
         values[np.ix_(used, volumes)] = shares * total[used, None]
         values[used, bone] = total[used] * (1.0 - factor)
@@ -64,9 +65,9 @@ def _members(family: Family) -> tuple[str, ...]:
     return (family.bone, *family.volumes)
 
 
-def _shares(points: Points, armature: bpy.types.Object, family: Family) -> Points:
+def _shares(points: Points, family: Family) -> Points:
     """Return the share of each volume in each point, (P, n); the shares of a point sum up to 1."""
-    distances = bone_distances(points, bone_lines(armature, family.volumes))
+    distances = bone_distances(points, family.lines)
     distance = np.concatenate([np.empty((0, len(family.volumes))), *(block for block, _target in distances)])
     size = np.array(family.sizes)
     near = (size / np.maximum(distance, 0.1 * size)) ** 4

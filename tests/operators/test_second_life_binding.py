@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 
 import numpy as np
+import older_avatar
 import pytest
 from shirts import SHOULDER, UploadedShirt, about, make_shirt, weights_of, weights_of_evaluated
 
@@ -350,6 +351,44 @@ def test_binding_works_with_a_hidden_avatar_and_in_edit_mode(clean_blender, avat
     assert bpy.ops.object.second_life_bind() == {"FINISHED"}
     assert avatar.hide_get()
     assert all(weights_of(shirt))
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"), [("benthic_rigged22.mesh", "BODY"), ("synthetic/synth_rig_cv.llmesh", "EVERYTHING")]
+)
+def test_weights_do_not_depend_on_the_directions_of_bones(clean_blender, samples, name, choice):
+    """Bones of older avatars, and those that an artist has turned, have other tails than those of new ones."""
+    from mathutils import Matrix
+
+    bpy = clean_blender
+    bpy.ops.import_scene.second_life(filepath=str(samples / "secondlife" / name))
+    mesh = next(obj for obj in bpy.context.view_layer.objects.selected if obj.type == "MESH")
+    before = np.array(mesh.matrix_world)
+    found = []
+    for kind in ("new", "older", "turned"):
+        if kind == "older":
+            older_avatar.add()
+        else:
+            bpy.ops.object.second_life_avatar_add()
+        avatar = bpy.context.object
+        avatar.location, avatar.rotation_euler = (1.0, 2.0, 0.1), (0.3, 0.2, 1.0)
+        if kind == "turned":
+            bpy.ops.object.mode_set(mode="EDIT")
+            for bone in avatar.data.edit_bones:
+                bone.tail = bone.head + bone.vector.orthogonal()
+            bpy.ops.object.mode_set(mode="OBJECT")
+        bpy.context.view_layer.update()
+        mesh.matrix_world = avatar.matrix_world @ Matrix(before.tolist())
+        _select(bpy, mesh, avatar)
+        bpy.ops.object.second_life_automatic_weights(weighted=choice, use_weighted=False)
+        assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+        bound = weights_of(mesh)
+        assert bpy.ops.object.second_life_fitted_mesh(factor=0.6) == {"FINISHED"}
+        found.append((bound, weights_of(mesh)))
+    assert len(found[0][0]) > 30 and len({name for entries in found[0][1] for name in entries}) > 8
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            assert two == [pytest.approx(entries, abs=1e-4) for entries in one]
 
 
 def test_a_surface_that_heat_cannot_solve_gets_the_nearest_bones(clean_blender, avatar, monkeypatch):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...core.errors import MeshferryError
 from ...core.messages import Text, listed
-from . import avatar_space, skeleton_table
+from . import avatar_space, skeleton_table, skeletons
 
 Array = npt.NDArray[np.float64]
 
@@ -119,6 +119,40 @@ def rest_turns(heads: Mapping[str, Array]) -> dict[str, Array]:
             turn = _swing(turn @ (wanted[child] - wanted[name]), heads[child] - heads[name]) @ turn
         turns[name] = turn
     return turns
+
+
+def joint_ends(heads: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the end of each joint of an armature, (3,), in the space of ``heads``, which may be any.
+
+    The directions and lengths of bones play no part. A joint ends at the head of the joint that the table connects to
+    it. Without one, its end is that of the standard avatar in the size and direction of the armature and of its limb.
+    """
+    linear = _similarity(heads)
+    back = np.linalg.inv(linear)
+    turns = rest_turns({name: back @ head for name, head in heads.items()})
+    found = {}
+    for name, head in heads.items():
+        child = next((child for child in skeletons.connected(name) if child in heads), None)
+        if child is not None and np.linalg.norm(heads[child] - head) > 0:
+            found[name] = heads[child]
+        else:
+            end = avatar_space.TO_BLENDER[:3, :3] @ skeleton_table.table()[name].end
+            found[name] = head + linear @ turns[name] @ end
+    return found
+
+
+def _similarity(heads: Mapping[str, Array]) -> Array:
+    """Return the rotation and even scale, (3, 3), that bring the standard avatar nearest to the joints at ``heads``.
+
+    Directions that these joints do not define are not rotated.
+    """
+    standard = standard_heads()
+    wanted, given = (np.array([places[name] for name in heads]) for places in (standard, heads))
+    wanted, given = wanted - wanted.mean(axis=0), given - given.mean(axis=0)
+    size = float(np.sqrt((given**2).sum() / max((wanted**2).sum(), 1e-12))) or 1.0
+    u, _s, v = np.linalg.svd(given.T @ wanted / size + 1e-9 * np.identity(3))
+    found: Array = u @ np.diag((1.0, 1.0, np.linalg.det(u @ v))) @ v * size
+    return found
 
 
 def leg_ratio(heads: Mapping[str, Array]) -> float:

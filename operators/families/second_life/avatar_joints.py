@@ -15,6 +15,7 @@ from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.scene import Joint, Skeleton
 from ....io_formats.second_life.avatar import joint_positions, skeleton_table
 from ....io_formats.second_life.avatar.automatic_weights import BODY, CHOICES, is_chosen
+from ....io_formats.second_life.avatar.avatar_fit import joint_ends
 from ....io_formats.second_life.avatar.avatar_space import TO_AVATAR
 from ....io_formats.second_life.avatar.rigging import facing
 from ...importing.import_base import leave_edit_mode
@@ -47,6 +48,20 @@ def known_bones(armature: Any) -> dict[str, str]:
     """Return the names of the bones of an armature object that are joints of the avatar, with the table's names."""
     found = {bone.name: skeleton_table.canonical(name_in_file(bone)) for bone in armature.data.bones}
     return {name: known for name, known in found.items() if known is not None}
+
+
+def bone_lines(armature: Any) -> dict[str, Any]:
+    """Return the head and the end of each bone of a joint at rest, (2, 3) in world space, by the bone's name.
+
+    The ends are those of the joints, since bones may be drawn in other directions.
+    """
+    known = known_bones(armature)
+    heads = {name: np.array(armature.data.bones[name].head_local, np.float64) for name in known}
+    ends = joint_ends({joint: heads[name] for name, joint in reversed(known.items())})
+    place = np.array(armature.matrix_world, np.float64)
+    return {
+        name: np.array((heads[name], ends[joint])) @ place[:3, :3].T + place[:3, 3] for name, joint in known.items()
+    }
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from ...importing.import_base import leave_edit_mode
 from ...layouts import button, property_column, requires
 from ...object_tools.object_scale import apply_scale, is_even, scale_refusal
 from ...reporting import inform, refuse
-from .avatar_joints import HAS_AVATAR, chosen_avatar, known_bones
+from .avatar_joints import HAS_AVATAR, bone_lines, chosen_avatar, known_bones
 
 Models = list[list[Any]]
 
@@ -112,12 +112,14 @@ class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
 
     def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
         """Replace all weights for the avatar's joints."""
-        bones = weighted_bones(avatar)
-        if not bones:
+        chosen = weighted_bones(avatar)
+        if not chosen:
             raise MeshferryError(
                 "{}: Deform is off for all bones; set Bones for Automatic Weights to Body", avatar.name
             )
-        return self.bind(models, avatar, lambda: binding.automatic(context, models, avatar, bones, MOST_INFLUENCES))
+        lines = bone_lines(avatar)
+        bones = {name: lines[name] for name in chosen}
+        return self.bind(models, avatar, lambda: binding.automatic(context, models, bones, MOST_INFLUENCES))
 
 
 class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
@@ -232,9 +234,7 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
         items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
         joints = set(known_bones(avatar))
-        bindings = {
-            obj: volume_weights.split(obj, avatar, families, joints, self.factor, MOST_INFLUENCES) for obj in items
-        }
+        bindings = {obj: volume_weights.split(obj, families, joints, self.factor, MOST_INFLUENCES) for obj in items}
         used = sorted({name for weights in bindings.values() for name in weights.used})
         if not used:
             raise MeshferryError("{}: it has no weights for '{}'; use Bind to Avatar first", items[0].name, avatar.name)
@@ -382,7 +382,11 @@ def volume_families(avatar: Any) -> list[volume_weights.Family]:
         row = table[joint]
         if row.is_collision_volume and row.parent in bone_of:
             found.setdefault(bone_of[row.parent], {})[name] = float(np.prod(row.scale) ** (1 / 3))
-    return [volume_weights.Family(bone, tuple(sizes), tuple(sizes.values())) for bone, sizes in found.items()]
+    lines = bone_lines(avatar)
+    return [
+        volume_weights.Family(bone, tuple(sizes), tuple(sizes.values()), np.array([lines[name] for name in sizes]))
+        for bone, sizes in found.items()
+    ]
 
 
 def draw_binding(layout: Any) -> None:

@@ -6,7 +6,8 @@ import avatar_rest
 import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
-from meshferry.io_formats.second_life.avatar import avatar_fit, bone_tables
+from meshferry.io_formats.geometry.quaternions import euler_matrices
+from meshferry.io_formats.second_life.avatar import avatar_fit, avatar_space, bone_tables, skeleton_table
 
 CLASSIC = {f"m{part}" for part in ("Pelvis", "Torso", "Chest", "Neck", "Head")} | {
     f"m{part}{side}"
@@ -126,3 +127,23 @@ def test_the_front_is_found_from_left_and_up():
     for lacking in ("mPelvis", "Left"):
         with pytest.raises(MeshferryError, match="bone table"):
             avatar_fit.avatar_matrix({name: head for name, head in heads.items() if lacking not in name}, np.zeros(3))
+
+
+def test_joints_end_at_the_next_joint_or_as_the_avatar_does() -> None:
+    table, standard = skeleton_table.table(), avatar_fit.standard_heads()
+    ends = {name: standard[name] + avatar_space.TO_BLENDER[:3, :3] @ table[name].end for name in standard}
+    for name, end in avatar_fit.joint_ends(standard).items():
+        np.testing.assert_allclose(end, ends[name], atol=1e-6, err_msg=name)
+    # A rig without fingers, in another size and direction: its hand goes on where the avatar's would.
+    turn = euler_matrices(np.array([[0.5, 1.0, 2.0]]), "XYZ")[0]
+    rig = {name: 100 * turn @ head + 3 for name, head in standard.items() if "mHand" not in name}
+    for name, end in avatar_fit.joint_ends(rig).items():
+        np.testing.assert_allclose(end, 100 * turn @ ends[name] + 3, atol=1e-4, err_msg=name)
+    # Lowered arms: so are the hands.
+    lowered = euler_matrices(np.array([[0.0, 0.8, 0.0]]), "XYZ")[0]
+    shoulder = standard["mShoulderLeft"]
+    rig = {name: head for name, head in standard.items() if "mHand" not in name}
+    for name in ("mElbowLeft", "mWristLeft"):
+        rig[name] = shoulder + lowered @ (rig[name] - shoulder)
+    expected = shoulder + lowered @ (ends["mWristLeft"] - shoulder)
+    np.testing.assert_allclose(avatar_fit.joint_ends(rig)["mWristLeft"], expected, atol=5e-3)
