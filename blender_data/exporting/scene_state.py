@@ -11,6 +11,7 @@ from typing import Any
 import bpy
 
 from .. import compat
+from ..rigging import body_shapes
 from .object_selection import enabled_objects
 
 Played = Mapping[bpy.types.ID, Iterable[bpy.types.Action]]
@@ -155,6 +156,19 @@ def undeformed(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, 
         yield from ((modifier, "show_viewport", False) for modifier in obj.modifiers if modifier.type == "ARMATURE")
         if obj.parent_type == "ARMATURE":  # an "Armature Deform" parent deforms without a modifier
             yield obj, "parent_type", "OBJECT"
+
+
+def on_resting_bones(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, Any]]:
+    """Yield the settings for :func:`changed` that place objects parented to bones of figures as in the rest pose.
+
+    Figures are armatures whose shapes users set with sliders; a shape scales and moves such objects.
+    """
+    for obj in objects:
+        above: bpy.types.Object | None = obj
+        while above is not None:
+            if above.parent_type == "BONE" and body_shapes.is_figure(above.parent):
+                yield above.parent.data, "pose_position", "REST"
+            above = above.parent
 
 
 def resting(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, Any]]:

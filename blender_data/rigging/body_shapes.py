@@ -51,6 +51,14 @@ def percents_of(armature: bpy.types.Object) -> dict[int, float]:
     return {slider.number: getattr(armature, property_name(slider.number)) for slider in sliders()}
 
 
+def is_figure(armature: bpy.types.Object | None) -> bool:
+    """Return whether an object is an armature with bones that follow sliders."""
+    if armature is None or armature.type != "ARMATURE":
+        return False
+    found = shaped_bones(armature, {})
+    return found is not None and bool(found.shape.is_shaped.any())
+
+
 def set_percents(armature: bpy.types.Object, percents: Mapping[int, float]) -> None:
     """Set sliders of an armature object and shape its bones, once for all."""
     _being_set.append(armature)

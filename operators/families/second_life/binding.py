@@ -8,9 +8,9 @@ import bpy
 import numpy as np
 from bpy.props import BoolProperty, FloatProperty, StringProperty
 
+from ....blender_data.exporting import scene_state
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.exporting.object_selection import armature_of
-from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.rigging import binding, deform_bones, joint_weights, volume_weights
 from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirrored, surface_of
 from ....io_formats.core.errors import MeshferryError
@@ -63,8 +63,9 @@ class NeedsMeshes:
         try:
             if avatar is None or not models:
                 raise MeshferryError("Select a mesh object that is neither a level of detail nor physics")
-            update_worlds(context, [avatar, *(obj for model in models for obj in model)])
-            text = self.change(context, models, avatar)
+            with scene_state.changed(context, [(avatar.data, "pose_position", "REST")]):
+                scene_state.update_worlds(context, [avatar, *(obj for model in models for obj in model)])
+                text = self.change(context, models, avatar)
         except MeshferryError as problem:
             return refuse(self, problem.sentence())
         inform(self, text)
@@ -80,7 +81,7 @@ class NeedsMeshes:
         binding.require_bindable(items, avatar)
         bindings = find()
         scaled, unscaled = apply_scales(models)
-        update_worlds(bpy.context, items)
+        scene_state.update_worlds(bpy.context, items)
         released = binding.apply(bindings, avatar, set(known_bones(avatar)))
         used = sorted({name for weights in bindings.values() for name in weights.used})
         deform_bones.switch_on(avatar, used)
@@ -171,7 +172,7 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
             raise MeshferryError("Select the meshes that get the weights, besides the source")
         if self.vertex_group and self.vertex_group in known_bones(avatar):
             raise MeshferryError("'{}' has the weights of a bone; choose another vertex group", self.vertex_group)
-        update_worlds(context, [source])
+        scene_state.update_worlds(context, [source])
         surface = self.surface(source, avatar)
         items = [obj for model in models for obj in model]
         return self.bind(models, avatar, lambda: self.found(items, surface, avatar))
