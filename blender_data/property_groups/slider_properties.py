@@ -17,9 +17,10 @@ from ..translation_context import CONTEXT
 def register() -> None:
     """Add the properties to objects."""
     for slider in body_shapes.sliders():
+        effect = "" if slider.moves_joints else ". Moves no joint, so meshes on the armature stay as they are"
         made = FloatProperty(
             name=slider.label,
-            description=f"0: {slider.lowest}; 100: {slider.highest}",
+            description=f"0: {slider.lowest}; 100: {slider.highest}{effect}",
             min=0.0,
             max=100.0,
             default=slider.standard,

@@ -6,7 +6,8 @@ that are not connected, and that do not inherit the scale of their parents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,16 +99,38 @@ class _Bones:
 
 def shaped_bones(armature: bpy.types.Object, percents: Mapping[int, float] | None = None) -> _Bones | None:
     """Return what a shape, that of the armature object if none is given, does to its bones; None without sliders."""
-    known = shapes()
+    return _shaped(_rest_of(armature), percents_of(armature) if percents is None else percents)
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """The b bones of an armature object at rest, as a key of results that depend on nothing else."""
+
+    names: tuple[str, ...]
+    in_files: tuple[str, ...]
+    matrices: bytes
+    """(b, 4, 4) float32, in the space of the armature, column by column."""
+    is_locked: bool
+
+
+def _rest_of(armature: bpy.types.Object) -> _Rest:
     bones = armature.data.bones
-    if known is None or not len(bones):
+    return _Rest(
+        tuple(bone.name for bone in bones),
+        tuple(names.name_in_file(bone) for bone in bones),
+        arrays.read(bones, "matrix_local", 16).tobytes(),
+        any(obj.meshferry.skin.lock_scale for obj in armature.children if obj.type == "MESH"),
+    )
+
+
+def _shaped(rest: _Rest, percents: Mapping[int, float]) -> _Bones | None:
+    known = shapes()
+    if known is None or not rest.names:
         return None
-    matrices = arrays.read(bones, "matrix_local", 16).astype(np.float64).reshape(-1, 4, 4).transpose(0, 2, 1)
-    chosen = percents_of(armature) if percents is None else percents
-    in_files = [names.name_in_file(bone) for bone in bones]
-    is_locked = any(obj.meshferry.skin.lock_scale for obj in armature.children if obj.type == "MESH")
-    shape = known.joint_shapes(chosen, in_files, matrices[:, :3, 3], is_locked=is_locked)
-    return _Bones([bone.name for bone in bones], matrices[:, :3, :3], shape)
+    columns = np.frombuffer(rest.matrices, np.float32).astype(np.float64)
+    matrices = columns.reshape(-1, 4, 4).transpose(0, 2, 1)
+    shape = known.joint_shapes(percents, rest.in_files, matrices[:, :3, 3], is_locked=rest.is_locked)
+    return _Bones(list(rest.names), matrices[:, :3, :3], shape)
 
 
 def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
@@ -152,24 +175,24 @@ def _snapped(values: Array, to: float) -> Array:
 def unfit_bones(armature: bpy.types.Object) -> list[str]:
     """Return the bones that cannot be shaped exactly, because of their axes or of what they inherit.
 
-    The figure is shaped as unevenly as it can be, so the result does not depend on its present shape.
+    The figure is shaped as unevenly as it can be, so the result does not depend on its present shape. Results are
+    cached, since panels call this each time they are drawn.
     """
-    unfit: dict[str, None] = {}
+    bones = armature.data.bones
+    is_scaled_above = tuple(bone.inherit_scale != "NONE" and bone.parent is not None for bone in bones)
+    return list(_unfit(_rest_of(armature), is_scaled_above, tuple(bone.use_connect for bone in bones)))
+
+
+@functools.lru_cache(maxsize=16)
+def _unfit(rest: _Rest, is_scaled_above: tuple[bool, ...], is_connected: tuple[bool, ...]) -> tuple[str, ...]:
+    is_unfit = np.zeros(len(rest.names), bool)
     for end in (0.0, 100.0):
-        found = shaped_bones(armature, {slider.number: end for slider in sliders()})
-        if found is not None:
-            unfit.update(dict.fromkeys(_unfit(armature, found)))
-    return list(unfit)
-
-
-def _unfit(armature: bpy.types.Object, found: _Bones) -> Iterable[str]:
-    beside = found.scale * (1.0 - np.identity(3))
-    is_turned = np.abs(beside).reshape(-1, 9).max(axis=1) > _ALONG
-    is_moved = np.abs(found.location).max(axis=1) > _UNCHANGED
-    for number, name in enumerate(found.names):
-        if not found.shape.is_shaped[number]:
-            continue
-        bone = armature.data.bones[name]
-        is_scaled_above = bone.parent is not None and bone.inherit_scale != "NONE"
-        if is_turned[number] or is_scaled_above or (is_moved[number] and bone.use_connect):
-            yield name
+        found = _shaped(rest, {slider.number: end for slider in sliders()})
+        if found is None:
+            break
+        beside = found.scale * (1.0 - np.identity(3))
+        is_turned = np.abs(beside).reshape(-1, 9).max(axis=1) > _ALONG
+        is_moved = np.abs(found.location).max(axis=1) > _UNCHANGED
+        is_held = np.array(is_scaled_above) | (is_moved & np.array(is_connected))
+        is_unfit |= found.shape.is_shaped & (is_turned | is_held)
+    return tuple(name for name, is_one in zip(rest.names, is_unfit, strict=True) if is_one)

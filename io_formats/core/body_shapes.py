@@ -25,6 +25,14 @@ class Slider:
     """Text for 100 percent."""
     standard: float
     """Percent at which all joints are where meshes are bound."""
+    default: float
+    """Percent of a new figure in the target program."""
+    tab: str
+    """Title of the group of sliders that it belongs to; empty if it is not shown as a slider."""
+    sex: str
+    """``both``, ``male`` or ``female``: the sex of the figures that it changes."""
+    moves_joints: bool
+    """Whether it changes joints, and so meshes that are bound to them."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class BodyShapes(Protocol):
     """Functions of a family's module for the shapes of its figures."""
 
     def sliders(self) -> tuple[Slider, ...]:
-        """Return all sliders, in the order of their numbers."""
+        """Return all sliders, tab by tab in the order of the target program's editor."""
 
     def joint_shapes(
         self, percents: Mapping[int, float], names: Sequence[str], heads: Floats, *, is_locked: bool

@@ -144,6 +144,8 @@ def _texts_of_class(cls: Any) -> Iterator[str]:
 
 def _texts_of_tables() -> Iterator[str]:
     """Yield what the code passes on from tables: sections and notes of options, buttons of fixes, guides."""
+    import bpy
+    from meshferry.blender_data.rigging import body_shapes
     from meshferry.io_formats import registry
     from meshferry.io_formats.core import capabilities
     from meshferry.io_formats.timbermesh.blueprint.problems import Problem as BlueprintProblem
@@ -162,6 +164,9 @@ def _texts_of_tables() -> Iterator[str]:
     for known in registry.FORMATS:
         tables = option_properties.import_table(known), option_properties.export_table(known)
         yield from (option.note for table in tables for option in table)
+    for slider in body_shapes.sliders():
+        made = bpy.types.Object.bl_rna.properties[body_shapes.property_name(slider.number)]
+        yield from (made.name, made.description, slider.tab)
     yield from finding_fixes.DESCRIPTIONS.values()
     yield from preferences.OTHER_GUIDES
     for family, built in zip(registry.FAMILIES, format_operators.FAMILY_OPERATORS.values(), strict=True):

@@ -14,6 +14,24 @@ from ..avatar import skeleton_table
 from ..avatar.rigging import facing_of
 from . import evaluation, parameters
 
+TABS = {
+    "shape_body": "Body",
+    "shape_head": "Head",
+    "shape_eyes": "Eyes",
+    "shape_ears": "Ears",
+    "shape_nose": "Nose",
+    "shape_mouth": "Mouth",
+    "shape_chin": "Chin",
+    "shape_torso": "Torso",
+    "shape_legs": "Legs",
+    "hair_eyebrows": "Eyebrows",
+    "shoes": "Shoes",
+}
+"""Titles of the tabs of sliders by their names in the table, in the viewer's order."""
+NOT_OF_SHAPES = (TABS["hair_eyebrows"], TABS["shoes"])
+"""Tabs whose sliders belong to hair and shoes, not to body shapes."""
+SPREAD = 20.0
+"""Standard deviation of random sliders, in percent of their ranges."""
 _STANDARD = 1e-4
 """Distance in metres from one of the two positions in the table up to which a joint counts as standard."""
 
@@ -22,7 +40,9 @@ Indices = npt.NDArray[np.intp]
 
 @functools.cache
 def sliders() -> tuple[Slider, ...]:
-    """Return the sliders of the viewer's editor, the sex and the height above ground."""
+    """Return the sliders of the viewer's editor, tab by tab in its order, then the sex."""
+    places = {tab: place for place, tab in enumerate(TABS)}
+    known = sorted(parameters.sliders().items(), key=lambda item: (places.get(item[1].tab, len(places)), item[1].order))
     return tuple(
         Slider(
             number,
@@ -30,8 +50,12 @@ def sliders() -> tuple[Slider, ...]:
             parameter.lowest_label,
             parameter.highest_label,
             parameter.percent_of(parameters.STANDARD.get(number, parameter.default)),
+            parameter.percent_of(parameter.default),
+            TABS.get(parameter.tab, ""),
+            parameter.sex,
+            number in parameters.moving(),
         )
-        for number, parameter in parameters.sliders().items()
+        for number, parameter in known
     )
 
 
@@ -50,6 +74,18 @@ def percents_of(values: Mapping[int, float]) -> dict[int, float]:
     """Return the positions of all sliders for the values of a shape; missing values are the default."""
     own = parameters.sliders()
     return {number: own[number].percent_of(value) for number, value in parameters.complete(values).items()}
+
+
+def random_percents(seed: int) -> dict[int, float]:
+    """Return random positions of the sliders of a shape, without its sex and the height above ground.
+
+    They are normally distributed around the defaults with a standard deviation of :data:`SPREAD`, and clamped.
+    """
+    chosen = [slider for slider in sliders() if slider.tab not in {"", *NOT_OF_SHAPES}]
+    drawn = np.random.default_rng(seed).normal([slider.default for slider in chosen], SPREAD)
+    found = dict(zip((slider.number for slider in chosen), np.clip(drawn, 0.0, 100.0).tolist(), strict=True))
+    del found[parameters.HOVER]
+    return found
 
 
 def joint_shapes(

@@ -19,6 +19,10 @@ from .parameters import is_male
 
 Floats = npt.NDArray[np.float64]
 
+_SOLE, _CROWN = 0.006, 0.19
+"""Distances in metres of the classic body's soles below the ground of the standard skeleton, and of its crown above
+mHead at a scale of 1. With them, the heights of the default female and male bodies are right within 1 mm."""
+
 MOVED = 1e-4
 """Distance in metres from the standard position from which a mesh's joint position counts, as in the viewer."""
 
@@ -69,6 +73,12 @@ class ShapedJoints:
         )
         skull = float(np.sqrt(2.0)) * self._value(self.position, "mSkull") * self._value(self.scale, "mHead")
         return self.pelvis_to_foot + spine + skull
+
+    @property
+    def body_height(self) -> float:
+        """Height in metres of the classic avatar's body without hair and shoes, from the soles to the crown."""
+        crown = self._value(self.world, "mHead") + _CROWN * self._value(self.scale, "mHead")
+        return crown + _SOLE - self.floor
 
     @property
     def lowest(self) -> float:

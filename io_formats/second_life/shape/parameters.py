@@ -15,6 +15,8 @@ import numpy as np
 
 MALE = 80
 """Id of the parameter that decides the sex: male above 0.5."""
+HOVER = 11001
+"""Id of the height above the ground, which moves no joint."""
 MOST_CODE = 255
 
 
@@ -175,6 +177,15 @@ def effects() -> tuple[Effect, ...]:
         Effect(int(row["id"]), row["target"], three(row, "scale"), three(row, "offset"))
         for row in _effect_rows()
         if row["kind"] in {"bone", "volume"}
+    )
+
+
+@functools.cache
+def moving() -> frozenset[int]:
+    """Return the ids of the parameters that move or scale joints, by themselves or by those that they drive."""
+    known = parameters()
+    return frozenset(effect.parameter for effect in effects()) | frozenset(
+        driver for effect in effects() if (driver := known[effect.parameter].driver) is not None
     )
 
 

@@ -38,10 +38,15 @@ def chosen_avatar(context: bpy.types.Context) -> Any | None:
     obj = layer.active
     of_mesh = armature_of(obj) if obj is not None and obj.type in MESHABLE else None
     for candidate in (obj, *layer.selected, of_mesh):
-        if candidate is not None and candidate.type == "ARMATURE" and known_bones(candidate):
+        if candidate is not None and is_avatar(candidate):
             return candidate
-    avatars = [other for other in layer if other.type == "ARMATURE" and known_bones(other)]
+    avatars = [other for other in layer if is_avatar(other)]
     return avatars[0] if len(avatars) == 1 else None
+
+
+def is_avatar(obj: Any) -> bool:
+    """Return whether an object is an armature with a bone that is a joint of the avatar."""
+    return obj.type == "ARMATURE" and any(skeleton_table.canonical(name_in_file(bone)) for bone in obj.data.bones)
 
 
 def known_bones(armature: Any) -> dict[str, str]:

@@ -31,10 +31,13 @@ from .binding import draw_binding
 from .exporters import UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder, last_upload_values
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, objects_by_part, subject_of
 from .retarget import chosen_rig, draw_retarget
+from .shape_panel import draw_shape
 from .weight_section import draw_right, draw_weight
 
 RIGGING = "Rigging"
 """Title of the section that needs an avatar instead of a model."""
+SHAPE = "Shape"
+"""Title of the section that needs the avatar's armature."""
 ANIMATION = "Animation"
 """Title of the section that needs any armature."""
 
@@ -51,12 +54,17 @@ def main_panel(layout: Any, context: bpy.types.Context) -> None:
     models = chosen_models(context)
     if not models:
         layout.label(text="No mesh is bound; select one", text_ctxt=CONTEXT, icon="INFO")
-    has_rig = chosen_avatar(context) is not None or chosen_rig(context) is not None
+    has_avatar = chosen_avatar(context) is not None
+    is_needed = {
+        RIGGING: has_avatar or chosen_rig(context) is not None,
+        SHAPE: has_avatar,
+        ANIMATION: rig_of(context.object) is not None,
+    }
     for title, draw_section in SECTIONS.items():
-        needed = {RIGGING: has_rig, ANIMATION: rig_of(context.object) is not None}.get(title, bool(models))
-        if not needed:
+        if not is_needed.get(title, bool(models)):
             continue
-        header, body = layout.panel(f"SECOND_LIFE_{title.split()[0].lower()}", default_closed=False)
+        # The section of the shape is the longest.
+        header, body = layout.panel(f"SECOND_LIFE_{title.split()[0].lower()}", default_closed=title == SHAPE)
         header.label(text=title, text_ctxt=CONTEXT)
         if body is not None:
             draw_section(body, context, models)
@@ -130,6 +138,7 @@ def draw_upload(layout: Any, context: bpy.types.Context, _models: Sequence[Model
 SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
     "Object": draw_model,
     RIGGING: draw_rigging,
+    SHAPE: draw_shape,
     ANIMATION: draw_animation,
     "Land Impact and Complexity": draw_weight,
     "Upload": draw_upload,

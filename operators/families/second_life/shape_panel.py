@@ -1,0 +1,397 @@
+"""The section "Shape" of the sidebar: the sliders of an avatar's shape, presets, height."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import bpy
+from bpy.props import EnumProperty, IntProperty, StringProperty
+
+from ....blender_data.rigging import body_shapes
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import Text
+from ....io_formats.second_life.shape import armature_shapes, evaluation, parameters
+from ...layouts import Condition, button, requires
+from ...reporting import inform, refuse
+from ...sidebar import draw_wrapped
+from ...translations import CONTEXT, iface_, rpt_
+from .avatar_joints import HAS_AVATAR, chosen_avatar
+from .shape_presets import COPIED, keep_shape, kept_shapes
+
+FEMALE, MALE = 0.0, 100.0
+"""Positions of the slider of the sex."""
+LOAD, SAVE, ALIGN = "second_life_load_shape", "second_life_save_shape", "second_life_align_bones"
+"""Operators of objects that are drawn here."""
+POPOVER_WIDTH = 200
+"""Width of the popover with the presets in pixels, at a resolution scale of 1."""
+_MOST_SEED = 1_000_000
+
+
+def is_shapeable(armature: Any) -> bool:
+    """Return whether sliders of an armature object can be changed: it is of this file, or an editable override."""
+    override = armature.override_library
+    return bool(armature.is_editable) and (override is None or not override.is_system_override)
+
+
+IS_SHAPEABLE: Condition = (
+    lambda context: is_shapeable(chosen_avatar(context)),
+    "The avatar is linked from another file. Make an editable library override of it to shape it",
+)
+
+
+class NeedsShape:
+    """Mixin of operators that change the shape of an avatar."""
+
+    bl_options = {"REGISTER", "UNDO"}
+    poll = requires(HAS_AVATAR, IS_SHAPEABLE)
+
+
+SHAPES = (
+    ("STANDARD", "Standard Avatar", "Set all sliders so that the bones are where meshes are bound"),
+    ("FEMALE", "Default Female", "Set all sliders to the shape of a new female avatar"),
+    ("MALE", "Default Male", "Set all sliders to the shape of a new male avatar"),
+    ("COPIED", "Paste", "Set all sliders to those of the copied shape"),
+    ("PRESET", "Preset", "Set all sliders to those of the preset"),
+)
+
+
+class OBJECT_OT_second_life_shape_set(NeedsShape, bpy.types.Operator):
+    """Set all sliders of an avatar's shape."""
+
+    bl_idname = "object.second_life_shape_set"
+    bl_label = "Set Shape"
+
+    shape: EnumProperty(name="Shape", description="The shape that the avatar gets", items=SHAPES)
+    preset: StringProperty(name="Preset", description="Name of the preset", options={"SKIP_SAVE"})
+
+    @classmethod
+    def description(cls, _context: bpy.types.Context, properties: Any) -> str:
+        """Return the description of the shape."""
+        item: str = cls.bl_rna.properties["shape"].enum_items[properties.shape].description
+        return item
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Set the sliders."""
+        if self.shape in {"COPIED", "PRESET"}:
+            name = self.preset if self.shape == "PRESET" else COPIED
+            try:
+                values = kept_shapes().get(name)
+            except MeshferryError as problem:
+                return refuse(self, "{}", problem.sentence())
+            if values is None:
+                return refuse(self, "There is no preset '{}'", name) if name else refuse(self, "No shape was copied")
+            percents = armature_shapes.percents_of(values)
+        elif self.shape == "STANDARD":
+            percents = {slider.number: slider.standard for slider in armature_shapes.sliders()}
+        else:
+            percents = armature_shapes.percents_of({parameters.MALE: float(self.shape == "MALE")})
+        body_shapes.set_percents(chosen_avatar(context), percents)
+        return {"FINISHED"}
+
+
+class OBJECT_OT_second_life_shape_sex(NeedsShape, bpy.types.Operator):
+    """Make an avatar's shape female or male."""
+
+    bl_idname = "object.second_life_shape_sex"
+    bl_label = "Set Sex of Shape"
+    bl_description = "Set the sex of the shape. Other sliders stay as they are"
+
+    sex: EnumProperty(
+        name="Sex",
+        description="Sex of the shape",
+        items=(("FEMALE", "Female", "Make the shape female"), ("MALE", "Male", "Make the shape male")),
+    )
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Set the slider of the sex."""
+        body_shapes.set_percents(chosen_avatar(context), {parameters.MALE: MALE if self.sex == "MALE" else FEMALE})
+        return {"FINISHED"}
+
+
+class OBJECT_OT_second_life_shape_random(NeedsShape, bpy.types.Operator):
+    """Give an avatar a random shape."""
+
+    bl_idname = "object.second_life_shape_random"
+    bl_label = "Random Shape"
+    bl_description = (
+        "Set the sliders of the body at random, around their defaults. Sex, eyebrows and shoes stay as they are"
+    )
+
+    seed: IntProperty(
+        name="Seed", description="Number that determines the shape", min=0, max=_MOST_SEED, options={"SKIP_SAVE"}
+    )
+
+    def invoke(self, context: bpy.types.Context, _event: bpy.types.Event) -> set[str]:
+        """Choose a seed."""
+        self.seed = random.randrange(_MOST_SEED)
+        return self.execute(context)
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Set the sliders."""
+        body_shapes.set_percents(chosen_avatar(context), armature_shapes.random_percents(self.seed))
+        return {"FINISHED"}
+
+
+class OBJECT_OT_second_life_shape_reset(NeedsShape, bpy.types.Operator):
+    """Reset the sliders of a tab."""
+
+    bl_idname = "object.second_life_shape_reset"
+    bl_label = "Reset Sliders"
+    bl_description = "Set the sliders of this tab to those of a new avatar"
+
+    tab: EnumProperty(
+        name="Tab",
+        description="Tab of the sliders",
+        items=tuple((tab.upper(), tab, "Reset these sliders") for tab in armature_shapes.TABS.values()),
+    )
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Set the sliders of both sexes."""
+        percents = {
+            slider.number: slider.default for slider in armature_shapes.sliders() if slider.tab.upper() == self.tab
+        }
+        body_shapes.set_percents(chosen_avatar(context), percents)
+        return {"FINISHED"}
+
+
+class OBJECT_OT_second_life_shape_apply(NeedsShape, bpy.types.Operator):
+    """Set scales and locations of the bones from the sliders again."""
+
+    bl_idname = "object.second_life_shape_apply"
+    bl_label = "Apply Shape Again"
+    bl_description = (
+        "Set scales and locations of the bones from the sliders again, after they were cleared or changed by hand. The "
+        "feet return to the floor"
+    )
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Apply the shape."""
+        body_shapes.apply(chosen_avatar(context), is_anew=True)
+        return {"FINISHED"}
+
+
+class OBJECT_OT_second_life_shape_standard(bpy.types.Operator):
+    """Show the standard avatar, or the shape again."""
+
+    bl_idname = "object.second_life_shape_standard"
+    bl_label = "Show Standard Avatar"
+    bl_description = (
+        "Show the armature in its rest position: the standard avatar, without shape and pose. Press it again to show "
+        "the shape"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+
+    poll = requires(
+        HAS_AVATAR,
+        (lambda context: chosen_avatar(context).data.is_editable, "The armature is linked from another file"),
+    )
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Toggle the rest position of the armature."""
+        data = chosen_avatar(context).data
+        data.pose_position = "POSE" if data.pose_position == "REST" else "REST"
+        return {"FINISHED"}
+
+
+class ReadsShape:
+    """Mixin of operators that read the shape of an avatar, which may be linked."""
+
+    bl_options = {"REGISTER"}
+    poll = requires(HAS_AVATAR)
+
+
+class OBJECT_OT_second_life_shape_copy(ReadsShape, bpy.types.Operator):
+    """Copy the shape of an avatar."""
+
+    bl_idname = "object.second_life_shape_copy"
+    bl_label = "Copy Shape"
+    bl_description = "Copy the sliders of this avatar, to paste them on another one, also in another file"
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Keep the values."""
+        return keep(self, COPIED, values_of(chosen_avatar(context)))
+
+
+class OBJECT_OT_second_life_shape_preset_add(ReadsShape, bpy.types.Operator):
+    """Keep the shape of an avatar as a preset."""
+
+    bl_idname = "object.second_life_shape_preset_add"
+    bl_label = "Add Shape Preset"
+    bl_description = "Keep the sliders of this avatar under this name. A preset of the same name is replaced"
+
+    name: StringProperty(name="Name", description="Name of the preset", options={"SKIP_SAVE"})
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Keep the values."""
+        name = self.name.strip()
+        return keep(self, name, values_of(chosen_avatar(context))) if name else refuse(self, "Enter a name")
+
+
+class OBJECT_OT_second_life_shape_preset_remove(bpy.types.Operator):
+    """Delete a preset of the user's."""
+
+    bl_idname = "object.second_life_shape_preset_remove"
+    bl_label = "Remove Shape Preset"
+    bl_description = "Delete this preset"
+    bl_options = {"INTERNAL"}
+
+    name: StringProperty(name="Name", description="Name of the preset", options={"SKIP_SAVE"})
+
+    def execute(self, _context: bpy.types.Context) -> set[str]:
+        """Remove the preset from the file."""
+        return keep(self, self.name, None)
+
+
+def keep(operator: Any, name: str, values: Mapping[int, float] | None) -> set[str]:
+    """Keep a shape under a name, or remove it; return the operator's result."""
+    try:
+        keep_shape(name, values)
+    except MeshferryError as problem:
+        return refuse(operator, "{}", problem.sentence())
+    return {"FINISHED"}
+
+
+def values_of(armature: Any) -> dict[int, float]:
+    """Return the values of all sliders of an armature object by id."""
+    return armature_shapes.values_of(body_shapes.percents_of(armature))
+
+
+class OBJECT_OT_second_life_shape_height(ReadsShape, bpy.types.Operator):
+    """Report the heights of an avatar."""
+
+    bl_idname = "object.second_life_shape_height"
+    bl_label = "Height of the Shape"
+
+    @classmethod
+    def description(cls, context: bpy.types.Context, _properties: Any) -> str:
+        """Return the heights of the avatar."""
+        armature = chosen_avatar(context)
+        return rpt_(heights(armature)) if armature is not None else ""
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Report the heights."""
+        inform(self, "{}", heights(chosen_avatar(context)))
+        return {"FINISHED"}
+
+
+def heights(armature: Any) -> Text:
+    """Return the text with the heights of an avatar's shape."""
+    shaped = evaluation.evaluate(values_of(armature))
+    return Text(
+        "Height as the viewer counts: {:.2f} m. From the soles to the crown of the classic body: {:.2f} m. Pelvis to "
+        "foot as the viewer counts: {:.2f} m",
+        *(shaped.height, shaped.body_height, shaped.pelvis_to_foot),
+    )
+
+
+class SECOND_LIFE_PT_shape_presets(bpy.types.Panel):
+    """Popover with the built-in presets and the user's own, in the layout of Blender's own presets."""
+
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "HEADER"
+    bl_label = "Shape Presets"
+
+    def draw(self, context: bpy.types.Context) -> None:
+        """Draw the presets, and the field and button that add one."""
+        layout = self.layout
+        column = layout.column(align=True)
+        column.emboss = "PULLDOWN_MENU"
+        for shape, label, _description in SHAPES[:3]:
+            button(column, OBJECT_OT_second_life_shape_set, text=label, shape=shape)
+        try:
+            names = [name for name in kept_shapes() if name != COPIED]
+        except MeshferryError as problem:
+            draw_wrapped(layout, context, rpt_(problem.sentence()), "ERROR", width=POPOVER_WIDTH)
+            return
+        if names:
+            column.separator()
+        for name in sorted(names, key=str.casefold):
+            row = column.row(align=True)
+            chosen = row.operator(OBJECT_OT_second_life_shape_set.bl_idname, text=name, translate=False)
+            chosen.shape, chosen.preset = "PRESET", name
+            row.operator(OBJECT_OT_second_life_shape_preset_remove.bl_idname, text="", icon="REMOVE").name = name
+        row = layout.row(align=True)
+        state = context.window_manager
+        row.prop(state, "preset_name", text="")
+        row.operator(OBJECT_OT_second_life_shape_preset_add.bl_idname, text="", icon="ADD").name = state.preset_name
+
+
+def draw_shape(layout: Any, context: bpy.types.Context, _models: Any) -> None:
+    """Draw the presets, the height and the sliders of the chosen avatar."""
+    armature = chosen_avatar(context)
+    layout.label(text=armature.name, icon="OUTLINER_OB_ARMATURE", translate=False)
+    if not is_shapeable(armature):
+        draw_wrapped(layout, context, iface_(IS_SHAPEABLE[1]), "LINKED")
+    elif body_shapes.unfit_bones(armature):
+        draw_unfit(layout, context, armature)
+    draw_shapes(layout, armature)
+    is_male = getattr(armature, body_shapes.property_name(parameters.MALE)) > MALE / 2
+    other_sex = "female" if is_male else "male"
+    shown = [slider for slider in armature_shapes.sliders() if slider.sex != other_sex]
+    for tab in armature_shapes.TABS.values():
+        is_closed = tab in armature_shapes.NOT_OF_SHAPES
+        header, body = layout.panel(f"SECOND_LIFE_shape_{tab.lower()}", default_closed=is_closed)
+        header.label(text=tab, text_ctxt=CONTEXT)
+        header.operator(
+            OBJECT_OT_second_life_shape_reset.bl_idname, text="", icon="LOOP_BACK", emboss=False
+        ).tab = tab.upper()
+        if body is None:
+            continue
+        column = body.column(align=True)
+        column.active = armature.data.pose_position == "POSE"
+        for slider in shown:
+            if slider.tab == tab:
+                column.prop(armature, body_shapes.property_name(slider.number), slider=True)
+
+
+def draw_unfit(layout: Any, context: bpy.types.Context, armature: Any) -> None:
+    """Draw that the bones cannot be shaped exactly, and the button that aligns them."""
+    text = Text(
+        "Bones of '{}' do not lie along the avatar's axes, so shapes would be up to 2 cm off. Align them first",
+        armature.name,
+    )
+    draw_wrapped(layout.column(align=True), context, iface_(text), "ERROR")
+    if is_registered(ALIGN):
+        layout.operator(f"object.{ALIGN}")
+
+
+def draw_shapes(layout: Any, armature: Any) -> None:
+    """Draw the sex, the presets, the buttons for the whole shape, and the height."""
+    is_male = getattr(armature, body_shapes.property_name(parameters.MALE)) > MALE / 2
+    row = layout.row(align=True)
+    for sex, text, is_on in (("FEMALE", "Female", not is_male), ("MALE", "Male", is_male)):
+        chosen = row.operator(OBJECT_OT_second_life_shape_sex.bl_idname, text=text, text_ctxt=CONTEXT, depress=is_on)
+        chosen.sex = sex
+    column = layout.column(align=True)
+    row = column.row(align=True)
+    row.popover(SECOND_LIFE_PT_shape_presets.__name__, text="Presets", text_ctxt=CONTEXT, icon="PRESET")
+    button(row, OBJECT_OT_second_life_shape_random, text="Random")
+    row = column.row(align=True)
+    button(row, OBJECT_OT_second_life_shape_copy, text="Copy", icon="COPYDOWN")
+    button(row, OBJECT_OT_second_life_shape_set, text="Paste", icon="PASTEDOWN", shape="COPIED")
+    row = column.row(align=True)
+    for name, text, icon in ((LOAD, "Load Shape…", "IMPORT"), (SAVE, "Save Shape…", "EXPORT")):
+        if is_registered(name):
+            button(row, f"object.{name}", text=text, icon=icon)
+    row = layout.row()
+    row.alignment = "LEFT"
+    height = evaluation.evaluate(values_of(armature)).height
+    row.operator(
+        OBJECT_OT_second_life_shape_height.bl_idname,
+        text=iface_("Height (as the Viewer Counts): {:.2f} m").format(height),
+        translate=False,
+        emboss=False,
+    )
+    column = layout.column(align=True)
+    column.operator(
+        OBJECT_OT_second_life_shape_standard.bl_idname,
+        text="Show Standard Avatar",
+        text_ctxt=CONTEXT,
+        depress=armature.data.pose_position == "REST",
+    )
+    button(column, OBJECT_OT_second_life_shape_apply, text="Apply Again")
+
+
+def is_registered(name: str) -> bool:
+    """Return whether an operator of objects exists."""
+    return hasattr(bpy.types, f"OBJECT_OT_{name}")
