@@ -32,8 +32,6 @@ _STRAIGHT = 1e-4
 joint."""
 _EXACT = 1e-6
 """Tolerance for matrices that equal the file's except for rounding to single precision."""
-_QUARTER = np.radians(1.0)
-"""Tolerance for snapping a rig to multiples of 90°, in radians."""
 
 
 @dataclass
@@ -95,23 +93,7 @@ def facing(skeleton: Skeleton) -> Matrix:
         known = skeleton_table.canonical(joint.name)
         if known is not None:
             heads.setdefault(known, world[:3, 3])
-    return facing_of(heads)
-
-
-def facing_of(heads: Mapping[str, Matrix]) -> Matrix:
-    """Return the same as :func:`facing` for the positions of joints, (3,), by their names in the table."""
-    left = skeleton_table.left_of(heads)
-    if left is None or np.hypot(left[0], left[1]) < 0.1 * np.linalg.norm(left):
-        return avatar_space.TO_AVATAR.copy()
-    angle = np.pi / 2 - np.arctan2(left[1], left[0])
-    quarters = round(angle / (np.pi / 2))
-    if abs(angle - quarters * np.pi / 2) <= _QUARTER:
-        cosine, sine = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarters % 4]
-    else:
-        cosine, sine = float(np.cos(angle)), float(np.sin(angle))
-    turn = np.identity(4)
-    turn[:2, :2] = ((cosine, -sine), (sine, cosine))
-    return turn
+    return avatar_space.facing_of(heads)
 
 
 def used_joints(faces: Iterable[FaceArrays], joint_count: int, name: str = "") -> tuple[list[int], int]:

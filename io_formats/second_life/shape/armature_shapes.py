@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.body_shapes import Floats, JointShapes, Slider
 from ..avatar import skeleton_table
-from ..avatar.rigging import facing_of
+from ..avatar.avatar_space import facing_of
 from . import evaluation, parameters
 
 TABS = {
