@@ -218,12 +218,6 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         name="Top-Level Node",
         description="Export this object as a root of the file rather than below a root named like the collection",
     )
-    shape_floor: FloatProperty(
-        name="Height of the Floor",
-        description="Distance in metres by which the shape of the figure lowers its root bone, so that its feet stand "
-        "on the floor",
-        override={"LIBRARY_OVERRIDABLE"},
-    )
     import_id: StringProperty(
         name="Import", description="The import that made the object; its collection has the same identifier"
     )

@@ -1,8 +1,9 @@
 """Sliders of figures as properties of their armature objects.
 
 They are properties of objects, not of a property group: on the wheels of Blender 4.2 and 4.3, update callbacks in
-groups crash at exit. Values belong to the object, so that linked duplicates of an armature have shapes of their own.
-They are not animatable, since update callbacks do not run for keys and drivers.
+groups crash at exit, and library overrides do not keep values in groups that are not overridable as a whole. Values
+belong to the object, so that linked duplicates of an armature have shapes of their own. They are not animatable, since
+update callbacks do not run for keys and drivers.
 """
 
 from __future__ import annotations
@@ -32,9 +33,19 @@ def register() -> None:
             translation_context=CONTEXT,
         )
         setattr(bpy.types.Object, body_shapes.property_name(slider.number), made)
+    floor = FloatProperty(
+        name="Height of the Floor",
+        description="Distance in metres by which the shape of the figure moves its root bone up, so that its feet "
+        "stand on the floor",
+        options={"HIDDEN"},
+        override={"LIBRARY_OVERRIDABLE"},
+        translation_context=CONTEXT,
+    )
+    setattr(bpy.types.Object, body_shapes.FLOOR, floor)
 
 
 def unregister() -> None:
     """Remove the properties from objects."""
+    delattr(bpy.types.Object, body_shapes.FLOOR)
     for slider in body_shapes.sliders():
         delattr(bpy.types.Object, body_shapes.property_name(slider.number))

@@ -22,6 +22,8 @@ from .. import arrays, names
 Array = npt.NDArray[np.float64]
 
 PREFIX = "meshferry_shape_"
+FLOOR = f"{PREFIX}floor"
+"""Name of the object's property with the distance in metres by which its shape moves its root bone up."""
 _ALONG = 1e-5
 """Largest element, besides the diagonal, of a scale matrix in the axes of a bone that can be scaled so."""
 _UNCHANGED = 1e-6
@@ -153,12 +155,12 @@ def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
     scale, location = arrays.read(posed, "scale", 3), arrays.read(posed, "location", 3)
     kept_root = None
     if found.shape.root >= 0:
-        before = armature.meshferry.shape_floor
+        before = getattr(armature, FLOOR)
         floor = float(found.shape.offset[found.shape.root, 2])
         root = found.axes[found.shape.root].T
         base = np.zeros(3) if is_anew else location[order[found.shape.root]] - root @ (0.0, 0.0, before)
         kept_root = base + root @ (0.0, 0.0, floor)
-        armature.meshferry.shape_floor = floor
+        setattr(armature, FLOOR, floor)
     scale[rows] = _snapped(np.diagonal(found.scale, axis1=1, axis2=2)[chosen], 1.0)
     location[rows] = _snapped(found.location[chosen], 0.0)
     if kept_root is not None:

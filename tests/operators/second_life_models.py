@@ -65,6 +65,9 @@ class Drawn:
     def operator_menu_enum(self, name: str, _property: str, text: str = "", **_: Any) -> None:
         self.lines.append((name, text))
 
+    def separator(self) -> None:
+        self.lines.append("")
+
     def popover(self, name: str, **_: Any) -> None:
         self.lines.append(name)
 
