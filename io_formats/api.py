@@ -300,7 +300,6 @@ def encode_part(
     *,
     given: Container[str] | None = None,
     path: str | Path | None = None,
-    ignore_errors: bool = False,
     projects: Projects | None = None,
 ) -> EncodedFile:
     """Encode one of the scenes of :func:`files_of`; warnings of the whole scene are not repeated.
@@ -320,11 +319,10 @@ def encode_part(
     Raises
     ------
     ExportError
-        A rule of the target program is broken. With ``ignore_errors``, or if imported models are written unchanged
-        (``Scene.as_imported``), this is a warning.
+        A rule of the target program is broken. If imported models are written unchanged (``Scene.as_imported``), this
+        is a warning.
     """
     with _quiet_numpy():
-        allows_errors = ignore_errors or scene.as_imported
         findings = target.check_scene(scene)
         broken = errors_of(findings)
         document = None
@@ -332,10 +330,10 @@ def encode_part(
             document, checked = check_part(scene, target, options, given=given, path=path, projects=projects)
             findings += checked
         except Exception:
-            if allows_errors or not broken:
+            if scene.as_imported or not broken:
                 raise  # an error in the scene is reported by itself, since this exception may be its effect
         broken = broken or errors_of(findings)  # errors of the scene can cause further errors in the document
-        if broken and not allows_errors:
+        if broken and not scene.as_imported:
             raise _refusal(broken, [*findings, *distinct(scene.warnings)])
         name = scene_name(Path(path)) if path is not None else file_name(scene.name)
         outputs = target.write_files(document, name)
@@ -356,15 +354,16 @@ def check_part(
     projects: Projects | None = None,
 ) -> tuple[Any, list[Message]]:
     """Return the document of one scene of :func:`split`, and the findings about it; see :func:`encode_part`."""
-    values = options or {}
-    values = with_import_choices(scene, target.export_options, values, values if given is None else given)
-    place = Path(path) if path is not None else None
-    document = target.from_scene(scene, values, place, projects)
-    checked = target.check(document, values, place)
-    names = scene.file_materials.get(target.name, ())
-    own = registry.by_name(scene.format).rewritten_as if scene.format else ""
-    is_same_format = target.name in {scene.format, own}
-    return document, with_allowed(checked, values, is_same_format=is_same_format, file_names=names)
+    with _quiet_numpy():
+        values = options or {}
+        values = with_import_choices(scene, target.export_options, values, values if given is None else given)
+        place = Path(path) if path is not None else None
+        document = target.from_scene(scene, values, place, projects)
+        checked = target.check(document, values, place)
+        names = scene.file_materials.get(target.name, ())
+        own = registry.by_name(scene.format).rewritten_as if scene.format else ""
+        is_same_format = target.name in {scene.format, own}
+        return document, with_allowed(checked, values, is_same_format=is_same_format, file_names=names)
 
 
 def _refusal(broken: Iterable[Message], findings: Sequence[Message]) -> ExportError:

@@ -64,9 +64,7 @@ class OutputWriter:
             with written.attempt():
                 if part.placement is not None:
                     facts |= {**placement_facts(part.placement), "materials": len(part.materials)}
-                encoded = api.encode_part(
-                    part, target, given, path=path, ignore_errors=scene.as_imported, projects=self._projects
-                )
+                encoded = api.encode_part(part, target, given, path=path, projects=self._projects)
                 written.report([*unreported, *encoded.messages], strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)
             yield written

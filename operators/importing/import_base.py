@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +224,7 @@ def import_steps(
     try:
         for number, files in enumerate(sets):
             with messages.outcome(str(files.path)) as name, without_collection():
-                importing = import_file(context, files, options, general, armatures)
+                importing = import_file(context, files, options, general, ImportArmatures(armatures))
                 result = yield from scaled(importing, number / len(sets), (number + 1) / len(sets), name)
                 results.append(result)
                 if result.actions:  # another rate would change the speed of these
@@ -238,24 +238,31 @@ def import_steps(
     return messages, results
 
 
+@dataclass(frozen=True)
+class ImportArmatures:
+    """Armature objects of the open file that an import may use."""
+
+    candidates: Sequence[Any] = ()
+    """Armatures to which the content may be bound if none is chosen."""
+    chosen: Any = None
+    replaced: Sequence[Any] = ()
+    """Armatures that are replaced by the new ones."""
+
+
 def import_file(
     context: bpy.types.Context,
     files: FileSet,
     options: dict[str, Any],
     general: ImportOptions,
-    armatures: list[Any],
-    armature: Any = None,
-    replaced: Sequence[Any] = (),
+    armatures: ImportArmatures,
 ) -> Steps[Any]:
-    """Import one file with its partners; return its result.
-
-    Without ``armature``, ``armatures`` are those that it may be bound to. New armatures replace those of ``replaced``.
-    """
+    """Import one file with its partners; return its result."""
     loaded, digest, scene = yield from scaled(reading_steps(files, options), 0.0, 0.3)
     path = str(loaded.path)
     if files.levels:
         options = {**options, PARTNERS: {part: one.name for part, one in loaded.partners.items()}}
-    armature = armature or armature_matching.choose_for_scene(context, scene, armatures, general.armature)
+    candidates = list(armatures.candidates)
+    armature = armatures.chosen or armature_matching.choose_for_scene(context, scene, candidates, general.armature)
     choices = import_choices.read(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):
         mapping = project_steps(
@@ -264,8 +271,8 @@ def import_file(
         scene = yield from scaled(mapping, 0.0, 0.3)
     del loaded  # memory use peaks later, when Blender's mesh is built
     if armature is None:
-        scene.warnings += armature_matching.mismatches(context, scene, armatures, general.armature)
-    request = importer.ImportRequest(context, scene, general, path, armature, replaced, options)
+        scene.warnings += armature_matching.mismatches(context, scene, candidates, general.armature)
+    request = importer.ImportRequest(context, scene, general, path, armature, armatures.replaced, options)
     result = yield from scaled(importer.import_steps(request), 0.3, 1.0)
     try:
         if result.objects:

@@ -35,7 +35,7 @@ from ..registration import MenuEntry
 from ..reporting import Messages, conclude, refuse
 from ..sidebar import draw_wrapped, import_homes_of, origins_of
 from ..translations import iface_, rpt_
-from .import_base import PARTNERS, import_file, leave_edit_mode, summary_parts
+from .import_base import PARTNERS, ImportArmatures, import_file, leave_edit_mode, summary_parts
 
 MOST_OBJECTS, MOST_EDITS = 8, 6
 """Numbers of objects, and of edits of each, that the confirmation dialog lists."""
@@ -216,7 +216,8 @@ class Reload:
         files = file_set(path, options) if partners is None else FileSet(Path(path), partners)
         mode = general.armature if armature is not None or general.armature == "NONE" else "NEW"
         general = replace(general, armature=mode, use_file_frame_rate=False)
-        result = yield from import_file(self.context, files, options, general, [], armature, replaced)
+        armatures = ImportArmatures(chosen=armature, replaced=replaced)
+        result = yield from import_file(self.context, files, options, general, armatures)
         self.results.append(result)
         self.report.messages += result.warnings
         return result

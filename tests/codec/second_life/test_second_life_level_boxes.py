@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 import upload_scenes
 import viewer_matching
+from encoding import encode_with_errors
 from load_package import SAMPLES
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
@@ -33,7 +34,7 @@ BOX, VERTICES = "level-box-triangles", "level-box-vertices"
 def exported(scene: sc.Scene, **options: Any) -> tuple[list[collada_oracle.Document], list[Message]]:
     """Return the four levels of a set, parsed, and all messages of the export, findings included."""
     scene.warnings.clear()
-    encoded = api.encode_part(scene, SECOND_LIFE_UPLOAD, options, path="hut.dae", ignore_errors=True)
+    encoded = encode_with_errors(scene, SECOND_LIFE_UPLOAD, options, path="hut.dae")
     files = {output.name: output.data for output in encoded.outputs}
     return [collada_oracle.parse(files[name]) for name in LEVELS], encoded.messages
 
@@ -383,7 +384,7 @@ def test_without_the_option_levels_are_as_they_are_and_warned_of() -> None:
 def test_other_formats_get_no_triangles(target: Any) -> None:
     def encoded(scene: sc.Scene) -> list[bytes]:
         (part,) = api.files_of(scene, target)
-        return [output.data for output in api.encode_part(part, target, ignore_errors=True).outputs]
+        return [output.data for output in encode_with_errors(part, target).outputs]
 
     untouched = encoded(scene_of(spiked(), inner()))
     scene = scene_of(spiked(), inner())

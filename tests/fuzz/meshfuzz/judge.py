@@ -248,11 +248,14 @@ class Judge:
         fit(scene, other.capabilities, found.capabilities)
         path = "case" + other.extensions[0]
         ignores = rng.random() < 0.5
-        encoded = [
-            api.encode_part(part, other, options, path=path, ignore_errors=ignores)
-            for part in api.files_of(scene, other, options)
-        ]
-        chosen_files = [one.outputs[-1].data for one in encoded]
+        chosen_files = []
+        for part in api.files_of(scene, other, options):
+            if ignores:
+                document, _ = api.check_part(part, other, options, path=path)
+                outputs = other.write_files(document, "case")
+            else:
+                outputs = api.encode_part(part, other, options, path=path).outputs
+            chosen_files.append(outputs[-1].data)
         return [data for data in chosen_files if len(data) < _STABLE_UP_TO] if other.is_read else []
 
     def _read_again(self, written: bytes, timed: Callable[..., Any]) -> None:
