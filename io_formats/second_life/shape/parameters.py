@@ -106,6 +106,15 @@ class Effect:
     """In metres, relative to the parent."""
 
 
+@dataclass(frozen=True)
+class Morph:
+    """A morph target of the classic avatar that a parameter moves."""
+
+    parameter: int
+    mesh: str
+    name: str
+
+
 def _rows(name: str) -> list[dict[str, str]]:
     text = resources.files(__package__).joinpath(name).read_text("utf-8")
     return list(csv.DictReader(text.splitlines()))
@@ -186,6 +195,14 @@ def moving() -> frozenset[int]:
     known = parameters()
     return frozenset(effect.parameter for effect in effects()) | frozenset(
         driver for effect in effects() if (driver := known[effect.parameter].driver) is not None
+    )
+
+
+@functools.cache
+def morphs() -> tuple[Morph, ...]:
+    """Return the morph targets of the classic avatar."""
+    return tuple(
+        Morph(int(row["id"]), *row["target"].split(":", 1)) for row in _effect_rows() if row["kind"] == "morph"
     )
 
 

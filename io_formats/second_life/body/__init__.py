@@ -1,0 +1,1 @@
+"""The classic avatar's meshes, which users have with their viewer."""
