@@ -29,12 +29,13 @@ FAMILIES = {family.name: family for family in registry.FAMILIES}
 PATHS = tuple(
     {
         option.preference: option
-        for known in registry.FORMATS
-        for option in (*known.import_options, *known.export_options)
+        for family in registry.FAMILIES
+        for options in (family.folders, *((*known.import_options, *known.export_options) for known in family.formats))
+        for option in options
         if option.preference and option.is_path
     }.values()
 )
-"""Options of formats that the preferences hold, each once, also if several formats use it."""
+"""Folders that the preferences hold, each once, also if several formats have an option for it."""
 OTHER_GUIDES = {"Convert Files": "conversion.md", "Convert Many Files": "batch.md"}
 
 _IN_USE = "Show panels and menu entries of this format. Scripts, drag and drop and the command line always work"

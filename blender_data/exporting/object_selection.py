@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -16,6 +16,8 @@ MESHABLE = frozenset({"MESH", "CURVE", "SURFACE", "FONT", "META"})
 
 _PLACED = frozenset({"ARMATURE", "CAMERA", "LIGHT"})
 """Types of objects that become nodes in files that place models, in addition to those with a surface."""
+
+_BODIES_LEFT_OUT = "bodies-left-out"
 
 _SILENT = frozenset({"ARMATURE", "LATTICE"})
 """Types that are left out without a warning, since their effect on meshes is exported."""
@@ -142,14 +144,24 @@ def select(
             left_out.setdefault(refusal, []).append(candidate)
     # No messages for the originals of instances, which are often in an excluded collection.
     shown = set(shown_by(chosen))
-    for message, objects in left_out.items():
-        if names := [obj.name for obj in objects if obj not in shown]:
-            report.about(listed(names)).add(message)
+    named = {message: [obj.name for obj in objects if obj not in shown] for message, objects in left_out.items()}
+    report_left_out(named, source, report, is_all=not chosen)
     if not chosen:
         raise ExportError("There is nothing to export in {}{}", label_of(source), because(report.messages))
     if not with_empties:
         _report_missing_levels(chosen, candidates, report)
     return parents_first(chosen)
+
+
+def report_left_out(left_out: Mapping[Message, Sequence[str]], source: Source, report: Report, *, is_all: bool) -> None:
+    """Report the names of objects that are left out, by the reason.
+
+    Bodies are reported only if the user chose them, or if ``is_all``: nothing is left to export.
+    """
+    is_chosen = source.kind in {"OBJECTS", "SELECTION"} and not source.roots
+    for reason, names in left_out.items():
+        if names and (reason.code != _BODIES_LEFT_OUT or is_chosen or is_all):
+            report.about(listed(list(dict.fromkeys(names)))).add(reason)
 
 
 def refusal_of(
@@ -172,6 +184,8 @@ def refusal_of(
     also:
         Further types of objects that the file can hold.
     """
+    if candidate.meshferry.body:
+        return loss(_BODIES_LEFT_OUT, "a body to fit clothes on, left out")
     if candidate.type == "EMPTY" and not with_empties and candidate.instance_type == "NONE":
         return loss("empties-left-out", "empties have no place in such a file")
     if candidate.type not in MESHABLE and candidate.type != "EMPTY" and candidate.type not in also:

@@ -218,6 +218,18 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         name="Top-Level Node",
         description="Export this object as a root of the file rather than below a root named like the collection",
     )
+    body: StringProperty(
+        name="Body",
+        description="Name of the body that the mesh belongs to. Clothes are fitted on bodies; exports leave them out",
+    )
+    body_part: StringProperty(
+        name="Part of the Figure",
+        description="Part of the target's own figure, of which shape keys follow the body shape",
+    )
+    active_body: StringProperty(
+        name="Active Body",
+        description="Of an armature: name of the body on which clothes are fitted now",
+    )
     import_id: StringProperty(
         name="Import", description="The import that made the object; its collection has the same identifier"
     )

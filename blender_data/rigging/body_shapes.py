@@ -167,7 +167,24 @@ def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
         location[order[found.shape.root]] = _snapped(kept_root, 0.0)
     posed.foreach_set("scale", arrays.flat(scale))
     posed.foreach_set("location", arrays.flat(location))
+    _set_keys(armature)
     armature.update_tag(refresh={"OBJECT", "DATA"})
+
+
+def _set_keys(armature: bpy.types.Object) -> None:
+    """Set the shape keys of the parts of the target's own figure below an armature object."""
+    known = shapes()
+    parts = [obj for obj in armature.children if obj.meshferry.body_part and obj.data.shape_keys is not None]
+    if known is None or not parts:
+        return
+    weights = known.morph_weights(percents_of(armature))
+    for part in parts:
+        keys = part.data.shape_keys.key_blocks
+        for name, weight in weights.get(part.meshferry.body_part, {}).items():
+            key = keys.get(name)
+            if key is not None and abs(key.value - weight) > _UNCHANGED:
+                key.slider_min, key.slider_max = min(key.slider_min, weight), max(key.slider_max, weight)
+                key.value = weight
 
 
 def _snapped(values: Array, to: float) -> Array:

@@ -55,6 +55,12 @@ class BodyShapes(Protocol):
     def sliders(self) -> tuple[Slider, ...]:
         """Return all sliders, tab by tab in the order of the target program's editor."""
 
+    def morph_weights(self, percents: Mapping[int, float]) -> Mapping[str, Mapping[str, float]]:
+        """Return the values of shape keys of the target's own figure, by the names of its parts and of the keys.
+
+        The parameter is as for :meth:`joint_shapes`.
+        """
+
     def joint_shapes(
         self, percents: Mapping[int, float], names: Sequence[str], heads: Floats, *, is_locked: bool
     ) -> JointShapes:

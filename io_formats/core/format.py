@@ -401,5 +401,7 @@ class Family:
     """File name of the family's user guide, which the preferences open."""
     program: str = ""
     """Name of the game or engine for which the files are made, if it differs from the name of the family."""
+    folders: tuple[Option, ...] = ()
+    """Folders that the preferences hold, besides those that are options of formats."""
     body_shapes: Callable[[], BodyShapes] | None = field(default=None, repr=False)
     """Import the module that shapes the figures of the target; None if it has no figures with sliders."""

@@ -9,7 +9,7 @@ from ..core.capabilities import ANY_NUMBER, Capabilities
 from ..core.format import Family, FileFormat, modules_of
 from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
-from .options import COLLADA_IMPORT_OPTIONS, EXPORT_OPTIONS, IMPORT_OPTIONS, UPLOAD_OPTIONS
+from .options import COLLADA_IMPORT_OPTIONS, EXPORT_OPTIONS, IMPORT_OPTIONS, UPLOAD_OPTIONS, VIEWER_FOLDER
 
 if TYPE_CHECKING:
     from ..core.body_shapes import BodyShapes
@@ -138,4 +138,11 @@ def _body_shapes() -> BodyShapes:
     return armature_shapes
 
 
-FAMILY = Family("second_life", "Second Life", FORMATS, "second_life.md", body_shapes=_body_shapes)
+FAMILY = Family(
+    "second_life",
+    "Second Life",
+    FORMATS,
+    "second_life.md",
+    folders=(VIEWER_FOLDER,),
+    body_shapes=_body_shapes,
+)

@@ -6,6 +6,7 @@ Animations have separate options.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..core.option_rules import completes_models, imports_bones, imports_new_bones
@@ -17,6 +18,21 @@ def _moves_joints(values: Mapping[str, Any]) -> bool:
     return completes_models(values) and values.get(JOINT_POSITIONS.name) != "NEVER"
 
 
+def _require_character_folder(path: str) -> None:
+    from .body.classic_body import folder_in
+
+    folder_in(Path(path))
+
+
+VIEWER_FOLDER = Option(
+    name="viewer_character",
+    default="",
+    label="Viewer's Character Folder",
+    description="Folder 'character' of an installed Second Life viewer, which has the meshes of the classic avatar",
+    is_path=True,
+    preference="second_life_character",
+    probe=_require_character_folder,
+)
 SIZE = Option(
     name="assumed_size",
     default=1.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,14 @@ JOINTS = {
     "avatar_eye.llm": [],
 }
 """Joints that the files name; that of the eyes has no weights."""
+LISTS = {
+    "avatar_head.llm": "mChest mNeck mHead",
+    "avatar_eyelashes.llm": "mNeck mHead",
+    "avatar_upper_body.llm": "- mPelvis mTorso mChest mNeck mChest mCollarLeft mShoulderLeft mElbowLeft mWristLeft "
+    "mChest mCollarRight mShoulderRight mElbowRight mWristRight",
+    "avatar_lower_body.llm": "- mPelvis mHipRight mKneeRight mAnkleRight mPelvis mHipLeft mKneeLeft mAnkleLeft",
+}
+"""The joints that weights count, as on the page (section 8.3); a dash is the root."""
 MESHES = {
     "avatar_head.llm": "headMesh",
     "avatar_upper_body.llm": "upperBodyMesh",
@@ -88,19 +97,49 @@ def morph_names(mesh: str) -> list[str]:
     return list(dict.fromkeys(name for of_mesh, name in rows if of_mesh == mesh))
 
 
-def folder_of_viewer() -> dict[str, bytes]:
-    """Return made-up files of all parts: two rings of eight vertices each, and every morph target of the table."""
+@dataclass
+class Made:
+    """What is in a made-up file."""
+
+    points: list[list[float]]
+    faces: list[tuple[int, int, int]]
+    weights: list[float]
+    joints: list[str]
+    counted: list[str]
+    """Joints that the weights count; see :data:`LISTS`."""
+    morphs: dict[str, dict[int, Vector]]
+
+
+def made_parts() -> dict[str, Made]:
+    """Return made-up meshes of all files: two rings of eight vertices, and every morph target of the table."""
     found = {}
     for number, (file, joints) in enumerate(JOINTS.items()):
         angles = np.linspace(0, 2 * np.pi, 8, endpoint=False)
         ring = np.stack((np.cos(angles), np.sin(angles)), axis=1) * 0.1
         heights = np.repeat((0.3 * number, 0.3 * number + 0.2), 8)
-        points = np.column_stack((np.tile(ring, (2, 1)), heights))
         sides = [(i, (i + 1) % 8, (i + 1) % 8 + 8) for i in range(8)] + [(i, (i + 1) % 8 + 8, i + 8) for i in range(8)]
         morphs = {
             name: {vertex: (0.001 * (place + 1), 0.002, -0.001 * vertex) for vertex in range(place % 16 + 1)}
             for place, name in enumerate(morph_names(MESHES[file]))
         }
-        weights = [1.0 if len(joints) == 1 else 1.0 + 0.125 * (vertex % 8) for vertex in range(16)] if joints else None
-        found[file] = written(points.tolist(), sides, weights=weights, joints=joints, morphs=morphs, remaps=[(0, 8)])
+        counted = LISTS.get(file, "").split()
+        most = len(counted) - 1
+        weights = [1.0 + (most - 1.0) * vertex / 15 for vertex in range(16)] if joints else []
+        points = np.column_stack((np.tile(ring, (2, 1)), heights)).tolist()
+        found[file] = Made(points, sides, weights, joints, counted, morphs)
     return found
+
+
+def folder_of_viewer() -> dict[str, bytes]:
+    """Return the files of :func:`made_parts`."""
+    return {
+        file: written(
+            made.points,
+            made.faces,
+            weights=made.weights if made.joints else None,
+            joints=made.joints,
+            morphs=made.morphs,
+            remaps=[(0, 8)],
+        )
+        for file, made in made_parts().items()
+    }

@@ -31,6 +31,7 @@ from ..object_selection import (
     label_of,
     loss,
     refusal_of,
+    report_left_out,
     shown_by,
 )
 
@@ -262,8 +263,7 @@ def find_models(
             chosen[finest] = None
         elif reason and finest not in shown:
             left_out.setdefault(reason, []).append(finest.name)
-    for message, names in left_out.items():
-        report.about(listed(list(dict.fromkeys(names)))).add(message)
+    report_left_out(left_out, source, report, is_all=not chosen)
     if not chosen:
         raise ExportError("There is nothing to export in {}{}", label_of(source), because(report.messages))
     ordered = list(chosen)

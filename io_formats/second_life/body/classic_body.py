@@ -1,48 +1,67 @@
 """The classic avatar of a viewer's folder ``character`` -> Scene: meshes with shape keys, bound to the avatar.
 
-The shape keys are the morph targets that parameters of shapes move; :func:`morph_weights` gives their values. Morph
+The shape keys are the morph targets that parameters of shapes move; :mod:`.parts` computes their values. Morph
 targets also move UVs, which shape keys cannot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from ...core.errors import FormatError
 from ...core.messages import listed
-from ...core.scene import Layer, Mesh, Node, Scene, ShapeKey, Skeleton
+from ...core.scene import Layer, Material, Mesh, Node, Scene, ShapeKey, Skeleton
+from ...disk.special_files import read_bytes
 from ..avatar import avatar_space, skeleton_table
 from ..avatar.skeletons import avatar_skeleton
-from ..shape import evaluation, parameters
 from . import linden_mesh
 from .linden_mesh import LindenMesh
+from .parts import FILES, PARTS, Part, morphs_of
 
 NAME = "Classic Avatar"
 
-
-@dataclass(frozen=True)
-class Part:
-    """A mesh of the classic avatar."""
-
-    name: str
-    file: str
-    mesh: str
-    """Name in the table of effects."""
-    joint: str = ""
-    """Joint that carries a mesh without weights, whose origin it has."""
+MATERIALS = {
+    "Body": Material("Body", (0.62, 0.45, 0.36, 1.0)),
+    "Eyelashes": Material("Eyelashes", (0.05, 0.04, 0.03, 1.0)),
+    "Eyes": Material("Eyes", (0.8, 0.8, 0.8, 1.0)),
+}
+"""Plain colours, since the files have no materials."""
 
 
-PARTS = (
-    Part("Head", "avatar_head.llm", "headMesh"),
-    Part("Upper Body", "avatar_upper_body.llm", "upperBodyMesh"),
-    Part("Lower Body", "avatar_lower_body.llm", "lowerBodyMesh"),
-    Part("Eyelashes", "avatar_eyelashes.llm", "eyelashMesh"),
-    Part("Left Eye", "avatar_eye.llm", "eyeBallLeftMesh", "mEyeLeft"),
-    Part("Right Eye", "avatar_eye.llm", "eyeBallRightMesh", "mEyeRight"),
-)
-FILES = tuple(dict.fromkeys(part.file for part in PARTS))
+def folder_in(folder: Path) -> Path:
+    """Return the folder with the files: a given one, or the one inside a given installation of a viewer.
+
+    Raises
+    ------
+    FormatError
+        There is no such folder, or a file is missing.
+    """
+    inner = [folder, *(folder / above / "character" for above in ("", "Contents/Resources", "Resources"))]
+    found = next((one for one in inner if any((one / file).is_file() for file in FILES)), None)
+    if found is None:
+        template = "It has no {}; choose the folder 'character' of an installed viewer"
+        raise FormatError(template, FILES[0], file=folder)
+    missing = [file for file in FILES if not (found / file).is_file()]
+    if missing:
+        raise FormatError("It lacks {}", listed(missing), file=found)
+    return found
+
+
+def read(folder: Path) -> Scene:
+    """Return the scene of the classic avatar in a folder.
+
+    Raises
+    ------
+    FormatError
+        As for :func:`folder_in` and :func:`scene_of`.
+    OSError
+        A file cannot be read.
+    """
+    found = folder_in(folder)
+    return scene_of({file: read_bytes(found / file) for file in FILES})
 
 
 def scene_of(files: Mapping[str, bytes]) -> Scene:
@@ -61,34 +80,13 @@ def scene_of(files: Mapping[str, bytes]) -> Scene:
     meshes = {name: linden_mesh.read(data, name) for name, data in files.items()}
     skeleton = avatar_skeleton()
     nodes = [Node(part.name, mesh=_mesh(part, meshes[part.file], skeleton), skeleton=0) for part in PARTS]
-    scene = Scene(NAME, nodes=nodes, skeletons=[skeleton])
+    scene = Scene(NAME, nodes=nodes, skeletons=[skeleton], materials=list(MATERIALS.values()))
     for part in PARTS:
-        lacking = [name for name in _morphs(part.mesh) if name not in meshes[part.file].morphs]
+        lacking = [name for name in morphs_of(part.mesh) if name not in meshes[part.file].morphs]
         if lacking:
             template = "it lacks morph targets that sliders move: {}"
             scene.report.about(part.file).change("morph-targets-missing", template, listed(lacking))
     return scene
-
-
-def morph_weights(values: Mapping[int, float]) -> dict[str, dict[str, float]]:
-    """Return the values of shape keys for a shape, by the names of parts and morph targets.
-
-    ``values`` are those of sliders by id; missing ones have their default.
-    """
-    weights = dict(zip(parameters.parameters(), evaluation.effective_weights(values).tolist(), strict=True))
-    return {
-        part.name: {name: sum(weights[number] for number in numbers) for name, numbers in _morphs(part.mesh).items()}
-        for part in PARTS
-    }
-
-
-def _morphs(mesh: str) -> dict[str, list[int]]:
-    """Return the parameters that move each morph target of a mesh."""
-    found: dict[str, list[int]] = {}
-    for morph in parameters.morphs():
-        if morph.mesh == mesh:
-            found.setdefault(morph.name, []).append(morph.parameter)
-    return found
 
 
 def _mesh(part: Part, found: LindenMesh, skeleton: Skeleton) -> Mesh:
@@ -99,10 +97,12 @@ def _mesh(part: Part, found: LindenMesh, skeleton: Skeleton) -> Mesh:
         points = points + skeleton_table.rest_matrices()[part.joint][:3, 3]
         indices, weights = np.full((count, 1), place[part.joint]), np.ones((count, 1))
     else:
+        if not found.joints:
+            raise FormatError("It has no weights", file=part.file)
         joints = np.array([place[name or skeleton_table.ROOT] for name in found.joints])
         indices, weights = joints[found.joint_indices], found.joint_weights
     keys = []
-    for name in _morphs(part.mesh):
+    for name in morphs_of(part.mesh):
         if name in found.morphs:
             moved = points.copy()
             np.add.at(moved, found.morphs[name].vertices, found.morphs[name].positions)
@@ -113,7 +113,7 @@ def _mesh(part: Part, found: LindenMesh, skeleton: Skeleton) -> Mesh:
         avatar_space.BASIS.vectors(points),
         triangles.reshape(-1).astype(np.int32),
         np.zeros(len(triangles), np.int32),
-        [part.name],
+        [part.material],
         normal=Layer("Normal", avatar_space.BASIS.vectors(found.normals)),
         uvs=[Layer("UVMap", found.uvs)],
         joint_indices=indices.astype(np.int32),

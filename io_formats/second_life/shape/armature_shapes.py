@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ...core.body_shapes import Floats, JointShapes, Slider
 from ..avatar import skeleton_table
 from ..avatar.avatar_space import facing_of
+from ..body import parts
 from . import evaluation, parameters
 
 TABS = {
@@ -86,6 +87,11 @@ def random_percents(seed: int) -> dict[int, float]:
     found = dict(zip((slider.number for slider in chosen), np.clip(drawn, 0.0, 100.0).tolist(), strict=True))
     del found[parameters.HOVER]
     return found
+
+
+def morph_weights(percents: Mapping[int, float]) -> dict[str, dict[str, float]]:
+    """Return the values of shape keys of the classic avatar, by the names of its parts and of the keys."""
+    return parts.morph_weights(values_of(percents))
 
 
 def joint_shapes(

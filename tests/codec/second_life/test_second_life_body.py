@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from classic_meshes import name64, written
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.second_life.body import classic_body, linden_mesh
+from meshferry.io_formats.second_life.body import classic_body, linden_mesh, parts
 from meshferry.io_formats.second_life.shape import parameters
 
 POINTS = [(0.1, 0.2, 1.0), (0.3, 0.2, 1.5), (-0.5, 0.25, 1.25), (0.5, 0.5, 0.5)]
@@ -41,21 +41,11 @@ def test_everything_is_read(detail: bool, weighted: dict[str, Any], morphs: Any)
         assert of_vertex == [{"mNeck": 1}, {"mNeck": 0.75, "mHead": 0.25}, {"mHead": 1}, {"mNeck": 0.5, "mHead": 0.5}]
 
 
-LISTS = {
-    "avatar_head.llm": "mChest mNeck mHead",
-    "avatar_eyelashes.llm": "mNeck mHead",
-    "avatar_upper_body.llm": "- mPelvis mTorso mChest mNeck mChest mCollarLeft mShoulderLeft mElbowLeft mWristLeft "
-    "mChest mCollarRight mShoulderRight mElbowRight mWristRight",
-    "avatar_lower_body.llm": "- mPelvis mHipRight mKneeRight mAnkleRight mPelvis mHipLeft mKneeLeft mAnkleLeft",
-}
-"""The lists of the page; a dash is the root."""
-
-
-@pytest.mark.parametrize("file", LISTS)
+@pytest.mark.parametrize("file", classic_meshes.LISTS)
 def test_weights_count_the_joints_of_the_page(file: str) -> None:
     joints = classic_meshes.JOINTS[file]
     found = linden_mesh.read(written(POINTS, FACES, weights=[1.0] * 4, joints=joints[::-1]), file)
-    assert [joint or "-" for joint in found.joints] == LISTS[file].split()
+    assert [joint or "-" for joint in found.joints] == classic_meshes.LISTS[file].split()
 
 
 GOOD = written(POINTS, FACES, **WEIGHTED, morphs={"Fat_Head": {3: (1.0, 2.0, 3.0)}})
@@ -112,10 +102,10 @@ def test_files_that_end_early_get_an_error() -> None:
 def test_the_scene_has_all_parts_bound_to_the_avatar() -> None:
     scene = classic_body.scene_of(classic_meshes.folder_of_viewer())
     names = {joint.name: number for number, joint in enumerate(scene.skeletons[0].joints)}
-    parts = {node.name: node.mesh for node in scene.nodes}
-    assert list(parts) == ["Head", "Upper Body", "Lower Body", "Eyelashes", "Left Eye", "Right Eye"]
+    meshes = {node.name: node.mesh for node in scene.nodes}
+    assert list(meshes) == ["Head", "Upper Body", "Lower Body", "Eyelashes", "Left Eye", "Right Eye"]
     assert [str(message) for message in scene.warnings] == []
-    for part, mesh in parts.items():
+    for part, mesh in meshes.items():
         assert mesh is not None and mesh.joint_indices is not None and mesh.joint_weights is not None
         np.testing.assert_allclose(mesh.joint_weights.sum(axis=1), 1.0)
         if part.endswith("Eye"):
@@ -124,7 +114,7 @@ def test_the_scene_has_all_parts_bound_to_the_avatar() -> None:
             assert np.sign(mesh.points[:, 0].mean()) == (1 if side == "Left" else -1)
             assert mesh.points[:, 2].min() > 1.6
     table = classic_meshes.morph_names("headMesh")
-    head = parts["Head"]
+    head = meshes["Head"]
     assert head is not None and [key.name for key in head.shape_keys] == table
     moved = head.shape_keys[5].points - head.points
     np.testing.assert_allclose(moved[:6], [(0.002, -0.006, -0.001 * vertex) for vertex in range(6)], atol=1e-6)
@@ -132,9 +122,15 @@ def test_the_scene_has_all_parts_bound_to_the_avatar() -> None:
 
 
 def test_values_of_shape_keys() -> None:
-    default = classic_body.morph_weights({})
+    default = parts.morph_weights({})
     assert default["Head"]["Express_Closed_Mouth"] == 1.0
-    fat = classic_body.morph_weights({637: parameters.parameters()[637].maximum})
+    fat = parts.morph_weights({637: parameters.parameters()[637].maximum})
     assert fat["Upper Body"]["Fat_Torso"] == parameters.parameters()[634].maximum
     assert fat["Lower Body"]["Fat_Legs"] == parameters.parameters()[635].maximum
     assert default["Upper Body"]["Fat_Torso"] == 0.0
+
+
+def test_a_body_without_weights_is_refused() -> None:
+    files = classic_meshes.folder_of_viewer()
+    with pytest.raises(FormatError, match="avatar_head.llm: It has no weights"):
+        classic_body.scene_of({**files, "avatar_head.llm": files["avatar_eye.llm"]})

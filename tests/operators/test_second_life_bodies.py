@@ -1,0 +1,170 @@
+"""Bodies to fit clothes on: the classic avatar from a viewer's folder, meshes of the user's own, and exports."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import avatar_rest
+import classic_meshes
+import numpy as np
+import pytest
+import second_life_oracle
+import slow_shape
+
+pytestmark = pytest.mark.needs_bpy
+
+PARTS = {
+    "Head": "avatar_head.llm",
+    "Upper Body": "avatar_upper_body.llm",
+    "Lower Body": "avatar_lower_body.llm",
+    "Eyelashes": "avatar_eyelashes.llm",
+    "Left Eye": "avatar_eye.llm",
+    "Right Eye": "avatar_eye.llm",
+}
+SHAPES = {
+    "default": {},
+    "fat male": {80: 1.0, 637: 1.0, 678: 0.4, 105: 0.2},
+    "tall female": {33: 2.0, 105: 1.0, 682: 0.9, 637: 0.3, 24: -2.0, 647: 0.5},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    inner = tmp_path / "viewer" / "character"
+    inner.mkdir(parents=True)
+    for name, data in classic_meshes.folder_of_viewer().items():
+        (inner / name).write_bytes(data)
+    return inner
+
+
+def shaped(bpy: Any, values: dict[int, float]) -> Any:
+    from meshferry.blender_data.rigging import body_shapes
+    from meshferry.io_formats.second_life.shape import armature_shapes
+
+    avatar = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
+    body_shapes.set_percents(avatar, armature_shapes.percents_of(values))
+    bpy.context.view_layer.update()
+    return avatar
+
+
+def by_hand(part: str, values: dict[int, float]) -> Any:
+    """Return the vertices of a part as the page has them, in the avatar's space with mPelvis at its rest."""
+    acting = slow_shape.weights(values)
+    joints = {name: np.array(six) for name, six in slow_shape.joints(values).items()}
+    heads = avatar_rest.heads()
+    made = classic_meshes.made_parts()[PARTS[part]]
+    points = np.array(made.points, np.float64)
+    side = part.split(maxsplit=1)[0]
+    mesh = classic_meshes.MESHES[PARTS[part]].replace("Left", side if "Eye" in part.split() else "Left")
+    for effect in slow_shape.EFFECTS:
+        if effect["kind"] != "morph":
+            continue
+        of_mesh, name = effect["target"].split(":")
+        if of_mesh == mesh:
+            for vertex, by in made.morphs[name].items():
+                points[vertex] += acting[int(effect["id"])] * np.array(by)
+    if not made.joints:
+        joint = joints[f"mEye{side}"]
+        return points * joint[3:] + joint[:3]
+    found = np.empty_like(points)
+    for vertex, (point, weight) in enumerate(zip(points, made.weights, strict=True)):
+        place = int(weight)
+        of_two = [made.counted[place], made.counted[min(place + 1, len(made.counted) - 1)]]
+        moved = [(point - heads[name]) * joints[name][3:] + joints[name][:3] for name in of_two]
+        found[vertex] = moved[0] + (weight - place) * (moved[1] - moved[0])
+    return found
+
+
+def test_the_classic_avatar_follows_the_sliders(clean_blender: Any, folder: Path) -> None:
+    bpy = clean_blender
+    assert bpy.ops.object.second_life_load_body(directory=str(folder.parent)) == {"FINISHED"}
+    for about, values in SHAPES.items():
+        avatar = shaped(bpy, values)
+        graph = bpy.context.evaluated_depsgraph_get()
+        root = np.array(avatar.pose.bones["mPelvis"].head) - avatar_rest.in_blender(avatar_rest.heads()["mPelvis"])
+        for part in PARTS:
+            obj = next(one for one in bpy.data.objects if one.meshferry.body_part == part)
+            assert obj.meshferry.body == "Classic Avatar" and obj.hide_select
+            seen = obj.evaluated_get(graph).data
+            found = np.array([vertex.co for vertex in seen.vertices]) - root
+            wanted = np.array([avatar_rest.in_blender(point) for point in by_hand(part, values)])
+            assert np.abs(found - wanted).max() < 1e-5, (about, part)
+    assert bpy.ops.object.second_life_load_body.poll()
+    with pytest.raises(RuntimeError, match="has this body already"):
+        bpy.ops.object.second_life_load_body(directory=str(folder))
+
+
+@pytest.mark.parametrize("damage", ["no folder", "missing file", "cut off"])
+def test_a_bad_folder_leaves_nothing(clean_blender: Any, folder: Path, damage: str) -> None:
+    bpy = clean_blender
+    directory, cause = folder, "lacks 'avatar_eye.llm'"
+    if damage == "no folder":
+        directory, cause = folder / "nowhere", "choose the folder 'character'"
+    elif damage == "missing file":
+        (folder / "avatar_eye.llm").unlink()
+    else:
+        (folder / "avatar_head.llm").write_bytes((folder / "avatar_head.llm").read_bytes()[:700])
+        cause = "avatar_head.llm: The file is cut off"
+    before = len(bpy.data.objects), len(bpy.data.meshes), len(bpy.data.armatures)
+    with pytest.raises(RuntimeError, match=cause.replace("(", r"\(")):
+        bpy.ops.object.second_life_load_body(directory=str(directory))
+    assert (len(bpy.data.objects), len(bpy.data.meshes), len(bpy.data.armatures)) == before
+
+
+def add_bound(bpy: Any, avatar: Any, name: str) -> Any:
+    mesh = bpy.data.meshes.new(name)
+    mesh.from_pydata(
+        [(0, 0, 1), (0.1, 0, 1), (0, 0.1, 1), (0, 0, 1.2)], [], [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
+    )
+    mesh.materials.append(bpy.data.materials.get("Cloth") or bpy.data.materials.new("Cloth"))
+    mesh.uv_layers.new(name="UVMap")
+    obj = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    obj.parent = avatar
+    obj.vertex_groups.new(name="mTorso").add(range(4), 1.0, "REPLACE")
+    obj.modifiers.new("Armature", "ARMATURE").object = avatar
+    bpy.context.view_layer.update()
+    return obj
+
+
+def select(bpy: Any, *objects: Any) -> None:
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj in objects)
+    bpy.context.view_layer.objects.active = objects[0]
+
+
+def test_bodies_are_left_out_of_exports_in_every_scope(clean_blender: Any, tmp_path: Path, capfd: Any) -> None:
+    bpy = clean_blender
+    bpy.ops.object.second_life_avatar_add()
+    avatar = bpy.context.object
+    shirt, kit = add_bound(bpy, avatar, "Shirt"), add_bound(bpy, avatar, "Kit")
+    select(bpy, kit, avatar)
+    assert bpy.ops.object.second_life_use_as_body() == {"FINISHED"}
+    assert (kit.meshferry.body, kit.hide_select, avatar.meshferry.active_body) == ("Kit", True, "Kit")
+    kit.name = "Renamed"
+    kit.hide_select = False  # selected by a script
+
+    def exported(scope: str, *chosen: Any) -> list[str]:
+        select(bpy, *chosen)
+        path = tmp_path / "out" / f"{scope}.slm"
+        shutil.rmtree(path.parent, ignore_errors=True)
+        path.parent.mkdir()
+        bpy.ops.export_scene.second_life_bundle(filepath=str(path), scope=scope)
+        return sorted(one.label for one in second_life_oracle.decode_bundle(path.read_bytes()).instances)
+
+    for scope, chosen in (
+        ("SELECTION", (shirt, kit)),
+        ("AUTO", (avatar,)),
+        ("COLLECTION", (shirt,)),
+        ("SCENE", (shirt,)),
+    ):
+        capfd.readouterr()
+        assert exported(scope, *chosen) == ["Shirt"], scope
+        assert ("a body to fit clothes on" in capfd.readouterr().out) == (scope == "SELECTION")
+    with pytest.raises(RuntimeError, match="a body to fit clothes on"):
+        exported("SELECTION", kit)
+    select(bpy, avatar)
+    assert bpy.ops.object.second_life_release_body(body="Kit") == {"FINISHED"}
+    assert exported("SELECTION", shirt, kit) == ["Renamed", "Shirt"]
