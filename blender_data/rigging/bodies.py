@@ -28,6 +28,14 @@ def active_body(armature: bpy.types.Object, bodies: dict[str, list[bpy.types.Obj
     return chosen if chosen in bodies else next(iter(bodies), "")
 
 
+def whole_body(obj: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return all meshes of the body that a mesh belongs to, or the mesh alone."""
+    armature = armature_of(obj)
+    if not obj.meshferry.body or armature is None:
+        return [obj]
+    return bodies_of(armature, bpy.data.objects)[obj.meshferry.body]
+
+
 def make_body(armature: bpy.types.Object, objects: Sequence[bpy.types.Object], name: str) -> None:
     """Make meshes the active body of an armature, which clicks in the 3D view no longer select."""
     for obj in objects:

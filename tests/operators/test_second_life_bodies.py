@@ -168,3 +168,25 @@ def test_bodies_are_left_out_of_exports_in_every_scope(clean_blender: Any, tmp_p
     select(bpy, avatar)
     assert bpy.ops.object.second_life_release_body(body="Kit") == {"FINISHED"}
     assert exported("SELECTION", shirt, kit) == ["Renamed", "Shirt"]
+
+
+def test_transfer_takes_the_weights_of_the_whole_active_body(clean_blender: Any, folder: Path) -> None:
+    from meshferry.operators.families.second_life.binding import sources
+
+    bpy = clean_blender
+    bpy.ops.object.second_life_load_body(directory=str(folder))
+    avatar = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
+    shirt, dense = add_bound(bpy, avatar, "Shirt"), add_bound(bpy, avatar, "Dense")
+    dense.data.vertices.add(500)
+    for vertex in shirt.data.vertices:
+        vertex.co.z -= 0.4  # beside the lower body
+    select(bpy, shirt, avatar)
+    assert bpy.data.objects[sources(bpy.context)[0]].meshferry.body == "Classic Avatar"
+    assert bpy.ops.object.second_life_transfer_weights(source="Head") == {"FINISHED"}
+    used = {shirt.vertex_groups[entry.group].name for vertex in shirt.data.vertices for entry in vertex.groups}
+    assert used and used <= set(classic_meshes.LISTS["avatar_lower_body.llm"].split())
+    upper = bpy.data.objects["Upper Body"]
+    upper.hide_select = False
+    select(bpy, upper, avatar)
+    with pytest.raises(RuntimeError, match="besides the source"):
+        bpy.ops.object.second_life_transfer_weights(source="Head")

@@ -11,7 +11,7 @@ from bpy.props import BoolProperty, FloatProperty, StringProperty
 from ....blender_data.exporting import scene_state
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.exporting.object_selection import armature_of
-from ....blender_data.rigging import binding, deform_bones, joint_weights, volume_weights
+from ....blender_data.rigging import binding, bodies, deform_bones, joint_weights, volume_weights
 from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirrored, surface_of
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed
@@ -167,23 +167,22 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         source = context.scene.objects.get(self.source)
         if source is None or source.type != "MESH":
             raise MeshferryError("Choose the mesh whose weights are transferred")
-        models = [model for model in models if source not in model]
+        models = [model for model in models if not set(model).intersection(bodies.whole_body(source))]
         if not models:
             raise MeshferryError("Select the meshes that get the weights, besides the source")
         if self.vertex_group and self.vertex_group in known_bones(avatar):
             raise MeshferryError("'{}' has the weights of a bone; choose another vertex group", self.vertex_group)
-        scene_state.update_worlds(context, [source])
+        scene_state.update_worlds(context, bodies.whole_body(source))
         surface = self.surface(source, avatar)
         items = [obj for model in models for obj in model]
         return self.bind(models, avatar, lambda: self.found(items, surface, avatar))
 
     def surface(self, source: Any, avatar: Any) -> WeightedSurface:
-        """Return the surface of the source, without points that have no weights."""
+        """Return the surface of the source, or of the body that it belongs to, without points that have no weights."""
         joints = list(known_bones(avatar))
-        bone_of = source_bones(source, avatar)
-        read = joint_weights.read(source, set(bone_of))
-        weights = read.renamed([bone_of[name] for name in read.joints])
-        surface = replace(surface_of([source]), joints=tuple(joints), weights=weights.for_joints(joints))
+        parts = bodies.whole_body(source)
+        weights = np.concatenate([weights_of(part, avatar, joints) for part in parts])
+        surface = replace(surface_of(parts), joints=tuple(joints), weights=weights)
         surface = surface.without(~(surface.weights > 0).any(axis=1))
         if not len(surface.triangles):
             raise MeshferryError("{}: it has no weights for the bones of '{}'", source.name, avatar.name)
@@ -316,13 +315,27 @@ def weighted_bones(avatar: Any) -> list[str]:
 
 
 def sources(context: bpy.types.Context) -> list[str]:
-    """Return the names of visible meshes that are bound to an avatar and not selected, the densest first."""
+    """Return the names of visible meshes that are bound to an avatar and not selected.
+
+    The active body of the avatar is first, also if it is hidden; the others are sorted by their number of vertices.
+    """
+    avatar = chosen_avatar(context)
+    of_bodies = bodies.bodies_of(avatar, context.view_layer.objects) if avatar is not None else {}
+    active = of_bodies.get(bodies.active_body(avatar, of_bodies), []) if avatar is not None else []
     found = [
         obj
         for obj in context.view_layer.objects
         if obj.type == "MESH" and not obj.select_get() and obj.visible_get() and armature_of(obj) is not None
     ]
-    return [obj.name for obj in sorted(found, key=lambda obj: -len(obj.data.vertices))]
+    ordered = [*active, *sorted(found, key=lambda obj: -len(obj.data.vertices))]
+    return [obj.name for obj in dict.fromkeys(ordered)]
+
+
+def weights_of(source: Any, avatar: Any, joints: list[str]) -> Any:
+    """Return the weights of a mesh for bones of the avatar, (V, J)."""
+    bone_of = source_bones(source, avatar)
+    read = joint_weights.read(source, set(bone_of))
+    return read.renamed([bone_of[name] for name in read.joints]).for_joints(joints)
 
 
 def source_bones(source: Any, avatar: Any) -> dict[str, str]:

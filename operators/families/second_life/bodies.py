@@ -170,8 +170,9 @@ class OBJECT_OT_second_life_load_body(bpy.types.Operator):
         return conclude(self, messages, parts, "Loaded")
 
 
-def draw_bodies(layout: Any, context: bpy.types.Context, avatar: Any) -> None:
+def draw_bodies(layout: Any, context: bpy.types.Context, _models: Any) -> None:
     """Draw the bodies of the avatar, and the buttons that add one."""
+    avatar: Any = chosen_avatar(context)
     found = bodies.bodies_of(avatar, context.view_layer.objects)
     active = bodies.active_body(avatar, found)
     column = layout.column(align=True)

@@ -28,6 +28,7 @@ from ...translations import CONTEXT, iface_
 from .animation import draw_animation
 from .avatar_joints import chosen_avatar, draw_weighted_bones
 from .binding import draw_binding
+from .bodies import draw_bodies
 from .exporters import UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder, last_upload_values
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, objects_by_part, subject_of
 from .retarget import chosen_rig, draw_retarget
@@ -38,6 +39,8 @@ RIGGING = "Rigging"
 """Title of the section that needs an avatar instead of a model."""
 SHAPE = "Shape"
 """Title of the section that needs the avatar's armature."""
+BODY = "Body"
+"""Title of the section that needs the avatar's armature, too."""
 ANIMATION = "Animation"
 """Title of the section that needs any armature."""
 
@@ -58,6 +61,7 @@ def main_panel(layout: Any, context: bpy.types.Context) -> None:
     is_needed = {
         RIGGING: has_avatar or chosen_rig(context) is not None,
         SHAPE: has_avatar,
+        BODY: has_avatar,
         ANIMATION: rig_of(context.object) is not None,
     }
     for title, draw_section in SECTIONS.items():
@@ -139,6 +143,7 @@ SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
     "Object": draw_model,
     RIGGING: draw_rigging,
     SHAPE: draw_shape,
+    BODY: draw_bodies,
     ANIMATION: draw_animation,
     "Land Impact and Complexity": draw_weight,
     "Upload": draw_upload,
