@@ -100,7 +100,7 @@ def _mesh(part: Part, found: LindenMesh, skeleton: Skeleton) -> Mesh:
         if not found.joints:
             raise FormatError("It has no weights", file=part.file)
         joints = np.array([place[name or skeleton_table.ROOT] for name in found.joints])
-        indices, weights = joints[found.joint_indices], found.joint_weights
+        indices, weights = joints[found.joint_indices], found.joint_weights.astype(np.float64)
     keys = []
     for name in morphs_of(part.mesh):
         if name in found.morphs:

@@ -74,7 +74,7 @@ def read(data: bytes, name: str) -> LindenMesh:
 
 def _read(stream: ByteStream) -> LindenMesh:
     if not data_is_mesh(stream.data):
-        raise stream.error("This is no mesh of the classic avatar: it does not begin with 'Linden Binary Mesh 1.0'")
+        raise stream.error("This is not a mesh of the classic avatar: it does not begin with 'Linden Binary Mesh 1.0'")
     stream.skip(len(SIGNATURE), "signature")
     has_weights, has_details = (bool(stream.u8("flag")) for _ in range(2))
     stream.skip(12 + 12 + 1 + 12, "position, rotation and scale")

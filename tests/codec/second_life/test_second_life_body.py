@@ -132,5 +132,5 @@ def test_values_of_shape_keys() -> None:
 
 def test_a_body_without_weights_is_refused() -> None:
     files = classic_meshes.folder_of_viewer()
-    with pytest.raises(FormatError, match="avatar_head.llm: It has no weights"):
+    with pytest.raises(FormatError, match=r"avatar_head\.llm: It has no weights"):
         classic_body.scene_of({**files, "avatar_head.llm": files["avatar_eye.llm"]})
