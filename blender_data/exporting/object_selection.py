@@ -268,6 +268,11 @@ def armature_of(obj: bpy.types.Object) -> bpy.types.Object | None:
     return None
 
 
+def deformed_meshes(armature: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the mesh objects of all scenes that an armature deforms."""
+    return [obj for obj in bpy.data.objects if obj.type == "MESH" and armature_of(obj) == armature]
+
+
 def _names_bones(obj: bpy.types.Object, armature: bpy.types.Object) -> bool:
     return any(group.name in armature.data.bones for group in obj.vertex_groups)
 

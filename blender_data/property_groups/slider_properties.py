@@ -9,7 +9,7 @@ update callbacks do not run for keys and drivers.
 from __future__ import annotations
 
 import bpy
-from bpy.props import FloatProperty
+from bpy.props import FloatProperty, FloatVectorProperty
 
 from ..rigging import body_shapes
 from ..translation_context import CONTEXT
@@ -33,19 +33,20 @@ def register() -> None:
             translation_context=CONTEXT,
         )
         setattr(bpy.types.Object, body_shapes.property_name(slider.number), made)
-    floor = FloatProperty(
-        name="Height of the Floor",
-        description="Distance in metres by which the shape of the figure moves its root bone up, so that its feet "
+    root = FloatVectorProperty(
+        name="Movement of the Root",
+        description="Distances in metres by which the shape of the figure moves its root bone, so that its feet "
         "stand on the floor",
+        size=3,
         options={"HIDDEN"},
         override={"LIBRARY_OVERRIDABLE"},
         translation_context=CONTEXT,
     )
-    setattr(bpy.types.Object, body_shapes.FLOOR, floor)
+    setattr(bpy.types.Object, body_shapes.ROOT, root)
 
 
 def unregister() -> None:
     """Remove the properties from objects."""
-    delattr(bpy.types.Object, body_shapes.FLOOR)
+    delattr(bpy.types.Object, body_shapes.ROOT)
     for slider in body_shapes.sliders():
         delattr(bpy.types.Object, body_shapes.property_name(slider.number))

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.body_shapes import BodyShapes, JointShapes, Slider
+from ...io_formats.core.body_shapes import BodyShapes, JointShapes, Slider, WornMesh
 from ...io_formats.registry import FAMILIES
 from .. import arrays, names
+from ..exporting import object_selection
+from . import imported_bones
 
 Array = npt.NDArray[np.float64]
 
 PREFIX = "meshferry_shape_"
-FLOOR = f"{PREFIX}floor"
-"""Name of the object's property with the distance in metres by which its shape moves its root bone up."""
+ROOT = f"{PREFIX}root"
+"""Name of the object's property with the distances in metres by which its shape moves its root bone."""
 _ALONG = 1e-5
 """Largest element, besides the diagonal, of a scale matrix in the axes of a bone that can be scaled so."""
 _UNCHANGED = 1e-6
@@ -58,7 +60,7 @@ def is_figure(armature: bpy.types.Object | None) -> bool:
     """Return whether an object is an armature with bones that follow sliders."""
     if armature is None or armature.type != "ARMATURE":
         return False
-    found = shaped_bones(armature, {})
+    found = _shaped(_rest_of(armature), {})
     return found is not None and bool(found.shape.is_shaped.any())
 
 
@@ -101,7 +103,10 @@ class _Bones:
 
 def shaped_bones(armature: bpy.types.Object, percents: Mapping[int, float] | None = None) -> _Bones | None:
     """Return what a shape, that of the armature object if none is given, does to its bones; None without sliders."""
-    return _shaped(_rest_of(armature), percents_of(armature) if percents is None else percents)
+    worn = tuple(worn_meshes(armature))
+    unmoved = unmoved_bones(armature) if any(mesh.is_aligned for mesh in worn) else ()
+    rest = replace(_rest_of(armature), worn=worn, unmoved=tuple(unmoved))
+    return _shaped(rest, percents_of(armature) if percents is None else percents)
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,10 @@ class _Rest:
     in_files: tuple[str, ...]
     matrices: bytes
     """(b, 4, 4) float32, in the space of the armature, column by column."""
-    is_locked: bool
+    worn: tuple[WornMesh, ...] = ()
+    """The meshes that the armature deforms."""
+    unmoved: tuple[str, ...] = ()
+    """Names in files of bones that rest where an import put them."""
 
 
 def _rest_of(armature: bpy.types.Object) -> _Rest:
@@ -121,7 +129,6 @@ def _rest_of(armature: bpy.types.Object) -> _Rest:
         tuple(bone.name for bone in bones),
         tuple(names.name_in_file(bone) for bone in bones),
         arrays.read(bones, "matrix_local", 16).tobytes(),
-        any(obj.meshferry.skin.lock_scale for obj in armature.children if obj.type == "MESH"),
     )
 
 
@@ -131,8 +138,38 @@ def _shaped(rest: _Rest, percents: Mapping[int, float]) -> _Bones | None:
         return None
     columns = np.frombuffer(rest.matrices, np.float32).astype(np.float64)
     matrices = columns.reshape(-1, 4, 4).transpose(0, 2, 1)
-    shape = known.joint_shapes(percents, rest.in_files, matrices[:, :3, 3], is_locked=rest.is_locked)
+    shape = known.joint_shapes(percents, rest.in_files, matrices[:, :3, 3], rest.worn, unmoved=rest.unmoved)
     return _Bones(list(rest.names), matrices[:, :3, :3], shape)
+
+
+def worn_meshes(armature: bpy.types.Object) -> list[WornMesh]:
+    """Return what the files of the meshes that an armature deforms say of its joints.
+
+    Coarser levels of detail have the binding of the finest one.
+    """
+    found = []
+    for obj in object_selection.deformed_meshes(armature):
+        if obj.meshferry.lod_of is None and obj.meshferry.role == "RENDER":
+            kept = obj.meshferry.skin
+            positions = arrays.read(kept.joints, "position", 3) if kept.has_positions else np.empty((0, 3))
+            found.append(
+                WornMesh(
+                    tuple(joint.name for joint in kept.joints),
+                    arrays.read(kept.joints, "inverse_bind", 16).astype(np.float64).tobytes(),
+                    positions.astype(np.float64).tobytes(),
+                    is_aligned=kept.is_aligned,
+                    is_locked=kept.lock_scale,
+                )
+            )
+    return found
+
+
+def unmoved_bones(armature: bpy.types.Object) -> list[str]:
+    """Return the names in files of the bones that rest where an import put them."""
+    bones = [bone for bone in armature.data.bones if bone.meshferry.order >= 0]
+    rest, kept = imported_bones.rest_matrices(bones), imported_bones.kept_matrices(bones, "rest_matrix")
+    is_still = imported_bones.are_unmoved(rest, kept)
+    return [names.name_in_file(bone) for bone, still in zip(bones, is_still.tolist(), strict=True) if still]
 
 
 def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
@@ -155,12 +192,11 @@ def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
     scale, location = arrays.read(posed, "scale", 3), arrays.read(posed, "location", 3)
     kept_root = None
     if found.shape.root >= 0:
-        before = getattr(armature, FLOOR)
-        floor = float(found.shape.offset[found.shape.root, 2])
+        before, after = np.array(getattr(armature, ROOT), np.float64), found.shape.offset[found.shape.root]
         root = found.axes[found.shape.root].T
-        base = np.zeros(3) if is_anew else location[order[found.shape.root]] - root @ (0.0, 0.0, before)
-        kept_root = base + root @ (0.0, 0.0, floor)
-        setattr(armature, FLOOR, floor)
+        base = np.zeros(3) if is_anew else location[order[found.shape.root]] - root @ before
+        kept_root = base + root @ after
+        setattr(armature, ROOT, after)
     scale[rows] = _snapped(np.diagonal(found.scale, axis1=1, axis2=2)[chosen], 1.0)
     location[rows] = _snapped(found.location[chosen], 0.0)
     if kept_root is not None:

@@ -36,6 +36,22 @@ class Slider:
 
 
 @dataclass(frozen=True)
+class WornMesh:
+    """What the file of a mesh that an armature deforms says of its n joints; hashable, since it is compared often."""
+
+    joint_names: tuple[str, ...]
+    """The joints that the file lists; none for a mesh that was not imported."""
+    inverse_bind: bytes
+    """(n, 4, 4) float64 inverse bind matrices, for column vectors, in the space of the armature."""
+    joint_positions: bytes
+    """(n, 3) float64 positions of the joints relative to their parents, in metres; empty if the file moves no joint."""
+    is_aligned: bool
+    """Whether the joints rest exactly where the matrices bind them."""
+    is_locked: bool
+    """Whether joints that the mesh moves keep their scale."""
+
+
+@dataclass(frozen=True)
 class JointShapes:
     """What a shape does to n joints of an armature in its rest pose, along the axes of the armature."""
 
@@ -46,7 +62,7 @@ class JointShapes:
     offset: Floats
     """(n, 3) movement of the head relative to the parent's joint, before the parent's scale, in metres."""
     root: int
-    """Index of the joint whose offset only puts the feet on the floor, so that users may move it; -1 without it."""
+    """Index of the joint whose offset only puts the figure on the floor, so that users may move it; -1 without it."""
 
 
 class BodyShapes(Protocol):
@@ -62,7 +78,13 @@ class BodyShapes(Protocol):
         """
 
     def joint_shapes(
-        self, percents: Mapping[int, float], names: Sequence[str], heads: Floats, *, is_locked: bool
+        self,
+        percents: Mapping[int, float],
+        names: Sequence[str],
+        heads: Floats,
+        worn: Sequence[WornMesh] = (),
+        *,
+        unmoved: Sequence[str] = (),
     ) -> JointShapes:
         """Return what a shape does to the joints of an armature.
 
@@ -74,6 +96,9 @@ class BodyShapes(Protocol):
             Names that the n bones have in files; bones with other names do not follow the shape.
         heads:
             (n, 3) their heads at rest, in the space of the armature.
-        is_locked:
-            Whether joints that rest elsewhere than those of the standard figure keep their scale.
+        worn:
+            The meshes that the armature deforms. They decide which joints stay where they are, since their files move
+            them; without any, these are the joints that rest elsewhere than those of the standard figure.
+        unmoved:
+            Names in files of bones that rest where an import put them.
         """

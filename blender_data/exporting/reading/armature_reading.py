@@ -21,6 +21,7 @@ from ....io_formats.geometry import hierarchy
 from ... import import_choices, names
 from ...properties import stored_fields
 from ...rigging import joint_poses
+from ...rigging.imported_bones import are_unmoved, kept_matrices, rest_matrices
 from ...rigging.joint_poses import Array
 
 Matrix4 = npt.NDArray[np.float64]
@@ -30,13 +31,6 @@ _SHEAR = 1e-4
 
 _SAME_ROTATION = 1e-5
 """Relative tolerance for recognising a single-precision matrix as a rotation with uniform scale."""
-
-
-_DRIFT = 1e-4
-"""Tolerance for the axes of an unmoved bone: editing an ancestor changes the axes of very short bones by this much."""
-
-_POSITION_DRIFT = 1e-6
-"""Tolerance for the position of an unmoved bone, relative to the largest coordinate of the rig."""
 
 
 @dataclass
@@ -96,11 +90,6 @@ def read_skeleton(obj: bpy.types.Object, *, deform_only: bool = False, report: R
     return ReadSkeleton(obj, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)
 
 
-def rest_matrices(bones: list[bpy.types.Bone]) -> Matrix4:
-    """Return the rest matrices of bones in the space of their armature, (J, 4, 4) float64."""
-    return np.array([bone.matrix_local for bone in bones], np.float64).reshape(-1, 4, 4)
-
-
 def _deforms(bone: bpy.types.Bone) -> bool:
     return bone.use_deform or any(child.use_deform for child in bone.children_recursive)
 
@@ -134,12 +123,12 @@ class _Binds:
         self.parents = parents
         self.rest = rest
         self.kept = [bone.meshferry.order >= 0 for bone in bones]
-        self.kept_rest = _kept_matrices(bones, "rest_matrix")
+        self.kept_rest = kept_matrices(bones, "rest_matrix")
         self.kept_local = _local_matrices([_kept_joint(bone, -1) for bone in bones])
         self.same_parent = [self._has_same_parent(number) for number in range(len(bones))]
         self.order = hierarchy.parents_first(parents)
         self.old_world = self._old_worlds()
-        still = _are_unmoved(self.rest, self.kept_rest)
+        still = are_unmoved(self.rest, self.kept_rest)
         self.unmoved = [old is not None and bool(still[number]) for number, old in enumerate(self.old_world)]
         self.world = self._worlds()
 
@@ -156,7 +145,7 @@ class _Binds:
         They are products of the stored local transforms. If the parents of a joint were changed, its stored world
         matrix is used, which has single precision only.
         """
-        kept_world = _kept_matrices(self.bones, "bind_matrix")
+        kept_world = kept_matrices(self.bones, "bind_matrix")
         worlds: list[Matrix4 | None] = [None] * len(self.bones)
         for number in self.order:
             parent = self.parents[number]
@@ -221,23 +210,6 @@ def rounded_joint(name: str, parent: int, translation: Array, rotation: Array, s
 def rounded(values: Array) -> Any:
     """Round numbers to single precision, and negative zeros to zero."""
     return tuple((values.astype(np.float32) + np.float32(0)).tolist())
-
-
-def _are_unmoved(rest: Matrix4, kept: Matrix4) -> npt.NDArray[np.bool_]:
-    """Return whether each bone is unmoved, (J,).
-
-    The tolerances allow for changes of bones whose ancestors were edited.
-    """
-    apart = np.abs(rest - kept)
-    extent = np.abs(kept[:, :3, 3]).max(initial=0.0)
-    turned: npt.NDArray[np.bool_] = apart[:, :3, :3].reshape(-1, 9).max(axis=1, initial=0.0) > _DRIFT
-    return ~turned & (apart[:, :3, 3].max(axis=1, initial=0.0) <= _POSITION_DRIFT * extent)
-
-
-def _kept_matrices(bones: list[bpy.types.Bone], name: str) -> Matrix4:
-    """Return the matrices stored as properties of bones, (J, 4, 4) float64; zeros for bones without one."""
-    kept = [np.asarray(getattr(bone.meshferry, name), np.float64).reshape(4, 4) for bone in bones]
-    return np.array(kept, np.float64).reshape(-1, 4, 4)
 
 
 def _kept_joint(bone: bpy.types.Bone, parent: int) -> Joint:

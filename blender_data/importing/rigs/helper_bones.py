@@ -13,7 +13,7 @@ import numpy as np
 
 from ....io_formats.core.scene import Node, Scene
 from ....io_formats.geometry.vectors import bounds
-from ...exporting.object_selection import armature_of
+from ...exporting.object_selection import deformed_meshes
 from .armatures import BoneMap
 
 COLLECTION = "Helper Bones"
@@ -73,7 +73,7 @@ def hide_scaled(armature: bpy.types.Object, scales: Mapping[str, float]) -> None
         total[bone.name] = scales.get(bone.name, 1.0) * (total[bone.parent.name] if bone.parent else 1.0)
     if max(total.values()) <= LARGE:
         return
-    meshes = [obj for obj in bpy.data.objects if obj.type == "MESH" and armature_of(obj) == armature]
+    meshes = deformed_meshes(armature)
     deforming = {group.name for obj in meshes for group in obj.vertex_groups}
     size = max((float(obj.dimensions[axis]) for obj in meshes for axis in range(3)), default=0.0)
     if deforming and size > 0:

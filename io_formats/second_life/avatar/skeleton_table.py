@@ -194,9 +194,9 @@ def is_left(name: str) -> bool:
 
 
 def left_of(heads: Mapping[str, Matrix]) -> Matrix | None:
-    """Return the direction to the avatar's left: the mean of left joints minus their right ones, (3,).
+    """Return the direction to the avatar's left: the median of left joints minus their right ones, (3,).
 
-    Return None without a pair.
+    Return None without a pair. A limb of which a mesh moves the joints on one side does not change the median.
 
     ``heads`` are the positions of joints by canonical name, in any space. In avatar space the result is +Y for any limb
     lengths.
@@ -208,5 +208,5 @@ def left_of(heads: Mapping[str, Matrix]) -> Matrix | None:
     ]
     if not pairs:
         return None
-    mean: Matrix = np.mean(pairs, axis=0)
-    return mean if np.linalg.norm(mean) > 1e-6 else None
+    left: Matrix = np.median(pairs, axis=0)
+    return left if np.linalg.norm(left) > 1e-6 else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ...core.body_shapes import Floats, JointShapes, Slider
+from ...core.body_shapes import Floats, JointShapes, Slider, WornMesh
+from ...core.scene import Skin
 from ..avatar import skeleton_table
 from ..avatar.avatar_space import facing_of
 from ..body import parts
@@ -33,8 +34,6 @@ NOT_OF_SHAPES = (TABS["hair_eyebrows"], TABS["shoes"])
 """Tabs whose sliders belong to hair and shoes, not to body shapes."""
 SPREAD = 20.0
 """Standard deviation of random sliders, in percent of their ranges."""
-_STANDARD = 1e-4
-"""Distance in metres from one of the two positions in the table up to which a joint counts as standard."""
 
 Indices = npt.NDArray[np.intp]
 
@@ -95,17 +94,22 @@ def morph_weights(percents: Mapping[int, float]) -> dict[str, dict[str, float]]:
 
 
 def joint_shapes(
-    percents: Mapping[int, float], names: Sequence[str], heads: Floats, *, is_locked: bool = False
+    percents: Mapping[int, float],
+    names: Sequence[str],
+    heads: Floats,
+    worn: Sequence[WornMesh] = (),
+    *,
+    unmoved: Sequence[str] = (),
 ) -> JointShapes:
     """Return what a shape does to an armature; see :class:`...core.body_shapes.BodyShapes`.
 
-    The armature may face any direction. Joints that it has elsewhere than the standard avatar count as joint positions
-    of a worn mesh: they stay where they are.
+    The armature may face any direction. Joints to which an upload of the meshes would give positions stay where they
+    are; all others go where the viewer has them, wherever the armature rests.
     """
-    rig = _rig(tuple(names), np.ascontiguousarray(heads, np.float64).tobytes())
-    shaped = evaluation.evaluate(values_of(percents), rig.overrides, rig.overrides if is_locked else ())
+    rig = _rig(tuple(names), np.ascontiguousarray(heads, np.float64).tobytes(), tuple(worn), tuple(unmoved))
+    shaped = evaluation.evaluate(values_of(percents), rig.overrides, rig.locked)
     offset = shaped.position - rig.rest
-    offset[evaluation.joint_index()[skeleton_table.ROOT]] = (0.0, 0.0, -shaped.floor)
+    offset[evaluation.joint_index()[skeleton_table.ROOT], 2] -= shaped.floor
     ratio = shaped.scale / evaluation.standard().scale
     scale = (rig.axes * ratio[:, None, :]) @ rig.axes.transpose(0, 2, 1)
     found = JointShapes(
@@ -140,11 +144,13 @@ class _Rig:
     rest: Floats
     """(n, 3) positions at rest relative to the parent, in the axes of the avatar."""
     overrides: dict[str, Floats]
-    """Those of joints that rest elsewhere than in the standard avatar."""
+    """(3,) positions relative to the parent of joints that do not follow the shape."""
+    locked: frozenset[str]
+    """Joints that keep their scale, too."""
 
 
 @functools.lru_cache(maxsize=16)
-def _rig(names: tuple[str, ...], heads_as_bytes: bytes) -> _Rig:
+def _rig(names: tuple[str, ...], heads_as_bytes: bytes, worn: tuple[WornMesh, ...], unmoved: tuple[str, ...]) -> _Rig:
     """Return the joints of an armature by the names of its bones in files and their heads, (n, 3) float64."""
     index, table = evaluation.joint_index(), skeleton_table.table()
     heads = np.frombuffer(heads_as_bytes, np.float64).reshape(-1, 3)
@@ -153,24 +159,55 @@ def _rig(names: tuple[str, ...], heads_as_bytes: bytes) -> _Rig:
         known = skeleton_table.canonical(name)
         if known in index and known is not None:
             bones.setdefault(known, bone)
-    turn = facing_of({name: heads[bone] for name, bone in bones.items()})[:3, :3]
-    standard = {name: np.array(table[name].position) for name in index}
-    rest = dict(standard)
-    for name, bone in bones.items():
-        above = bones.get(table[name].parent)
+    turn = facing_of({name: heads[bone] for name, bone in bones.items()})
+    places = {name: turn[:3, :3] @ heads[bone] for name, bone in bones.items()}
+    rest = {name: np.array(table[name].position) for name in index}
+    for name in bones:
+        above = places.get(table[name].parent)
         if above is not None:
-            rest[name] = turn @ (heads[bone] - heads[above])
-    overrides = {
-        name: place
-        for name, place in rest.items()
-        if min(np.linalg.norm(place - standard[name]), np.linalg.norm(place - table[name].pivot)) > _STANDARD
-    }
+            rest[name] = places[name] - above
+    as_imported = {known for name in unmoved if (known := skeleton_table.canonical(name)) is not None}
+    overrides, locked = _overrides(places, worn, turn, as_imported)
+    if skeleton_table.ROOT in places and skeleton_table.ROOT not in overrides:
+        rest[skeleton_table.ROOT] = places[skeleton_table.ROOT]
+    overrides.pop(skeleton_table.ROOT, None)
     return _Rig(
         np.array(list(bones.values()), np.intp),
         np.array([index[name] for name in bones], np.intp),
         bones.get(skeleton_table.ROOT, -1),
-        turn,
-        turn.T @ np.array([table[name].axes for name in index]),
+        turn[:3, :3],
+        turn[:3, :3].T @ np.array([table[name].axes for name in index]),
         np.array(list(rest.values())),
         overrides,
+        locked,
     )
+
+
+def _overrides(
+    places: Mapping[str, Floats], worn: Sequence[WornMesh], turn: Floats, as_imported: Container[str]
+) -> tuple[dict[str, Floats], frozenset[str]]:
+    """Return the joint positions of worn meshes, and the joints that they lock.
+
+    ``places`` are the heads of the joints, (3,), and ``turn`` leads from the armature to the space of the avatar.
+    """
+    from ..avatar.joint_positions import JointPositions  # not at the top: panels of sliders load this module
+
+    found: dict[str, Floats] = {}
+    locked: set[str] = set()
+    for mesh in worn or [WornMesh((), b"", b"", is_aligned=False, is_locked=False)]:
+        skin = None
+        if mesh.joint_names:
+            inverse_bind = np.frombuffer(mesh.inverse_bind, np.float64).reshape(-1, 4, 4)
+            positions = np.frombuffer(mesh.joint_positions, np.float64).reshape(-1, 3)
+            skin = Skin(
+                list(mesh.joint_names),
+                inverse_bind,
+                np.identity(4),
+                joint_positions=positions if len(positions) else None,
+                is_aligned=mesh.is_aligned,
+            )
+        written = JointPositions(places, skin, turn, as_imported)
+        moved = written.moved(places)
+        found.update({name: written.written(name) for name in moved})
+        locked.update(moved if mesh.is_locked else ())
+    return found, frozenset(locked)

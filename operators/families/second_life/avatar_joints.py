@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 from bpy.props import BoolProperty, EnumProperty
 
-from ....blender_data.exporting.object_selection import MESHABLE, armature_of
+from ....blender_data.exporting.object_selection import MESHABLE, armature_of, deformed_meshes
 from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.names import name_in_file
 from ....blender_data.rigging import bone_heads, deform_bones
@@ -128,7 +128,7 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
         known = known_bones(armature)
         wanted = {name for name, joint in known.items() if joint in chosen_joints(self.weighted)}
         if self.use_weighted:
-            meshes = [obj for obj in bpy.data.objects if obj.type == "MESH" and armature_of(obj) == armature]
+            meshes = deformed_meshes(armature)
             wanted.update(name for obj in meshes for name in deform_bones.weighted_groups(obj) if name in known)
         deform_bones.set_deforming(armature, wanted, known)
         bones = counted(len(wanted), "bone takes", "bones take")
