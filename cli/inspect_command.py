@@ -96,6 +96,7 @@ def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
     lines += _placed(entry)
     lines += _space(entry)
     lines += _playback(entry)
+    lines += _shape(entry)
     lines += [f"  animation {printable(clip_text(clip, with_kind=True))}" for clip in entry["clips"]]
     if len(lines) == 1:
         lines.append("  nothing")
@@ -120,6 +121,16 @@ def _playback(entry: dict[str, Any]) -> list[str]:
     clip = entry["clips"][0]
     keys = [f"{counted(clip[f'{kind}_keys'], f'{kind} key')}" for kind in ("rotation", "position")]
     return [f"  {', '.join(keys)}", f"  {', '.join(parts)}"]
+
+
+def _shape(entry: dict[str, Any]) -> list[str]:
+    """Return the additional lines for body shapes: sex, height, and the sliders that differ from their default."""
+    if "sliders" not in entry:
+        return []
+    found = [f"{slider['label']} {slider['percent']:.0f}" for slider in entry["sliders"]]
+    shown = ", ".join(found) or "all at their default"
+    part = "" if entry["wearable"] == "shape" else f"only sliders of {entry['wearable']}, "
+    return [f"  {part}{entry['sex']}, height {entry['height']:.3f} m", f"  sliders (0 to 100): {shown}"]
 
 
 def _nodes(entry: dict[str, Any]) -> list[str]:

@@ -39,6 +39,8 @@ class Capabilities:
     node_hierarchy: bool = False
     shape_keys: bool = False
     skeletons: bool = False
+    sliders: bool = False
+    """Whether files hold positions of the sliders that shape a figure."""
     influences: int = 0
     """Maximum number of joint weights of a vertex; 0 for a format without weights."""
     node_clips: bool = False
@@ -153,6 +155,8 @@ def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
     yield from (_Loss(kind, owner, 1) for kind, owner in _joined(scene, capabilities))
     if not capabilities.skeletons:
         yield from (_Loss("bone", each.name, len(each.joints)) for each in scene.skeletons if each.joints)
+    if not capabilities.sliders:
+        yield from (_Loss("body shape", each.name, 1) for each in scene.skeletons if each.slider_values is not None)
     for clip in scene.clips:
         yield from (_Loss(kind, clip.name, count) for kind, count in _clip_losses(clip, capabilities) if count)
 

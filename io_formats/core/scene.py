@@ -388,6 +388,9 @@ class Skeleton:
     """Identifier of the directions that ``tail`` and ``up`` give to bones, if actions depend on it."""
     inherits_scale: bool = True
     """Whether the scale of a posed joint also scales its children, and not only their distance."""
+    slider_values: dict[int, float] | None = None
+    """Positions in percent of the sliders that shape the figure, by number; the others stay as they are. None if the
+    file has no shape."""
     pass_through: PassThrough | None = None
 
 

@@ -10,6 +10,7 @@ from ..core.format import Family, FileFormat, modules_of
 from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
 from .options import COLLADA_IMPORT_OPTIONS, EXPORT_OPTIONS, IMPORT_OPTIONS, UPLOAD_OPTIONS, VIEWER_FOLDER
+from .shape import options as shape_options
 
 if TYPE_CHECKING:
     from ..core.body_shapes import BodyShapes
@@ -121,6 +122,17 @@ SECOND_LIFE_BVH = FileFormat(
     is_dropped=False,
 )
 
+SECOND_LIFE_SHAPE = FileFormat(
+    name="second_life_shape",
+    label="Second Life Shape",
+    extensions=(".xml", ".bodypart"),
+    capabilities=Capabilities(meshes=False, skeletons=True, sliders=True, knows_joint=_knows_joint),
+    modules=modules_of(f"{__package__}.shape"),
+    export_options=shape_options.EXPORT_OPTIONS,
+    only_read=(".bodypart",),
+    ambiguous=(".xml",),
+)
+
 FORMATS = (
     SECOND_LIFE_MESH,
     SECOND_LIFE_BUNDLE,
@@ -129,6 +141,7 @@ FORMATS = (
     SECOND_LIFE_REQUEST,
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BVH,
+    SECOND_LIFE_SHAPE,
 )
 
 

@@ -67,6 +67,15 @@ def make_skeleton() -> Any:
     return Skeleton("Rig", [Joint(name, index - 1, (0.0, 0.0, float(index))) for index, name in enumerate(BONES)])
 
 
+def make_shaped() -> Any:
+    """Return an avatar with the shape of a tall man."""
+    from meshferry.io_formats.second_life.avatar.skeletons import avatar_skeleton
+
+    skeleton = avatar_skeleton()
+    skeleton.slider_values = {33: 80.0, 80: 100.0}
+    return skeleton
+
+
 def turning(target: int, start: Sequence[float], skeleton: int | None) -> Any:
     """Return a track that begins at a place without rotation, moves along X and turns by 90 degrees around Y."""
     from meshferry.io_formats.core.scene import TransformTrack
@@ -146,6 +155,7 @@ def write_ours(folder: Path) -> dict[str, Path]:
         "unigine_skeleton": (Scene("model", [], [make_skeleton()]), "model.skeleton", {}),
         "second_life_animation": (Scene("model", [], [make_skeleton()], [bone_clip()]), "model.anim", {}),
         "second_life_bvh": (Scene("model", [], [make_skeleton()], [bone_clip()]), "model.bvh", {}),
+        "second_life_shape": (Scene("model", [], [make_shaped()]), "model.xml", {}),
         "mesh_serializer": (make_still(), "model.data", {}),
     }
     paths: dict[str, Path] = {}

@@ -76,11 +76,13 @@ def test_all_pairs(pairs):
     given |= {"timbermesh": {"meshes"}, "mesh_serializer": {"meshes"}, "unigine_mesh": {"meshes", "skeletons", "clips"}}
     given |= {name: {"meshes", "skeletons"} for name in ("second_life_mesh", "second_life_bundle")}
     given |= {name: {"skeletons", "clips"} for name in ("second_life_animation", "second_life_bvh")}
+    given["second_life_shape"] = {"skeletons", "sliders"}
     assert len(found) == len(given) * len(registry.FORMATS)
     for pair, (status, made) in found.items():
         source, target = pair.split()
         known = registry.by_name(target)
-        wanted = "meshes" if known.capabilities.meshes else "clips" if known.capabilities.clips else "skeletons"
+        kinds = ("meshes", "clips", "sliders", "skeletons")
+        wanted = next(kind for kind in kinds if getattr(known.capabilities, kind))
         possible = wanted in given[source] and known.is_written
         assert (status == 0) == possible, (pair, said)
         assert bool(made) == possible, pair

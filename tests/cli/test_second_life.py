@@ -119,6 +119,7 @@ def test_formats_tells_what_is_read_and_written(meshferry):
         "second_life_request": ([], [".llsd"], True),
         "second_life_animation": ([".anim"], [".anim"], False),
         "second_life_bvh": ([".bvh"], [".bvh"], False),
+        "second_life_shape": ([".xml", ".bodypart"], [".xml"], False),
     }
     shown = meshferry("formats").out
     assert "Second Life Upload Set (.dae)\n  written only; several files beside each other\n" in shown

@@ -27,6 +27,7 @@ from meshferry.io_formats.timbermesh import writer
 from meshfuzz import collada_seeds, mesh_serializer_seeds, timberborn_blueprint_seeds, tokens, unigine_seeds
 from meshfuzz import second_life_animation_seeds as sl_animation
 from meshfuzz import second_life_seeds as sl
+from meshfuzz import second_life_shape_seeds as sl_shape
 
 pytest.importorskip("google.protobuf")
 
@@ -73,6 +74,7 @@ FILES: dict[str, dict[str, bytes]] = {
         "version 0.1": sl_animation.OLD,
     },
     "second_life_bvh": {"bvh": sl_animation.BVH},
+    "second_life_shape": sl_shape.FILES,
     "mesh_serializer": {
         name: data
         for name, data in mesh_serializer_seeds.family().items()

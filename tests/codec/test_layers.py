@@ -31,6 +31,7 @@ NEUTRAL = (
     "partner_files.py",
     "unknown_files.py",
     "xml_files.py",
+    "xml_sniffing.py",
 )
 FAMILIES = {"timbermesh", "unigine", "second_life", "mesh_serializer"}
 

@@ -54,6 +54,7 @@ CARRIES = {
     "vertex_clips": "Vertex animation",
     "shape_keys": "Shape keys",
     "skeletons": "Armatures",
+    "sliders": "Body shapes",
     "influences": "Weights a vertex",
     "joint_clips": "Bone animation",
     "keyed_clips": "",

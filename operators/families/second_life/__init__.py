@@ -13,6 +13,7 @@ from ....io_formats.second_life.formats import (
     SECOND_LIFE_BVH,
     SECOND_LIFE_COLLADA,
     SECOND_LIFE_MESH,
+    SECOND_LIFE_SHAPE,
 )
 from ...findings.checks import CheckScene
 from ...hooks import Hooks
@@ -23,21 +24,28 @@ from .exporters import EXPORTERS
 from .objects import HAS_MODEL, chosen_models, subject_of
 from .panel import main_panel
 
-FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_COLLADA, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH)
+FORMATS = (
+    SECOND_LIFE_MESH,
+    SECOND_LIFE_BUNDLE,
+    SECOND_LIFE_COLLADA,
+    SECOND_LIFE_ANIMATION,
+    SECOND_LIFE_BVH,
+    SECOND_LIFE_SHAPE,
+)
 
 UUID = "*-????-????-*"
 """Pattern for asset files named by their UUID alone. Blender matches the whole path and allows 15 characters."""
 
 
 class Importer(ImportAnyName):
-    """Import of Second Life and OpenSim mesh assets, bundles, Collada files and animations in any combination."""
+    """Import of mesh assets, bundles, Collada files, animations and body shapes in any combination."""
 
     bl_label = "Import SL Asset"
     bl_description = (
         "Import mesh assets and model bundles of Second Life and OpenSim and Collada files of uploads, with levels of "
-        "detail, physics and rig, and animations, onto the active avatar if there is one"
+        "detail, physics and rig, and animations and body shapes, onto the active avatar if there is one"
     )
-    entry_text = "Second Life (.llmesh, .slm, .dae, .anim, .bvh)"
+    entry_text = "Second Life (.llmesh, .slm, .dae, .anim, .bvh, .xml)"
     # The direction of bones is not an option, since the avatar skeleton defines it.
     option_table = tuple(option for option in import_table(*FORMATS) if option is not BONE_DIRECTION)
     usual_names = ";".join(
