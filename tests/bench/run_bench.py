@@ -27,7 +27,7 @@ GROUPS = {
     "unigine": ("read", "import", "export", "rigged", "animation", "project"),
     "unigine_scene": ("import", "peer", "memory", "sources", "patch"),
     "timberborn_blueprint": ("import",),
-    "second_life": ("import", "export", "animation"),
+    "second_life": ("import", "export", "animation", "shape"),
     "second_life_collada": ("import", "memory", "memory_rigged"),
     "batch": ("library", "exchange", "million", "memory"),
 }

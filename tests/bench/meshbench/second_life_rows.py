@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,11 @@ TRIANGLES = 60_000
 LEVELS = (("_LOD2", 0.4), ("_LOD1", 0.15), ("_LOD0", 0.05))
 JOINTS = 60
 """Joints that move the body; files take up to 110."""
+DRESSED = 50_000
+"""Triangles of the body that follows the shape."""
+CHANGES = 40
+"""Changes of a slider that count as one, since each takes about a millisecond."""
+HEIGHT = "meshferry_shape_33"
 
 _GLTF = {"export_tangents": False}
 """No file of ours holds tangents."""
@@ -28,7 +34,9 @@ import, glTF    import_scene.gltf with its defaults; the highest level and the a
 export, ours    the objects of all four levels, all else default
 export, glTF    {peers.GLTF_EXPORT | _GLTF}; the same objects
 animation       the 133 bones with a key on each frame, and one bone with a constraint, so that the export samples;
-                import onto an avatar that is there, of a file with all keys; glTF always makes an armature"""
+                import onto an avatar that is there, of a file with all keys; glTF always makes an armature
+shape           a slider of a worn body of one level: evaluation and writing of scales and locations, and what Blender
+                then computes; {CHANGES} changes each"""
 
 SECONDS = 60
 RATE = 30
@@ -222,8 +230,35 @@ def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     ]
 
 
+def shape(_triangles: int, rounds: int, _folder: Path) -> list[Row]:
+    """Compare one change of a shape with Blender's own update after it."""
+    build(DRESSED)
+    keep_highest()
+    armature = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
+    body, layer = bpy.data.objects["Body"], bpy.context.view_layer
+    seconds: dict[str, list[float]] = {"ours": [], "Blender": []}
+    for turn in range(rounds + 1):
+        ours = blenders = 0.0
+        for change in range(CHANGES):
+            started = time.perf_counter()
+            setattr(armature, HEIGHT, 100.0 * (change % 2))
+            written = time.perf_counter()
+            layer.update()
+            blenders += time.perf_counter() - written
+            ours += written - started
+        if turn:
+            seconds["ours"].append(ours)
+            seconds["Blender"].append(blenders)
+    shown = body.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+    moved = (shown.vertices[0].co - body.data.vertices[0].co).length
+    assert moved > 0.01, "the body does not follow the shape"
+    name = f"change a slider, {DRESSED:,} triangles, {JOINTS} joints : Blender's own update"
+    return [ratio_row(name, "ours", "Blender", 2.0, seconds)]
+
+
 GROUPS: dict[str, Callable[[int, int, Path], list[Row]]] = {
     "import": importing,
     "export": exporting,
     "animation": animation,
+    "shape": shape,
 }
