@@ -129,7 +129,7 @@ def test_docstrings_refer_to_numbered_sections_that_exist(family: str) -> None:
         page = "second_life_animation" if {"animation", "motion_text"} & set(path.parts) else family
         page = family if family != "second_life" else page
         of_folder = {"project": "unigine_projects", "scene": "unigine_scenes", "collada": "collada"}
-        of_folder["shape"] = "second_life_shapes"
+        of_folder |= dict.fromkeys(("shape", "body"), "second_life_shapes")
         page = of_folder.get(path.parent.name, page)
         sections = {heading.split()[0].rstrip(".") for heading in headings(text_of(ROOT / f"docs/formats/{page}.md"))}
         for several in re.findall(r"[Ss]ections? ((?:\d+(?:\.\d+)?(?:, | and | to )?)+)", path.read_text("utf-8")):
