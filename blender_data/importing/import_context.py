@@ -17,6 +17,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Message, Report, distinct
 from ...io_formats.core.scene import FloatArray, Scene, VertexTrack
 from ...io_formats.disk.atomic_write import replace_file
+from ..rigging import body_shapes
 from .clips.actions import PlayedBefore
 from .import_request import ImportRequest
 from .rigs import armatures
@@ -45,6 +46,10 @@ class ImportContext:
         """The armatures that this import created."""
         self.bones: list[BoneMap | None] = []
         """The bones of each skeleton; None if the import leaves the skeleton out."""
+        self.sliders_before: list[tuple[bpy.types.Object, dict[int, float]]] = []
+        """Existing armatures whose sliders were set, and their positions before."""
+        self.shapes = 0
+        """Number of figures whose sliders were set."""
         self.disconnected: list[tuple[bpy.types.Object, list[str]]] = []
         """Bones of existing armatures that were disconnected from their parents."""
         self.selection = Selection(request.context)
@@ -121,6 +126,8 @@ class ImportContext:
         for owner, name, value in self.times_before:
             setattr(owner, name, value)
         self.played.restore()
+        for armature, percents in reversed(self.sliders_before):
+            body_shapes.set_percents(armature, percents)
         for armature, bones in self.disconnected:
             armatures.connect(self.request.context, armature, bones, is_connected=True)
         blocks = [*self.made, *self.materials.made]
@@ -152,6 +159,8 @@ class ImportResult:
     bones: int = 0
     """Number of new bones."""
     actions: int = 0
+    shapes: int = 0
+    """Number of armatures whose sliders were set."""
     undo: Callable[[], None] = lambda: None
     """Function that removes all data blocks and files of the import, and restores the changed settings."""
     made: list[bpy.types.ID] = field(default_factory=list)
@@ -171,7 +180,7 @@ class ImportResult:
         bones = sum(len(armature.data.bones) for armature in armatures if armature in objects)
         made = [*job.made, *job.materials.made]
         warnings = distinct(job.report.messages)
-        return cls(collection, objects, triangles, warnings, armatures, bones, actions, job.undo, made)
+        return cls(collection, objects, triangles, warnings, armatures, bones, actions, job.shapes, job.undo, made)
 
 
 def _with_resting_points(moving: FloatArray, rest: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ from .clips.clips import ClipBuilder
 from .import_context import ImportContext
 from .nodes import NodeBuilder
 from .rigs import helper_bones
-from .rigs.skeletons import build_skeletons, switch_on_weighted
+from .rigs.skeletons import build_skeletons, set_sliders, switch_on_weighted
 
 
 def build(job: ImportContext) -> Steps[int]:
@@ -25,7 +25,9 @@ def build(job: ImportContext) -> Steps[int]:
     helper_bones.show_used(job.scene, job.bones)
     helper_bones.hide(job.scene, job.bones, job.armatures)
     _relate_objects(job)
-    return (yield from scaled(ClipBuilder(job).build(), 0.7, 1.0))
+    actions = yield from scaled(ClipBuilder(job).build(), 0.7, 1.0)
+    set_sliders(job)
+    return actions
 
 
 def _relate_objects(job: ImportContext) -> None:

@@ -13,6 +13,7 @@ from ..import_marks import has_given_parent, is_moved, set_transform
 from ..importing.importer import ImportResult
 from ..importing.objects import hide_levels
 from ..properties import copy_group
+from ..rigging import body_shapes
 from . import action_update, armature_update
 from .matching import Pairs, copies, objects_of
 from .mesh_update import replace_mesh
@@ -62,6 +63,10 @@ def replace_data(
     if collection is not None:
         surplus += _add_objects(context, collection, results[0], pairs, report)
     _update_armatures(context, changed, report)
+    if collection is not None and results[0].shapes:
+        for new, old in changed.items():
+            if old.type == "ARMATURE":
+                body_shapes.set_percents(old, body_shapes.percents_of(new))
     surplus += _update_data(changed, paths, report)
     if collection is not None:
         _refer_to_old((obj for obj in results[0].objects if obj not in pairs), pairs)

@@ -31,6 +31,9 @@ _ALONG = 1e-5
 _UNCHANGED = 1e-6
 """Difference from 1 of scales, and from 0 of locations in metres, that is rounding."""
 
+_MOVED = 1e-3
+"""Difference in percent from which a slider counts as moved."""
+
 _being_set: list[Any] = []
 """The armature objects of which several sliders are being set; they are evaluated once at the end."""
 
@@ -62,6 +65,12 @@ def is_figure(armature: bpy.types.Object | None) -> bool:
         return False
     found = _shaped(_rest_of(armature), {})
     return found is not None and bool(found.shape.is_shaped.any())
+
+
+def is_shaped(armature: bpy.types.Object) -> bool:
+    """Return whether a slider of an armature object is not where joints are as meshes are bound."""
+    percents = percents_of(armature)
+    return any(abs(percents[slider.number] - slider.standard) > _MOVED for slider in sliders())
 
 
 def set_percents(armature: bpy.types.Object, percents: Mapping[int, float]) -> None:

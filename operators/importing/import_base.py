@@ -297,12 +297,14 @@ def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
     with_armature = [result for result in results if result.armatures]
     bones = sum(result.bones for result in with_armature)
     actions = sum(result.actions for result in with_armature)
+    shapes = sum(result.shapes for result in with_armature)
     counts_meshes = bool(others) or not with_armature
     return (
         counted(others, "object") if counts_meshes else "",
         counted(triangles, "triangle") if counts_meshes else "",
         counted(bones, "bone") if bones else "",
         counted(actions, "action") if actions else "",
+        counted(shapes, "body shape") if shapes else "",
     )
 
 

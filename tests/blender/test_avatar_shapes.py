@@ -79,3 +79,16 @@ def test_a_slider_shapes_and_the_standard_avatar_takes_it_back(clean_blender: An
     body_shapes.set_percents(avatar, {slider.number: slider.standard for slider in body_shapes.sliders()})
     for bone in avatar.pose.bones:
         assert (tuple(bone.scale), tuple(bone.location)) == ((1.0, 1.0, 1.0), (0.0, 0.0, 0.0)), bone.name
+
+
+def test_shape_files(clean_blender: Any, samples: Path) -> None:
+    """The real files, loaded onto one avatar one after another."""
+    folder = samples / "secondlife_shape"
+    avatar, seen = added(), 0
+    clean_blender.context.view_layer.objects.active = avatar
+    for about, shape in json.loads((folder / "expected.json").read_text("utf-8"))["shapes"].items():
+        if (folder / about).is_file():
+            assert clean_blender.ops.object.second_life_load_shape(filepath=str(folder / about)) == {"FINISHED"}
+            require_joints(avatar, shape["joints"], about)
+            seen += 1
+    assert seen == 20

@@ -13,7 +13,7 @@ from ....io_formats.core.scene import Scene, Skeleton
 from ....io_formats.geometry import hierarchy
 from ... import names
 from ...exporting.reading.armature_reading import ReadSkeleton, read_skeleton
-from ...rigging import joint_poses
+from ...rigging import body_shapes, joint_poses
 from ...rigging.joint_poses import Array
 from . import helper_bones
 from .armatures import BoneMap, bind_matrices, extent, parents_of
@@ -36,11 +36,18 @@ def keyed_joints(scene: Scene, number: int) -> set[int] | None:
     """Return the joints of a skeleton that have keys; None if the scene needs all joints of the skeleton.
 
     A file of keys stores rotations relative to the rest pose of the target, so the armature may have another rest pose,
-    and may lack the joints without keys.
+    and may lack the joints without keys. A file of sliders needs no particular joint.
     """
+    if is_shape(scene):
+        return set()
     if scene.nodes or not scene.clips or not all(clip.keys for clip in scene.clips):
         return None
     return {track.target for clip in scene.clips for track in clip.keys if track.skeleton == number}
+
+
+def is_shape(scene: Scene) -> bool:
+    """Return whether a scene has only positions of sliders, which shape any figure."""
+    return not scene.nodes and not scene.clips and any(one.slider_values is not None for one in scene.skeletons)
 
 
 def is_bound(scene: Scene) -> bool:
@@ -83,6 +90,10 @@ def choose_for_scene(
     if mode != "AUTO":
         return None
     skeleton = scene.skeletons[0]
+    if is_shape(scene):
+        unshaped = [candidate for candidate in candidates if not body_shapes.is_shaped(candidate)]
+        figures = filter(body_shapes.is_figure, [*unshaped, *([active] if active is not None else [])])
+        return next((figure for figure in figures if figure.library is None), None)
     if any(node.mesh is not None for node in scene.nodes):
         if skeleton.share_distance is not None and active is not None and was_made_here(active):
             candidates = [*candidates, active]
@@ -110,12 +121,16 @@ def mismatches(
         return []
     wanted = _names(scene.skeletons[0], keyed_joints(scene, 0))
     active = active_armature(context)
-    meant = dict.fromkeys([*candidates, *([active] if active is not None else [])])
+    meant = dict.fromkeys([*([] if is_shape(scene) else candidates), *([active] if active is not None else [])])
     report = Report()
     for armature in meant:
         if armature.library is not None:
             text = "'{}' is linked from another file; made a new armature"
             report.change("linked-armature", text, armature.name)
+            continue
+        if is_shape(scene):
+            text = "'{}' has no bones that follow a body shape; made a new armature"
+            report.change("no-figure", text, armature.name)
             continue
         found = _count(wanted, armature)
         report.change(

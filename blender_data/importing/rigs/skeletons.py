@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 import bpy
 
+from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Skeleton
-from ...rigging import deform_bones
+from ...rigging import body_shapes, deform_bones
 from ..import_context import ImportContext
 from . import armature_matching, armatures, helper_bones
 from .armatures import BoneMap
@@ -33,6 +34,36 @@ def build_skeletons(job: ImportContext) -> None:
             job.armatures.append(bones.armature)
         else:
             job.bones.append(None)
+
+
+def set_sliders(job: ImportContext) -> None:
+    """Set the sliders of the figures in a scene, and report bones that cannot be shaped exactly.
+
+    Raises
+    ------
+    MeshferryError
+        The armature that was given is not a figure with sliders.
+    """
+    for skeleton, found in zip(job.scene.skeletons, job.bones, strict=True):
+        if skeleton.slider_values is None:
+            continue
+        if found is None:
+            job.report.loss("body-shape-left-out", "The body shape was left out, since the import uses no armature")
+            continue
+        armature = found.armature
+        if not body_shapes.is_figure(armature):
+            raise MeshferryError("'{}' has no bones that follow a body shape", armature.name)
+        if armature not in job.armatures:
+            job.sliders_before.append((armature, body_shapes.percents_of(armature)))
+        body_shapes.set_percents(armature, skeleton.slider_values)
+        job.shapes += 1
+        if body_shapes.unfit_bones(armature):
+            job.report.change(
+                "bones-not-along-axes",
+                "Bones of '{}' do not lie along the avatar's axes, so shapes are up to 2 cm off. Align them (Rigging > "
+                "Align Bones)",
+                armature.name,
+            )
 
 
 def switch_on_weighted(job: ImportContext) -> None:

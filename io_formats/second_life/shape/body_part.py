@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.messages import Report, Text
-from .document import SHAPE, SIGNATURE, Shape
+from .document import SHAPE, Shape
+from .sniffing import SIGNATURE
 from .value_list import ValueList, integer, number
 
 _NEWEST = 22

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from ...core.messages import Message
 from . import parameters
 
-SIGNATURE = "LLWearable version "
-"""Start of a body part asset."""
 SHAPE = "shape"
 """Wearable that holds most sliders."""
 

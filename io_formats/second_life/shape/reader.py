@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from . import appearance, body_part, writer
-from .document import SIGNATURE, Shape
+from .document import Shape
+from .sniffing import SIGNATURE
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Shape:

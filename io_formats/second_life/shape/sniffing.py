@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ...core.recognition import Match, NearMiss
 from ...xml_sniffing import has_root
-from .document import SIGNATURE
+
+SIGNATURE = "LLWearable version "
+"""Start of a body part asset."""
 
 
 def sniff(head: bytes, size: int) -> Match | NearMiss:
