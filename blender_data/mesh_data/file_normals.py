@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.scene import FloatArray, IntArray, Layer
-from .. import arrays
+from .. import arrays, compat
 from ..importing.meshes import set_editable_normals
 
 ATTRIBUTE = "imported_normal"
@@ -40,6 +40,16 @@ def set_and_store(built: bpy.types.Mesh, layer: Layer, corner_point: IntArray, *
     packed = _packed(layer.values)
     set_editable_normals(built, replace(layer, values=_unpacked(packed)), corner_point)
     arrays.add_layer(built, ATTRIBUTE, "INT32_2D", layer, packed)
+
+
+def make_editable(data: bpy.types.Mesh) -> None:
+    """Turn normals that are stored as vectors into tangent-space normals, which follow the deformation of the mesh."""
+    free = data.attributes.get("custom_normal")
+    if free is None or free.data_type != "FLOAT_VECTOR":
+        return
+    normals = arrays.read(data.corner_normals, "vector", 3)
+    data.attributes.remove(free)
+    compat.set_corner_normals(data, normals, None)
 
 
 def restored(

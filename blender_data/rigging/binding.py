@@ -18,9 +18,9 @@ from ...io_formats.core.messages import Text
 from ...io_formats.geometry.connectivity import labels, places
 from .. import arrays
 from ..exporting.object_selection import armature_modifiers
-from . import heat_weights, joint_weights
+from . import filled_weights, heat_weights, joint_weights
 from .joint_weights import JointWeights, Weights
-from .weighted_surfaces import Points, WeightedSurface, surface_of, world_points
+from .weighted_surfaces import Points, WeightedSurface, surface_of, world_normals, world_points
 
 Bindings = dict[bpy.types.Object, JointWeights]
 
@@ -62,15 +62,26 @@ def automatic(
     return nearest((obj for model in models for obj in model), surface, most)
 
 
-def nearest(items: Iterable[bpy.types.Object], surface: WeightedSurface, most: int) -> Bindings:
+def nearest(
+    items: Iterable[bpy.types.Object], surface: WeightedSurface, most: int, *, faces_alike: bool = False
+) -> Bindings:
     """Return the weights that mesh objects get from the nearest points of a surface.
 
     All points of a small loose part get the same weights.
+
+    Parameters
+    ----------
+    faces_alike:
+        Whether points of the surface that face another way are not used; the weights there are filled in along the
+        mesh.
     """
     found: Bindings = {}
     for obj in items:
         points = world_points(obj)
-        values = _unbent(obj, points, surface.weights_at(points))
+        values, known = surface.facing_weights_at(points, world_normals(obj))
+        if faces_alike:
+            values = filled_weights.filled(values, known, arrays.read(obj.data.edges, "vertices", 2, np.int32))
+        values = _unbent(obj, points, values)
         found[obj] = JointWeights(list(surface.joints), joint_weights.limited(values, most))
     return found
 

@@ -16,6 +16,7 @@ from ..exporting.object_selection import armature_modifiers, armature_of
 from ..exporting.real_instances import refer_to_copies
 from . import joint_weights
 from .joint_poses import Array
+from .joint_weights import JointWeights
 
 
 def bound_meshes(context: bpy.types.Context, armature: bpy.types.Object) -> list[bpy.types.Object]:
@@ -127,20 +128,24 @@ def deform(obj: bpy.types.Object, matrices: Mapping[str, Array], default: Array)
     default:
         Transform of vertices without weights in these groups.
     """
-    data = obj.data
     local = np.array(obj.matrix_parent_inverse, np.float64) @ np.array(obj.matrix_basis, np.float64)
-    blended = _blended(obj, matrices, default) @ local
+    transforms = blended(joint_weights.read(obj, matrices), matrices, default) @ local
+    move(obj.data, transforms)
+    _turn_free_normals(obj.data, transforms[:, :3, :3])
+    if np.linalg.det(local[:3, :3]) < 0:
+        obj.data.flip_normals()
+    obj.matrix_parent_inverse = Matrix()
+    obj.matrix_basis = Matrix()
+    obj.data.update()
+
+
+def move(data: bpy.types.Mesh, transforms: Array) -> None:
+    """Move the vertices and shape keys of a mesh by a transform for each vertex, (V, 4, 4)."""
     places = [data.vertices] + ([key.data for key in data.shape_keys.key_blocks] if data.shape_keys else [])
     for points in places:
         values = arrays.read(points, "co", 3)
-        moved = np.einsum("vij,vj->vi", blended[:, :3, :3], values) + blended[:, :3, 3]
+        moved = np.einsum("vij,vj->vi", transforms[:, :3, :3], values) + transforms[:, :3, 3]
         points.foreach_set("co", arrays.flat(moved))
-    _turn_free_normals(data, blended[:, :3, :3])
-    if np.linalg.det(local[:3, :3]) < 0:
-        data.flip_normals()
-    obj.matrix_parent_inverse = Matrix()
-    obj.matrix_basis = Matrix()
-    data.update()
 
 
 def relate_copies(copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
@@ -167,9 +172,16 @@ def hide(context: bpy.types.Context, items: Iterable[bpy.types.Object]) -> None:
             obj.hide_set(True)
 
 
-def _blended(obj: bpy.types.Object, matrices: Mapping[str, Array], default: Array) -> Array:
-    """Return the weighted transform of each vertex, (V, 4, 4)."""
-    weights = joint_weights.read(obj, matrices)
+def blended(weights: JointWeights, matrices: Mapping[str, Array], default: Array) -> Array:
+    """Return the weighted transform of each vertex, (V, 4, 4), as the Armature modifier blends them.
+
+    Parameters
+    ----------
+    matrices:
+        (4, 4) transform of each joint.
+    default:
+        Transform of vertices without weights.
+    """
     of_groups = np.array([matrices[name] for name in weights.joints]).reshape(-1, 16)
     total = weights.values.sum(axis=1, dtype=np.float64)[:, None]
     sums = weights.values.astype(np.float64) @ of_groups

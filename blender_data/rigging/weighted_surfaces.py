@@ -13,6 +13,8 @@ from mathutils.bvhtree import BVHTree
 from .. import arrays
 from .joint_weights import Weights
 
+_FACING = np.cos(np.radians(60.0))
+
 Points = npt.NDArray[np.float64]
 Triangles = npt.NDArray[np.int32]
 
@@ -35,14 +37,24 @@ class WeightedSurface:
 
     def weights_at(self, points: Points) -> Weights:
         """Return the weights of the nearest point of the surface for each point, (n, J)."""
+        return self.facing_weights_at(points, np.zeros_like(points))[0]
+
+    def facing_weights_at(self, points: Points, normals: Points) -> tuple[Weights, npt.NDArray[np.bool_]]:
+        """Return the weights of the nearest point of the surface for each point, (n, J), and where it faces alike.
+
+        Parameters
+        ----------
+        normals:
+            (n, 3) normals of the points. The surface faces alike where its normal differs by at most 60 degrees.
+        """
         tree = BVHTree.FromPolygons(self.points.tolist(), self.triangles.tolist())
         if not len(points):
-            return np.empty((0, len(self.joints)), np.float32)
-        nearest, _normals, triangle, _distances = zip(*map(tree.find_nearest, points.tolist()), strict=True)
+            return np.empty((0, len(self.joints)), np.float32), np.empty(0, np.bool_)
+        nearest, facing, triangle, _distances = zip(*map(tree.find_nearest, points.tolist()), strict=True)
         corners = self.triangles[np.array(triangle, np.intp)]
         share = _barycentric(np.array(nearest, np.float64), self.points[corners])
         found: Weights = np.einsum("vc,vcj->vj", share, self.weights[corners]).astype(np.float32)
-        return found
+        return found, (np.array(facing, np.float64) * normals).sum(axis=1) >= _FACING
 
 
 def world_points(obj: bpy.types.Object) -> Points:
@@ -50,6 +62,16 @@ def world_points(obj: bpy.types.Object) -> Points:
     points = arrays.read(obj.data.vertices, "co", 3).astype(np.float64)
     matrix = np.array(obj.matrix_world, np.float64)
     found: Points = points @ matrix[:3, :3].T + matrix[:3, 3]
+    return found
+
+
+def world_normals(obj: bpy.types.Object) -> Points:
+    """Return the normals of the points of a mesh object in world space, (P, 3)."""
+    matrix = np.array(obj.matrix_world, np.float64)[:3, :3]
+    normals = (
+        arrays.read(obj.data.vertex_normals, "vector", 3) @ np.linalg.pinv(matrix) * np.sign(np.linalg.det(matrix))
+    )
+    found: Points = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
     return found
 
 

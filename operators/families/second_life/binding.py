@@ -1,6 +1,6 @@
 """Bind meshes to the avatar: automatic weights, weights of another mesh, fitted mesh, cleaning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from bpy.props import BoolProperty, FloatProperty, StringProperty
 from ....blender_data.exporting import scene_state
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.exporting.object_selection import armature_of
-from ....blender_data.rigging import binding, bodies, deform_bones, joint_weights, volume_weights
+from ....blender_data.rigging import as_shown, binding, bodies, deform_bones, joint_weights, volume_weights
 from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirrored, surface_of
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed
@@ -24,6 +24,8 @@ from ...reporting import inform, refuse
 from .avatar_joints import HAS_AVATAR, bone_lines, chosen_avatar, known_bones
 
 Models = list[list[Any]]
+Pose = Mapping[str, Any]
+"""Transforms of bones from the rest to the pose, (4, 4) in world space; empty for work on the rest."""
 
 
 def chosen_meshes(context: bpy.types.Context) -> Models:
@@ -48,6 +50,13 @@ class NeedsMeshes:
 
     bl_options = {"REGISTER", "UNDO"}
 
+    use_as_shown: BoolProperty(
+        name="As Shown",
+        description="Keep the form in which the meshes are shown on the shaped and posed avatar, and change their rest "
+        "form instead. Otherwise work on the rest pose of the avatar",
+        default=True,
+    )
+
     poll = requires(
         (
             lambda context: any(obj.type == "MESH" for obj in context.view_layer.objects.selected),
@@ -63,26 +72,35 @@ class NeedsMeshes:
         try:
             if avatar is None or not models:
                 raise MeshferryError("Select a mesh object that is neither a level of detail nor physics")
-            with scene_state.changed(context, [(avatar.data, "pose_position", "REST")]):
+            pose = as_shown.bone_transforms(avatar) if self.use_as_shown else {}
+            pose = pose if as_shown.is_moved(pose) else {}
+            settings = [] if pose else [(avatar.data, "pose_position", "REST")]
+            with scene_state.changed(context, settings):
                 scene_state.update_worlds(context, [avatar, *(obj for model in models for obj in model)])
-                text = self.change(context, models, avatar)
+                text = self.change(context, models, avatar, pose)
         except MeshferryError as problem:
             return refuse(self, problem.sentence())
         inform(self, text)
         return {"FINISHED"}
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
-        """Change the weights; return the report."""
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
+        """Change the weights; return the report.
+
+        ``pose`` has the transforms of bones with which the meshes are shown; it is empty for work on the rest.
+        """
         raise NotImplementedError
 
-    def bind(self, models: Models, avatar: Any, find: Callable[[], binding.Bindings]) -> Text:
+    def bind(self, models: Models, avatar: Any, pose: Pose, find: Callable[[Models], binding.Bindings]) -> Text:
         """Bind the meshes of models with the weights that are found for them; return the report."""
         items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
-        bindings = find()
+        with as_shown.shown_copies(items if pose else ()) as copies:
+            found = find([[copies.get(obj, obj) for obj in model] for model in models])
+            bindings = {obj: found[copies.get(obj, obj)] for obj in items}
         scaled, unscaled = apply_scales(models)
         scene_state.update_worlds(bpy.context, items)
-        released = binding.apply(bindings, avatar, set(known_bones(avatar)))
+        with as_shown.kept_form(bpy.context, items, pose) as said:
+            released = binding.apply(bindings, avatar, set(known_bones(avatar)))
         used = sorted({name for weights in bindings.values() for name in weights.used})
         deform_bones.switch_on(avatar, used)
         parts = [Text("{}: bound to {} of '{}'", names_of(models), counted(len(used), "bone"), avatar.name)]
@@ -97,7 +115,7 @@ class NeedsMeshes:
         if unscaled:
             names = listed(unscaled, 3)
             parts.append(Text("uneven scale, to be applied by hand (Object > Apply > Scale): {}", names))
-        return joined(parts, "; ")
+        return joined([*parts, *said], "; ")
 
 
 class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
@@ -111,7 +129,7 @@ class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
         "surface below them"
     )
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
         """Replace all weights for the avatar's joints."""
         chosen = weighted_bones(avatar)
         if not chosen:
@@ -119,8 +137,8 @@ class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
                 "{}: Deform is off for all bones; set Bones for Automatic Weights to Body", avatar.name
             )
         lines = bone_lines(avatar)
-        bones = {name: lines[name] for name in chosen}
-        return self.bind(models, avatar, lambda: binding.automatic(context, models, bones, MOST_INFLUENCES))
+        bones = {name: as_shown.moved(lines[name], pose.get(name)) for name in chosen}
+        return self.bind(models, avatar, pose, lambda seen: binding.automatic(context, seen, bones, MOST_INFLUENCES))
 
 
 class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
@@ -156,33 +174,34 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         layout = property_column(self.layout)
         layout.prop_search(self, "source", context.scene, "objects", icon="MESH_DATA")
         layout.prop(self, "use_mirror")
+        layout.prop(self, "use_as_shown")
         obj = context.object
         if obj is not None and obj.type == "MESH":
             layout.prop_search(self, "vertex_group", obj, "vertex_groups")
         else:
             layout.prop(self, "vertex_group")
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
         """Replace the weights for the avatar's joints, inside the vertex group if there is one."""
         source = context.scene.objects.get(self.source)
         if source is None or source.type != "MESH":
             raise MeshferryError("Choose the mesh whose weights are transferred")
-        models = [model for model in models if not set(model).intersection(bodies.whole_body(source))]
+        parts = bodies.whole_body(source)
+        models = [model for model in models if not set(model).intersection(parts)]
         if not models:
             raise MeshferryError("Select the meshes that get the weights, besides the source")
         if self.vertex_group and self.vertex_group in known_bones(avatar):
             raise MeshferryError("'{}' has the weights of a bone; choose another vertex group", self.vertex_group)
-        scene_state.update_worlds(context, bodies.whole_body(source))
-        surface = self.surface(source, avatar)
-        items = [obj for model in models for obj in model]
-        return self.bind(models, avatar, lambda: self.found(items, surface, avatar))
+        scene_state.update_worlds(context, parts)
+        with as_shown.shown_copies(parts if pose else (), with_shape=True) as copies:
+            surface = self.surface(source, avatar, surface_of(copies.get(part, part) for part in parts))
+        return self.bind(models, avatar, pose, lambda seen: self.found(seen, surface, avatar, faces_alike=bool(pose)))
 
-    def surface(self, source: Any, avatar: Any) -> WeightedSurface:
+    def surface(self, source: Any, avatar: Any, form: WeightedSurface) -> WeightedSurface:
         """Return the surface of the source, or of the body that it belongs to, without points that have no weights."""
         joints = list(known_bones(avatar))
-        parts = bodies.whole_body(source)
-        weights = np.concatenate([weights_of(part, avatar, joints) for part in parts])
-        surface = replace(surface_of(parts), joints=tuple(joints), weights=weights)
+        weights = np.concatenate([weights_of(part, avatar, joints) for part in bodies.whole_body(source)])
+        surface = replace(form, joints=tuple(joints), weights=weights)
         surface = surface.without(~(surface.weights > 0).any(axis=1))
         if not len(surface.triangles):
             raise MeshferryError("{}: it has no weights for the bones of '{}'", source.name, avatar.name)
@@ -191,9 +210,10 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         matrix = np.array(avatar.matrix_world, np.float64)
         return mirrored(surface, *symmetry(avatar, matrix), other_sides(known_bones(avatar)))
 
-    def found(self, items: list[Any], surface: WeightedSurface, avatar: Any) -> binding.Bindings:
-        """Return the new weights of objects."""
-        bindings = binding.nearest(items, surface, MOST_INFLUENCES)
+    def found(self, models: Models, surface: WeightedSurface, avatar: Any, *, faces_alike: bool) -> binding.Bindings:
+        """Return the new weights of the objects of models."""
+        items = [obj for model in models for obj in model]
+        bindings = binding.nearest(items, surface, MOST_INFLUENCES, faces_alike=faces_alike)
         if not self.vertex_group:
             return bindings
         joints = set(known_bones(avatar))
@@ -224,7 +244,7 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
         subtype="FACTOR",
     )
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
         """Split the weights of each bone with volumes; the sum of a bone and its volumes stays the same."""
         families = volume_families(avatar)
         if not families:
@@ -238,12 +258,13 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
         used = sorted({name for weights in bindings.values() for name in weights.used})
         if not used:
             raise MeshferryError("{}: it has no weights for '{}'; use Bind to Avatar first", items[0].name, avatar.name)
-        for obj, weights in bindings.items():
-            joint_weights.write(obj, weights, joints)
+        with as_shown.kept_form(context, items, pose) as said:
+            for obj, weights in bindings.items():
+                joint_weights.write(obj, weights, joints)
         deform_bones.switch_on(avatar, used)
         volumes = {name for family in families for name in family.volumes}
         number = counted(len(volumes.intersection(used)), "collision volume")
-        return Text("{}: weights for {}", names_of(models), number)
+        return joined([Text("{}: weights for {}", names_of(models), number), *said], "; ")
 
 
 class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
@@ -265,23 +286,24 @@ class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
         precision=3,
     )
 
-    def change(self, context: bpy.types.Context, models: Models, avatar: Any) -> Text:
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
         """Clean the weights for the avatar's joints."""
         joints = set(known_bones(avatar))
         items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
         vertices = groups = 0
-        for obj in items:
-            before = joint_weights.read(obj, joints)
-            values = joint_weights.limited(before.values, MOST_INFLUENCES, self.threshold)
-            vertices += int(np.count_nonzero(np.abs(values - before.values).max(axis=1, initial=0.0) > 1e-4))
-            after = replace(before, values=values)
-            groups += len(before.joints) - len(after.used)
-            joint_weights.write(obj, after, joints)
+        with as_shown.kept_form(context, items, pose) as said:
+            for obj in items:
+                before = joint_weights.read(obj, joints)
+                values = joint_weights.limited(before.values, MOST_INFLUENCES, self.threshold)
+                vertices += int(np.count_nonzero(np.abs(values - before.values).max(axis=1, initial=0.0) > 1e-4))
+                after = replace(before, values=values)
+                groups += len(before.joints) - len(after.used)
+                joint_weights.write(obj, after, joints)
         changed = Text(
             "{} changed, {} removed", counted(vertices, "vertex", "vertices"), counted(groups, "vertex group")
         )
-        return Text("{}: {}", names_of(models), changed)
+        return joined([Text("{}: {}", names_of(models), changed), *said], "; ")
 
 
 def apply_scales(models: Models) -> tuple[list[str], list[str]]:

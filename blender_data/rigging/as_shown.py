@@ -1,0 +1,205 @@
+"""Bind meshes as they are shown on a posed or shaped armature: binding does not move them.
+
+The rest form of a mesh follows from its shown form and its weights, by the inverse of the blended transform of each
+vertex. All transforms are in world space and double precision.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.core.messages import Text, counted
+from .. import arrays
+from ..exporting.object_selection import armature_modifiers
+from ..mesh_data import element_selection, file_normals
+from . import joint_weights, rig_copies
+from .joint_poses import Array
+
+LEAST_SIZE = 0.3
+"""Smallest singular value of a blended transform by which a vertex is carried; others follow their strongest joint."""
+MOST_STRETCH = 2.0
+"""Factor of length from which an edge of the rest form is reported."""
+_STILL = 1e-6
+"""Largest element by which a transform differs from the identity because of rounding."""
+
+_VISIBLE = 1e-5
+"""Distance in metres above which a difference is reported."""
+
+Flags = npt.NDArray[np.bool_]
+
+
+def bone_transforms(armature: bpy.types.Object) -> dict[str, Array]:
+    """Return the transform of each bone of an armature object from its rest to its pose, (4, 4)."""
+    world = np.array(armature.matrix_world, np.float64)
+    back = np.linalg.inv(world)
+    return {
+        bone.name: world @ np.array(bone.matrix, np.float64) @ np.linalg.inv(np.array(bone.bone.matrix_local)) @ back
+        for bone in armature.pose.bones
+    }
+
+
+def is_moved(transforms: Mapping[str, Array]) -> bool:
+    """Return whether a bone is not at rest."""
+    return any(np.abs(matrix - np.identity(4)).max() > _STILL for matrix in transforms.values())
+
+
+def moved(points: Array, transform: Array | None) -> Array:
+    """Return points (n, 3) moved by a transform (4, 4), or unchanged without one."""
+    return points if transform is None else points @ transform[:3, :3].T + transform[:3, 3]
+
+
+def shown(obj: bpy.types.Object) -> Array:
+    """Return the transforms by which armatures show the vertices of a mesh object, (V, 4, 4)."""
+    modifier = next(iter(armature_modifiers(obj)), None)
+    armature = modifier.object if modifier is not None else obj.parent if obj.parent_type == "ARMATURE" else None
+    if armature is None or (modifier is not None and not modifier.show_viewport):
+        return np.broadcast_to(np.identity(4), (len(obj.data.vertices), 4, 4))
+    transforms = bone_transforms(armature)
+    return rig_copies.blended(joint_weights.read(obj, transforms), transforms, np.identity(4))
+
+
+@contextlib.contextmanager
+def shown_copies(
+    items: Iterable[bpy.types.Object], *, with_shape: bool = False
+) -> Iterator[dict[bpy.types.Object, bpy.types.Object]]:
+    """Yield copies of mesh objects that have the shown form as their own, and remove them after a ``with`` block.
+
+    Parameters
+    ----------
+    with_shape:
+        Whether the copies have the current mix of the shape keys as their form, and no keys.
+    """
+    copies: dict[bpy.types.Object, bpy.types.Object] = {}
+    try:
+        for obj in items:
+            copy = copies[obj] = obj.copy()
+            copy.data = obj.data.copy()
+            if copy.data.shape_keys is not None:
+                mixed = copy.shape_key_add(name="Shown", from_mix=with_shape) if with_shape else None
+                points = None if mixed is None else arrays.read(mixed.data, "co", 3)
+                copy.shape_key_clear()
+                if points is not None:
+                    copy.data.vertices.foreach_set("co", arrays.flat(points))
+            rig_copies.move(copy.data, _in_object(obj, shown(obj)))
+        yield copies
+    finally:
+        for copy in copies.values():
+            data = copy.data
+            bpy.data.objects.remove(copy)
+            bpy.data.meshes.remove(data)
+
+
+@contextlib.contextmanager
+def kept_form(
+    context: bpy.types.Context, items: Sequence[bpy.types.Object], transforms: Mapping[str, Array]
+) -> Iterator[list[Text]]:
+    """Keep the form in which mesh objects are shown, while a ``with`` block changes their weights and binds them.
+
+    Yield a list that afterwards has phrases about vertices and edges of which the rest form is doubtful; they are
+    selected for edit mode.
+
+    Parameters
+    ----------
+    transforms:
+        Result of :func:`bone_transforms` for the armature to which the objects are bound afterwards; if it is empty,
+        nothing is done.
+    """
+    said: list[Text] = []
+    if not transforms:
+        yield said
+        return
+    before = {obj: shown(obj) for obj in items}
+    seen = {obj: _evaluated_points(context, obj) for obj in items}
+    yield said
+    folded = stretched = 0
+    apart = 0.0
+    for obj in items:
+        vertices, edges = _carry(obj, before[obj], transforms)
+        folded, stretched = folded + int(vertices.sum()), stretched + int(edges.sum())
+        ends = arrays.read(obj.data.edges, "vertices", 2, np.int32)[edges]
+        if len(chosen := np.union1d(np.flatnonzero(vertices), ends)):
+            element_selection.select_points(obj, chosen.tolist())
+    context.view_layer.update()
+    for obj in items:
+        points = _evaluated_points(context, obj)
+        if len(points) == len(seen[obj]) and _has_other_modifiers(obj):
+            apart = max(apart, float(np.linalg.norm(points - seen[obj], axis=1).max(initial=0.0)))
+    if folded:
+        number = counted(folded, "vertex follows", "vertices follow")
+        said.append(Text("{} one bone only, since the pose turns them inside out (selected in Edit Mode)", number))
+    if stretched:
+        number = counted(stretched, "edge is", "edges are")
+        said.append(Text("{} more than twice as long at rest (selected in Edit Mode)", number))
+    if apart > _VISIBLE:
+        template = "other modifiers change the form by up to {:.1f} mm; apply them first"
+        said.append(Text(template, apart * 1000.0))
+
+
+def _carry(obj: bpy.types.Object, before: Array, transforms: Mapping[str, Array]) -> tuple[Flags, Flags]:
+    """Give a bound mesh object the rest form with which its weights show it as it was shown before.
+
+    Return which vertices follow their strongest joint only, (V,), and which edges are stretched, (E,).
+
+    Parameters
+    ----------
+    before:
+        (V, 4, 4) result of :func:`shown` for the old weights.
+    """
+    weights = joint_weights.read(obj, transforms)
+    after = rig_copies.blended(weights, transforms, np.identity(4))
+    linear = after[:, :3, :3]
+    folded: Flags = (np.linalg.svd(linear, compute_uv=False)[:, 2] < LEAST_SIZE) | (np.linalg.det(linear) < 0)
+    if folded.any():
+        values = weights.values[folded]
+        strongest = np.where(values == values.max(axis=1, keepdims=True), values, 0.0)
+        after[folded] = rig_copies.blended(replace(weights, values=strongest), transforms, np.identity(4))
+    _use_plainly(obj)
+    lengths = _edge_lengths(obj, before)
+    rig_copies.move(obj.data, _in_object(obj, np.linalg.pinv(after) @ before))
+    obj.data.update()
+    still = np.broadcast_to(np.identity(4), before.shape)
+    return folded, _edge_lengths(obj, still) > MOST_STRETCH * np.maximum(lengths, _VISIBLE)
+
+
+def _use_plainly(obj: bpy.types.Object) -> None:
+    """Let only weights deform an object, as in the target program, and let its normals follow the deformation."""
+    for modifier in armature_modifiers(obj):
+        modifier.use_deform_preserve_volume = modifier.use_bone_envelopes = False
+        modifier.vertex_group = ""
+    obj.meshferry.property_unset("skin")
+    file_normals.make_editable(obj.data)
+
+
+def _has_other_modifiers(obj: bpy.types.Object) -> bool:
+    return any(modifier.type != "ARMATURE" and modifier.show_viewport for modifier in obj.modifiers)
+
+
+def _evaluated_points(context: bpy.types.Context, obj: bpy.types.Object) -> Array:
+    """Return the points of an object with all modifiers in world space, (n, 3)."""
+    seen = obj.evaluated_get(context.evaluated_depsgraph_get())
+    points = arrays.read(seen.data.vertices, "co", 3).astype(np.float64)
+    world = np.array(seen.matrix_world, np.float64)
+    found: Array = points @ world[:3, :3].T + world[:3, 3]
+    return found
+
+
+def _in_object(obj: bpy.types.Object, transforms: Array) -> Array:
+    """Return transforms of world space in the space of an object."""
+    world = np.array(obj.matrix_world, np.float64)
+    found: Array = np.linalg.inv(world) @ transforms @ world
+    return found
+
+
+def _edge_lengths(obj: bpy.types.Object, transforms: Array) -> Array:
+    world = transforms @ np.array(obj.matrix_world, np.float64)
+    points = arrays.read(obj.data.vertices, "co", 3)
+    moved = np.einsum("vij,vj->vi", world[:, :3, :3], points) + world[:, :3, 3]
+    ends = arrays.read(obj.data.edges, "vertices", 2, np.int32)
+    lengths: Array = np.linalg.norm(moved[ends[:, 0]] - moved[ends[:, 1]], axis=1)
+    return lengths
