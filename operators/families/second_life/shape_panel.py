@@ -24,6 +24,8 @@ LOAD, SAVE, ALIGN = "second_life_load_shape", "second_life_save_shape", "second_
 """Operators of objects that are drawn here."""
 POPOVER_WIDTH = 200
 """Width of the popover with the presets in pixels, at a resolution scale of 1."""
+NARROW = 270
+"""Width of a sidebar that is too narrow for the whole text of the height, in pixels at a resolution scale of 1."""
 _MOST_SEED = 1_000_000
 
 
@@ -324,7 +326,7 @@ def draw_shape(layout: Any, context: bpy.types.Context, _models: Any) -> None:
         draw_wrapped(layout, context, iface_(IS_SHAPEABLE[1]), "LINKED")
     elif body_shapes.unfit_bones(armature):
         draw_unfit(layout, context, armature)
-    draw_shapes(layout, armature)
+    draw_shapes(layout, context, armature)
     is_male = getattr(armature, body_shapes.property_name(parameters.MALE)) > MALE / 2
     other_sex = "female" if is_male else "male"
     shown = [slider for slider in armature_shapes.sliders() if slider.sex != other_sex]
@@ -355,7 +357,7 @@ def draw_unfit(layout: Any, context: bpy.types.Context, armature: Any) -> None:
         layout.operator(f"object.{ALIGN}")
 
 
-def draw_shapes(layout: Any, armature: Any) -> None:
+def draw_shapes(layout: Any, context: bpy.types.Context, armature: Any) -> None:
     """Draw the sex, the presets, the buttons for the whole shape, and the height."""
     is_male = getattr(armature, body_shapes.property_name(parameters.MALE)) > MALE / 2
     row = layout.row(align=True)
@@ -364,7 +366,7 @@ def draw_shapes(layout: Any, armature: Any) -> None:
         chosen.sex = sex
     column = layout.column(align=True)
     row = column.row(align=True)
-    row.popover(SECOND_LIFE_PT_shape_presets.__name__, text="Presets", text_ctxt=CONTEXT, icon="PRESET")
+    row.popover(SECOND_LIFE_PT_shape_presets.__name__, text="Presets", text_ctxt=CONTEXT)
     button(row, OBJECT_OT_second_life_shape_random, text="Random")
     row = column.row(align=True)
     button(row, OBJECT_OT_second_life_shape_copy, text="Copy", icon="COPYDOWN")
@@ -373,15 +375,7 @@ def draw_shapes(layout: Any, armature: Any) -> None:
     for name, text, icon in ((LOAD, "Load Shape…", "IMPORT"), (SAVE, "Save Shape…", "EXPORT")):
         if is_registered(name):
             button(row, f"object.{name}", text=text, icon=icon)
-    row = layout.row()
-    row.alignment = "LEFT"
-    height = evaluation.evaluate(values_of(armature)).height
-    row.operator(
-        OBJECT_OT_second_life_shape_height.bl_idname,
-        text=iface_("Height (as the Viewer Counts): {:.2f} m").format(height),
-        translate=False,
-        emboss=False,
-    )
+    draw_height(layout, context, evaluation.evaluate(values_of(armature)).height)
     column = layout.column(align=True)
     column.operator(
         OBJECT_OT_second_life_shape_standard.bl_idname,
@@ -390,6 +384,15 @@ def draw_shapes(layout: Any, armature: Any) -> None:
         depress=armature.data.pose_position == "REST",
     )
     button(column, OBJECT_OT_second_life_shape_apply, text="Apply Again")
+
+
+def draw_height(layout: Any, context: bpy.types.Context, height: float) -> None:
+    """Draw a height in metres as a flat button, since labels have no tooltips."""
+    is_narrow = context.region.width < NARROW * (context.preferences.system.ui_scale or 1.0)
+    text = iface_("Height: {:.2f} m" if is_narrow else "Height (as the Viewer Counts): {:.2f} m")
+    row = layout.row()
+    row.alignment = "LEFT"
+    row.operator(OBJECT_OT_second_life_shape_height.bl_idname, text=text.format(height), translate=False, emboss=False)
 
 
 def is_registered(name: str) -> bool:
