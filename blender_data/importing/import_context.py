@@ -17,7 +17,6 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Message, Report, distinct
 from ...io_formats.core.scene import FloatArray, Scene, VertexTrack
 from ...io_formats.disk.atomic_write import replace_file
-from ..rigging import body_shapes
 from .clips.actions import PlayedBefore
 from .import_request import ImportRequest
 from .rigs import armatures
@@ -46,8 +45,8 @@ class ImportContext:
         """The armatures that this import created."""
         self.bones: list[BoneMap | None] = []
         """The bones of each skeleton; None if the import leaves the skeleton out."""
-        self.sliders_before: list[tuple[bpy.types.Object, dict[int, float]]] = []
-        """Existing armatures whose sliders were set, and their positions before."""
+        self.shape_restorers: list[Callable[[], None]] = []
+        """Functions that give existing armatures the shapes that they had before."""
         self.shapes = 0
         """Number of figures whose sliders were set."""
         self.disconnected: list[tuple[bpy.types.Object, list[str]]] = []
@@ -126,8 +125,8 @@ class ImportContext:
         for owner, name, value in self.times_before:
             setattr(owner, name, value)
         self.played.restore()
-        for armature, percents in reversed(self.sliders_before):
-            body_shapes.set_percents(armature, percents)
+        for restore in reversed(self.shape_restorers):
+            restore()
         for armature, bones in self.disconnected:
             armatures.connect(self.request.context, armature, bones, is_connected=True)
         blocks = [*self.made, *self.materials.made]

@@ -7,7 +7,7 @@ that are not connected, and that do not inherit the scale of their parents.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,13 +75,32 @@ def is_shaped(armature: bpy.types.Object) -> bool:
 
 def set_percents(armature: bpy.types.Object, percents: Mapping[int, float]) -> None:
     """Set sliders of an armature object and shape its bones, once for all."""
+    _set_properties(armature, percents)
+    apply(armature)
+
+
+def _set_properties(armature: bpy.types.Object, percents: Mapping[int, float]) -> None:
     _being_set.append(armature)
     try:
         for number, percent in percents.items():
             setattr(armature, property_name(number), percent)
     finally:
         _being_set.remove(armature)
-    apply(armature)
+
+
+def restorer(armature: bpy.types.Object) -> Callable[[], None]:
+    """Return a function that gives an armature object its present sliders, and its bones their scales and locations."""
+    percents, root = percents_of(armature), tuple(getattr(armature, ROOT))
+    channels = {name: arrays.flat(arrays.read(armature.pose.bones, name, 3)) for name in ("scale", "location")}
+
+    def restore() -> None:
+        _set_properties(armature, percents)
+        setattr(armature, ROOT, root)
+        for name, values in channels.items():
+            armature.pose.bones.foreach_set(name, values)
+        armature.update_tag(refresh={"OBJECT", "DATA"})
+
+    return restore
 
 
 def changed(armature: Any, _context: bpy.types.Context) -> None:

@@ -26,7 +26,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from meshfuzz import second_life_animation_cases, second_life_seeds, timbermesh_seeds, unigine_seeds
+from meshfuzz import (
+    second_life_animation_cases,
+    second_life_seeds,
+    second_life_shape_seeds,
+    timbermesh_seeds,
+    unigine_seeds,
+)
 from meshfuzz.cases import CaseMaker
 from meshfuzz.checkout import ROOT, leave, load_package
 from meshfuzz.tokens import encode
@@ -53,6 +59,9 @@ _NO_WORK = re.compile(
 )
 """Lines between the making of a block and its noting, the noting, and what closes a generator that has ended."""
 
+
+_UNBROKEN = ("keep", "actions", "without_collection", "changed")
+"""Functions that are not broken off; Blender prints what a property's update (the last) raises, and goes on."""
 
 _MESSAGES = str(Path("io_formats", "core", "messages.py"))
 _OPERATORS = str(ROOT / "operators")
@@ -102,7 +111,7 @@ class Interruption:
             if caller is not None and caller.f_code.co_filename.startswith(_OPERATORS):
                 return True
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        return _NO_WORK.fullmatch(line) is not None or frame.f_code.co_name in ("keep", "actions", "without_collection")
+        return _NO_WORK.fullmatch(line) is not None or frame.f_code.co_name in _UNBROKEN
 
     @contextlib.contextmanager
     def active(self) -> Any:
@@ -218,7 +227,7 @@ class SecondLife(Kind):
 
 
 class SecondLifeAnimations(Kind):
-    """Animations of the avatar, also onto the armature that stands there, which has two of its joints."""
+    """Animations and shapes of the avatar, also onto the armature that stands there, which has two of its joints."""
 
     operator = "second_life"
     exporters = ("second_life_anim",)
@@ -229,7 +238,8 @@ class SecondLifeAnimations(Kind):
         rng = random.Random(1)
         made = second_life_animation_cases
         files = {f"animation {number}": made.whole_animation(rng, hostile=False) for number in range(6)}
-        return files | {f"motion {number}": made.whole_bvh(rng) for number in range(6)}
+        files |= {f"motion {number}": made.whole_bvh(rng) for number in range(6)}
+        return files | second_life_shape_seeds.FILES
 
     def options(self, rng: random.Random, library: str) -> dict[str, Any]:
         return {
@@ -243,7 +253,7 @@ KINDS: dict[str, tuple[type[Kind], tuple[str, ...]]] = {
     "timbermesh": (Timbermesh, ("timbermesh",)),
     "unigine": (Unigine, ("unigine_mesh", "unigine_animation", "unigine_skeleton")),
     "second_life": (SecondLife, ("second_life_mesh", "second_life_bundle")),
-    "second_life_animation": (SecondLifeAnimations, ("second_life_animation", "second_life_bvh")),
+    "second_life_animation": (SecondLifeAnimations, ("second_life_animation", "second_life_bvh", "second_life_shape")),
 }
 
 
@@ -332,7 +342,7 @@ class Leftovers:
         action = played.action.name if played and played.action else None
         tracks = [track.name for track in played.nla_tracks] if played else None
         slot = getattr(getattr(played, "action_slot", None), "identifier", None)  # Blender 4.4
-        kept = (rig.meshferry.skeleton_guid, rig.meshferry.skeleton_path)
+        kept = (rig.meshferry.skeleton_guid, rig.meshferry.skeleton_path, rig.meshferry_shape_33)
         return pose, action, slot, tracks, rig.mode, kept, [bone.meshferry.source_name for bone in rig.data.bones]
 
     def run(self, imports: int) -> Report:

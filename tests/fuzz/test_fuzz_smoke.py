@@ -67,6 +67,7 @@ def expect_clean(judge: Judge, case: Case, depth: Depth = ALL_STEPS) -> str:
         ("second_life_collada", CASES),
         ("second_life_animation", CASES),
         ("second_life_bvh", CASES),
+        ("second_life_shape", CASES),
         ("mesh_serializer", CASES),
         ("unigine_texture", CASES),
         ("unigine_project", CASES),

@@ -159,7 +159,8 @@ def test_a_broken_off_run_gives_the_sliders_back(clean_blender: Any, tmp_path: P
 
     bpy = clean_blender
     rig = avatar(bpy)
-    before = sliders(rig), heads(rig)
+    rig.pose.bones["mHead"].scale = (1.5, 1.5, 1.5)
+    before = sliders(rig), heads(rig), rig.pose.bones["mHead"].scale.copy()
     paths = [shape(tmp_path / name, MAN) for name in ("a.bodypart", "b.bodypart")]
     steps = import_steps(bpy.context, paths, {})
     while sliders(rig) == before[0]:
@@ -167,6 +168,7 @@ def test_a_broken_off_run_gives_the_sliders_back(clean_blender: Any, tmp_path: P
     steps.close()
     assert sliders(rig) == before[0]
     assert heads(rig) == pytest.approx(before[1], abs=1e-6)
+    assert rig.pose.bones["mHead"].scale == before[2]
 
 
 def test_reload(clean_blender: Any, tmp_path: Path) -> None:

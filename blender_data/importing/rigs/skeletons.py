@@ -54,7 +54,7 @@ def set_sliders(job: ImportContext) -> None:
         if not body_shapes.is_figure(armature):
             raise MeshferryError("'{}' has no bones that follow a body shape", armature.name)
         if armature not in job.armatures:
-            job.sliders_before.append((armature, body_shapes.percents_of(armature)))
+            job.shape_restorers.append(body_shapes.restorer(armature))
         body_shapes.set_percents(armature, skeleton.slider_values)
         job.shapes += 1
         if body_shapes.unfit_bones(armature):

@@ -19,6 +19,7 @@ from . import (
     second_life_animation_cases,
     second_life_mutations,
     second_life_seeds,
+    second_life_shape_cases,
     timberborn_blueprint_cases,
     timbermesh_mutations,
     timbermesh_seeds,
@@ -72,6 +73,7 @@ _FOLDERS = {
     "second_life_collada": "collada",
     "second_life_animation": "secondlife_animation",
     "second_life_bvh": "secondlife_animation",
+    "second_life_shape": "secondlife_shape",
     "mesh_serializer": "unity_meshserializer",
 }
 """Where the samples of a format lie, if not in a folder of its name."""
@@ -170,6 +172,7 @@ _MAKERS: dict[str, tuple[Maker, Mapping[str, Any]]] = {
     "second_life_collada": (of_files(collada_cases.make), {}),
     "second_life_animation": (of_files(second_life_animation_cases.make_animation), {}),
     "second_life_bvh": (of_files(second_life_animation_cases.make_bvh), {}),
+    "second_life_shape": (of_files(second_life_shape_cases.make), {}),
     "mesh_serializer": (of_files(mesh_serializer_cases.make), {}),
 }
 """Makers of cases and their seeds: messages, rows or trees of values."""
