@@ -14,7 +14,7 @@ from .core.capabilities import losses
 from .core.errors import ExportError, FormatError
 from .core.format import Format
 from .core.import_choices import adopt_choices, store_choices, with_import_choices
-from .core.messages import Message, Report, Text, distinct, errors_of, joined, warnings_of, with_allowed
+from .core.messages import Message, Named, Report, Text, distinct, errors_of, joined, warnings_of, with_allowed
 from .core.options import resolve
 from .core.output_file import OutputFile
 from .disk.file_names import distinct_file_names, file_name
@@ -133,7 +133,7 @@ def _load_each(
                 raise FormatError("This is a {} file", loaded.format.label)
         except FormatError as problem:
             cause = problem.sentence(with_file=False)
-            Report(messages).loss("partner-not-read", "The file was not read: {}", cause, item=path.name)
+            Report(messages).loss("partner-not-read", "The file was not read: {}", cause, item=Named("file", path.name))
             continue
         yield loaded
 

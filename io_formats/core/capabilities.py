@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .errors import ExportError
-from .messages import Elements, Message, Report, Text, counted, error, joined, listed
+from .messages import Elements, Message, Named, Report, Text, counted, error, joined, listed, of_kind
 
 if TYPE_CHECKING:
     from .scene import Clip, Layer, Mesh, Scene
@@ -124,7 +124,7 @@ def _report_loss(kind: str, found: list[_Loss], report: Report) -> None:
         also = Text(" and {} more", more) if more else ""
         report.loss(code, "{} '{}' of object '{}'{} not carried over", Text(kind), name, owner, also)
         return
-    names = _some_named(named) if named else listed(list(dict.fromkeys(loss.owner for loss in found)), 5)
+    names = _some_named(named) if named else listed(of_kind("object", dict.fromkeys(loss.owner for loss in found)), 5)
     number = counted(count, kind, _PLURALS.get(kind, ""))
     report.loss(code, "{} not carried over: {}", number, names)
 
@@ -158,7 +158,8 @@ def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
     if not capabilities.sliders:
         yield from (_Loss("body shape", each.name, 1) for each in scene.skeletons if each.slider_values is not None)
     for clip in scene.clips:
-        yield from (_Loss(kind, clip.name, count) for kind, count in _clip_losses(clip, capabilities) if count)
+        owner = Named("animation", clip.name)
+        yield from (_Loss(kind, owner, count) for kind, count in _clip_losses(clip, capabilities) if count)
 
 
 _MATERIAL = "material"
@@ -184,7 +185,7 @@ def _joined(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, str
     if capabilities.joins_objects and len(models) > 1:
         yield from (("separate object", model) for model in models)
     if capabilities.joins_clips:
-        yield from (("further animation", clip.name) for clip in scene.clips[1:])
+        yield from (("further animation", Named("animation", clip.name)) for clip in scene.clips[1:])
 
 
 def _clip_losses(clip: Clip, capabilities: Capabilities) -> list[tuple[str, int]]:

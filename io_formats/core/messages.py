@@ -7,6 +7,7 @@ sorted as their English text. Code never reads this text; it uses the fields.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,6 +16,41 @@ from typing import Any, Self, TypedDict, Unpack
 
 NAMES_LISTED = 3
 """Largest number of names that a message lists in front of its text; further names are only counted."""
+
+
+SUBJECTS = {
+    "object": "object|node|mesh(?:es)?|model|armature|skeleton|rig|hull|level|light",
+    "material": "material",
+    "bone": "bone|joint",
+    "animation": "animation|action|clip",
+    "image": "image|texture",
+    "file": "file|library",
+    "layer": "surface|submesh(?:es)?|shape key|uv map|uv layer|layer|attribute|property|properties",
+}
+"""Kinds of what messages name, and the nouns of sentences for them."""
+_NOUN = re.compile("|".join(f"(?P<{kind}>\\b(?:{nouns})s?\\b)" for kind, nouns in SUBJECTS.items()), re.IGNORECASE)
+
+
+class Named(str):
+    """The name of something whose kind the sentence around it does not say."""
+
+    kind: str
+    """A key of ``SUBJECTS``."""
+
+    def __new__(cls, kind: str, name: str) -> Self:
+        """Copy the name."""
+        named = super().__new__(cls, name)
+        named.kind = kind
+        return named
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return the arguments of ``__new__`` for copying and pickling."""
+        return self.kind, str(self)
+
+
+def of_kind(kind: str, names: Iterable[str]) -> list[Named]:
+    """Return names with a kind, unless they have one."""
+    return [name if isinstance(name, Named) else Named(kind, name) for name in names]
 
 
 class Text(str):
@@ -55,16 +91,32 @@ class Text(str):
 
     def quoted(self) -> Iterator[str]:
         """Yield the names that are quoted in the text."""
+        return (name for name, _ in self.named())
+
+    def named(self, listed_kind: str = "") -> Iterator[tuple[str, str]]:
+        """Yield the names that are quoted in the text with their kinds, keys of ``SUBJECTS``.
+
+        The template is a constant, in which the noun directly before a name says its kind: ``bone '{}'``. Names in a
+        list have the kind ``listed_kind``, which is that of the first noun of the sentence around it. All other names
+        are those of objects.
+        """
         values = iter(self.values)
+        is_list = re.search("[a-z]", self.template) is None
         is_quoted = False
+        so_far = ""
         for before, field, _spec, _conversion in Formatter().parse(self.template) if self.values else ():
             value = next(values) if field is not None else None
             is_closed = is_quoted and before == "'"
             is_quoted = before.endswith("'") and not is_closed
+            so_far += before + (value.template if isinstance(value, Text) else "")
+            nouns = list(_NOUN.finditer(so_far))
+            listed_kind = (nouns[0].lastgroup or "") if nouns else listed_kind
             if isinstance(value, Text):
-                yield from value.quoted()
+                yield from value.named(listed_kind)
             elif isinstance(value, str) and is_quoted:
-                yield value
+                is_after_noun = bool(nouns) and re.search(r"\w", so_far[nouns[-1].end() :]) is None
+                kind = nouns[-1].lastgroup if is_after_noun else listed_kind if is_list else ""
+                yield value, value.kind if isinstance(value, Named) else kind or "object"
 
 
 class _Capitalized(Text):
@@ -206,13 +258,24 @@ class Message(Text):
 
     def about(self) -> list[str]:
         """Return the names of the objects, materials and bones that the message is about, the most telling first."""
-        message = self.message.quoted() if isinstance(self.message, Text) else ()
-        return list(dict.fromkeys((*self.names, *self.item_names(), *message)))
+        return list(dict.fromkeys(name for name, _ in self.subjects()))
+
+    def subjects(self) -> list[tuple[str, str]]:
+        """Return name and kind (a key of ``SUBJECTS``) of all that the message is about, the most telling first."""
+        item = self.item.named() if isinstance(self.item, Text) else _with_kinds([self.item] if self.item else [])
+        message = list(self.message.named()) if isinstance(self.message, Text) else []
+        if self.elements is not None and self.elements.kind == "bones":
+            message = [(name, "bone" if name in self.elements.members else kind) for name, kind in message]
+        fixed = "material" if self.new_name else "object"
+        message = [(name, fixed if name == self.new_name else kind) for name, kind in message]
+        return list(dict.fromkeys((*_with_kinds(self.names, fixed), *item, *message)))
 
     def as_json(self) -> dict[str, Any]:
         """Return the message as JSON for other programs."""
-        item, about = str(self.item), self.about()
-        return {"code": self.code, "kind": self.kind.value, "text": str(self), "item": item, "about": about}
+        found: dict[str, Any] = {"code": self.code, "kind": self.kind.value, "text": str(self), "item": str(self.item)}
+        found["about"] = self.about()
+        found["subjects"] = [{"kind": kind, "name": name} for name, kind in self.subjects()]
+        return found
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -221,7 +284,14 @@ class Message(Text):
         # The item can be a text with several names. ``about`` contains these, so the text must not be added as a
         # further name.
         item = Text(data["item"])
-        return cls(Kind(data["kind"]), item, Text(message), names=tuple(data["about"]), code=data["code"])
+        # Journals of 0.2.0 have no subjects.
+        names = tuple(Named(found["kind"], found["name"]) for found in data.get("subjects", ())) or data["about"]
+        return cls(Kind(data["kind"]), item, Text(message), names=tuple(names), code=data["code"])
+
+
+def _with_kinds(names: Iterable[str], kind: str = "object") -> Iterator[tuple[str, str]]:
+    """Yield names with their kinds; names that do not say theirs have the given one."""
+    return ((name, name.kind if isinstance(name, Named) else kind) for name in names)
 
 
 def _message(

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import ExportError, refusal
-from ..core.messages import Message, Report, Text, joined
+from ..core.messages import Message, Named, Report, Text, joined
 from ..core.output_file import OutputFile
 from .atomic_write import (
     OWN_MARK,
@@ -89,10 +89,10 @@ def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[Messa
         found.remove()
     for place in removed:
         text = "removed; an earlier export wrote it, and this one has no such file"
-        report.change("obsolete-file-removed", text, item=place.name)
+        report.change("obsolete-file-removed", text, item=Named("file", place.name))
     for place in unknown:
         text = "not of this export, but its name makes it a part; remove or rename it"
-        report.change("unknown-file-in-set", text, item=place.name)
+        report.change("unknown-file-in-set", text, item=Named("file", place.name))
     return report.messages
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..core.errors import ExportError
-from ..core.messages import Message, Report, counted, listed
+from ..core.messages import Message, Named, Report, counted, listed
 from ..core.scene import Clip, Joint, Scene, Skeleton
 
 _SAME_BIND = 1e-4
@@ -49,13 +49,15 @@ def _adopt(scene: Scene, clips: Sequence[Clip], skeleton: Skeleton, number: int,
     taken = {clip.name for clip in scene.clips}
     for clip in clips:
         if clip.name in taken:
-            report.change("repeated-animation", "there is another animation of this name", item=clip.name)
+            report.change(
+                "repeated-animation", "there is another animation of this name", item=Named("animation", clip.name)
+            )
         taken.add(clip.name)
         tracks = [track for track in clip.transforms if track.skeleton == number]
         lost = [skeleton.joints[track.target].name for track in tracks if track.target not in where]
         if lost:
             bones, template = counted(len(lost), "bone"), "{} not in '{}' left out: {}"
-            report.loss("unknown-bones", template, bones, owner.name, listed(lost), item=clip.name)
+            report.loss("unknown-bones", template, bones, owner.name, listed(lost), item=Named("animation", clip.name))
         kept = [replace(track, target=where[track.target], skeleton=best) for track in tracks if track.target in where]
         scene.clips.append(replace(clip, transforms=kept, vertices=[]))
 

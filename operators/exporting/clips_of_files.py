@@ -16,7 +16,7 @@ from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord
 from ...io_formats.api import load
 from ...io_formats.core.errors import FormatError
-from ...io_formats.core.messages import Message, Report, Text, joined, listed
+from ...io_formats.core.messages import Message, Named, Report, Text, joined, listed
 from ...io_formats.core.option_rules import embeds_animation
 from ..option_properties import to_export_options
 from ..translations import rpt_
@@ -85,7 +85,7 @@ def note(actions: list[Any], record: FileRecord) -> list[Message]:
     """Return a message about the animations that were left out."""
     if not actions:
         return []
-    report = Report(item=record.path.name)
+    report = Report(item=Named("file", record.path.name))
     report.note(
         "animation-of-another-file",
         "animation of another file left out: {}; choose File > Export to include it",

@@ -21,7 +21,7 @@ from ...blender_data.steps import Steps, scaled
 from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.import_choices import adopt_choices
-from ...io_formats.core.messages import Report, Text, counted, joined, listed
+from ...io_formats.core.messages import Named, Report, Text, counted, joined, listed, of_kind
 from ...io_formats.core.options import resolve
 from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
@@ -167,7 +167,9 @@ class Reload:
             found = replace_data(self.context, source.collection, self.pairs, self.results, paths)
         if found.missing:
             self.report.loss(
-                "object-gone-from-file", "Not in the file any more, but kept: {}", listed(found.missing, 5)
+                "object-gone-from-file",
+                "Not in the file any more, but kept: {}",
+                listed(of_kind("object", found.missing), 5),
             )
         if found.linked:
             self.report.loss("data-is-linked", "Not changed, since their data is linked: {}", listed(found.linked, 5))
@@ -204,7 +206,10 @@ class Reload:
                 used = self.path if same_path(path, self.source.path) else path
                 if not Path(used).exists():
                     self.report.loss(
-                        "action-not-reloaded", "'{}' was not reloaded: {} does not exist", action.name, path
+                        "action-not-reloaded",
+                        "'{}' was not reloaded: {} does not exist",
+                        Named("animation", action.name),
+                        path,
                     )
                     continue
                 yield from self._import(used, import_marks.stored_options(action), new)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.io_formats.core.messages import Text
+from meshferry.io_formats.core.messages import Fix, Kind, Message, Named, Report, Text, counted, listed, warning
 
 ROOT = Path(__file__).resolve().parents[2]
 MARKS = "⟦⟧"
@@ -24,6 +24,8 @@ COMMANDS = (
 )
 TEXTS = frozenset({"warnings", "error", "errors", "messages"})
 """Keys of records with sentences, which are compared without them."""
+UNTRANSLATED = frozenset({"code", "kind", "about", "subjects", "elements", "fix"})
+"""Keys of messages that are the same in all languages."""
 PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
 NOT_OURS = re.compile(r"No such file|not permitted|denied|start byte|codec can't|Blender|Error|\.\w+$")
 """Texts of the system and of libraries, and names of files."""
@@ -66,7 +68,7 @@ def without_texts(record: dict[str, Any]) -> dict[str, Any]:
     for key in TEXTS & record.keys():
         if isinstance(record[key], list):
             found[key] = [
-                {name: entry[name] for name in ("code", "kind", "about", "elements", "fix") if name in entry}
+                {name: value for name, value in entry.items() if name in UNTRANSLATED}
                 if isinstance(entry, dict)
                 else ""
                 for entry in record[key]
@@ -125,3 +127,49 @@ def test_every_message_has_a_code(meshferry: Callable[..., Any]) -> None:
 def test_a_value_after_a_closing_quote_is_not_a_name():
     text = Text("'{}'{} of {} and '{}' of '{}'", "Lamp", ", twice", "Scene", "Roof", "House")
     assert list(text.quoted()) == ["Lamp", "Roof", "House"]
+
+
+def loss(template: str, *values: object, **details: Any) -> Message:
+    report = Report()
+    report.loss("any-loss", template, *values, **details)
+    return report.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("message", "subjects"),
+    [
+        (loss("bone '{}' is not a joint of '{}'", "A", "B"), [("A", "bone"), ("B", "object")]),
+        (loss("{} lost: {}", counted(2, "material"), listed(["A", "B"])), [("A", "material"), ("B", "material")]),
+        (loss("it has no {}", "A", item="Roof"), [("Roof", "object")]),
+        (loss("no texture", item=Named("material", "Wood")), [("Wood", "material")]),
+        (loss("its image '{}'", "A", item=Text("Material '{}'", "A")), [("A", "material"), ("A", "image")]),
+        (loss("{} '{}' of object '{}'", Text("UV layer"), "A", "B"), [("A", "layer"), ("B", "object")]),
+        (
+            loss("{} in '{}': {} of '{}'", counted(2, "bone"), "A", Text("3 textures ({})", listed(["B"])), "C"),
+            [("A", "object"), ("B", "image"), ("C", "object")],
+        ),
+        (
+            warning("any-loss", "nearest: '{}'", "Log", fix=Fix.RENAME_MATERIAL, names=("Lgo",), new_name="Log"),
+            [("Lgo", "material"), ("Log", "material")],
+        ),
+    ],
+)
+def test_messages_say_what_they_are_about(message: Message, subjects: list[tuple[str, str]]) -> None:
+    assert message.subjects() == subjects
+    data = message.as_json()
+    assert data["subjects"] == [{"kind": kind, "name": name} for name, kind in subjects]
+    assert data["about"] == list(dict.fromkeys(name for name, _ in subjects))
+    assert Message.from_json(data).as_json() == data
+
+
+def test_journals_without_kinds_are_read() -> None:
+    data = {"code": "any-loss", "kind": "loss", "text": "Roof: no UV layer", "item": "Roof", "about": ["Roof"]}
+    assert Message.from_json(data) == Message(Kind.LOSS, "Roof", Text("no UV layer"), names=("Roof",), code="any-loss")
+
+
+def test_losses_of_a_conversion_have_kinds(meshferry: Callable[..., Any], tmp_path: Path) -> None:
+    source = ROOT / "examples" / "windmill.timbermesh"
+    entries = meshferry("convert", "--json", "--to", "llmesh", "-o", tmp_path, source).entries
+    messages = [message for entry in entries for message in entry.get("messages", ())]
+    found = [(subject["kind"], subject["name"]) for message in messages for subject in message["subjects"]]
+    assert {kind for kind, _ in found} > {"object"}, found

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.gltf_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
-from ....io_formats.core.messages import Report, Text, joined
+from ....io_formats.core.messages import Named, Report, Text, joined
 from ....io_formats.images import png
 from ... import compat
 from ...foreign.operator_errors import operator_error
@@ -213,7 +213,7 @@ def _without_marks(materials: Sequence[bpy.types.Material]) -> Iterator[None]:
 
 def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, report: Report) -> None:
     """Report settings of a material that its glTF file cannot store."""
-    about = report.about(material.name)
+    about = report.about(Named("material", material.name))
     tree = compat.node_tree(material)
     shader = shader_of(tree)
     sockets = [shader.inputs[name] for name in _HELD if name in shader.inputs]

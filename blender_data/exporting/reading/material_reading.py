@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.binary.quantization import linear_to_srgb, to_unorm
-from ....io_formats.core.messages import Report
+from ....io_formats.core.messages import Named, Report
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Pixels, Texture
 from ....io_formats.images import png
@@ -72,7 +72,7 @@ def read_material(material: bpy.types.Material, report: Report) -> Material:
                 "color-of-nodes",
                 "its colour comes from nodes of which no file knows, so its viewport colour was exported; bake the "
                 "colour to an image",
-                item=material.name,
+                item=Named("material", material.name),
             )
     return made
 
@@ -210,7 +210,7 @@ def image_path(image: bpy.types.Image) -> str:
 
 def report_tiles(report: Report, image: bpy.types.Image) -> None:
     """Report that only one tile of a tiled image is exported."""
-    report.loss("image-tiles", "it is in tiles, of which only the first was exported", item=image.name)
+    report.loss("image-tiles", "it is in tiles, of which only the first was exported", item=Named("image", image.name))
 
 
 def packed_content(image: bpy.types.Image, report: Report) -> bytes | None:
@@ -240,7 +240,7 @@ def _png(image: bpy.types.Image, report: Report) -> bytes | None:
     width, height = (int(side) for side in image.size)
     if not 0 < width * height <= MOST_PIXELS or not image.has_data:
         text = "the image is empty or too large to be exported; save it to a file"
-        report.loss("image-not-exported", text, item=image.name)
+        report.loss("image-not-exported", text, item=Named("image", image.name))
         return None
     return png.encode(stored_pixels(image))
 

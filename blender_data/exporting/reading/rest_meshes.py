@@ -13,7 +13,7 @@ import bpy
 import numpy as np
 
 from ....io_formats.core.capabilities import Capabilities
-from ....io_formats.core.messages import Fix, Report, Text, counted, joined, listed
+from ....io_formats.core.messages import Fix, Report, Text, counted, joined, listed, of_kind
 from ....io_formats.core.scene import Mesh, ShapeKey, Surface
 from ... import arrays
 from ...mesh_data import surfaces, vertex_weights
@@ -220,7 +220,7 @@ def _report_other_deformations(obj: bpy.types.Object, read: ReadSkeleton, report
     others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.obj]
     if others:
         text = "'{}' deforms it in the file, but not {}"
-        report.loss("other-armatures", text, read.obj.name, listed(others, len(others)))
+        report.loss("other-armatures", text, read.obj.name, listed(of_kind("object", others), len(others)))
     bones = read.obj.data.bones
     of_groups = [bones[group.name] for group in obj.vertex_groups if group.name in bones]
     bendy = [bone.name for bone in of_groups if bone.bbone_segments > 1]

@@ -8,7 +8,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from ....io_formats.core.messages import Report
+from ....io_formats.core.messages import Named, Report
 from ....io_formats.core.shading import Pixels, Texture
 from ....io_formats.disk.special_files import special_kind
 from ..reading.material_reading import MOST_PIXELS, file_name_of, image_path, report_tiles, stored_pixels
@@ -43,21 +43,21 @@ class ImageReader:
         width, height = (int(side) for side in image.size)
         if image.source not in _PLAIN_SOURCES:
             text = "it is a film or a sequence of images, which was not exported"
-            self._report.loss("image-not-exported", text, item=image.name)
+            self._report.loss("image-not-exported", text, item=Named("image", image.name))
             return None
         if not width * height:
             text = "the image is missing or cannot be read, so that materials have their values without it"
-            self._report.loss("unreadable-image", text, item=image.name)
+            self._report.loss("unreadable-image", text, item=Named("image", image.name))
             return None
         if width * height > MOST_PIXELS:
             text = "the image is too large to be exported; scale it down"
-            self._report.loss("image-not-exported", text, item=image.name)
+            self._report.loss("image-not-exported", text, item=Named("image", image.name))
             return None
         if image.source == "TILED":
             report_tiles(self._report, image)
         if image.is_float:
             text = "it has more than 8 bits per channel, of which 8 are exported"
-            self._report.change("image-depth-changed", text, item=image.name)
+            self._report.change("image-depth-changed", text, item=Named("image", image.name))
         path = image_path(image)
         has_file = not image.is_dirty and image.source != "GENERATED" and image.packed_file is None
         return Texture(

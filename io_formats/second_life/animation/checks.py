@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ...core.messages import OWN_FORMAT, Message, Text, counted, error, listed, warning
+from ...core.messages import OWN_FORMAT, Message, Named, Text, counted, error, listed, of_kind, warning
 from ..avatar import skeleton_table
 from . import writer
 from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, text
@@ -69,7 +69,7 @@ def _playback(document: SecondLifeAnimation) -> Iterator[Message]:
         yield warning("ease-beyond-animation", template, elements=moment(max(duration - document.ease_out, 0.0)))
     emote = text(document.emote)
     if not is_emote(emote):
-        yield warning("unknown-expression", "viewers may not know the expression '{}'", emote)
+        yield warning("unknown-expression", "viewers may not know the expression '{}'", Named("animation", emote))
 
 
 def _constraints(document: SecondLifeAnimation) -> Iterator[Message]:
@@ -135,7 +135,9 @@ def _positions(document: SecondLifeAnimation) -> Iterator[Message]:
     if far:
         first = min(times) / 1000
         template = "positions end at {:.0f} m, from {:.2f} s on: {}"
-        yield warning("far-positions", template, codes.FARTHEST, first, listed(far), elements=moment(first))
+        yield warning(
+            "far-positions", template, codes.FARTHEST, first, listed(of_kind("bone", far)), elements=moment(first)
+        )
 
 
 def _source_name(constraint: Any) -> str:

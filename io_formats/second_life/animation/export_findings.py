@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.messages import Elements, Text, counted, error, listed
+from ...core.messages import Elements, Named, Text, counted, error, listed
 from ...core.scene import Clip, Scene, Skeleton
 from ...passes.sample_keys import DEFAULT_RATE
 from ..avatar import skeleton_table
@@ -113,7 +113,7 @@ def largest_joints(joints: Sequence[JointKeys]) -> Elements:
 
 def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, scene: Scene) -> None:
     """Add notes about properties of an animation whose effect in Second Life users may not expect."""
-    report = scene.report.about(Text("'{}'", clip.name))
+    report = scene.report.about(Text("'{}'", Named("animation", clip.name)))
     if document.base_priority in _BEYOND_WINDOW:
         own = [text(joint.name) for joint in document.joints if joint.priority in (-1, *_BEYOND_WINDOW)]
         report.note(
@@ -173,7 +173,7 @@ def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[s
             "keys of edited joints lay between frames in the imported file and are on frames now: {}{}",
             listed(moved),
             Text("; with a scene of {:g} frames per second they stay", rate) if rate else "",
-            item=Text("'{}'", clip.name),
+            item=Text("'{}'", Named("animation", clip.name)),
             elements=bones(moved),
         )
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError
-from ...core.messages import Text, counted, listed
+from ...core.messages import Named, Text, counted, listed
 from ...core.options import resolve
 from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
@@ -206,7 +206,7 @@ def _from_samples(
     edited = edited_joints(original, document.duration, motion, changed, clip.fps)
     settings = document_builder.KeySettings(positioned, kept, priorities, edited, reduce=REDUCE.flag(chosen))
     result = document_builder.reduced(document, some, settings)
-    scene.report.note("keys-reduced", "{}", result, item=Text("'{}'", clip.name))
+    scene.report.note("keys-reduced", "{}", result, item=Text("'{}'", Named("animation", clip.name)))
     export_findings.add_notes(document, motion, clip, scene)
     return document
 

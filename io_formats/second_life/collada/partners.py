@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...core.messages import Report, Text, listed
+from ...core.messages import Report, Text, listed, of_kind
 from ...core.scene import FloatArray
 from ...geometry.transforms import Matrix
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX, parse
@@ -191,7 +191,7 @@ def _compare(model: Model, report: Report) -> None:
         about.warning("level-box-differs", template, listed(stretched, quote=""))
     if materials:
         template = "levels have materials that the high level lacks, so the viewer refuses the upload: {}"
-        about.warning("level-material-not-in-high", template, listed(sorted(materials), 5))
+        about.warning("level-material-not-in-high", template, listed(of_kind("material", sorted(materials)), 5))
 
 
 def _box(part: Part) -> FloatArray | None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...binary.quantization import srgb_to_linear
 from ...core import scene as sc
-from ...core.messages import listed
+from ...core.messages import listed, of_kind
 from ...core.options import resolve
 from ...core.shading import Texture
 from ...geometry.quaternions import matrices_to_quaternions
@@ -81,7 +81,7 @@ class SceneBuilder:
         clear = [name for name, given in self.materials.items() if given.has_transparency]
         if clear:
             template = "transparency settings are left out, textures keep their alpha: {}"
-            self.report.note("transparency-left-out", template, listed(clear, MOST_NAMED))
+            self.report.note("transparency-left-out", template, listed(of_kind("material", clear), MOST_NAMED))
 
     # -- models ---------------------------------------------------------------------------------
 

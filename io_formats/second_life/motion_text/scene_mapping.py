@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError, UnsupportedFormatError
-from ...core.messages import Text, counted, listed
+from ...core.messages import Text, counted, listed, of_kind
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry.quaternions import continuous, euler_matrices
 from ...passes.clip_parts import clip_parts
@@ -81,7 +81,9 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
         clip.keys.append(track)
     scene.clips.append(clip)
     if far:
-        scene.report.change("far-positions", "Positions end at {:.0f} m, as in the viewer: {}", FARTHEST, listed(far))
+        scene.report.change(
+            "far-positions", "Positions end at {:.0f} m, as in the viewer: {}", FARTHEST, listed(of_kind("bone", far))
+        )
     return scene
 
 
@@ -179,12 +181,12 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
     left_out = [name for name in moved.names if name not in bones]
     if left_out:
         template = "BVH holds no collision volumes and attachment points: {}"
-        scene.report.loss("unknown-bones-left-out", template, listed(left_out))
+        scene.report.loss("unknown-bones-left-out", template, listed(of_kind("bone", left_out)))
     has_position = dict(zip(moved.names, moved.has_position, strict=True))
     shifted = [name for name in bones if has_position[name] and name != skeleton_table.ROOT]
     if shifted and not moved.is_other_rig:
         template = "Only the pelvis has positions in a BVH file; left out of {}"
-        scene.report.loss("joint-positions-left-out", template, listed(shifted))
+        scene.report.loss("joint-positions-left-out", template, listed(of_kind("bone", shifted)))
     if clip.playback is not None:
         scene.report.loss(
             "playback-left-out",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Elements, Message, Text, counted, error, listed, warning
+from ...core.messages import Elements, Message, Text, counted, error, listed, of_kind, warning
 from ...core.scene import Mesh
 from ...geometry.connectivity import places
 from ..avatar import skeleton_table
@@ -129,7 +129,7 @@ class BoneRules(CheckedModel):
                 counted(int(stray.sum()), "vertex follows", "vertices follow"),
                 Text(name),
                 share,
-                listed(joints),
+                listed(of_kind("bone", joints)),
                 **self.about(self.model.finest, vertices=stray),
             )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Message, Report, Text, counted, listed, warning
+from ...core.messages import Message, Report, Text, counted, listed, of_kind, warning
 from ...core.scene import Mesh, Scene
 from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES
@@ -87,7 +87,12 @@ def _without_material(model: Model) -> Iterator[Message]:
         missing = [name or "no material" for name in wanted if name not in _materials(node.mesh)]
         if missing:
             template = "no triangles with {}, so the files get a small one of each: the viewer needs them"
-            yield warning("level-lacks-material", template, listed(missing), item=Text("Object '{}'", node.name))
+            yield warning(
+                "level-lacks-material",
+                template,
+                listed(of_kind("material", missing)),
+                item=Text("Object '{}'", node.name),
+            )
 
 
 def _materials(mesh: Mesh) -> list[str]:
@@ -162,5 +167,5 @@ def _bare(models: list[Model], scene: Scene) -> Iterator[Message]:
             "The uploader takes no textures from rigged objects, only their faces: {}; upload the textures, "
             "then choose "
             "them in the viewer",
-            listed(bare),
+            listed(of_kind("object", bare)),
         )
