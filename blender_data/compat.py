@@ -187,30 +187,27 @@ def assign_action(owner: bpy.types.ID, action: bpy.types.Action | None, slot: An
         set_slot(animation, slot)
 
 
+def curve_bags(action: bpy.types.Action, slot: Any) -> list[Any]:
+    """Return the owners of the collection ``fcurves`` of an action: before 4.4 the action itself.
+
+    From 4.4 on, only those of ``slot``; None returns those of all slots.
+    """
+    if not HAS_SLOTS:
+        return [action]
+    bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+    return [bag for bag in bags if slot is None or bag.slot_handle == slot.handle]
+
+
 def action_curves(action: bpy.types.Action, slot: Any) -> list[bpy.types.FCurve]:
     """Return the f-curves of an action. From 4.4 on only those of ``slot``; None returns those of all slots."""
-    if not HAS_SLOTS:
-        return list(action.fcurves)
-    curves: list[bpy.types.FCurve] = []
-    for layer in action.layers:
-        for strip in layer.strips:
-            for bag in strip.channelbags:
-                if slot is None or bag.slot_handle == slot.handle:
-                    curves += list(bag.fcurves)
-    return curves
+    return [curve for bag in curve_bags(action, slot) for curve in bag.fcurves]
 
 
 def remove_curves(action: bpy.types.Action, curves: list[bpy.types.FCurve]) -> None:
     """Remove f-curves from all slots of an action."""
-    if not HAS_SLOTS:
-        for curve in curves:
-            action.fcurves.remove(curve)
-        return
-    for layer in action.layers:
-        for strip in layer.strips:
-            for bag in strip.channelbags:
-                for curve in [one for one in bag.fcurves if one in curves]:
-                    bag.fcurves.remove(curve)
+    for bag in curve_bags(action, None):
+        for curve in [one for one in bag.fcurves if one in curves]:
+            bag.fcurves.remove(curve)
 
 
 def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name: str) -> None:
@@ -250,9 +247,11 @@ def custom_properties(block: bpy.types.ID) -> dict[str, Any]:
 
 
 def action_holders(owner: Any) -> list[Any]:
-    """Return the animation data of a data block and its NLA strips, each only if it has an action."""
+    """Return the animation data of a data block and its NLA strips, also in meta strips, each only with an action."""
     animation = owner.animation_data
     if animation is None:
         return []
     strips = [strip for track in animation.nla_tracks for strip in track.strips]
+    for strip in strips:
+        strips += strip.strips  # The loop reaches them, too, since meta strips may contain meta strips.
     return [holder for holder in (animation, *strips) if holder.action is not None]

@@ -28,7 +28,7 @@ def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: P
     """
     scene = context.scene
     frame, camera = scene.frame_current + scene.frame_subframe, scene.camera
-    channels = animated_values(_blocks(), played)
+    channels = animated_values(animated_blocks(), played)
     try:
         with restored(setting for block in animated for setting in _played_settings(block.animation_data)):
             yield
@@ -124,7 +124,7 @@ def _value(owner: Any, name: str, index: int) -> Any:
     return value[index] if index >= 0 else value
 
 
-def _blocks() -> Iterator[bpy.types.ID]:
+def animated_blocks() -> Iterator[bpy.types.ID]:
     """Yield every data block of the .blend file that has animation, including node trees of other data blocks."""
     for description in bpy.data.bl_rna.properties:
         if description.type != "COLLECTION":

@@ -108,13 +108,18 @@ def key_checksum(points: npt.NDArray[np.float32]) -> float:
 def edited_actions(obj: bpy.types.Object) -> list[bpy.types.Action]:
     """Return the imported actions of an object and its shape keys whose keys were edited since."""
     actions = [holder.action for owner in with_shape_keys([obj]) for holder in compat.action_holders(owner)]
-    return [action for action in dict.fromkeys(actions) if action.meshferry.fingerprint and _is_action_edited(action)]
+    return [action for action in dict.fromkeys(actions) if action.meshferry.fingerprint and is_action_edited(action)]
 
 
-def _is_action_edited(action: bpy.types.Action) -> bool:
-    total = 0.0
-    for curve in compat.action_curves(action, None):
-        total += key_checksum(arrays.read(curve.keyframe_points, "co", 2))
+def action_checksum(action: bpy.types.Action) -> float:
+    """Return the sum of the checksums of all f-curves of an action."""
+    curves = compat.action_curves(action, None)
+    return sum((key_checksum(arrays.read(curve.keyframe_points, "co", 2)) for curve in curves), 0.0)
+
+
+def is_action_edited(action: bpy.types.Action) -> bool:
+    """Return whether the keys of an imported action are no longer those that were imported."""
+    total = action_checksum(action)
     return not math.isclose(total, float(action.meshferry.fingerprint), rel_tol=1e-9, abs_tol=1e-6)
 
 

@@ -19,13 +19,14 @@ Array = npt.NDArray[np.float64]
 Curves = Mapping[tuple[str, int], bpy.types.FCurve]
 """The f-curves of one bone by name of the channel and index of the component."""
 
-_CHANNELS = {
+CHANNELS = {
     "location": 3,
     "rotation_quaternion": 4,
     "rotation_euler": 3,
     "rotation_axis_angle": 4,
     "scale": 3,
 }
+"""Channels that move a bone, with their numbers of components."""
 _DEFAULTS = {
     "location": (0.0, 0.0, 0.0),
     "rotation_quaternion": (1.0, 0.0, 0.0, 0.0),
@@ -33,7 +34,7 @@ _DEFAULTS = {
     "rotation_axis_angle": (0.0, 0.0, 1.0, 0.0),
     "scale": (1.0, 1.0, 1.0),
 }
-_OBJECT_CHANNELS = frozenset({*_CHANNELS, *(f"delta_{name}" for name in _CHANNELS)})
+_OBJECT_CHANNELS = frozenset({*CHANNELS, *(f"delta_{name}" for name in CHANNELS)})
 _BONE_PATH = 'pose.bones["'
 _CONSTANT, _LINEAR = 0, 1
 _STILL = 1e-5
@@ -83,7 +84,7 @@ def _playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.t
                 yield curve
 
 
-def _bone_and_channel(path: str) -> tuple[str, str]:
+def bone_and_channel(path: str) -> tuple[str, str]:
     """Split ``pose.bones["Arm"].location`` into bone name and channel; return empty strings for any other path."""
     if not path.startswith(_BONE_PATH):
         return "", ""
@@ -95,8 +96,8 @@ def _bone_and_channel(path: str) -> tuple[str, str]:
 
 def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
     """Return the bones and channels that an action keys."""
-    parted = (_bone_and_channel(curve.data_path) for curve in compat.action_curves(action, slot))
-    return {(bone, channel) for bone, channel in parted if channel in _CHANNELS}
+    parted = (bone_and_channel(curve.data_path) for curve in compat.action_curves(action, slot))
+    return {(bone, channel) for bone, channel in parted if channel in CHANNELS}
 
 
 def curves_of(obj: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:
@@ -106,8 +107,8 @@ def curves_of(obj: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple
     """
     found: dict[str, dict[tuple[str, int], bpy.types.FCurve]] = {}
     for curve in _playing_curves(obj, source):
-        bone, channel = _bone_and_channel(curve.data_path)
-        if channel in _CHANNELS and curve.array_index < _CHANNELS[channel] and curve.is_empty == source.is_empty:
+        bone, channel = bone_and_channel(curve.data_path)
+        if channel in CHANNELS and curve.array_index < CHANNELS[channel] and curve.is_empty == source.is_empty:
             found.setdefault(bone, {}).setdefault((channel, curve.array_index), curve)
     return found
 
@@ -122,7 +123,7 @@ def keys_suffice(obj: bpy.types.Object, found: Dependencies, source: ClipSource)
         return False
     if obj.data.animation_data is not None:
         return False  # the armature data may animate settings of its bones
-    if any(_bone_and_channel(curve.data_path)[1] == "rotation_mode" for curve in _playing_curves(obj, source)):
+    if any(bone_and_channel(curve.data_path)[1] == "rotation_mode" for curve in _playing_curves(obj, source)):
         return False
     if len(scale_inheritance(obj)) > 1 and scales_bones(obj, source):
         return False  # bones that inherit shear and others that do not
@@ -136,13 +137,18 @@ def scale_inheritance(obj: bpy.types.Object) -> set[str]:
 
 def scales_bones(obj: bpy.types.Object, source: ClipSource) -> bool:
     """Return whether bones are scaled, by their current channels or by f-curves of a clip."""
-    if (arrays.read(obj.pose.bones, "scale", 3) != 1.0).any():
-        return True
-    return any(
-        len(curve.modifiers) > 0 or bool((arrays.read(curve.keyframe_points, "co", 2)[:, 1] != 1.0).any())
-        for curve in _playing_curves(obj, source)
-        if _bone_and_channel(curve.data_path)[1] == "scale"
-    )
+    return bool((arrays.read(obj.pose.bones, "scale", 3) != 1.0).any() or scaled_bones(_playing_curves(obj, source)))
+
+
+def scaled_bones(curves: Iterable[bpy.types.FCurve]) -> set[str]:
+    """Return the bones that f-curves scale."""
+    parted = ((curve, *bone_and_channel(curve.data_path)) for curve in curves)
+    return {
+        bone
+        for curve, bone, channel in parted
+        if channel == "scale"
+        and (len(curve.modifiers) or (arrays.read(curve.keyframe_points, "co", 2)[:, 1] != 1.0).any())
+    }
 
 
 def _is_mixed(data: bpy.types.AnimData) -> bool:
@@ -176,8 +182,8 @@ def bones_moved_otherwise(obj: bpy.types.Object) -> set[str]:
             moved |= {member.name for member in (chain if length == 0 else chain[:length])}
     data = obj.animation_data
     for driver in data.drivers if data is not None else ():
-        bone, channel = _bone_and_channel(driver.data_path)
-        if channel in _CHANNELS:
+        bone, channel = bone_and_channel(driver.data_path)
+        if channel in CHANNELS:
             moved.add(bone)
     return moved
 
@@ -217,7 +223,7 @@ class PoseChannels:
                 ],
                 np.float64,
             ).reshape(-1, width)
-            for channel, width in _CHANNELS.items()
+            for channel, width in CHANNELS.items()
         }
 
     def matrices(self, joints: npt.NDArray[np.intp], frames: Array, curves: Sequence[Curves]) -> Array:
@@ -235,7 +241,7 @@ class PoseChannels:
         return made
 
     def _channel(self, channel: str, joint: int, frames: Array, curves: Curves) -> Array:
-        values = np.empty((len(frames), _CHANNELS[channel]))
+        values = np.empty((len(frames), CHANNELS[channel]))
         values[:] = self.values[channel][joint]
         for component in range(values.shape[1]):
             curve = curves.get((channel, component))

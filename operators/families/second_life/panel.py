@@ -25,6 +25,7 @@ from ...layouts import button, sidebar_panel
 from ...option_properties import draw_options, to_export_options
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_
+from .align_bones import OBJECT_OT_second_life_align_bones, is_older
 from .animation import draw_animation
 from .avatar_joints import chosen_avatar, draw_weighted_bones
 from .binding import draw_binding
@@ -81,6 +82,8 @@ def draw_rigging(layout: Any, context: bpy.types.Context, _models: Sequence[Mode
         draw_weighted_bones(layout, avatar)
         draw_binding(layout)
         layout.operator("object.second_life_snap_joints", text_ctxt=CONTEXT, icon="SNAP_ON")
+        if is_older(avatar):
+            layout.operator(OBJECT_OT_second_life_align_bones.bl_idname, text_ctxt=CONTEXT, icon="ORIENTATION_LOCAL")
     if rig is not None:
         draw_retarget(layout, rig)
 

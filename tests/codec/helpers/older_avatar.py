@@ -36,3 +36,11 @@ def connect(avatar: Any) -> None:
     bones = [bone for bone in avatar.data.bones if bone.parent is not None]
     touching = [bone.name for bone in bones if (bone.head_local - bone.parent.tail_local).length < 5e-6]
     armatures.connect(bpy.context, avatar, touching, is_connected=True)
+
+
+def disconnect(avatar: Any, bones: Any) -> None:
+    """Disconnect bones from their parents."""
+    import bpy
+    from meshferry.blender_data.importing.rigs import armatures
+
+    armatures.connect(bpy.context, avatar, bones, is_connected=False)
