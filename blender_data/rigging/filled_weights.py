@@ -43,7 +43,9 @@ def filled(weights: Weights, known: npt.NDArray[np.bool_], edges: npt.NDArray[np
     return made
 
 
-def _sums(values: Array, ends: npt.NDArray[np.int32], others: npt.NDArray[np.int32]) -> tuple[Array, npt.NDArray[np.intp]]:
+def _sums(
+    values: Array, ends: npt.NDArray[np.int32], others: npt.NDArray[np.int32]
+) -> tuple[Array, npt.NDArray[np.intp]]:
     """Return for each vertex the sum of the values of its neighbours, and their number."""
     total = np.zeros_like(values)
     np.add.at(total, ends, values[others])

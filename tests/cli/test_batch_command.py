@@ -199,7 +199,14 @@ def test_programs_get_an_object_a_file_and_a_summary(meshferry, library, pretend
         "facts": {"triangles": 12},
         "warnings": ["Roof: no UV layer"],
         "messages": [
-            {"code": "any-loss", "kind": "loss", "text": "Roof: no UV layer", "item": "Roof", "about": ["Roof"]}
+            {
+                "code": "any-loss",
+                "kind": "loss",
+                "text": "Roof: no UV layer",
+                "item": "Roof",
+                "about": ["Roof"],
+                "subjects": [{"kind": "object", "name": "Roof"}],
+            }
         ],
     }
     (bad,) = (entry for entry in files if entry["result"] == "failed")

@@ -76,7 +76,7 @@ def test_a_journal_line_has_everything(tmp_path):
         "result": "done",
         "outputs": {"a/b_LOD1.blend": 2, "a/b.blend": 10},
         "warnings": ["w"],
-        "messages": [{"code": "any-loss", "kind": "loss", "text": "w", "item": "", "about": []}],
+        "messages": [{"code": "any-loss", "kind": "loss", "text": "w", "item": "", "about": [], "subjects": []}],
         "facts": {"triangles": 12},
         "error": "",
         "error_code": "",
