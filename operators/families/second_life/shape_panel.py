@@ -20,8 +20,8 @@ from .shape_presets import COPIED, keep_shape, kept_shapes
 
 FEMALE, MALE = 0.0, 100.0
 """Positions of the slider of the sex."""
-LOAD, SAVE, ALIGN = "second_life_load_shape", "second_life_save_shape", "second_life_align_bones"
-"""Operators of objects that are drawn here."""
+ALIGN = "second_life_align_bones"
+"""Operator of objects that is drawn here, if it exists."""
 POPOVER_WIDTH = 200
 """Width of the popover with the presets in pixels, at a resolution scale of 1."""
 NARROW = 270
@@ -323,7 +323,7 @@ def draw_shape(layout: Any, context: bpy.types.Context, _models: Any) -> None:
     armature = chosen_avatar(context)
     layout.label(text=armature.name, icon="OUTLINER_OB_ARMATURE", translate=False)
     if not is_shapeable(armature):
-        draw_wrapped(layout, context, iface_(IS_SHAPEABLE[1]), "LINKED")
+        draw_wrapped(layout.column(align=True), context, iface_(IS_SHAPEABLE[1]), "LINKED")
     elif body_shapes.unfit_bones(armature):
         draw_unfit(layout, context, armature)
     draw_shapes(layout, context, armature)
@@ -372,9 +372,8 @@ def draw_shapes(layout: Any, context: bpy.types.Context, armature: Any) -> None:
     button(row, OBJECT_OT_second_life_shape_copy, text="Copy", icon="COPYDOWN")
     button(row, OBJECT_OT_second_life_shape_set, text="Paste", icon="PASTEDOWN", shape="COPIED")
     row = column.row(align=True)
-    for name, text, icon in ((LOAD, "Load Shape…", "IMPORT"), (SAVE, "Save Shape…", "EXPORT")):
-        if is_registered(name):
-            button(row, f"object.{name}", text=text, icon=icon)
+    button(row, "object.second_life_load_shape", text="Load Shape…", icon="IMPORT")
+    button(row, "object.second_life_save_shape", text="Save Shape…", icon="EXPORT")
     draw_height(layout, context, evaluation.evaluate(values_of(armature)).height)
     column = layout.column(align=True)
     column.operator(
