@@ -30,8 +30,6 @@ _ALONG = 1e-5
 """Largest element, besides the diagonal, of a scale matrix in the axes of a bone that can be scaled so."""
 _UNCHANGED = 1e-6
 """Difference from 1 of scales, and from 0 of locations in metres, that is rounding."""
-_STANDARD = 1e-4
-"""Difference in percent between positions of sliders that is rounding."""
 
 _MOVED = 1e-3
 """Difference in percent from which a slider counts as moved."""
@@ -59,12 +57,6 @@ def sliders() -> Sequence[Slider]:
 def percents_of(armature: bpy.types.Object) -> dict[int, float]:
     """Return the positions of all sliders of an armature object by number."""
     return {slider.number: getattr(armature, property_name(slider.number)) for slider in sliders()}
-
-
-def is_shaped(armature: bpy.types.Object) -> bool:
-    """Return whether a slider of an armature object is elsewhere than for the standard figure."""
-    positions = percents_of(armature)
-    return any(abs(positions[slider.number] - slider.standard) > _STANDARD for slider in sliders())
 
 
 def is_figure(armature: bpy.types.Object | None) -> bool:
