@@ -15,13 +15,12 @@ from ...layouts import Condition, button, requires
 from ...reporting import inform, refuse
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
+from .align_bones import OBJECT_OT_second_life_align_bones
 from .avatar_joints import HAS_AVATAR, chosen_avatar
 from .shape_presets import COPIED, keep_shape, kept_shapes
 
 FEMALE, MALE = 0.0, 100.0
 """Positions of the slider of the sex."""
-ALIGN = "second_life_align_bones"
-"""Operator of objects that is drawn here, if it exists."""
 POPOVER_WIDTH = 200
 """Width of the popover with the presets in pixels, at a resolution scale of 1."""
 NARROW = 270
@@ -353,8 +352,7 @@ def draw_unfit(layout: Any, context: bpy.types.Context, armature: Any) -> None:
         armature.name,
     )
     draw_wrapped(layout.column(align=True), context, iface_(text), "ERROR")
-    if is_registered(ALIGN):
-        layout.operator(f"object.{ALIGN}")
+    layout.operator(OBJECT_OT_second_life_align_bones.bl_idname, text_ctxt=CONTEXT, icon="ORIENTATION_LOCAL")
 
 
 def draw_shapes(layout: Any, context: bpy.types.Context, armature: Any) -> None:
@@ -392,8 +390,3 @@ def draw_height(layout: Any, context: bpy.types.Context, height: float) -> None:
     row = layout.row()
     row.alignment = "LEFT"
     row.operator(OBJECT_OT_second_life_shape_height.bl_idname, text=text.format(height), translate=False, emboss=False)
-
-
-def is_registered(name: str) -> bool:
-    """Return whether an operator of objects exists."""
-    return hasattr(bpy.types, f"OBJECT_OT_{name}")
