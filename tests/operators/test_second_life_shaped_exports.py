@@ -106,19 +106,19 @@ def made_levels(bpy: Any, _folder: Path) -> Any:
 
 
 def bound(bpy: Any, _folder: Path) -> Any:
-    assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+    assert bpy.ops.object.second_life_bind(use_as_shown=False) == {"FINISHED"}
     return [weights_of(obj) for obj in bpy.context.selected_objects]
 
 
 def fitted(bpy: Any, _folder: Path) -> Any:
-    assert bpy.ops.object.second_life_fitted_mesh(factor=0.2) == {"FINISHED"}
+    assert bpy.ops.object.second_life_fitted_mesh(factor=0.2, use_as_shown=False) == {"FINISHED"}
     return [weights_of(obj) for obj in bpy.context.selected_objects]
 
 
 def transferred(bpy: Any, _folder: Path) -> Any:
     other = make_shirt("other", cloth="thick")
     choose(bpy, other)
-    assert bpy.ops.object.second_life_transfer_weights(source="shirt", use_mirror=True) == {"FINISHED"}
+    assert bpy.ops.object.second_life_transfer_weights(source="shirt", use_mirror=True, use_as_shown=False) == {"FINISHED"}
     return weights_of(other)
 
 
