@@ -118,7 +118,9 @@ def fitted(bpy: Any, _folder: Path) -> Any:
 def transferred(bpy: Any, _folder: Path) -> Any:
     other = make_shirt("other", cloth="thick")
     choose(bpy, other)
-    assert bpy.ops.object.second_life_transfer_weights(source="shirt", use_mirror=True, use_as_shown=False) == {"FINISHED"}
+    assert bpy.ops.object.second_life_transfer_weights(source="shirt", use_mirror=True, use_as_shown=False) == {
+        "FINISHED"
+    }
     return weights_of(other)
 
 
