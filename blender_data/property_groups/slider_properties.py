@@ -18,7 +18,7 @@ from ..translation_context import CONTEXT
 def register() -> None:
     """Add the properties to objects."""
     for slider in body_shapes.sliders():
-        effect = "" if slider.moves_joints else ". Moves no joint, so meshes on the armature stay as they are"
+        effect = "" if slider.moves_joints else ". Has no effect on worn meshes"
         made = FloatProperty(
             name=slider.label,
             description=f"0: {slider.lowest}; 100: {slider.highest}{effect}",

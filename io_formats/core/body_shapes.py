@@ -63,6 +63,10 @@ class JointShapes:
     """(n, 3) movement of the head relative to the parent's joint, before the parent's scale, in metres."""
     root: int
     """Index of the joint whose offset only puts the figure on the floor, so that users may move it; -1 without it."""
+    height: float
+    """Height of the figure in metres, as the target program counts it."""
+    body_height: float
+    """Height in metres of the target program's own body from the soles to the crown."""
 
 
 class BodyShapes(Protocol):

@@ -100,7 +100,7 @@ def test_sliders_of_one_sex_are_shown_in_the_order_of_the_viewer(
     lines = lines[lines.index("Body") :]
     assert [line for line in lines if line != "object.second_life_shape_reset"] == wanted
     assert properties[name_of(HEIGHT)].description == "0: Short; 100: Tall"
-    assert "Moves no joint" in properties[name_of(5)].description
+    assert "Has no effect on worn meshes" in properties[name_of(5)].description
 
 
 @pytest.mark.parametrize(("shape", "stated"), [("FEMALE", "default_female"), ("MALE", "default_male")])
@@ -116,8 +116,20 @@ def test_presets_and_heights_of_the_viewer(
         assert bpy.ops.object.second_life_shape_height() == {"FINISHED"}
         said = capfd.readouterr().out
         assert f"Height as the viewer counts: {numbers['height']:.2f} m" in said
-        assert f"Pelvis to foot as the viewer counts: {numbers['pelvis_to_foot']:.2f} m" in said
     assert all(tuple(bone.scale) == (1, 1, 1) and not any(bone.location) for bone in avatar.pose.bones)
+
+
+def test_joint_positions_count_in_the_height(clean_blender: Any, avatar: Any) -> None:
+    """The skull stays where it is, so it is 0.1 m less above the head; the viewer takes this √2 times."""
+    from meshferry.operators.families.second_life.shape_panel import shape_of
+
+    before = shape_of(avatar)
+    clean_blender.ops.object.mode_set(mode="EDIT")
+    avatar.data.edit_bones["mHead"].head.z += 0.1
+    clean_blender.ops.object.mode_set(mode="OBJECT")
+    after = shape_of(avatar)
+    assert after.height - before.height == pytest.approx(0.1 - 0.1 * np.sqrt(2), abs=1e-5)
+    assert after.body_height - before.body_height == pytest.approx(0.1, abs=1e-5)
 
 
 @pytest.mark.parametrize(("sex", "extent"), [(0.0, 0.006 + 1.859), (1.0, 0.053 + 1.897)])

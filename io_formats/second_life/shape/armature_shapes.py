@@ -117,6 +117,8 @@ def joint_shapes(
         np.broadcast_to(np.identity(3), (len(names), 3, 3)).copy(),
         np.zeros((len(names), 3)),
         rig.root,
+        shaped.height,
+        shaped.body_height,
     )
     found.is_shaped[rig.bone] = True
     found.scale[rig.bone] = scale[rig.joint]

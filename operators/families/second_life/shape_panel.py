@@ -8,9 +8,10 @@ import bpy
 from bpy.props import EnumProperty, IntProperty, StringProperty
 
 from ....blender_data.rigging import body_shapes
+from ....io_formats.core.body_shapes import JointShapes
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text
-from ....io_formats.second_life.shape import armature_shapes, evaluation, parameters
+from ....io_formats.second_life.shape import armature_shapes, parameters
 from ...layouts import Condition, button, requires
 from ...reporting import inform, refuse
 from ...sidebar import draw_wrapped
@@ -277,12 +278,18 @@ class OBJECT_OT_second_life_shape_height(ReadsShape, bpy.types.Operator):
 
 def heights(armature: Any) -> Text:
     """Return the text with the heights of an avatar's shape."""
-    shaped = evaluation.evaluate(values_of(armature))
+    shape = shape_of(armature)
     return Text(
-        "Height as the viewer counts: {:.2f} m. From the soles to the crown of the classic body: {:.2f} m. Pelvis to "
-        "foot as the viewer counts: {:.2f} m",
-        *(shaped.height, shaped.body_height, shaped.pelvis_to_foot),
+        "Height as the viewer counts: {:.2f} m. From the soles to the crown of the classic body: {:.2f} m",
+        *(shape.height, shape.body_height),
     )
+
+
+def shape_of(armature: Any) -> JointShapes:
+    """Return what the shape of an avatar does to its joints."""
+    found: Any = body_shapes.shaped_bones(armature)  # not None, since an avatar has bones
+    shape: JointShapes = found.shape
+    return shape
 
 
 class SECOND_LIFE_PT_shape_presets(bpy.types.Panel):
@@ -372,7 +379,7 @@ def draw_shapes(layout: Any, context: bpy.types.Context, armature: Any) -> None:
     row = column.row(align=True)
     button(row, "object.second_life_load_shape", text="Load Shape…", icon="IMPORT")
     button(row, "object.second_life_save_shape", text="Save Shape…", icon="EXPORT")
-    draw_height(layout, context, evaluation.evaluate(values_of(armature)).height)
+    draw_height(layout, context, shape_of(armature).height)
     column = layout.column(align=True)
     column.operator(
         OBJECT_OT_second_life_shape_standard.bl_idname,
