@@ -30,7 +30,6 @@ _ALONG = 1e-5
 """Largest element, besides the diagonal, of a scale matrix in the axes of a bone that can be scaled so."""
 _UNCHANGED = 1e-6
 """Difference from 1 of scales, and from 0 of locations in metres, that is rounding."""
-
 _MOVED = 1e-3
 """Difference in percent from which a slider counts as moved."""
 
@@ -65,6 +64,12 @@ def is_figure(armature: bpy.types.Object | None) -> bool:
         return False
     found = _shaped(_rest_of(armature), {})
     return found is not None and bool(found.shape.is_shaped.any())
+
+
+def is_shapeable(armature: bpy.types.Object) -> bool:
+    """Return whether sliders of an armature object can be changed: it is of this file, or an editable override."""
+    override = armature.override_library
+    return bool(armature.is_editable) and (override is None or not override.is_system_override)
 
 
 def is_shaped(armature: bpy.types.Object) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import older_avatar
 import pytest
 from meshfuzz import second_life_shape_seeds as made
+from test_second_life_animation_import import linked
 from test_second_life_joints import avatar
 
 pytestmark = pytest.mark.needs_bpy
@@ -131,6 +132,25 @@ def test_other_armatures(clean_blender: Any, tmp_path: Path, capfd: Any) -> None
     assert "The body shape was left out" in capfd.readouterr().out
     assert bpy.ops.import_scene.second_life(filepath=path, armature="NEW") == {"FINISHED"}
     assert len(bpy.data.objects) == count + 1
+
+
+@pytest.mark.parametrize("kind", ["object", "data", "override", "system override"])
+def test_linked_avatars(clean_blender: Any, tmp_path: Path, capfd: Any, kind: str) -> None:
+    """The shape belongs to the object, so it is enough that this is of the file, or an editable override."""
+    bpy = clean_blender
+    rig = linked(bpy, tmp_path, kind.rpartition(" ")[2])
+    if kind == "system override":
+        rig.override_library.is_system_override = True
+    is_shapeable = kind in {"data", "override"}
+    path = shape(tmp_path / "man.bodypart", MAN)
+    assert bpy.ops.import_scene.second_life(filepath=path) == {"FINISHED"}
+    shaped = rig if is_shapeable else next(obj for obj in armatures(bpy) if obj != rig)
+    require_loaded(shaped, path)
+    assert ("is linked from another file; made a new armature" in capfd.readouterr().out) != is_shapeable
+    if not is_shapeable:
+        bpy.context.view_layer.objects.active = rig
+        with pytest.raises(RuntimeError, match=r"is linked from another file; make an? .*override"):
+            bpy.ops.import_scene.second_life(filepath=path, armature="ACTIVE")
 
 
 def test_messages_of_files(clean_blender: Any, tmp_path: Path, capfd: Any) -> None:

@@ -93,7 +93,7 @@ def choose_for_scene(
     if is_shape(scene):
         unshaped = [candidate for candidate in candidates if not body_shapes.is_shaped(candidate)]
         figures = filter(body_shapes.is_figure, [*unshaped, *([active] if active is not None else [])])
-        return next((figure for figure in figures if figure.library is None), None)
+        return next(filter(body_shapes.is_shapeable, figures), None)
     if any(node.mesh is not None for node in scene.nodes):
         if skeleton.share_distance is not None and active is not None and was_made_here(active):
             candidates = [*candidates, active]
@@ -124,7 +124,7 @@ def mismatches(
     meant = dict.fromkeys([*([] if is_shape(scene) else candidates), *([active] if active is not None else [])])
     report = Report()
     for armature in meant:
-        if armature.library is not None:
+        if armature.library is not None or (is_shape(scene) and not body_shapes.is_shapeable(armature)):
             text = "'{}' is linked from another file; made a new armature"
             report.change("linked-armature", text, armature.name)
             continue

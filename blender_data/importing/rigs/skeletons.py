@@ -53,6 +53,9 @@ def set_sliders(job: ImportContext) -> None:
         armature = found.armature
         if not body_shapes.is_figure(armature):
             raise MeshferryError("'{}' has no bones that follow a body shape", armature.name)
+        if not body_shapes.is_shapeable(armature):
+            template = "Armature '{}' is linked from another file; make an editable library override of it"
+            raise MeshferryError(template, armature.name)
         if armature not in job.armatures:
             job.shape_restorers.append(body_shapes.restorer(armature))
         body_shapes.set_percents(armature, skeleton.slider_values)
@@ -60,8 +63,8 @@ def set_sliders(job: ImportContext) -> None:
         if body_shapes.unfit_bones(armature):
             job.report.change(
                 "bones-not-along-axes",
-                "Bones of '{}' do not lie along the avatar's axes, so shapes are up to 2 cm off. Align them (Rigging > "
-                "Align Bones)",
+                "Bones of '{}' do not lie along the avatar's axes, so shapes are up to 2 cm off; Align Bones to Avatar "
+                "Axes turns them",
                 armature.name,
             )
 

@@ -29,14 +29,8 @@ NARROW = 270
 _MOST_SEED = 1_000_000
 
 
-def is_shapeable(armature: Any) -> bool:
-    """Return whether sliders of an armature object can be changed: it is of this file, or an editable override."""
-    override = armature.override_library
-    return bool(armature.is_editable) and (override is None or not override.is_system_override)
-
-
 IS_SHAPEABLE: Condition = (
-    lambda context: is_shapeable(chosen_avatar(context)),
+    lambda context: body_shapes.is_shapeable(chosen_avatar(context)),
     "The avatar is linked from another file. Make an editable library override of it to shape it",
 )
 
@@ -328,7 +322,7 @@ def draw_shape(layout: Any, context: bpy.types.Context, _models: Any) -> None:
     """Draw the presets, the height and the sliders of the chosen avatar."""
     armature = chosen_avatar(context)
     layout.label(text=armature.name, icon="OUTLINER_OB_ARMATURE", translate=False)
-    if not is_shapeable(armature):
+    if not body_shapes.is_shapeable(armature):
         draw_wrapped(layout.column(align=True), context, iface_(IS_SHAPEABLE[1]), "LINKED")
     elif body_shapes.unfit_bones(armature):
         draw_unfit(layout, context, armature)
