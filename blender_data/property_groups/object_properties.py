@@ -94,6 +94,9 @@ class MeshferryBone(NamedInFile, bpy.types.PropertyGroup):
         name="Joint",
         description="Joint of the target skeleton that replaces the bone. If empty, the joint of its nearest parent",
     )
+    is_control: BoolProperty(
+        name="Control", description="The bone only moves other bones. Exports leave it out", default=False
+    )
 
 
 class MeshferryArmature(bpy.types.PropertyGroup):

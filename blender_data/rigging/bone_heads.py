@@ -38,7 +38,6 @@ def _move(data: bpy.types.Armature, heads: Mapping[str, npt.NDArray[np.float64]]
     bones = sorted(data.edit_bones, key=lambda bone: len(bone.parent_recursive))
     connected = [bone for bone in bones if bone.parent is not None and bone.use_connect]
     before = {bone.name: (bone.head.copy(), bone.tail.copy(), bone.roll) for bone in bones}
-    mirrors, data.use_mirror_x = data.use_mirror_x, False
     for bone in bones:
         bone.use_connect = False
     moved: dict[str, Vector] = {}
@@ -53,7 +52,6 @@ def _move(data: bpy.types.Armature, heads: Mapping[str, npt.NDArray[np.float64]]
             bone.parent.tail = bone.head
     for bone in connected:
         bone.use_connect = (bone.head - bone.parent.tail).length < _TOUCHING
-    data.use_mirror_x = mirrors
 
 
 @contextlib.contextmanager

@@ -46,10 +46,11 @@ def state_of(rig: Any) -> Any:
     return rig.data.pose_position, channels
 
 
-def dressed(bpy: Any) -> Any:
-    """Add an avatar with a shirt in a fitted mesh and a belt with a modifier after that of the armature."""
-    bpy.ops.object.second_life_avatar_add()
-    rig = bpy.context.object
+def dressed(bpy: Any, avatar: Any = None) -> Any:
+    """Dress an avatar in a fitted shirt and a belt with a modifier after that of the armature; add one by default."""
+    if avatar is None:
+        bpy.ops.object.second_life_avatar_add()
+    rig = avatar or bpy.context.object
     shirt = make_shirt(cloth="single")
     bpy.ops.mesh.primitive_cylinder_add(radius=0.2, depth=0.1, location=(0, 0, 1.05), vertices=12)
     belt = bpy.context.object

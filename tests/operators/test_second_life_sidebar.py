@@ -474,9 +474,9 @@ def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
     # The cube is not bound yet; the only avatar is the one to bind it to.
     lines = _draw(bpy)
     start = lines.index("Rigging")
-    tools = ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "snap_joints")
+    tools = ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "snap_joints", "ik_add")
     assert lines[start + 1] == "Bones for Automatic Weights"
-    assert lines[start + 3 : start + 8] == [f"object.second_life_{tool}" for tool in tools]
+    assert lines[start + 3 : start + 9] == [f"object.second_life_{tool}" for tool in tools]
 
 
 def test_all_tools_are_in_the_object_menu(clean_blender):
@@ -490,7 +490,16 @@ def test_all_tools_are_in_the_object_menu(clean_blender):
     for name in names:
         family, operator = name.split(".")
         assert getattr(getattr(clean_blender.ops, family), operator).get_rna_type().name
-    tools = ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "snap_joints", "retarget", "weigh")
+    tools = (
+        "bind",
+        "transfer_weights",
+        "fitted_mesh",
+        "clean_weights",
+        "snap_joints",
+        "ik_remove",
+        "retarget",
+        "weigh",
+    )
     assert {f"object.second_life_{tool}" for tool in tools} < names
     assert {"export_scene.second_life_check", "export_scene.second_life_upload"} < names
 

@@ -57,7 +57,8 @@ class ReadSkeleton:
 def read_skeleton(obj: bpy.types.Object, *, deform_only: bool = False, report: Report | None = None) -> ReadSkeleton:
     """Read the bones of an armature object as a skeleton, in the space of the object.
 
-    Joints keep the order of their file; bones that are new follow, parents before their children.
+    Joints keep the order of their file; bones that are new follow, parents before their children. Control bones are
+    left out.
 
     Parameters
     ----------
@@ -66,7 +67,8 @@ def read_skeleton(obj: bpy.types.Object, *, deform_only: bool = False, report: R
     report:
         Gets a message about each change that the skeleton needed.
     """
-    bones = _ordered([bone for bone in obj.data.bones if not deform_only or _deforms(bone)])
+    joint_bones = [bone for bone in obj.data.bones if not bone.meshferry.is_control]
+    bones = _ordered([bone for bone in joint_bones if not deform_only or _deforms(bone)])
     place = {bone.name: number for number, bone in enumerate(bones)}
     parents = [place[bone.parent.name] if bone.parent is not None else -1 for bone in bones]
     rest = rest_matrices(bones)

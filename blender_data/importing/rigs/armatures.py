@@ -194,11 +194,11 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
 
 @contextlib.contextmanager
 def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[None]:
-    """Put an object into edit mode, even one that is in no collection.
+    """Put an armature object into edit mode without X mirroring, even one that is in no collection.
 
     Afterwards restore mode, selection and active object.
     """
-    before = Selection(context)
+    before, mirrors = Selection(context), obj.data.use_mirror_x
     # Link it to the scene's own collection, which cannot be hidden or excluded.
     home = context.scene.collection
     is_there = home in obj.users_collection  # linked objects may have the same name, so compare objects
@@ -207,8 +207,10 @@ def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[Non
     try:
         before.give_way_to(obj)
         bpy.ops.object.mode_set(mode="EDIT")
+        obj.data.use_mirror_x = False
         yield
     finally:
+        obj.data.use_mirror_x = mirrors
         if obj.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         if not is_there:

@@ -78,7 +78,7 @@ def hide_scaled(armature: bpy.types.Object, scales: Mapping[str, float]) -> None
     size = max((float(obj.dimensions[axis]) for obj in meshes for axis in range(3)), default=0.0)
     if deforming and size > 0:
         others = [bone for bone in data.bones if bone.name not in deforming and total[bone.name] > LARGE]
-        _put_away(data, [bone for bone in others if _is_long(bone, bone.length * total[bone.name], deforming, size)])
+        put_away(data, [bone for bone in others if _is_long(bone, bone.length * total[bone.name], deforming, size)])
 
 
 def show_used(scene: Scene, bones: Sequence[BoneMap | None]) -> None:
@@ -119,7 +119,7 @@ def _hide_far(data: bpy.types.Armature, names: Sequence[str], deforming: set[str
             return True
         return _is_long(bone, bone.length, deforming, size)
 
-    _put_away(data, [data.bones[name] for name in names if is_far(data.bones[name])])
+    put_away(data, [data.bones[name] for name in names if is_far(data.bones[name])])
 
 
 def _is_long(bone: bpy.types.Bone, length: float, deforming: set[str], size: float) -> bool:
@@ -127,7 +127,7 @@ def _is_long(bone: bpy.types.Bone, length: float, deforming: set[str], size: flo
     return length > (1 if leads_to_model else LONG) * size
 
 
-def _put_away(data: bpy.types.Armature, bones: Sequence[bpy.types.Bone]) -> None:
+def put_away(data: bpy.types.Armature, bones: Sequence[bpy.types.Bone]) -> None:
     """Assign bones to the hidden collection, which is created if necessary."""
     if not bones:
         return

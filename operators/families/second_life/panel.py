@@ -31,6 +31,7 @@ from .avatar_joints import chosen_avatar, draw_weighted_bones
 from .binding import draw_binding
 from .bodies import draw_bodies
 from .exporters import UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder, last_upload_values
+from .limb_goals import draw_goals
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, objects_by_part, subject_of
 from .retarget import chosen_rig, draw_retarget
 from .shape_panel import draw_shape
@@ -84,6 +85,7 @@ def draw_rigging(layout: Any, context: bpy.types.Context, _models: Sequence[Mode
         layout.operator("object.second_life_snap_joints", text_ctxt=CONTEXT, icon="SNAP_ON")
         if is_older(avatar):
             layout.operator(OBJECT_OT_second_life_align_bones.bl_idname, text_ctxt=CONTEXT, icon="ORIENTATION_LOCAL")
+        draw_goals(layout, avatar)
     if rig is not None:
         draw_retarget(layout, rig)
 

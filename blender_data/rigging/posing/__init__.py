@@ -1,0 +1,1 @@
+"""Bones that pose other bones."""
