@@ -64,28 +64,29 @@ def shown(obj: bpy.types.Object) -> Array:
     return rig_copies.blended(joint_weights.read(obj, transforms), transforms, np.identity(4))
 
 
-@contextlib.contextmanager
-def shown_copies(
-    items: Iterable[bpy.types.Object], *, with_shape: bool = False
-) -> Iterator[dict[bpy.types.Object, bpy.types.Object]]:
-    """Yield copies of mesh objects that have the shown form as their own, and remove them after a ``with`` block.
+def shown_points(obj: bpy.types.Object) -> Array:
+    """Return the points of a mesh object as its shape keys and armatures show them, (V, 3) in world space."""
+    points = arrays.read(obj.data.vertices, "co", 3).astype(np.float64)
+    keys = obj.data.shape_keys
+    if keys is not None and keys.use_relative:
+        of_key = {key.name: arrays.read(key.data, "co", 3) for key in keys.key_blocks}
+        points = of_key[keys.reference_key.name].astype(np.float64)
+        for key in keys.key_blocks:
+            if key.value and not key.mute and key != keys.reference_key:
+                points += key.value * (of_key[key.name] - of_key[key.relative_key.name])
+    return _moved(points, shown(obj) @ np.array(obj.matrix_world, np.float64))
 
-    Parameters
-    ----------
-    with_shape:
-        Whether the copies have the current mix of the shape keys as their form, and no keys.
-    """
+
+@contextlib.contextmanager
+def shown_copies(items: Iterable[bpy.types.Object]) -> Iterator[dict[bpy.types.Object, bpy.types.Object]]:
+    """Yield copies of mesh objects that have the shown form as their own, and remove them after a ``with`` block."""
     copies: dict[bpy.types.Object, bpy.types.Object] = {}
     try:
         for obj in items:
             copy = copies[obj] = obj.copy()
             copy.data = obj.data.copy()
             if copy.data.shape_keys is not None:
-                mixed = copy.shape_key_add(name="Shown", from_mix=with_shape) if with_shape else None
-                points = None if mixed is None else arrays.read(mixed.data, "co", 3)
                 copy.shape_key_clear()
-                if points is not None:
-                    copy.data.vertices.foreach_set("co", arrays.flat(points))
             rig_copies.move(copy.data, _in_object(obj, shown(obj)))
         yield copies
     finally:
@@ -196,10 +197,16 @@ def _in_object(obj: bpy.types.Object, transforms: Array) -> Array:
     return found
 
 
+def _moved(points: Array, transforms: Array) -> Array:
+    """Return points (V, 3), each moved by its transform (V, 4, 4)."""
+    found: Array = np.einsum("vij,vj->vi", transforms[:, :3, :3], points) + transforms[:, :3, 3]
+    return found
+
+
 def _edge_lengths(obj: bpy.types.Object, transforms: Array) -> Array:
-    world = transforms @ np.array(obj.matrix_world, np.float64)
+    """Return the lengths of the edges of an object in world space, (E,), after transforms of that space."""
     points = arrays.read(obj.data.vertices, "co", 3)
-    moved = np.einsum("vij,vj->vi", world[:, :3, :3], points) + world[:, :3, 3]
+    moved_points = _moved(points, transforms @ np.array(obj.matrix_world, np.float64))
     ends = arrays.read(obj.data.edges, "vertices", 2, np.int32)
-    lengths: Array = np.linalg.norm(moved[ends[:, 0]] - moved[ends[:, 1]], axis=1)
+    lengths: Array = np.linalg.norm(moved_points[ends[:, 0]] - moved_points[ends[:, 1]], axis=1)
     return lengths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import bpy
@@ -56,6 +56,25 @@ class WeightedSurface:
         found: Weights = np.einsum("vc,vcj->vj", share, self.weights[corners]).astype(np.float32)
         return found, (np.array(facing, np.float64) * normals).sum(axis=1) >= _FACING
 
+    def depth_of(self, points: Points) -> Points:
+        """Return the distance of each point from the surface, (n,), positive on the side opposite to its normals.
+
+        The normals are those of the points of the surface, interpolated, so that edges count rightly.
+        """
+        if not len(points) or not len(self.triangles):
+            return np.full(len(points), -np.inf)
+        tree = BVHTree.FromPolygons(self.points.tolist(), self.triangles.tolist())
+        nearest, _normals, triangle, distance = zip(*map(tree.find_nearest, points.tolist()), strict=True)
+        corners = self.triangles[np.array(triangle, np.intp)]
+        share = _barycentric(np.array(nearest, np.float64), self.points[corners])
+        a, b, c = (self.points[self.triangles[:, corner]] for corner in range(3))
+        normals = np.zeros_like(self.points)
+        np.add.at(normals, self.triangles, np.cross(b - a, c - a)[:, None])
+        facing = np.einsum("vc,vcj->vj", share, normals[corners])
+        below = ((np.array(nearest) - points) * facing).sum(axis=1)
+        depth: Points = np.sign(below) * np.array(distance)
+        return depth
+
 
 def world_points(obj: bpy.types.Object) -> Points:
     """Return the points of a mesh object, undeformed by modifiers, in world space."""
@@ -81,13 +100,15 @@ def triangles_of(obj: bpy.types.Object) -> Triangles:
     return arrays.read(obj.data.loop_triangles, "vertices", 3, np.int32)
 
 
-def surface_of(items: Iterable[bpy.types.Object]) -> WeightedSurface:
-    """Return the joined surface of mesh objects, without weights."""
+def surface_of(
+    items: Iterable[bpy.types.Object], points_of: Callable[[bpy.types.Object], Points] = world_points
+) -> WeightedSurface:
+    """Return the joined surface of mesh objects, without weights; ``points_of`` gives their points in world space."""
     points: list[Points] = [np.empty((0, 3))]
     triangles: list[Triangles] = [np.empty((0, 3), np.int32)]
     first = 0
     for obj in items:
-        points.append(world_points(obj))
+        points.append(points_of(obj))
         triangles.append(triangles_of(obj) + np.int32(first))
         first += len(points[-1])
     return WeightedSurface(np.concatenate(points), np.concatenate(triangles))

@@ -190,3 +190,51 @@ def test_transfer_takes_the_weights_of_the_whole_active_body(clean_blender: Any,
     select(bpy, upper, avatar)
     with pytest.raises(RuntimeError, match="besides the source"):
         bpy.ops.object.second_life_transfer_weights(source="Head")
+
+
+def test_check_fit_counts_what_is_inside_of_the_body(clean_blender: Any, capfd: Any) -> None:
+    """A tube around a tube: half of its rings are closer than the body, at rest and at other shapes alike."""
+    bpy = clean_blender
+    bpy.ops.object.second_life_avatar_add()
+    avatar = bpy.context.object
+
+    def tube(name: str, radii: tuple[float, ...], bone: str) -> Any:
+        angles = np.linspace(0, 2 * np.pi, 32, endpoint=False)
+        points = [
+            (radius * np.cos(a), radius * np.sin(a), 1.1 + 0.05 * ring)
+            for ring, radius in enumerate(radii)
+            for a in angles
+        ]
+        faces = [
+            (r * 32 + i, r * 32 + (i + 1) % 32, (r + 1) * 32 + (i + 1) % 32, (r + 1) * 32 + i)
+            for r in range(len(radii) - 1)
+            for i in range(32)
+        ]
+        mesh = bpy.data.meshes.new(name)
+        mesh.from_pydata(points, [], faces)
+        obj = bpy.data.objects.new(name, mesh)
+        bpy.context.scene.collection.objects.link(obj)
+        obj.parent = avatar
+        obj.vertex_groups.new(name=bone).add(range(len(points)), 1.0, "REPLACE")
+        obj.modifiers.new("Armature", "ARMATURE").object = avatar
+        bpy.context.view_layer.update()
+        return obj
+
+    body = tube("Body", (0.1,) * 6, "BELLY")
+    shirt = tube("Shirt", (0.12, 0.12, 0.08, 0.12, 0.12, 0.12), "BELLY")
+    stiff = tube("Stiff", (0.12,) * 6, "mTorso")
+    select(bpy, body, avatar)
+    assert bpy.ops.object.second_life_use_as_body() == {"FINISHED"}
+    scales = [tuple(bone.scale) for bone in avatar.pose.bones]
+    capfd.readouterr()
+    assert bpy.ops.object.second_life_check_fit() == {"FINISHED"}
+    said = capfd.readouterr().out
+    assert "'Shirt': vertices inside of the body: Present Shape 16.7%, Thin 16.7%, Default 16.7%, Heavy 16.7%" in said, said
+    assert "'Stiff': vertices inside of the body: Present Shape 0.0%" in said
+    assert "Heavy 0.0%" not in said.partition("Stiff")[2], said  # the belly grows through a shirt that does not follow
+    assert [vertex.index for vertex in shirt.data.vertices if vertex.select] == list(range(64, 96))
+    assert any(vertex.select for vertex in stiff.data.vertices)
+    assert [tuple(bone.scale) for bone in avatar.pose.bones] == scales
+    assert bpy.ops.object.second_life_release_body(body="Body") == {"FINISHED"}
+    with pytest.raises(RuntimeError, match="has no body"):
+        bpy.ops.object.second_life_check_fit()

@@ -193,8 +193,8 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         if self.vertex_group and self.vertex_group in known_bones(avatar):
             raise MeshferryError("'{}' has the weights of a bone; choose another vertex group", self.vertex_group)
         scene_state.update_worlds(context, parts)
-        with as_shown.shown_copies(parts if pose else (), with_shape=True) as copies:
-            surface = self.surface(source, avatar, surface_of(copies.get(part, part) for part in parts))
+        form = surface_of(parts, as_shown.shown_points) if pose else surface_of(parts)
+        surface = self.surface(source, avatar, form)
         return self.bind(models, avatar, pose, lambda seen: self.found(seen, surface, avatar, faces_alike=bool(pose)))
 
     def surface(self, source: Any, avatar: Any, form: WeightedSurface) -> WeightedSurface:

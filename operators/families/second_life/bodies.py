@@ -22,6 +22,7 @@ from ...preferences import preferences, preferred_path
 from ...reporting import Messages, conclude, inform, refuse
 from ...translations import CONTEXT
 from .avatar_joints import HAS_AVATAR, NeedsAvatar, chosen_avatar
+from .fit import OBJECT_OT_second_life_check_fit
 
 Bodies = Mapping[str, Sequence[Any]]
 
@@ -189,3 +190,5 @@ def draw_bodies(layout: Any, context: bpy.types.Context, _models: Any) -> None:
         column.label(text="No body to fit clothes on", text_ctxt=CONTEXT, icon="INFO")
     button(column, OBJECT_OT_second_life_use_as_body, text="Use as Body", icon="MOD_CLOTH")
     button(column, OBJECT_OT_second_life_load_body, text="Load Body from Viewer…", icon="OUTLINER_OB_ARMATURE")
+    if found:
+        button(layout, OBJECT_OT_second_life_check_fit, text="Check Fit", icon="CHECKMARK")
