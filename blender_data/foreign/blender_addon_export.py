@@ -16,11 +16,12 @@ import numpy as np
 
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Message, Report, joined, listed
+from ...io_formats.images.kinds import extension_of
 from .. import arrays, compat
 from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.clips.clip_sources import clip_name
 from ..exporting.object_selection import MESHABLE, enabled_objects, is_disabled, shown_by
-from ..exporting.reading.material_reading import extension_of, packed_content
+from ..exporting.reading.material_reading import packed_content
 
 _OWN = "meshferry"
 _DATA_COLLECTIONS = {

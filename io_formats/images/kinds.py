@@ -1,4 +1,4 @@
-"""Recognition of image files that Blender reads, without decoding them."""
+"""Recognition of image files, without decoding them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ _MAGICS = {
     b"8BPS": "PSD",
     b"BM": "BMP",
 }
+_EXTENSIONS = (
+    (b"\x89PNG", ".png"),
+    (b"\xff\xd8\xff", ".jpg"),
+    (b"BM", ".bmp"),
+    (b"\xff\x4f\xff\x51", ".j2c"),
+    (b"\0\0\0\x0cjP", ".jp2"),
+    (b"II*\0", ".tif"),
+    (b"MM\0*", ".tif"),
+    (b"DDS ", ".dds"),
+    (b"RIFF", ".webp"),
+    (b"v/1\x01", ".exr"),
+)
 _PNG_END = b"IEND"
 _TARGA_HEADER = 18
 _TARGA_TYPES = {1, 2, 3, 9, 10, 11}
@@ -28,6 +40,11 @@ def image_kind(data: bytes) -> str:
         if data.startswith(magic):
             return "" if name == "PNG" and _PNG_END not in data[-64:] else name
     return "Targa" if _is_targa(data) else ""
+
+
+def extension_of(data: bytes, given: str) -> str:
+    """Return the extension of an image file by its content, or ``given`` if the content is unknown."""
+    return next((extension for magic, extension in _EXTENSIONS if data.startswith(magic)), given)
 
 
 def _is_targa(data: bytes) -> bool:

@@ -15,7 +15,9 @@ from ....io_formats.core.messages import Named, Report
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Pixels, Texture
 from ....io_formats.images import png
+from ....io_formats.images.kinds import extension_of
 from ... import compat, names
+from ..shading.node_sources import Socket, output_of, sources
 
 _WHITE = (1.0, 1.0, 1.0, 1.0)
 
@@ -24,20 +26,6 @@ _COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMIS
 
 _OCCLUSION_GROUP = "glTF Material Output"
 """Name of the node group with the input *Occlusion*, by which Blender's exporter recognises it."""
-
-_KINDS_OF_FILES = (
-    (b"\x89PNG", ".png"),
-    (b"\xff\xd8\xff", ".jpg"),
-    (b"BM", ".bmp"),
-    (b"\xff\x4f\xff\x51", ".j2c"),
-    (b"\x00\x00\x00\x0cjP", ".jp2"),
-    (b"II*\x00", ".tif"),
-    (b"MM\x00*", ".tif"),
-    (b"DDS ", ".dds"),
-    (b"RIFF", ".webp"),
-    (b"v/1\x01", ".exr"),
-)
-
 
 MOST_PIXELS = 1 << 26
 """Largest number of pixels of an image that has to be encoded as PNG."""
@@ -101,7 +89,7 @@ def read_materials(materials: Mapping[str, bpy.types.Material], report: Report) 
 
 def shader_of(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
     """Return the shader that determines a material's colour: one connected to the output, otherwise any of the tree."""
-    output = tree.get_output_node("ALL") or tree.get_output_node("EEVEE") or tree.get_output_node("CYCLES")
+    output = output_of(tree)
     reached = list(upstream(output.inputs["Surface"])) if output is not None else []
     for nodes in (reached, list(tree.nodes)):
         for kind in _COLOR_INPUTS:
@@ -113,24 +101,7 @@ def shader_of(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
 
 def upstream(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Node]:
     """Yield the nodes that a socket's value depends on, nearest first, including those in groups."""
-    waiting = [socket]
-    seen: set[bpy.types.Node] = set()
-    while waiting:
-        for link in waiting.pop(0).links:
-            node = link.from_node
-            if node in seen or link.is_muted:
-                continue
-            seen.add(node)
-            yield node
-            waiting += [entry for entry in node.inputs if entry.is_linked]
-            if node.type == "GROUP" and node.node_tree is not None:
-                for inner in node.node_tree.nodes:
-                    if inner.type == "GROUP_OUTPUT":
-                        waiting += [
-                            entry
-                            for entry in inner.inputs
-                            if entry.is_linked and entry.identifier == link.from_socket.identifier
-                        ]
+    return (found.node for found in sources(Socket(socket)))
 
 
 def images_of(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Image | None]:
@@ -140,7 +111,7 @@ def images_of(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Image | None]:
 
 def fixed_color_of(socket: bpy.types.NodeSocket) -> tuple[float, ...] | None:
     """Return the colour of the only RGB node that feeds a socket, also through reroutes and groups, or None."""
-    nodes = [node for node in upstream(socket) if node.type not in {"REROUTE", "GROUP"}]
+    nodes = list(upstream(socket))
     if len(nodes) == 1 and nodes[0].type == "RGB":
         return tuple(nodes[0].outputs[0].default_value)
     return None
@@ -228,11 +199,6 @@ def packed_content(image: bpy.types.Image, report: Report) -> bytes | None:
 def file_name_of(image: bpy.types.Image, path: str) -> str:
     """Return the file name in an image's path, which may be a Windows path with backslashes."""
     return path.replace("\\", "/").rpartition("/")[2] or image.name
-
-
-def extension_of(data: bytes, given: str) -> str:
-    """Return the extension of an image file by its content, or ``given`` if it is not known."""
-    return next((extension for head, extension in _KINDS_OF_FILES if data.startswith(head)), given)
 
 
 def _png(image: bpy.types.Image, report: Report) -> bytes | None:

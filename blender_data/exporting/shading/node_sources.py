@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ import bpy
 
 _MOST_STEPS = 1000
 """Largest number of links that are followed; only damaged files have longer chains."""
+_MOST_NODES = 500
+"""Largest number of nodes that are searched before an input."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,22 @@ def source(entry: Socket) -> Socket:
             break
         socket = inner
     return Socket(socket, groups)
+
+
+def sources(entry: Socket) -> Iterator[Socket]:
+    """Yield the outputs of nodes that an input depends on, nearest first."""
+    waiting, seen = [entry], set[tuple[Any, tuple[Any, ...]]]()
+    while waiting and len(seen) < _MOST_NODES:
+        found = source(waiting.pop(0))
+        if not found.is_value and (found.node, found.groups) not in seen:
+            seen.add((found.node, found.groups))
+            yield found
+            waiting += [Socket(socket, found.groups) for socket in found.node.inputs if socket.is_linked]
+
+
+def output_of(tree: bpy.types.NodeTree) -> Any:
+    """Return the output node of a material that is shown, or None."""
+    return tree.get_output_node("ALL") or tree.get_output_node("EEVEE") or tree.get_output_node("CYCLES")
 
 
 def _output_of(tree: bpy.types.NodeTree) -> Any:

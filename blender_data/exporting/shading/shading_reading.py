@@ -20,7 +20,7 @@ from ..reading.material_reading import occlusion_inputs
 from .image_maps import ImageMaps
 from .image_reading import ImageReader
 from .left_out import LeftOut
-from .node_sources import Socket, source
+from .node_sources import Socket, output_of, source
 from .normal_maps import NormalReader
 from .socket_values import Product, SocketValues
 
@@ -122,7 +122,7 @@ class _MaterialReader:
 
     def shading(self, tree: bpy.types.NodeTree) -> Shading | None:
         """Return the shading of the active output, or None if it has no known shader."""
-        output = tree.get_output_node("ALL") or tree.get_output_node("EEVEE") or tree.get_output_node("CYCLES")
+        output = output_of(tree)
         if output is None:
             return None
         for name, word in (("Volume", Text("volume")), ("Displacement", Text("displacement"))):

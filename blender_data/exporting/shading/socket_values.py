@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,13 +11,11 @@ from ....io_formats.core.shading import Channel, Factor, ImageMap, Tint
 from .image_maps import ImageMaps
 from .image_reading import has_alpha
 from .left_out import LeftOut
-from .node_sources import Socket, source
+from .node_sources import Socket, source, sources
 
 _CHANNELS = (Channel.RED, Channel.GREEN, Channel.BLUE)
 _SEPARATIONS = {"SEPARATE_COLOR", "SEPRGB", "SEPXYZ"}
 _GREY_OF_COLOR = {"RGBTOBW", "CLAMP"}
-_MOST_NODES = 500
-"""Largest number of nodes that are searched for an image."""
 
 
 @dataclass
@@ -220,7 +216,8 @@ class SocketValues:
     def _report_and_find(self, found: Socket) -> ImageMap | None:
         """Report a node that files cannot store; return the nearest image before it, or None."""
         self.left_out.add_node(found.node)
-        return next((image for image in map(self.maps.of, _images_before(found)) if image is not None), None)
+        above = (one for one in sources(found) if one.node.type == "TEX_IMAGE" and one.node != found.node)
+        return next((image for image in map(self.maps.of, above) if image is not None), None)
 
 
 def _mean(socket: Socket) -> float:
@@ -240,20 +237,3 @@ def _multiplied_inputs(found: Socket) -> tuple[Socket, Socket, Socket] | None:
         return None
     factor, first, second = (Socket(socket, found.groups) for socket in inputs)
     return factor, first, second
-
-
-def _images_before(found: Socket) -> Iterator[Socket]:
-    """Yield the outputs of Image Texture nodes that a node depends on, nearest first."""
-    waiting, seen = [found], set[Any]()
-    while waiting and len(seen) < _MOST_NODES:
-        current = waiting.pop(0)
-        if (current.node, current.groups) in seen:
-            continue
-        seen.add((current.node, current.groups))
-        for entry in current.node.inputs:
-            if entry.is_linked:
-                above = source(Socket(entry, current.groups))
-                if not above.is_value:
-                    waiting.append(above)
-                    if above.node.type == "TEX_IMAGE":
-                        yield above

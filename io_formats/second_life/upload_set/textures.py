@@ -16,6 +16,7 @@ from ...core.messages import Text
 from ...core.scene import Material as SceneMaterial
 from ...core.scene import Scene
 from ...core.shading import Texture
+from ...images.kinds import extension_of
 from . import names
 from .document import Image, Material
 
@@ -23,17 +24,6 @@ MOST_PIXELS = 2048
 """Maximum width and height of textures; the viewer scales larger ones down."""
 
 _READABLE = (".png", ".jpg", ".jpeg", ".tga", ".bmp")
-_SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", ".png"),
-    (b"\xff\xd8\xff", ".jpg"),
-    (b"BM", ".bmp"),
-    (b"\xff\x4f\xff\x51", ".j2c"),
-    (b"\0\0\0\x0cjP  ", ".jp2"),
-    (b"II*\0", ".tif"),
-    (b"MM\0*", ".tif"),
-    (b"v/1\x01", ".exr"),
-    (b"RIFF", ".webp"),
-)
 
 
 class Materials:
@@ -140,8 +130,6 @@ class Materials:
 
 def _extension(texture: Texture) -> str:
     """Return a texture's extension with its dot, preferably from its content, or empty if it is unknown."""
-    for signature, extension in _SIGNATURES:
-        if texture.data is not None and texture.data.startswith(signature):
-            return extension
     found = re.search(r"\.([A-Za-z0-9]{1,5})\Z", texture.path if texture.data is None else texture.name)
-    return f".{found[1].lower()}" if found else ""
+    given = f".{found[1].lower()}" if found else ""
+    return given if texture.data is None else extension_of(texture.data, given)
