@@ -13,7 +13,7 @@ from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text
 from ....io_formats.second_life.shape import armature_shapes, parameters
 from ...layouts import Condition, button, requires
-from ...reporting import inform, refuse
+from ...reporting import inform, readable, refuse
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
 from .align_bones import OBJECT_OT_second_life_align_bones
@@ -232,6 +232,14 @@ class OBJECT_OT_second_life_shape_preset_remove(bpy.types.Operator):
     bl_options = {"INTERNAL"}
 
     name: StringProperty(name="Name", description="Name of the preset", options={"SKIP_SAVE"})
+
+    def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
+        """Ask first, since undo does not bring the preset back."""
+        title = rpt_(Text("Delete the preset '{}'?", self.name))
+        found: set[str] = context.window_manager.invoke_confirm(
+            self, event, title=readable(title), confirm_text=iface_("Delete"), translate=False
+        )
+        return found
 
     def execute(self, _context: bpy.types.Context) -> set[str]:
         """Remove the preset from the file."""
