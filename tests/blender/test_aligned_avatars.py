@@ -17,7 +17,7 @@ FRAMES = (1, 2, 3, 5, 8, 13, 21, 34, 55)
 
 
 def animated(path: Path, kind: str) -> tuple[Any, Any, bytes, Any]:
-    """Import an animation onto an avatar alone; return what its joints do, their rests' errors, and the exported file."""
+    """Import an animation onto an avatar; return its joints, errors of its rests, the exported file and its axes."""
     import bpy
 
     bpy.ops.wm.read_homefile(use_empty=True)
@@ -41,10 +41,15 @@ def animated(path: Path, kind: str) -> tuple[Any, Any, bytes, Any]:
 @pytest.mark.slow
 def test_every_animation_poses_all_avatars_alike_and_is_written_alike(samples: Path) -> None:
     folder = samples / "secondlife_animation"
-    for path in sorted([*folder.glob("*.anim"), *folder.glob("bvh/*.bvh")]):
+    paths = sorted([*folder.glob("*.anim"), *folder.glob("synthetic/[!bc]*.anim"), *folder.glob("bvh/*.bvh")])
+    kept = 0
+    for path in paths:
         old, *others = (animated(path, kind) for kind in KINDS)
         for kind, (poses, _skew, written, axes) in zip(KINDS[1:], others, strict=True):
             apart = np.abs(poses - old[0]).max(axis=(0, 2, 3))
-            print(path.name, kind, apart.max(), (apart - old[1]).max(), written == old[2], old[2] == path.read_bytes())
-            assert (apart < 1e-5 + old[1]).all(), (path.name, kind)
+            assert (apart < 1e-5 + old[1]).all(), (path.name, kind, float(apart.max()))
             assert axes == "AVATAR"
+            if path.suffix == ".anim":  # other files are encoded anew, from keys that differ by rounding
+                assert written == old[2], (path.name, kind)
+        kept += old[2] == path.read_bytes()
+    assert kept > 10

@@ -72,12 +72,16 @@ def plan(turns: ArmatureTurns, axes: str, report: Report) -> list[PlannedAction]
             own = turns.get(obj.data) if obj.type == "ARMATURE" else None
             if own is None:
                 others.append((obj, holder))
-            elif holder.action.meshferry.bone_axes != axes and _keyed(holder.action, slot) & set(own):
+            elif holder.action.meshferry.bone_axes != axes:
                 found = planned.setdefault(key, PlannedAction(holder.action, slot, own))
                 _require_equal(found, own, obj)
                 found.holders.append((obj, holder))
-    for found in planned.values():
-        _require_editable(found.action)
+    shared = {holder.action for _obj, holder in others}
+    for key, found in list(planned.items()):
+        if _keyed(found.action, found.slot) & set(found.turns):
+            _require_editable(found.action)
+        elif found.action in shared or not found.action.is_editable:
+            del planned[key]
     _require_single(planned.values(), others, axes)
     unused = _unused(turns, axes, played, report)
     return [*planned.values(), *unused]

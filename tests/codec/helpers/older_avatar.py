@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 
 def without_axes(skeleton: Any) -> Any:
     """Return a skeleton of the avatar's joints as earlier versions gave it to the importer."""
@@ -44,3 +46,29 @@ def disconnect(avatar: Any, bones: Any) -> None:
     from meshferry.blender_data.importing.rigs import armatures
 
     armatures.connect(bpy.context, avatar, bones, is_connected=False)
+
+
+def joints(avatar: Any) -> Any:
+    """Return head and rotation relative to the rest of each joint in the world, (joints, 4, 4), in this frame."""
+    import bpy
+    from meshferry.blender_data.rigging.joint_poses import rest_matrix
+
+    bones = avatar.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones
+    found = rest_matrix(np.array([avatar.matrix_world @ bone.matrix for bone in bones], np.float64))
+    rests = rest_matrix(np.array([bone.bone.matrix_local for bone in bones], np.float64))
+    found[:, :3, :3] = found[:, :3, :3] @ rests[:, :3, :3].transpose(0, 2, 1)
+    return found
+
+
+def skews(avatar: Any) -> Any:
+    """Return how far the rest matrices of each bone or of a bone above are from rotations, (joints,).
+
+    Blender's matrices of legs that point downwards are not exact. Poses of the bones below depend on it, by up to twice
+    as much in extreme poses.
+    """
+    found = {}
+    for bone in avatar.data.bones:  # parents first
+        axes = np.array(bone.matrix_local, np.float64)[:3, :3]
+        own = np.abs(axes.T @ axes - np.identity(3)).max()
+        found[bone.name] = max(own, found[bone.parent.name]) if bone.parent else own
+    return 2 * np.array(list(found.values()))
