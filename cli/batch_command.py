@@ -71,7 +71,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for the worker processes and for what a run compares and writes."""
+    """Add the arguments for worker processes, for the comparison with earlier results, and for journal and report."""
     parser.add_argument(
         "--clashes",
         choices=("refuse", "number"),

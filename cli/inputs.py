@@ -181,7 +181,10 @@ def folders_below(
 
 
 def walk(folder: str, fail: Callable[[OSError], object]) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield what ``os.walk`` yields, which follows junctions and limits the depth of folders before Python 3.12."""
+    """Yield the same as ``os.walk``, but without following junctions of Windows and without a limit of depth.
+
+    Before Python 3.12, ``os.walk`` follows junctions and recurses.
+    """
     waiting = [folder]
     while waiting:
         parent = waiting.pop()

@@ -189,7 +189,7 @@ def unexpected(problem: BaseException) -> str:
 
 
 def error_cause(problem: BaseException) -> str:
-    """Return the message of an exception without names and numbers, which is the same for the same cause."""
+    """Return the message of an exception without names and numbers, so that errors of one cause have equal texts."""
     return _skeleton(problem.message) if isinstance(problem, MeshferryError) else type(problem).__name__
 
 

@@ -41,7 +41,7 @@ def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]
 
 
 def placement_facts(placement: Placement) -> dict[str, Any]:
-    """Return the facts of a new file that places models: those of its nodes and of all parts, instances once.
+    """Return the facts of a new file that places models: its nodes, and each model once, however often it is placed.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from .importing.import_base import ImportFiles
 
 @dataclass(frozen=True)
 class Hooks:
-    """The additions of one family. Each class holds only what differs from the default."""
+    """The additions of one family to the user interface. Each class has only what differs from the default."""
 
     importer: type[ImportFiles] = ImportFiles
     exporters: Mapping[str, type[ExportScene]] | None = None

@@ -18,7 +18,7 @@ from ..io_formats.core.options import Option
 from .translations import CONTEXT, iface_
 
 PACKAGE = __package__.rpartition(".")[0]
-"""Name of the package by which Blender knows the add-on; its folder's name if it is not an extension."""
+"""Name of the add-on's package in Blender: ``bl_ext.<repository>.<id>``, or the folder's name for a plain add-on."""
 
 GUIDES = Path(__file__).resolve().parent.parent / "docs"
 

@@ -33,9 +33,9 @@ def concerns(context: bpy.types.Context, family: str) -> bool:
 
 
 def origins_of(context: bpy.types.Context) -> set[str]:
-    """Return the names of the formats that the active object, or without one the active collection, came from.
+    """Return the formats that the active object was imported from, or without an active object, the active collection.
 
-    Empty for those made in Blender.
+    Empty for data made in Blender.
     """
     obj = context.object
     collections = import_homes_of(obj) if obj is not None else [context.collection]

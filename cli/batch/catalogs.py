@@ -19,7 +19,7 @@ from ...io_formats.disk.special_files import open_regular
 
 FILE = "blender_assets.cats.txt"
 _NAMESPACE = uuid.UUID("5a3a4f6e-0d0c-4d6b-9f62-0f3b6f1f6a5e")
-"""Namespace of the UUIDs, chosen once; others would move the assets of earlier batches out of their catalogs."""
+"""Namespace of the UUIDs of catalogs. It must not change: assets of earlier batches would not be in their catalogs."""
 _HEAD = """\
 # This is an Asset Catalog Definition file for Blender.
 #

@@ -28,7 +28,7 @@ encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 class Known(NamedTuple):
-    """The last conversion of a task that had the same options and whose outputs still exist."""
+    """The last conversion of a task with the same options, if all its outputs still exist."""
 
     hash: str
     """Hash of the source at its last conversion."""

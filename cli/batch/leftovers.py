@@ -43,7 +43,7 @@ def sweep(output: Path) -> None:
                         continue
                     if stat.S_ISDIR(info.st_mode):
                         remove_abandoned(path)
-                    elif stat.S_ISREG(info.st_mode):  # links and FIFOs with such a name are of another program
+                    elif stat.S_ISREG(info.st_mode):  # links and FIFOs with such a name belong to another program
                         _remove_unlocked(path, path.with_name(match["lock"]))
 
 

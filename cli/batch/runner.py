@@ -121,7 +121,7 @@ class Run:
         self._draw(pool, pictures, tasks, count)
 
     def _draw(self, pool: Pool | DaskPool, pictures: PictureRun, tasks: Iterable[tuple[Task, bool]], count: int) -> str:
-        """Draw the pictures of those tasks that are marked."""
+        """Draw the pictures of the sources of tasks. ``tasks`` yields each task and whether its picture is needed."""
         self._progress.begin("drawing", count)
         with closing(pool.run(self._load_pictures(pictures, tasks))) as drawn:
             for result in drawn:

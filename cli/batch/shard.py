@@ -138,7 +138,7 @@ def parse_range(text: str, last: int, group: int = 1) -> range:
 
 
 class ShardStore:
-    """The tasks of a shard and its journal, the first that no other process with the same shard has locked."""
+    """The tasks of a shard and its journal: the first journal that no other process with this shard has locked."""
 
     def __init__(self, plan: Plan, output: Path, lines: range) -> None:
         self._output = output

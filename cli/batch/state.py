@@ -32,7 +32,7 @@ from .tasks import JOURNAL_FILE, PLAN_FILE, SHARDS_FOLDER, STATE_FILE, STATE_FOL
 _TABLE = "results (id INTEGER PRIMARY KEY, target TEXT NOT NULL UNIQUE, entry BLOB NOT NULL)"
 """``id`` grows with time. ``entry``: line of the journal."""
 _FILES = (STATE_FILE, JOURNAL_FILE, PLAN_FILE)
-"""Start of the names of files in the state folder, with those that SQLite has beside its own."""
+"""First parts of the names of all files in the state folder. SQLite's temporary files begin with the same names."""
 
 
 def require_own_state(output: Path) -> None:

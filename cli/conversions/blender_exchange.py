@@ -262,7 +262,7 @@ def require_writer(session: BlendSession, known: BlenderFormat) -> None:
 
 
 def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str, Any], path: Path) -> list[str]:
-    """Run the first of these operators that exists, with those arguments that it accepts; return its logged warnings.
+    """Run the first operator that exists, without arguments that it does not have; return its logged warnings.
 
     Raises
     ------

@@ -82,7 +82,7 @@ class BlenderFormat:
     """
 
     def capabilities_in(self, version: tuple[int, ...]) -> Capabilities:
-        """Return what a file written by a given Blender version can hold."""
+        """Return the capabilities of files that a given Blender version writes."""
         held: dict[str, Any] = {}
         for name, steps in self.older.items():
             earlier = [value for since, value in steps if version < since]
@@ -114,7 +114,7 @@ _MODELS = Capabilities(
     joint_clips=True,
     vertex_clips=True,
 )
-"""What .fbx files can hold; most other formats can hold more."""
+"""Capabilities of .fbx files; most other formats can hold more."""
 _READ_GLTF = {
     "merge_vertices": False,
     "import_pack_images": True,

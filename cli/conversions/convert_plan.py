@@ -37,7 +37,7 @@ class ConversionJob:
     """Whether the user gave an output folder. It is created if necessary, and a source may become several files in it.
     """
     is_named: bool = False
-    """Whether the user named the format. Otherwise it follows from the extension; if families of formats share that, a
+    """Whether the user named the format. Otherwise the extension decides; if several families of formats have it, a
     source is written in the format of its own family."""
     content: bytes | None = None
     """The content of the first source if it was read already, for example from an archive."""
@@ -140,7 +140,7 @@ def _uses_importer(path: Path) -> bool:
 
 
 class _Expander:
-    """Finds the input files, without those that are read with another one."""
+    """Finds the input files, without the partner files, which are read with their main file."""
 
     def __init__(self, options: Mapping[str, Any], warn: Warn | None) -> None:
         self.options = options
@@ -156,7 +156,7 @@ class _Expander:
 
 
 def refuse_changes(extension: str) -> None:
-    """Raise an error for a format of which only imported files are changed: these are where they are."""
+    """Raise an error if files of a format are only written back over the file that a scene was imported from."""
     name, kind = known_kind(extension)
     if isinstance(kind, FileFormat) and name not in kind.written_extensions:
         raise MeshferryError(
@@ -335,7 +335,7 @@ def _refuse_same_kind(found: Sequence[InputFile], extension: str) -> None:
 
 
 def _taken(jobs: Sequence[ConversionJob], also_read: Sequence[Path]) -> PathTable[Path | ConversionJob]:
-    """Return the files that are read, with their paths, and those that are written, with their jobs.
+    """Return a table of all files of a run: a file that is read maps to its path, a file that is written to its job.
 
     Raises
     ------

@@ -57,7 +57,7 @@ class FileNames:
         self._taken.add(path, path)
 
     def claim(self, companions: Mapping[Path, str]) -> list[Path]:
-        """Reserve the companion files of a set, and return none; or return those that belong to other files of the run.
+        """Reserve the companion files of a set. If some belong to other files of the run, return them and reserve none.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class FileNames:
         return clashing
 
     def _is_free(self, path: Path, content: str) -> bool:
-        """Return whether a companion file may have a path: it is not reserved, or for the same content."""
+        """Return whether a companion file may have a path: it is free, or reserved for the same content."""
         there = self._companions.find(path)
         return there == content if there is not None else content == copy_of(path) or not self.is_taken(path)
 

@@ -159,7 +159,7 @@ class FromBlender:
 
 
 def _note_other_format(scene: Scene, target: Format, extension: str) -> None:
-    """Note that another format of the same extension knows the joints of the scene, and how to choose it."""
+    """Report that the joints are those of another format with the same extension, and how to choose that format."""
     other = _known_by([joint.name for skeleton in scene.skeletons for joint in skeleton.joints], extension)
     if other is not None and other is not target:
         scene.report.note(
@@ -172,7 +172,7 @@ def _note_other_format(scene: Scene, target: Format, extension: str) -> None:
 
 
 def _known_by(joints: Sequence[str], extension: str) -> Format | None:
-    """Return the format of an extension that knows most of the joints by name, or None."""
+    """Return the first format with an extension that knows most of these joints by name, or None."""
     for known in _formats_of(extension):
         if known.capabilities.knows_most(joints):
             return known

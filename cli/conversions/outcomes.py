@@ -40,7 +40,7 @@ class Outcome:
         self.warnings = distinct([*self.warnings, *messages])
 
     def report(self, messages: Iterable[Message], *, strict: bool) -> None:
-        """Add messages without duplicates; in a strict conversion, raise an error for those about losses."""
+        """Add messages without duplicates. In a strict conversion, raise an error if some are losses."""
         new = distinct(messages)
         self.add(new)
         lost = [message for message in new if message.is_loss]

@@ -47,7 +47,7 @@ class PartWriter:
         return outcome
 
     def take_inventory(self, part: BlendPart, target: BlenderFormat) -> tuple[list[Any], list[Message], Scene]:
-        """Return the objects to write, the losses, and the inventory of a part: its data without values.
+        """Return the objects to write, the losses, and the inventory of a part: a scene without the values of data.
 
         Raises
         ------

@@ -138,7 +138,7 @@ class OutputWriter:
 
 
 def _path_beside(target: Path, name: str) -> Path:
-    """Return the target of a file of a set; its extension follows the case of the chosen file's."""
+    """Return the path of a file of a set. If it has the extension of the chosen file, it has the same case, too."""
     path = target.parent / name
     return path.with_suffix(target.suffix) if path.suffix.lower() == target.suffix.lower() else path
 

@@ -99,7 +99,7 @@ class Settings:
         return ASSETS.flag(self._blend_options)
 
     def updated(self, other: Settings) -> Settings:
-        """Return these choices with those of another command line after them."""
+        """Return these choices overridden by those of another command line; lists are joined."""
         return Settings(
             self.to,
             {**self.options, **other.options},

@@ -68,7 +68,7 @@ def clips_left_out(
 
 
 def question(actions: list[Any], record: FileRecord) -> str:
-    """Return a text that names the animations of other files, and those of the file that they would replace."""
+    """Return a question that names the animations of other files, and the animations of the file that they replace."""
     if not actions:
         return ""
     names = [clip_name(action) for action in actions]

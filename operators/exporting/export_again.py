@@ -1,4 +1,4 @@
-"""File > Export > Re-export: to the file that the active object last went to or came from, with the same options."""
+"""File > Export > Re-export: write the file that the active object was last exported to or imported from again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -252,7 +252,8 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
 def keep_old_files(path: Path, target: Format, outputs: Sequence[OutputFile]) -> None:
     """Copy each file that will be replaced or removed to a file with ``.bak`` after its name.
 
-    Of files that place models, only the chosen one: the others are in a project, where they would be copies of assets.
+    For files that place models, only the chosen file is copied: copies of its companions would be new assets of the
+    project.
 
     Raises
     ------

@@ -148,7 +148,7 @@ class ExportScene(ExportDialog):
         )
 
     def usage(self, path: Path, encoded: EncodedFile) -> str:
-        """Return what to do with the files in the target program, or an empty text."""
+        """Return instructions for using the files in the target program, or an empty text."""
         return encoded.usage
 
     def name_to_write(self, given: str) -> str:
@@ -208,7 +208,7 @@ def file_steps(
     values: Mapping[str, Any],
     file_clips: FileClips | None = None,
 ) -> Steps[SceneFiles]:
-    """Do the same as :func:`read_files` in steps; ``file_clips`` restricts the animations to those of a file."""
+    """Do the same as :func:`read_files` in steps. ``file_clips`` restricts the animations to those of a file."""
     request = _request(context, source, name, target, values)
     scene = yield from exporter.export_steps(replace(request, file_clips=file_clips))
     return split(scene, target, values_for(target.export_options, values))

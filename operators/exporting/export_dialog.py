@@ -188,7 +188,7 @@ class ExportDialog(LongWork, ExportHelper):
         ]
 
     def source(self, context: bpy.types.Context, path: str) -> tuple[Any, str]:
-        """Return what to export and what to call it in the file."""
+        """Return the source of the export and the name of its scene in the file."""
         if self.collection:
             chosen = named_collection(context, self.collection)
             return exporter.Source("COLLECTION", chosen), chosen.name

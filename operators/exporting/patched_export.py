@@ -1,4 +1,4 @@
-"""Export dialogs of formats whose imported files get only the changes."""
+"""Export dialogs of formats that write only changes into imported files."""
 
 from pathlib import Path
 from typing import Any

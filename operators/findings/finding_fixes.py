@@ -83,7 +83,7 @@ def list_of(text: str) -> list[Any]:
 
 
 def refusals(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> list[str]:
-    """Return why a fix is not safe for each object or material with these names; empty texts where it is safe."""
+    """Return, for each object or material with these names, why a fix is not safe; an empty text if it is safe."""
     return [rpt_(reason) if (reason := refusal(fix, block)) else "" for block in blocks_of(context, fix, names)]
 
 

@@ -38,7 +38,7 @@ UNIT = 20
 """Pixels of a unit of the user interface at a resolution scale of 1."""
 
 PARTNERS = "partners"
-"""Key, among the stored options of an import of files as levels, of the names of the other files by their part."""
+"""Key of stored options for the names of the other files by their part, if files were imported as levels."""
 
 OTHER_ROWS = 6.5
 """Height of a dialog without its sections: title, presets, *Side by Side*, buttons; see ``draw_options``."""
@@ -68,7 +68,7 @@ class ImportFiles(LongWork, ImportHelper):
         options={"HIDDEN", "SKIP_SAVE"},
     )
     shown_options: tuple[Option, ...] = ()
-    """Those of ``option_table`` that concern the dropped files; empty for all."""
+    """The options of ``option_table`` that concern the dropped files; empty means all options."""
     places_models: bool = True
     """Whether a dropped file may have a model, which *Side by Side* places."""
 

@@ -146,7 +146,7 @@ class Reload:
         self.stand_ins: list[Any] = []
 
     def steps(self) -> Steps[tuple[str, ...]]:
-        """Import and replace; return the phrases of the summary. An error or Esc leaves everything as it was."""
+        """Import the files and replace the old data; return the phrases of the summary. Errors and Esc change nothing."""
         source = self.source
         try:
             if source.collection is not None:

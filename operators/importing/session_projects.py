@@ -25,12 +25,15 @@ class ReadingCancelledError(Exception):
 
 @functools.cache
 def session_projects() -> Projects:
-    """Return the open projects; changed ones are read again."""
+    """Return the projects that this session has opened; a project whose files changed is read again."""
     return Projects()
 
 
 def project_steps(label: str, function: Callable[[Projects], T]) -> Steps[T]:
-    """Call a function with the open projects in a thread; return its result. Cancelling ends the thread."""
+    """Call a function in a thread with the projects that this session has opened; return its result.
+
+    If the operator is cancelled, the function is stopped at its next progress report.
+    """
     cancelled = Event()
     done = [0.0]
 
@@ -53,9 +56,9 @@ def project_steps(label: str, function: Callable[[Projects], T]) -> Steps[T]:
 
 
 def reading_steps(files: FileSet, options: Mapping[str, Any]) -> Steps[tuple[LoadedFile, str, Scene]]:
-    """Read a file with its partners and what completes it in its project.
+    """Read a file with its partner files, and the files of its project that complete the scene.
 
-    Return the main file without its content, the digest of that, and the scene.
+    Return the main file without its bytes, the digest of these bytes, and the scene.
     """
 
     def read(projects: Projects) -> tuple[LoadedFile, str, Scene]:

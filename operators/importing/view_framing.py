@@ -55,7 +55,10 @@ class View:
 
 
 def views(context: bpy.types.Context) -> list[View]:
-    """Return the 3D views of all windows: first that of the context, then those of its window, large ones first."""
+    """Return the 3D views of all windows: the view of the context, then the others of its window, then the rest.
+
+    Within each of these groups, large views come first.
+    """
     if bpy.app.background:  # its windows are not shown
         return []
     found = [

@@ -44,7 +44,7 @@ def _is_free(obj: Any) -> bool:
 
 
 def apply_scale(obj: Any) -> None:
-    """Apply the scale and keep the faces' outside; Blender before 5 flips those of mirrored objects."""
+    """Apply the scale so that faces keep their front side; Blender before 5 flips the faces of mirrored objects."""
     scale = np.array(obj.scale)
     data = obj.data
     before = _first_normal(data) * np.sign(scale)

@@ -87,7 +87,7 @@ class OBJECT_OT_meshferry_surface_remove(_MeshOperator, bpy.types.Operator):
 
 
 def active_entry(obj: Any) -> Any | None:
-    """Return the settings of the active material slot, or those of an object without slots."""
+    """Return the surface settings of the active material slot. An object without slots has one entry of its own."""
     listed = written(obj)
     active = obj.active_material_index if len(obj.material_slots) else 0
     return listed[active].entry if active < len(listed) else None

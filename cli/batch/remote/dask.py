@@ -35,7 +35,7 @@ LONGEST_SHARD = 200
 SHORTEST_SHARD = 10
 """Minimum number of files in a shard, as each shard starts a process. Smaller shards are used if threads would idle."""
 SHARDS_A_THREAD = 8
-"""Shards for each thread, so that all threads finish at about the same time."""
+"""Number of shards for each thread. There are several, so that all threads finish at about the same time."""
 _LONGEST_RANGE = 10 * LONGEST_SHARD
 """Maximum number of plan lines from the first to the last task of a shard."""
 _AHEAD = 2
@@ -233,7 +233,10 @@ def make_shards(tasks: Sequence[Task], size: int) -> Iterator[list[Task]]:
 
 
 def lines_of(shard: Sequence[Task]) -> range:
-    """Return the lines of the plan from the first to the last task of a shard, which skips those that are done."""
+    """Return the range of plan lines from the first to the last task of a shard.
+
+    Lines between them may be finished tasks, which the shard skips.
+    """
     return range(shard[0].number + 1, shard[-1].number + 2)
 
 

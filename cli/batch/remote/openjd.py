@@ -189,7 +189,7 @@ def _input_files(part: Plan) -> Iterator[str]:
     finder = PartnerFiles()
     last = ""
     for task in part.tasks():
-        if task.size < 0 or task.path == last:  # missing, or in the same archive
+        if task.size < 0 or task.path == last:  # missing, or another member of the same archive
             continue
         last = task.path
         path = os.path.join(part.roots[0], *task.path.split("/"))

@@ -15,7 +15,7 @@ WITH_PARENT = "--end-with-parent"
 
 
 def worker_command(settings: BatchSettings) -> tuple[str, ...]:
-    """Return the words of ``--worker-command``, which is not empty."""
+    """Return ``--worker-command``, which must not be empty, as a list of arguments."""
     is_windows = sys.platform == "win32"  # backslashes are part of paths there
     try:
         words = shlex.split(settings.worker_command, posix=not is_windows)

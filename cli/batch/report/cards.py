@@ -41,7 +41,7 @@ _LONGEST = 2000
 
 
 def sums_of(results: Iterable[Result]) -> Counter[str]:
-    """Return the number of ``models``, of those ``warned`` and of each kind, and their sums of other facts."""
+    """Return counts of results: ``models`` (all), ``warned`` (with warnings), each kind; and sums of other facts."""
     sums: Counter[str] = Counter()
     for result in results:
         sums["models"] += 1
@@ -156,7 +156,7 @@ def _paragraph(style: str, content: str) -> str:
 
 
 def _target(result: Result, links: Links) -> str:
-    """Return a link to the main output; it shows the folder unless that is the folder of the source."""
+    """Return a link to the main output; its text is the path, or the name if it is in the folder of the source."""
     if not result.outputs or not result.status.is_good:
         return ""
     path = PurePosixPath(result.outputs[-1])

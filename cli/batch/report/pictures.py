@@ -79,7 +79,7 @@ class PictureRun:
         """Message that is printed once if this machine cannot draw; empty otherwise."""
 
     def wants(self, result: Result) -> bool:
-        """Return whether to draw a picture of the source of a conversion, of this run or an earlier one.
+        """Return whether the source of a conversion, of this run or an earlier one, needs a picture.
 
         Sources that could not be read or crashed their process get no picture. A damaged picture is drawn again.
         """

@@ -245,7 +245,7 @@ def _totals(sums: Counter[str]) -> str:
 
 
 def _filters(sums: Counter[str]) -> str:
-    """Return the filter buttons, without those that would select no model."""
+    """Return the filter buttons as HTML; a filter that no model passes has no button."""
     return "".join(
         f'<button type="button" data-filter="{"all" if key == "models" else key}" '
         f'aria-pressed="{"true" if key == "models" else "false"}" '

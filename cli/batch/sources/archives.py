@@ -31,7 +31,7 @@ EXTENSIONS = (".oar", ".iar")
 _BY_NAME = (*EXTENSIONS, ".tar.gz", ".tgz", ".tar")
 """Extensions of archives that are named one by one: users also repack them."""
 ENDINGS = {".llmesh": ".llmesh", ".anim": "_animation.bvh"}
-"""Ends of the names of members that are read, by the extension of such files outside of archives."""
+"""Extensions of files -> endings of the names that such files have as members of archives."""
 
 LARGEST_MEMBER = 256 * 2**20
 """Bytes of an asset; meshes that can be uploaded have a hundredth of that."""

@@ -89,7 +89,7 @@ def _call(name: str, *arguments: Any) -> bytes:
 
 
 class _NamesOfDriver(FileNames):
-    """The files of the run, which the driver knows."""
+    """Asks the driver for the names of files, since the driver knows all files of the run."""
 
     def __init__(self, call: Call) -> None:
         super().__init__(PathTable())

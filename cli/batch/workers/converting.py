@@ -1,4 +1,4 @@
-"""Conversion of tasks inside a worker process. This module does not depend on processes and messages."""
+"""Conversion of tasks inside a worker process, without the messages to the driver."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class PartNames(FileNames):
 
 
 def _set_errors(result: Result, problems: Sequence[BaseException]) -> None:
-    """Store what has failed in a result, if anything has."""
+    """Store status and error in a result if there are problems."""
     if not problems:
         return
     result.status = Status.FAILED

@@ -41,10 +41,10 @@ def threads_for(jobs: int) -> int:
 
 @contextlib.contextmanager
 def limited_cores(count: int, number: int = 0) -> Iterator[None]:
-    """On Linux, restrict this process to some cores, for which a library loaded meanwhile starts a thread each.
+    """On Linux, restrict this process to ``count`` cores inside a ``with`` block.
 
-    Processes with consecutive numbers get different cores, as long as there are any: on the same ones, they would load
-    Blender one after the other.
+    A library that is loaded in the block starts one thread for each of these cores. Processes with consecutive numbers
+    use different cores as long as there are enough: on the same cores they would load Blender one after the other.
     """
     if sys.platform != "linux" or not count:
         yield

@@ -42,7 +42,7 @@ that blocks the reading thread, and the driver has been killed."""
 _REMOVAL_LIMIT = 60.0
 """Time limit in seconds for removing the temporary files after the driver was killed."""
 _WATCHDOG_AGE = 10.0
-"""Seconds for which tasks share one start of the watchdog: a start takes 0.1 ms, as it makes a thread."""
+"""Seconds after which the watchdog is restarted. A restart for each task would take 0.1 ms, as it makes a thread."""
 _Answer = Callable[[bytes], None]
 _Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes | None] | None]
 _NEW_OBJECTS = 50_000

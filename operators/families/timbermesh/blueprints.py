@@ -53,7 +53,7 @@ def active_child(context: bpy.types.Context) -> Any:
 
 
 def may_have_parts(context: bpy.types.Context) -> bool:
-    """Return whether the active child belongs to a building state whose model can get further parts."""
+    """Return whether the active child belongs to a building state to whose model parts can be added."""
     return state_of_active(context) in _WITH_PARTS
 
 
@@ -229,7 +229,7 @@ def findings_of(collection: Any, record: FileRecord) -> list[Message]:
 
 
 def planned_models(part: Part, file: Path) -> list[tuple[Any, str]]:
-    """Return the children that will use the file of a part, each with the path for its blueprint.
+    """Return the children of a blueprint that will use the file of a part as model, each with the path to store in it.
 
     Raises
     ------

@@ -31,9 +31,9 @@ class Part:
     name: str
     source: Source
     places: tuple[bpy.types.Object, ...] = ()
-    """Objects that the file replaces in the layout. There are several if they have the same meshes."""
+    """Objects of the scene that show the content of the file. There are several if they have the same meshes."""
     others: tuple[str, ...] = ()
-    """Names of objects in ``places`` with another rotation or scale than the first. The file has those of the first."""
+    """Names of objects in ``places`` whose rotation or scale differs from the first one's, which the file has."""
     is_placed: bool = False
     """Whether ``places`` are children of an imported blueprint, which stores their transforms."""
 
@@ -146,7 +146,7 @@ def move_to_origin(child: bpy.types.Object) -> None:
 
 
 def _place_at(child: bpy.types.Object, mark: bpy.types.Object) -> tuple[Vector, Quaternion, Matrix]:
-    """Return the location and rotation that a child gets at a mark, and its world matrix there with its own scale."""
+    """Return location and rotation that put a child at a mark, and its world matrix there with its own scale."""
     above = child.matrix_world @ child.matrix_basis.inverted()
     location, rotation, _scale = (above.inverted() @ mark.matrix_world).decompose()
     return location, rotation, above @ Matrix.LocRotScale(location, rotation, child.scale)

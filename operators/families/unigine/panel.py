@@ -147,7 +147,7 @@ def draw_surface(layout: Any, surface: surfaces.WrittenSurface, obj: Any) -> Non
 
 
 class MATERIAL_PT_meshferry(bpy.types.Panel):
-    """Panel in the properties of a material with where it came from, and what of it is not shown."""
+    """Panel of a material: the file that it was imported from, and its settings that Blender does not show."""
 
     bl_label = "Imported Material"
     bl_space_type = "PROPERTIES"
