@@ -146,7 +146,7 @@ class Reload:
         self.stand_ins: list[Any] = []
 
     def steps(self) -> Steps[tuple[str, ...]]:
-        """Import the files and replace the old data; return the phrases of the summary. Errors and Esc change nothing."""
+        """Import the files and replace the old data; return the phrases of the summary. Errors and Esc undo all."""
         source = self.source
         try:
             if source.collection is not None:
