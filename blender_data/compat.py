@@ -203,6 +203,12 @@ def action_curves(action: bpy.types.Action, slot: Any) -> list[bpy.types.FCurve]
     return [curve for bag in curve_bags(action, slot) for curve in bag.fcurves]
 
 
+def curves_at(action: bpy.types.Action, slot: Any, path: str) -> list[bpy.types.FCurve]:
+    """Return the f-curves of a vector (3,) by its data path; see :func:`action_curves`."""
+    found = (bag.fcurves.find(path, index=index) for bag in curve_bags(action, slot) for index in range(3))
+    return [curve for curve in found if curve is not None]
+
+
 def remove_curves(action: bpy.types.Action, curves: list[bpy.types.FCurve]) -> None:
     """Remove f-curves from all slots of an action."""
     for bag in curve_bags(action, None):

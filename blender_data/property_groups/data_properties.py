@@ -139,6 +139,14 @@ class MeshferryAction(bpy.types.PropertyGroup):
         description="Rule by which the bones lie that the keys were made for; empty: unknown, or that of other "
         "armatures if the action was imported",
     )
+    has_shape_root: BoolProperty(
+        name="Includes Movement by Shape", description="Whether it is known what keys of the root bone include"
+    )
+    shape_root: FloatVectorProperty(
+        name="Movement by Shape",
+        description="Distances in metres by which the shape of the figure moves the root bone, included in its keys",
+        size=3,
+    )
 
 
 class MeshferryCollection(bpy.types.PropertyGroup):

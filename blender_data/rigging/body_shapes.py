@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ...io_formats.core.body_shapes import BodyShapes, JointShapes, Slider, WornMesh
 from ...io_formats.registry import FAMILIES
 from .. import arrays, names
+from ..animation import root_keys
 from ..exporting import object_selection
 from . import imported_bones
 
@@ -100,7 +101,7 @@ def restorer(armature: bpy.types.Object) -> Callable[[], None]:
 
     def restore() -> None:
         _set_properties(armature, percents)
-        setattr(armature, ROOT, root)
+        _move_root(armature, shape_channels(armature), np.array(root))
         for name, values in channels.items():
             armature.pose.bones.foreach_set(name, values)
         armature.update_tag(refresh={"OBJECT", "DATA"})
@@ -205,39 +206,82 @@ def unmoved_bones(armature: bpy.types.Object) -> list[str]:
     return [names.name_in_file(bone) for bone, still in zip(bones, is_still.tolist(), strict=True) if still]
 
 
+@dataclass(frozen=True)
+class ShapeChannels:
+    """Values of the pose channels that the shape of a figure gives to its bones, b of them."""
+
+    names: tuple[str, ...]
+    location: Array
+    """(b, 3)."""
+    scale: Array
+    """(b, 3)."""
+    root: str
+    """Name of the root bone, which users may move, too; empty without one."""
+    root_axes: Array
+    """(3, 3) its axes at rest as columns."""
+    root_offset: Array
+    """(3,) movement of the root along the axes of the armature."""
+
+
+def shape_channels(armature: bpy.types.Object) -> ShapeChannels | None:
+    """Return the values of pose channels for the shape of an armature object; None if no bone follows sliders."""
+    found = shaped_bones(armature)
+    if found is None or not found.shape.is_shaped.any():
+        return None
+    rows, root = np.flatnonzero(found.shape.is_shaped), found.shape.root
+    return ShapeChannels(
+        tuple(found.names[row] for row in rows),
+        _snapped(found.location, 0.0)[rows],
+        _snapped(np.diagonal(found.scale, axis1=1, axis2=2), 1.0)[rows],
+        found.names[root] if root >= 0 else "",
+        found.axes[root],
+        _snapped(found.shape.offset[root], 0.0),
+    )
+
+
 def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
     """Give the bones of an armature object the scales and locations of its shape; other bones are not changed.
 
-    The root bone only gets the difference to the shape before, so that it may be moved by hand, too.
+    The root bone and the keys of its location only get the difference to the shape before, so that it may be moved by
+    hand and by actions, too.
 
     Parameters
     ----------
     is_anew:
         Put the root bone where the shape has it, wherever it is.
     """
-    found = shaped_bones(armature)
-    if found is None or not found.shape.is_shaped.any():
+    shape = shape_channels(armature)
+    if shape is None:
         return
     posed = armature.pose.bones
     place = {name: number for number, name in enumerate(posed.keys())}
-    order = np.array([place[name] for name in found.names], np.intp)
-    rows, chosen = order[found.shape.is_shaped], found.shape.is_shaped
+    rows = np.array([place[name] for name in shape.names], np.intp)
     scale, location = arrays.read(posed, "scale", 3), arrays.read(posed, "location", 3)
-    kept_root = None
-    if found.shape.root >= 0:
-        before, after = np.array(getattr(armature, ROOT), np.float64), found.shape.offset[found.shape.root]
-        root = found.axes[found.shape.root].T
-        base = np.zeros(3) if is_anew else location[order[found.shape.root]] - root @ before
-        kept_root = base + root @ after
-        setattr(armature, ROOT, after)
-    scale[rows] = _snapped(np.diagonal(found.scale, axis1=1, axis2=2)[chosen], 1.0)
-    location[rows] = _snapped(found.location[chosen], 0.0)
-    if kept_root is not None:
-        location[order[found.shape.root]] = _snapped(kept_root, 0.0)
+    root = location[place[shape.root]].copy() if shape.root else np.zeros(3)
+    scale[rows], location[rows] = shape.scale, shape.location
+    if shape.root:
+        if not is_anew:
+            moved = shape.root_axes.T @ (shape.root_offset - np.array(getattr(armature, ROOT)))
+            location[place[shape.root]] = _snapped(root + moved, 0.0)
+        _move_root(armature, shape, shape.root_offset)
     posed.foreach_set("scale", arrays.flat(scale))
     posed.foreach_set("location", arrays.flat(location))
     _set_keys(armature)
     armature.update_tag(refresh={"OBJECT", "DATA"})
+
+
+def _move_root(armature: bpy.types.Object, shape: ShapeChannels | None, offset: Array) -> None:
+    """Store by how much the shape moves the root, (3,), and move keys of the root from the offset before."""
+    if shape is not None and shape.root:
+        root_keys.follow(armature, shape.root, shape.root_axes, np.array(getattr(armature, ROOT)), offset)
+    setattr(armature, ROOT, offset)
+
+
+def adjust_actions(armature: bpy.types.Object) -> None:
+    """Move the root in new actions of an armature object as its shape does."""
+    offset = np.array(getattr(armature, ROOT))
+    if offset.any():
+        _move_root(armature, shape_channels(armature), offset)
 
 
 def _set_keys(armature: bpy.types.Object) -> None:

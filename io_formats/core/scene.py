@@ -406,6 +406,8 @@ class TransformTrack:
     scale: FloatArray
     """(F, 3) float32."""
     skeleton: int | None = None
+    is_scaled: bool = False
+    """Whether the joint is scaled in a way that the track leaves out, since joints of the target are not scaled."""
 
 
 @dataclass

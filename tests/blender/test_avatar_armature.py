@@ -85,7 +85,7 @@ def test_scaled_poses_are_computed_as_blender_does() -> None:
     avatar.pose.bones["mFaceNoseCenter"].scale = (-0.3, 0.2, 1.1)
     bpy.context.view_layer.update()
     read = read_skeleton(avatar)
-    channels = pose_curves.PoseChannels(avatar, read.bones, set())
+    channels = pose_curves.PoseChannels(avatar, read.bones, set(), {})
     basis = channels.matrices(np.arange(len(read.bones)), np.array([1.0]), [{} for _ in read.bones])
     posed = joint_poses.pose_matrices(read.rest, read.parents, basis)
     for number, name in enumerate(read.bones):

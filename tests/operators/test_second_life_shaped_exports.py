@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import second_life_player as player
 from second_life_models import Drawn
 from shirts import make_shirt, weights_of
 
@@ -161,3 +162,145 @@ def test_no_shape_and_no_pose_changes_an_export(clean_blender, tmp_path, kind) -
     for shape in STATES:
         assert found[shape] == found["standard"], shape
     assert found["standard"]
+
+
+# -- animations ---------------------------------------------------------------------------------------------------
+
+
+def imported(bpy: Any, path: Path, shape: str = "") -> Any:
+    """Add an avatar, of a shape if one is given, and import an animation onto it; return the armature."""
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    bpy.ops.object.second_life_avatar_add()
+    rig = bpy.context.object
+    if shape:
+        set_shape(rig, shape)
+    assert bpy.ops.import_scene.second_life(filepath=str(path)) == {"FINISHED"}
+    assert rig.animation_data.action is not None
+    return rig
+
+
+def exported(bpy: Any, folder: Path, name: str = "second_life_anim", **options: Any) -> bytes:
+    path = folder / f"any.{name[12:]}"
+    assert getattr(bpy.ops.export_scene, name)(filepath=str(path), clips="ACTIVE", **options) == {"FINISHED"}
+    return path.read_bytes()
+
+
+def frames(bpy: Any, folder: Path) -> Any:
+    """Return the values of a .bvh file: inches and degrees."""
+    from meshferry.io_formats.second_life.formats import SECOND_LIFE_BVH
+
+    return SECOND_LIFE_BVH.read(exported(bpy, folder, "second_life_bvh")).frames
+
+
+def curves(data: bytes) -> dict[str, Any]:
+    return dict(player.curves_of(data)[1])
+
+
+def require_same_codes(found: bytes, wanted: bytes, about: str) -> None:
+    """Require the same joints with the same keys, whose codes differ by 1 at most."""
+    found_joints, wanted_joints = curves(found), curves(wanted)
+    assert list(found_joints) == list(wanted_joints), about
+    for joint, (rotations, positions) in wanted_joints.items():
+        for one, other in zip(found_joints[joint], (rotations, positions), strict=True):
+            assert one.shape == other.shape, (about, joint)
+            assert np.abs(one - other).max(initial=0.0) <= 1.0, (about, joint)
+
+
+SHAPES = ("low", "high", "1", "2")
+EVERY_KEY = {"use_key_reduction": False, "use_positions": True}
+
+
+@pytest.fixture(params=["by keys", "sampled"])
+def way(request, monkeypatch) -> str:
+    """Read poses from the keys, or sample them frame by frame."""
+    from meshferry.blender_data.exporting.clips import pose_curves
+
+    if request.param == "sampled":
+        monkeypatch.setattr(pose_curves, "keys_suffice", lambda *_: False)
+    return request.param
+
+
+def forget_file(rig: Any) -> str:
+    """Let the export compute all keys; return the stored file, with which it takes keys from there."""
+    kept = rig.animation_data.action.meshferry.playback
+    original, kept.original = kept.original, ""
+    return original
+
+
+def pelvis_height(bpy: Any, rig: Any) -> float:
+    bpy.context.scene.frame_set(bpy.context.scene.frame_end)
+    return rig.pose.bones["mPelvis"].matrix.translation.z
+
+
+def test_animations_are_exported_as_from_the_standard_avatar(clean_blender, samples, tmp_path, way) -> None:
+    """With the keys of the file, computed anew with all positions, and as .bvh; imported before and after the shape."""
+    from meshferry.blender_data.mesh_data import mesh_edits
+
+    bpy, folder = clean_blender, samples / "secondlife_animation"
+    for number, path in enumerate(sorted((*folder.glob("*.anim"), *folder.glob("bvh/*.bvh")))):
+        rig = imported(bpy, path)
+        kept_bytes, height = exported(bpy, tmp_path), pelvis_height(bpy, rig)
+        original = forget_file(rig)
+        wanted, as_bvh = exported(bpy, tmp_path, **EVERY_KEY), frames(bpy, tmp_path)
+        for is_first in (False, True):
+            shape = SHAPES[(number + is_first) % len(SHAPES)]
+            about = f"{path.name} {shape} {is_first}"
+            rig = imported(bpy, path, shape if is_first else "")
+            set_shape(rig, shape)
+            assert pelvis_height(bpy, rig) == pytest.approx(height + rig.meshferry_shape_root[2], abs=1e-5), about
+            assert mesh_edits.edited_actions(rig) == []
+            assert not original or exported(bpy, tmp_path) == kept_bytes, about
+            forget_file(rig)
+            require_same_codes(exported(bpy, tmp_path, **EVERY_KEY), wanted, about)
+            np.testing.assert_allclose(frames(bpy, tmp_path), as_bvh, atol=2e-3, err_msg=about)
+
+
+def test_movements_of_users_are_exported_without_the_shape(clean_blender, tmp_path, way) -> None:
+    """The pelvis and a bone of the face are moved; the floor of the shape is left out, and so are other locations."""
+    bpy = clean_blender
+    bpy.ops.object.second_life_avatar_add()
+    rig = bpy.context.object
+    set_shape(rig, "high")
+    vector = rig.pose.bones["mPelvis"].location.__class__
+    for name, move in (("mPelvis", (0.1, -0.2, 0.3)), ("mFaceChin", (0.01, 0.0, 0.0)), ("mFaceNoseBase", (0, 0, 0))):
+        bone = rig.pose.bones[name]
+        for frame, share in ((1, 0.0), (11, 1.0)):
+            before = bone.location.copy()
+            bone.location = before + bone.bone.matrix_local.to_3x3().inverted() @ vector(move) * share
+            bone.keyframe_insert("location", frame=frame)
+            bone.keyframe_insert("rotation_quaternion", frame=frame)
+            bone.location = before
+    for shape, wanted in (("high", ["mPelvis", "mFaceChin"]), ("low", ["mPelvis", "mFaceChin", "mFaceNoseBase"])):
+        set_shape(rig, shape)
+        found = curves(exported(bpy, tmp_path, **EVERY_KEY))
+        moved = {name: player.decoded(keys[-1, 1:], 5.0) for name, (_turns, keys) in found.items() if len(keys)}
+        # What was keyed at another shape moves the joint in the target, too, if positions are wanted.
+        assert list(moved) == wanted
+        np.testing.assert_allclose(moved["mPelvis"], (0.2, 0.1, 0.3), atol=2e-4)
+
+
+def key_whole_characters(bpy: Any, rig: Any) -> None:
+    """Key all channels of all bones at the ends of the scene, as the keying set of this name does."""
+    for frame in (bpy.context.scene.frame_start, bpy.context.scene.frame_end):
+        bpy.context.scene.frame_set(frame)
+        for bone in rig.pose.bones:
+            for channel in ("location", "rotation_quaternion", "scale"):
+                bone.keyframe_insert(channel, frame=frame)
+
+
+@pytest.mark.parametrize("name", ["opensim_1a2bd58e.anim", "ruth_bento_random.anim"])
+@pytest.mark.parametrize("shapes", [("1", "2"), ("high", "low"), ("1", "standard"), ("standard", "1")])
+def test_keys_of_another_shape_are_not_exported(clean_blender, samples, tmp_path, way, name, shapes) -> None:
+    """Keying whole characters keys the shape of that time, too."""
+    bpy, path = clean_blender, samples / "secondlife_animation" / name
+    rig = imported(bpy, path)
+    key_whole_characters(bpy, rig)
+    forget_file(rig)
+    wanted = exported(bpy, tmp_path, **EVERY_KEY)
+    rig = imported(bpy, path)
+    forget_file(rig)
+    for shape in shapes:
+        set_shape(rig, shape)
+        if shape == shapes[0]:
+            key_whole_characters(bpy, rig)
+    require_same_codes(exported(bpy, tmp_path, **EVERY_KEY), wanted, name)

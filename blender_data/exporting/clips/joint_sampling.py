@@ -36,6 +36,7 @@ from . import pose_curves
 from .animated_blocks import Dependencies, dependencies
 from .clip_sampling import drop_repeated_pose
 from .clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
+from .figure_shapes import FigureShape, ShapeRemoval, shape_of
 
 Array = npt.NDArray[np.float64]
 
@@ -61,11 +62,18 @@ class _Rig:
     read: ReadSkeleton
     space: SkeletonSpace
     found: Dependencies
+    shape: FigureShape | None = None
+    """The shape of a figure; None if nothing in its clips can depend on one."""
 
     @functools.cached_property
     def scales_alone(self) -> bool:
         """Whether no bone inherits the scale of its parent."""
         return pose_curves.scale_inheritance(self.obj) == {"NONE"}
+
+    @functools.cached_property
+    def rest_values(self) -> pose_curves.RestValues:
+        """The values of channels that show the shape."""
+        return self.shape.rest_values() if self.shape is not None else {}
 
     @property
     def obj(self) -> bpy.types.Object:
@@ -158,6 +166,7 @@ class JointSampler:
         if any(pose_curves.moves_object(rig.obj, source) for source in sources):
             text = "the armature object itself is animated; only its bones are exported"
             self.report.loss("armature-object-animated", text, item=rig.obj.name)
+        rig.shape = shape_of(rig.obj, rig.read.bones, sources)
         by_keys = [source.is_empty or pose_curves.keys_suffice(rig.obj, rig.found, source) for source in sources]
         sampled = [source for source, direct in zip(sources, by_keys, strict=True) if not direct]
         clips: dict[int, Clip] = {}
@@ -181,7 +190,7 @@ class JointSampler:
                     if not source.is_pose:
                         for channel in rest:
                             channel.restore()
-                        pose_curves.rest_channels(rig.obj, reset_channels)
+                        pose_curves.rest_channels(rig.obj, reset_channels, rig.rest_values)
                     start, end = (done / len(sources) for done in (len(clips), len(clips) + 1))
                     clips[sources.index(source)] = yield from scaled(self._sample(rig, source), start, end)
         return [clips[place] for place in sorted(clips)]
@@ -221,19 +230,29 @@ class JointSampler:
         frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
         read = rig.read
         curves = pose_curves.curves_of(rig.obj, source)
-        poses = pose_curves.PoseChannels(rig.obj, read.bones, reset_channels)
+        poses = pose_curves.PoseChannels(rig.obj, read.bones, reset_channels, rig.rest_values)
         keyed = np.array([name in curves for name in read.bones], bool)
-        if rig.scales_alone and len(frames) and pose_curves.scales_bones(rig.obj, source):
+        removal = self._shape_removal(rig, source, frames, poses)
+        if removal is None and rig.scales_alone and len(frames) and pose_curves.scales_bones(rig.obj, source):
             return self._of_poses(rig, source, self._computed_poses(rig, frames, poses, curves), keyed, _STILL)
-        tracks = _Tracks(rig, len(frames))
-        space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
+        tracks = _Tracks(rig, len(frames), removal=removal)
         for chunk in _chunks(np.flatnonzero(keyed)):
-            basis = poses.matrices(chunk, frames, [curves[read.bones[joint]] for joint in chunk])
-            tracks.add(chunk, space.to_local(chunk, basis))
+            tracks.add(chunk, poses.matrices(chunk, frames, [curves[read.bones[joint]] for joint in chunk]))
         still = np.flatnonzero(~keyed)
         if len(frames):
-            tracks.add_still(still, space.to_local(still, poses.matrices(still, frames[:1], [{} for _ in still])))
+            tracks.add_still(still, poses.matrices(still, frames[:1], [{} for _ in still]))
         return self._finished(rig, source, tracks, keyed)
+
+    def _shape_removal(
+        self, rig: _Rig, source: ClipSource, frames: Array, poses: pose_curves.PoseChannels
+    ) -> ShapeRemoval | None:
+        """Return what removes the shape of a figure from the poses of a clip; None for other armatures and targets."""
+        if rig.shape is None or not self.to_end or not len(frames):
+            return None
+        curves = pose_curves.curves_of(rig.obj, source)
+        every = [{} if source.is_pose else curves.get(name, {}) for name in rig.read.bones]
+        scales = poses.scales(np.arange(len(every)), frames, every)
+        return rig.shape.removal(rig.obj, source, scales)
 
     def _computed_poses(
         self, rig: _Rig, frames: Array, poses: pose_curves.PoseChannels, curves: Mapping[str, pose_curves.Curves]
@@ -252,15 +271,22 @@ class JointSampler:
         curves = pose_curves.curves_of(rig.obj, source)
         driven = pose_curves.bones_moved_otherwise(rig.obj)
         keyed = np.array([name in curves or name in driven for name in rig.read.bones], bool)
-        return self._of_poses(rig, source, poses, keyed, _STILL_AS_SAMPLED if self.to_end else _STILL)
+        channels = pose_curves.PoseChannels(rig.obj, rig.read.bones, set(), {})
+        removal = self._shape_removal(rig, source, frames, channels)
+        return self._of_poses(rig, source, poses, keyed, _STILL_AS_SAMPLED if self.to_end else _STILL, removal)
 
     def _of_poses(
-        self, rig: _Rig, source: ClipSource, poses: Array, keyed: npt.NDArray[np.bool_], tolerance: float
+        self,
+        rig: _Rig,
+        source: ClipSource,
+        poses: Array,
+        keyed: npt.NDArray[np.bool_],
+        tolerance: float,
+        removal: ShapeRemoval | None = None,
     ) -> Clip:
         """Make a clip from the poses of all joints in its frames, (F, J, 4, 4)."""
         read = rig.read
-        tracks = _Tracks(rig, len(poses), tolerance)
-        space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
+        tracks = _Tracks(rig, len(poses), tolerance, removal)
         for chunk in _chunks(np.arange(len(read.bones))):
             basis = np.empty((len(chunk), len(poses), 4, 4))
             for place, joint in enumerate(chunk):
@@ -275,11 +301,12 @@ class JointSampler:
                     if parent < 0
                     else read.rest[parent] @ joint_poses.inverse(poses[:, parent]) @ poses[:, joint]
                 )
-            tracks.add(chunk, space.to_local(chunk, basis))
+            tracks.add(chunk, basis)
         if self.to_end:
             tracks.sheared.clear()
         clip = self._finished(rig, source, tracks, keyed)
-        if self.to_end:  # a stretched bone shears the bones below it, which their local transforms cannot store
+        # A stretched bone shears the bones below it, which their local transforms cannot store.
+        if self.to_end and removal is None:
             bind = hierarchy.world_matrices(read.local, read.parents)
             clip.worlds = rig.space.matrix @ poses @ (joint_poses.inverse(read.rest) @ bind)
         return clip
@@ -348,8 +375,12 @@ def _chunks(joints: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
 class _Tracks:
     """The tracks of one clip, in the space of the file."""
 
-    def __init__(self, rig: _Rig, frame_count: int, tolerance: float = _STILL) -> None:
+    def __init__(
+        self, rig: _Rig, frame_count: int, tolerance: float = _STILL, removal: ShapeRemoval | None = None
+    ) -> None:
         self.rig = rig
+        self.removal = removal
+        self.bone_space = joint_poses.PoseSpace.of(rig.read.local, rig.read.parents, rig.read.rest)
         self.tolerance = tolerance
         self.frame_count = frame_count
         self.size, self.before = rig.space.parts()
@@ -362,10 +393,14 @@ class _Tracks:
         extent = float(np.abs(rig.read.rest[:, :3, 3]).max(initial=0.0)) * self.size
         self.least_size = extent if tolerance == _STILL_AS_SAMPLED else 1e-6
 
-    def add(self, joints: npt.NDArray[np.intp], local: Array) -> None:
-        """Add the tracks of joints from their local transforms in the armature's space, (n, F, 4, 4)."""
+    def add(self, joints: npt.NDArray[np.intp], basis: Array) -> None:
+        """Add the tracks of joints from the transforms of their bones relative to the rest, (n, F, 4, 4)."""
         if not len(joints) or not self.frame_count:
             return
+        is_scaled = np.zeros(len(joints), bool)
+        if self.removal is not None:
+            basis, is_scaled = self.removal.without_shape(joints, basis)
+        local = self.bone_space.to_local(joints, basis)
         if not self.rig.space.is_identity:
             local[..., :3, 3] *= self.size
             roots = np.array([self.rig.read.parents[joint] < 0 for joint in joints])
@@ -377,10 +412,11 @@ class _Tracks:
         for place, joint in enumerate(joints.tolist()):
             of_joint = slice(place * frames, (place + 1) * frames)
             self._add_one(joint, translation[of_joint], rotation[of_joint], scale[of_joint])
+            self.tracks[joint].is_scaled = bool(is_scaled[place])
 
-    def add_still(self, joints: npt.NDArray[np.intp], local: Array) -> None:
+    def add_still(self, joints: npt.NDArray[np.intp], basis: Array) -> None:
         """Add the tracks of joints that do not move, given by one frame, (n, 1, 4, 4)."""
-        self.add(joints, local)
+        self.add(joints, basis)
         for joint in joints.tolist():
             track = self.tracks[joint]
             for name in ("translation", "rotation", "scale"):

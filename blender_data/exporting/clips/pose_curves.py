@@ -193,32 +193,47 @@ def moves_object(obj: bpy.types.Object, source: ClipSource) -> bool:
 
     Constant keys, which Blender's importers add, do not count.
     """
-    return any(curve.data_path in _OBJECT_CHANNELS and _varies(curve) for curve in _playing_curves(obj, source))
+    return any(curve.data_path in _OBJECT_CHANNELS and varies(curve) for curve in _playing_curves(obj, source))
 
 
-def _varies(curve: bpy.types.FCurve) -> bool:
+def varies(curve: bpy.types.FCurve) -> bool:
+    """Return whether the values of an f-curve change."""
     heights = arrays.read(curve.keyframe_points, "co", 2)[:, 1]
+    if not len(heights):
+        return False
     return len(curve.modifiers) > 0 or bool(np.ptp(heights) > _STILL * max(1.0, np.abs(heights).max()))
 
 
-def rest_channels(obj: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> None:
-    """Set channels of bones to their rest values; the caller restores them."""
+RestValues = Mapping[tuple[str, str], Sequence[float]]
+"""Values of channels, by names of bone and channel, that show the shape of a figure; others have Blender's defaults."""
+
+
+def rest_channels(obj: bpy.types.Object, channels: Iterable[tuple[str, str]], shaped: RestValues) -> None:
+    """Set channels of bones to their rest values, in the shape of a figure; the caller restores them."""
     for name, channel in channels:
         bone = obj.pose.bones.get(name)
         if bone is not None:
-            setattr(bone, channel, _DEFAULTS[channel])
+            setattr(bone, channel, shaped.get((name, channel), _DEFAULTS[channel]))
 
 
 class PoseChannels:
     """The current channel values of bones, overridden by f-curves."""
 
-    def __init__(self, obj: bpy.types.Object, bones: Sequence[str], forgotten: set[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        obj: bpy.types.Object,
+        bones: Sequence[str],
+        forgotten: set[tuple[str, str]],
+        shaped: RestValues,
+    ) -> None:
         posed = obj.pose.bones
         self.modes = [posed[name].rotation_mode for name in bones]
         self.values = {
             channel: np.array(
                 [
-                    _DEFAULTS[channel] if (name, channel) in forgotten else tuple(getattr(posed[name], channel))
+                    tuple(shaped.get((name, channel), _DEFAULTS[channel]))
+                    if (name, channel) in forgotten
+                    else tuple(getattr(posed[name], channel))
                     for name in bones
                 ],
                 np.float64,
@@ -239,6 +254,11 @@ class PoseChannels:
             made[place, :, :3, :3] = rotations(self.modes[joint], rotation) * scale[:, None, :]
             made[place, :, :3, 3] = location
         return made
+
+    def scales(self, joints: npt.NDArray[np.intp], frames: Array, curves: Sequence[Curves]) -> Array:
+        """Return the scales of bones at the given frames, (n, F, 3)."""
+        made = [self._channel("scale", joint, frames, curves[row]) for row, joint in enumerate(joints.tolist())]
+        return np.array(made).reshape(len(joints), len(frames), 3)
 
     def _channel(self, channel: str, joint: int, frames: Array, curves: Curves) -> Array:
         values = np.empty((len(frames), CHANNELS[channel]))

@@ -15,6 +15,7 @@ from ....io_formats.passes import missing_joints
 from ... import import_marks, names
 from ...animation import time_line
 from ...exporting.clips.clip_sources import scene_rate
+from ...rigging import body_shapes
 from ...steps import Step, Steps
 from .. import objects, shape_keys
 from ..import_context import ImportContext
@@ -55,6 +56,9 @@ class ClipBuilder:
                 action.meshferry.bone_axes = actions.bone_axes
                 action.meshferry.imported_range = action.frame_range
                 action.meshferry.fingerprint = repr(actions.checksums.get(action, 0.0))
+            for owner in dict.fromkeys(owner for owner, _action, _slot in actions.assigned):
+                if isinstance(owner, bpy.types.Object) and owner.type == "ARMATURE":
+                    body_shapes.adjust_actions(owner)
             made += len(actions.actions)
             added += [timing.range] if actions.actions else []
         if leading:

@@ -74,7 +74,7 @@ def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: S
         for track in clip.transforms
         if track.target in motion.mapped
         and len(track.scale)
-        and np.abs(track.scale - skeleton.joints[track.target].scale).max() > _SCALED
+        and (track.is_scaled or np.abs(track.scale - skeleton.joints[track.target].scale).max() > _SCALED)
     ]
     if scaled and not motion.is_other_rig:
         number = counted(len(scaled), "bone is", "bones are")
