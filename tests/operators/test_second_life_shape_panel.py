@@ -62,7 +62,7 @@ def require_alike(found: dict[int, float], wanted: dict[int, float]) -> None:
         assert found[number] == pytest.approx(percent, abs=1e-3), number
 
 
-def set_shape(bpy: Any, shape: str, **options: Any) -> set[str]:
+def set_shape(bpy: Any, shape: str = "STANDARD", **options: Any) -> set[str]:
     found: set[str] = bpy.ops.object.second_life_shape_set(shape=shape, **options)
     return found
 
@@ -209,14 +209,14 @@ def test_presets_of_the_user(clean_blender: Any, avatar: Any, presets_file: Path
     shown = [preset for kind, preset in preset_buttons(bpy) if kind == "set" and preset]
     assert shown == sorted(names, key=str.casefold)
     for name, percents in kept.items():
-        assert set_shape(bpy, "PRESET", preset=name) == {"FINISHED"}
+        assert set_shape(bpy, preset=name) == {"FINISHED"}
         require_alike(sliders_of(avatar), percents)
     assert bpy.ops.object.second_life_shape_preset_add(name="a_b") == {"FINISHED"}, "it is replaced"
     assert bpy.ops.object.second_life_shape_preset_remove(name="A/B") == {"FINISHED"}
     with pytest.raises(RuntimeError, match="There is no preset 'A/B'"):
-        set_shape(bpy, "PRESET", preset="A/B")
+        set_shape(bpy, preset="A/B")
     assert len(preset_buttons(bpy)) == 3 + 2 * (len(names) - 1) + 1
-    set_shape(bpy, "PRESET", preset="a_b")
+    set_shape(bpy, preset="a_b")
     require_alike(sliders_of(avatar), kept[names[-1]])
     assert [path.name for path in presets_file.parent.iterdir()] == [presets_file.name]
 
@@ -228,7 +228,7 @@ def test_a_broken_file_of_presets_is_named_and_not_overwritten(
     bpy = clean_blender
     presets_file.write_text(text, "utf-8")
     for call in (
-        lambda: set_shape(bpy, "PRESET", preset="x"),
+        lambda: set_shape(bpy, preset="x"),
         lambda: bpy.ops.object.second_life_shape_preset_add(name="y"),
         bpy.ops.object.second_life_shape_copy,
     ):
@@ -240,7 +240,7 @@ def test_a_broken_file_of_presets_is_named_and_not_overwritten(
 
 def test_values_of_presets_are_clamped(clean_blender: Any, avatar: Any, presets_file: Path) -> None:
     presets_file.write_text('{"x": {"33": 99, "34": NaN, "37": -Infinity, "4711": 1}}', "utf-8")
-    assert set_shape(clean_blender, "PRESET", preset="x") == {"FINISHED"}
+    assert set_shape(clean_blender, preset="x") == {"FINISHED"}
     found = sliders_of(avatar)
     set_shape(clean_blender, "FEMALE")
     require_alike(found, {**sliders_of(avatar), HEIGHT: 100.0})

@@ -498,6 +498,8 @@ def test_all_tools_are_in_the_object_menu(clean_blender):
         "snap_joints",
         "ik_remove",
         "retarget",
+        "shape_set",
+        "load_shape",
         "weigh",
     )
     assert {f"object.second_life_{tool}" for tool in tools} < names

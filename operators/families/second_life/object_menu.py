@@ -32,6 +32,10 @@ class SECOND_LIFE_MT_object(bpy.types.Menu):
             layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
         layout.operator_menu_enum("object.second_life_retarget", "proportions", text_ctxt=CONTEXT)
         layout.separator()
+        layout.operator_menu_enum("object.second_life_shape_set", "shape", text_ctxt=CONTEXT)
+        for name in ("shape_random", "shape_copy", "load_shape", "save_shape", "shape_apply", "shape_standard"):
+            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
+        layout.separator()
         for name in (
             "object.second_life_weigh",
             "export_scene.second_life_check",

@@ -47,7 +47,6 @@ SHAPES = (
     ("FEMALE", "Default Female", "Set all sliders to the shape of a new female avatar"),
     ("MALE", "Default Male", "Set all sliders to the shape of a new male avatar"),
     ("COPIED", "Paste", "Set all sliders to those of the copied shape"),
-    ("PRESET", "Preset", "Set all sliders to those of the preset"),
 )
 
 
@@ -58,24 +57,29 @@ class OBJECT_OT_second_life_shape_set(NeedsShape, bpy.types.Operator):
     bl_label = "Set Shape"
 
     shape: EnumProperty(name="Shape", description="The shape that the avatar gets", items=SHAPES)
-    preset: StringProperty(name="Preset", description="Name of the preset", options={"SKIP_SAVE"})
+    preset: StringProperty(
+        name="Preset", description="Name of a preset that the avatar gets instead", options={"SKIP_SAVE"}
+    )
 
     @classmethod
     def description(cls, _context: bpy.types.Context, properties: Any) -> str:
         """Return the description of the shape."""
+        if properties.preset:
+            return iface_("Set all sliders to those of this preset")
         item: str = cls.bl_rna.properties["shape"].enum_items[properties.shape].description
         return item
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Set the sliders."""
-        if self.shape in {"COPIED", "PRESET"}:
-            name = self.preset if self.shape == "PRESET" else COPIED
+        if self.preset or self.shape == "COPIED":
             try:
-                values = kept_shapes().get(name)
+                values = kept_shapes().get(self.preset or COPIED)
             except MeshferryError as problem:
                 return refuse(self, "{}", problem.sentence())
+            if values is None and self.preset:
+                return refuse(self, "There is no preset '{}'", self.preset)
             if values is None:
-                return refuse(self, "There is no preset '{}'", name) if name else refuse(self, "No shape was copied")
+                return refuse(self, "No shape was copied")
             percents = armature_shapes.percents_of(values)
         elif self.shape == "STANDARD":
             percents = {slider.number: slider.standard for slider in armature_shapes.sliders()}
@@ -317,8 +321,7 @@ class SECOND_LIFE_PT_shape_presets(bpy.types.Panel):
             column.separator()
         for name in sorted(names, key=str.casefold):
             row = column.row(align=True)
-            chosen = row.operator(OBJECT_OT_second_life_shape_set.bl_idname, text=name, translate=False)
-            chosen.shape, chosen.preset = "PRESET", name
+            row.operator(OBJECT_OT_second_life_shape_set.bl_idname, text=name, translate=False).preset = name
             row.operator(OBJECT_OT_second_life_shape_preset_remove.bl_idname, text="", icon="REMOVE").name = name
         row = layout.row(align=True)
         state = context.window_manager
