@@ -233,6 +233,7 @@ def summary(facts: Mapping[str, Any]) -> str:
             counted(facts["materials"], "material"),
         ]
     parts += [counted(facts[key], noun) for key, noun in (("bones", "bone"), ("shape_keys", "shape key")) if facts[key]]
+    parts += [counted(facts["body_shapes"], "body shape")] if "body_shapes" in facts else []
     if clips:
         named = "; ".join(clip_text(clip) for clip in clips[:CLIPS_NAMED])
         more = f" and {len(clips) - CLIPS_NAMED} more" if len(clips) > CLIPS_NAMED else ""

@@ -24,7 +24,9 @@ def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]
     meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
     objects = [node for node in scene.nodes if node.lod == 0 and node.role is Role.RENDER]
     finest = [node.mesh for node in objects if node.mesh is not None]
+    shapes = sum(skeleton.slider_values is not None for skeleton in scene.skeletons)
     return {
+        **({"body_shapes": shapes} if shapes and (can is None or can.sliders) else {}),
         "nodes": min(len(objects), 1) if can and can.joins_objects else len(objects),
         "vertices": sum(len(mesh.points) for mesh in finest),
         "triangles": sum(mesh.triangle_count for mesh in finest),

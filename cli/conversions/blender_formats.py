@@ -164,7 +164,7 @@ BLEND_FILE = BlenderFormat(
     name="blend",
     label="Blender",
     extensions=(".blend",),
-    capabilities=replace(_MODELS, custom_layers=True, levels_of_detail=True, surfaces=True, physics=True),
+    capabilities=replace(_MODELS, custom_layers=True, levels_of_detail=True, surfaces=True, physics=True, sliders=True),
 )
 
 GLB = BlenderFormat(

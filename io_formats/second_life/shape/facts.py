@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import evaluation, parameters
+from . import armature_shapes, evaluation, parameters
 from .document import Shape
 
 _SHOWN = 0.5
@@ -12,14 +12,14 @@ _SHOWN = 0.5
 
 
 def facts(document: Shape) -> dict[str, Any]:
-    """Return sex, height and the positions of sliders that differ from their default, in percent."""
+    """Return sex, height and the positions of sliders that differ from their default, in the viewer's order."""
     values = document.complete
-    changed = {
-        slider: percent
-        for number, slider in parameters.sliders().items()
-        if number != parameters.MALE
-        and abs((percent := slider.percent_of(values[number])) - slider.percent_of(slider.default)) > _SHOWN
-    }
+    percents = armature_shapes.percents_of(values)
+    changed = [
+        slider
+        for slider in armature_shapes.sliders()
+        if slider.number != parameters.MALE and abs(percents[slider.number] - slider.default) > _SHOWN
+    ]
     return {
         "version": document.version,
         "name": document.name,
@@ -27,8 +27,13 @@ def facts(document: Shape) -> dict[str, Any]:
         "sex": "male" if parameters.is_male(values) else "female",
         "height": round(evaluation.evaluate(values).height, 6),
         "sliders": [
-            {"id": slider.id, "label": slider.label, "value": round(values[slider.id], 6), "percent": round(percent, 3)}
-            for slider, percent in changed.items()
+            {
+                "id": slider.number,
+                "label": slider.label,
+                "value": round(values[slider.number], 6),
+                "percent": round(percents[slider.number], 3),
+            }
+            for slider in changed
         ],
         "warnings": list(document.warnings),
     }
