@@ -314,7 +314,8 @@ def test_a_job_is_of_what_is_still_to_do(tmp_path, meshferry):
     meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--jobs", 1)
     (tmp_path / "job" / "template.json").unlink()
     done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "job")
-    assert "no job was written" in done.out and not (tmp_path / "job" / "template.json").exists()
+    assert done.status == 0 and "no job was written" in done.out
+    assert not (tmp_path / "job" / "template.json").exists()
 
 
 def test_a_folder_with_something_else_is_no_place_for_a_job(tmp_path, meshferry):

@@ -17,11 +17,14 @@ from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.placement import Marker, ModelUse, PlacedNode, Wire
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Scene
+from meshferry.io_formats.core.unresolved import Unresolved
 from meshferry.io_formats.disk import rooted_files
 from meshferry.io_formats.timbermesh import writer
 from meshferry.io_formats.timbermesh.blueprint import merging, tree
+from meshferry.io_formats.timbermesh.blueprint.footprint import SPEC, footprint_of
 from meshferry.io_formats.timbermesh.blueprint.merging import Merger
 from meshferry.io_formats.timbermesh.blueprint.mod_files import usable_path
+from meshferry.io_formats.timbermesh.blueprint.numbers import Numbers
 from meshferry.io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
 from meshfuzz import timberborn_blueprint_seeds as seeds
 from meshfuzz.timberborn_blueprint_seeds import nested, part
@@ -495,3 +498,12 @@ def test_checks(save: Save, change: dict[str, Any], expected: dict[str, str]) ->
     roof = building["Children"]["#Finished"]["Children"]["Roof"]
     roof["CollidersSpec"]["SphereColliders"][0]["Radius"] = change.get("radius", 0.5)
     assert findings(save("House.blueprint.json", building)) == expected
+
+
+def test_cells_are_listed_by_layers_rows_and_columns() -> None:
+    """The footprint is not square, and only the last cell of its first row is occupied."""
+    blocks = [{"Occupations": "Floor" if number == 2 else "None"} for number in range(12)]
+    spec = {"Size": {"X": 3.0, "Y": 2.0, "Z": 2.0}, "Blocks": blocks}
+    found = footprint_of({SPEC: spec}, Numbers(Unresolved()))
+    assert found is not None and found.fits
+    assert found.cells.tolist() == [[2, 0, 0]]

@@ -13,7 +13,7 @@ from meshferry.io_formats.binary.byte_reader import ByteStream
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.messages import errors_of
 from meshferry.io_formats.registry import by_content
-from meshferry.io_formats.unigine import frames
+from meshferry.io_formats.unigine import bones, frames
 from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 from meshferry.io_formats.unigine.joint_tracks import translations
 from meshfuzz.tokens import floats, i32, shorts, text
@@ -182,6 +182,22 @@ def test_refused_with_the_reason(case: str) -> None:
     with pytest.raises(FormatError, match=reason) as caught:
         UNIGINE_ANIMATION.read(data)
     assert caught.value.offset is not None
+    if case == "bit 7 in the mask":
+        assert caught.value.offset == data.index(b"\x87\x02\x87")
+
+
+def test_channels_without_any_move_nothing() -> None:
+    document = UNIGINE_ANIMATION.read(made.QUANTIZED)
+    assert isinstance(document.frames, frames.DeltaFrames)
+    assert "animates-no-channel" not in {found.code for found in UNIGINE_ANIMATION.check(document)}
+    document.frames.mask = 0
+    assert "animates-no-channel" in {found.code for found in UNIGINE_ANIMATION.check(document)}
+
+
+def test_too_many_bones_are_counted() -> None:
+    many = [bones.Bone("b", -1)] * (bones.MOST_BONES + 1)
+    with pytest.raises(ExportError, match=f"^{len(many):,} bones; a file holds at most {bones.MOST_BONES:,}$"):
+        bones.encode_table(many)
 
 
 def test_oddities_are_said() -> None:

@@ -79,6 +79,11 @@ def test_what_is_not_ours_is_called_by_its_name(data: bytes, named: str) -> None
     assert named in str(refusal.value)
 
 
+@pytest.mark.parametrize("data", [LLSD_MAP, struct.pack("<III", 1, 110, 0) + LLSD_MAP])
+def test_files_like_second_life_meshes_have_a_signature(data: bytes) -> None:
+    assert registry.by_name("second_life_mesh").sniff(data, len(data)).has_signature is True
+
+
 def test_unity_meshes_are_left_to_their_format(samples: Path) -> None:
     files = [UNITY_MESH]
     for path in sorted((samples / "unity_meshserializer").rglob("*")):

@@ -13,6 +13,7 @@ import pytest
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.disk.rooted_files import RootedFiles
+from meshferry.io_formats.unigine.project import folders
 from meshferry.io_formats.unigine.project.graphs import parse_basemat, texture_inputs
 from meshferry.io_formats.unigine.project.materials import MaterialRule, TextureUse
 from meshferry.io_formats.unigine.project.project import Project
@@ -386,3 +387,12 @@ def test_projects_are_opened_once_and_again_after_changes(tmp_path: Path, monkey
         now[0] += 60
         assert (projects.open(tmp_path, FakeProject) is first) == (projects is batch)
     assert len(made) == 3
+
+
+def test_projects_of_old_sdks_are_known_by_their_files(tmp_path: Path) -> None:
+    """Their folder ``data`` has none of the marks of newer projects."""
+    meshes = tmp_path / "game" / "data" / "meshes"
+    meshes.mkdir(parents=True)
+    assert folders.project_folder(meshes) is None
+    (meshes / "lamp.node").touch()
+    assert folders.project_folder(meshes) == meshes.parent

@@ -15,7 +15,8 @@ from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.recognition import Match
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.unigine.formats import UNIGINE_SCENE
-from meshferry.io_formats.unigine.scene import linking, placement_builder, reader
+from meshferry.io_formats.unigine.scene import linking, models, placement_builder, reader
+from meshferry.io_formats.unigine.scene.project_links import LinkedFile
 from meshfuzz import tokens, unigine_seeds
 from unigine_scene_bytes import ALL, IDENTITY, TRIANGLE, mesh, moved, node, nodes, reference, world
 
@@ -330,3 +331,18 @@ def test_skinned_meshes_come_with_their_animation(project: Callable[..., Scene])
     model = placement(scene).models[one.model].read()
     assert [clip.name for clip in model.clips] == ["wave"] and model.skeletons
     assert scene.warnings == ["1 animation not found or not readable: 'three (gone.anim)'"]
+
+
+def test_a_mesh_that_is_another_file_is_named() -> None:
+    read = models.from_file(
+        LinkedFile("a/box.mesh", lambda: b"version https://git-lfs.github.com/spec/v1"), None, "box"
+    )
+    with pytest.raises(FormatError, match=r"a/box\.mesh: .*Git LFS pointer"):
+        read()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_files_with_one_root_are_marked(project: Callable[..., Scene], count: int) -> None:
+    files = {"level.node": nodes(reference("tree.node")), "tree.node": nodes(*[node("NodeDummy", "top")] * count)}
+    parts = {part.name: part for part in placement(project(files)).parts}
+    assert parts["tree"].has_one_root is (count == 1)

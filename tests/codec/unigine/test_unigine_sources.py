@@ -254,4 +254,6 @@ def test_only_files_of_its_own_are_replaced(tmp_path: Path) -> None:
     for own, refused in ((frozenset({str(there)}), {other, runtime}), (None, set())):
         document = MeshFile("ms13", own_files=own)
         paths = (there, other, runtime, tmp_path / "new.mesh")
-        assert {path for path in paths if checks.check_in_context(document, {}, path)} == refused
+        found = {path: checks.check_in_context(document, {}, path) for path in paths}
+        assert {path for path in paths if found[path]} == refused
+        assert {message.code for messages in found.values() for message in messages} <= {"source-replaces-mesh"}
