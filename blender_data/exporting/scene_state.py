@@ -127,7 +127,7 @@ def _value(owner: Any, name: str, index: int) -> Any:
 def animated_blocks() -> Iterator[bpy.types.ID]:
     """Yield every data block of the .blend file that has animation, including node trees of other data blocks."""
     for description in bpy.data.bl_rna.properties:
-        if description.type != "COLLECTION":
+        if description.type != "COLLECTION" or description.identifier == "all_ids":  # 5.2: those of all others
             continue
         for block in getattr(bpy.data, description.identifier):
             for owner in (block, getattr(block, "node_tree", None)):

@@ -229,7 +229,9 @@ def test_check_fit_counts_what_is_inside_of_the_body(clean_blender: Any, capfd: 
     capfd.readouterr()
     assert bpy.ops.object.second_life_check_fit() == {"FINISHED"}
     said = capfd.readouterr().out
-    assert "'Shirt': vertices inside of the body: Present Shape 16.7%, Thin 16.7%, Default 16.7%, Heavy 16.7%" in said, said
+    assert (
+        "'Shirt': vertices inside of the body: Present Shape 16.7%, Thin 16.7%, Default 16.7%, Heavy 16.7%" in said
+    ), said
     assert "'Stiff': vertices inside of the body: Present Shape 0.0%" in said
     assert "Heavy 0.0%" not in said.partition("Stiff")[2], said  # the belly grows through a shirt that does not follow
     assert [vertex.index for vertex in shirt.data.vertices if vertex.select] == list(range(64, 96))
