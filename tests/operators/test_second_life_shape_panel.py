@@ -33,13 +33,12 @@ def avatar(clean_blender: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def presets_file(tmp_path: Path, monkeypatch: Any) -> Path:
-    """Keep presets in a file of the test."""
-    from meshferry.operators.families.second_life import shape_presets
-
-    monkeypatch.setattr(shape_presets, "presets_file", lambda: tmp_path / "kept" / "shapes.json")
-    (tmp_path / "kept").mkdir()
-    return tmp_path / "kept" / "shapes.json"
+def presets_file(clean_blender: Any, tmp_path: Path, monkeypatch: Any) -> Path:
+    """Keep presets in a folder of the test."""
+    folder = tmp_path / "CONFIG"
+    folder.mkdir()
+    monkeypatch.setattr(clean_blender.utils, "user_resource", lambda kind, *, create: str(tmp_path / kind))
+    return folder / "meshferry_shapes.json"
 
 
 def drawn(bpy: Any) -> Drawn:
@@ -232,10 +231,16 @@ def test_a_broken_file_of_presets_is_named_and_not_overwritten(
         lambda: bpy.ops.object.second_life_shape_preset_add(name="y"),
         bpy.ops.object.second_life_shape_copy,
     ):
-        with pytest.raises(RuntimeError, match=r"shapes\.json: The file does not hold shapes"):
+        with pytest.raises(RuntimeError, match=r"meshferry_shapes\.json: The file does not hold shapes"):
             call()
     assert presets_file.read_text("utf-8") == text
     assert len(preset_buttons(bpy)) == 3
+
+
+def test_a_missing_configuration_folder_is_reported(clean_blender: Any, avatar: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(clean_blender.utils, "user_resource", lambda *_args, **_options: "")
+    with pytest.raises(RuntimeError, match="The folder of Blender's configuration cannot be made"):
+        clean_blender.ops.object.second_life_shape_copy()
 
 
 def test_values_of_presets_are_clamped(clean_blender: Any, avatar: Any, presets_file: Path) -> None:

@@ -6,6 +6,7 @@ Blenders share it.
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,8 +25,17 @@ Values = dict[int, float]
 
 
 def presets_file() -> Path:
-    """Return the path of the file; its folder exists."""
-    return Path(bpy.utils.user_resource("CONFIG", create=True)) / FILE_NAME
+    """Return the path of the file; its folder exists.
+
+    Raises
+    ------
+    MeshferryError
+        The folder cannot be made.
+    """
+    folder = bpy.utils.user_resource("CONFIG", create=True)
+    if not folder:
+        raise MeshferryError("The folder of Blender's configuration cannot be made")
+    return Path(folder) / FILE_NAME
 
 
 def kept_shapes() -> dict[str, Values]:
@@ -37,7 +47,7 @@ def kept_shapes() -> dict[str, Values]:
         The file cannot be read.
     """
     path = presets_file()
-    if not path.exists():
+    if not os.path.exists(path):  # False, too, if the folder cannot be read
         return {}
     data = read_bytes(path)
     try:
