@@ -20,6 +20,8 @@ _LEANS = np.radians(1.0)
 """Angle above which an avatar does not stand upright. Leaning by up to 10° counts as 0, since proportions cause as
 much."""
 
+_WEAKEST = 10
+"""Number of joints that the message about too many joints names."""
 _EXTRAS = {
     "Tail": ("the tail", 0.25, 0.5),
     "Wing": ("the wings", 0.25, 0.5),
@@ -62,8 +64,13 @@ class BoneRules(CheckedModel):
             )
         known = {skeleton_table.canonical(name) for name in names} - {None}
         if len(known) > skeleton_table.MOST_JOINTS:
-            template = "{} bones move it; a mesh may have {}"
-            yield error("too-many-joints", template, len(known), skeleton_table.MOST_JOINTS, item=self.item())
+            weakest, vertices = self._weakest_joints()
+            yield error(
+                "too-many-joints",
+                "{} bones move it; a mesh may have {}. Those with the least weight: {}",
+                *(len(known), skeleton_table.MOST_JOINTS, listed(weakest, len(weakest))),
+                **self.about(self.model.finest, vertices=vertices),
+            )
         if self.stored and skin is not None:
             if len(skin.joint_names) > skeleton_table.MOST_JOINTS:
                 template, count = "it is bound to {} joints; a mesh may have {}", len(skin.joint_names)
@@ -75,6 +82,18 @@ class BoneRules(CheckedModel):
             if _is_turned(skin.bind_shape):
                 template = "its bind shape matrix has a rotation; the uploader warns about it, but the mesh works"
                 yield warning("turned-bind-shape", template, item=self.item())
+
+    def _weakest_joints(self) -> tuple[list[str], Flags]:
+        """Return the joints with the least weight in the finest level, the least first, and the vertices they move."""
+        skeleton, mesh = self.model.skeleton, self.model.mesh
+        if skeleton is None or mesh.joint_indices is None or mesh.joint_weights is None:
+            return [], np.zeros(len(mesh.points), bool)
+        weights = np.maximum(mesh.joint_weights, 0.0)
+        total = np.bincount(mesh.joint_indices.reshape(-1), weights.reshape(-1), len(skeleton.joints))
+        used = np.flatnonzero(total > 0)
+        weakest = used[np.argsort(total[used], kind="stable")][:_WEAKEST]
+        moved = (np.isin(mesh.joint_indices, weakest) & (weights > 0)).any(axis=1)
+        return [skeleton.joints[number].name for number in weakest.tolist()], moved
 
     def weights(self) -> Iterator[Message]:
         """Check for vertices without weights, and for points at one position with different weights (section 4.1)."""

@@ -431,6 +431,10 @@ def test_too_many_bones() -> None:
     finding, stray = check_scene(scene)
     assert (finding.kind, finding.item) == (Kind.ERROR, "Object 'body'")
     assert "112 bones move it; a mesh may have 110" in finding.message
+    mesh.joint_weights[3] *= np.linspace(0.1, 0.5, 14)
+    finding = check_scene(scene)[0]
+    assert finding.message.endswith("least weight: " + ", ".join(f"'{name}'" for name in names[42:52]))
+    assert finding.elements == Elements("vertices", "body", (3,))
     mesh.joint_weights[7, 12:] = 0
     assert [found.message[-80:] for found in check_scene(scene)] == [stray.message[-80:]]
 
