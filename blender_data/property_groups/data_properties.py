@@ -229,6 +229,9 @@ class MeshferryMesh(bpy.types.PropertyGroup):
     fingerprint: StringProperty(
         name="Checksums on Import", description="Checksums of the imported data as JSON, to find edits before a reload"
     )
+    volume_factors: StringProperty(
+        name="Factors by Volume", description="The factors that the mesh got last for its collision volumes, as JSON"
+    )
     slot_names: StringProperty(
         name="Materials in File", description="Name that the material of each slot has in the file, as JSON"
     )

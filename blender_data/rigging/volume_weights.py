@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -14,6 +14,8 @@ from .heat_weights import bone_distances
 from .joint_weights import JointWeights, Weights
 from .weighted_surfaces import Points, world_points
 
+_ROUNDING = 1e-6
+"""Share of a weight that is left over by rounding only."""
 _NEAREST = 2
 """Number of nearest volumes of a bone between which a weight is divided."""
 
@@ -30,18 +32,28 @@ class Family:
     """(n, 2, 3) Head and end of each volume in world space."""
 
 
+@dataclass(frozen=True)
+class Factors:
+    """Shares of the full weights of volumes, by their names."""
+
+    wanted: Mapping[str, float]
+    last: Mapping[str, float]
+    """Those that the object got last; volumes that are not named have their full weights."""
+
+
 def split(
     obj: bpy.types.Object,
     families: Sequence[Family],
     joints: Collection[str],
-    factor: float,
+    factors: Factors,
     most: int,
 ) -> JointWeights:
-    """Return the weights of an object with a share of ``factor`` of each bone moved to its volumes.
+    """Return the weights of an object with parts of the weights of bones moved to their volumes.
 
-    The sum of a bone and its volumes is preserved, so that a factor of 0 restores the weights before the first split. A
-    vertex gets at most ``most`` weights, as far as possible by joining its smallest weights with others of the same
-    family.
+    The sum of a bone and its volumes is preserved, so that factors of 0 restore the weights before the first split. The
+    full weight of each volume is the one that the object has; where it has none for the volumes of a bone, it follows
+    from the distances to them. A vertex gets at most ``most`` weights, as far as possible by joining its smallest
+    weights with others of the same family.
     """
     before = joint_weights.read(obj, joints)
     names = list(dict.fromkeys([*before.joints, *(name for family in families for name in _members(family))]))
@@ -54,15 +66,36 @@ def split(
         family_of[volumes] = bone
         total = values[:, [bone, *volumes]].sum(axis=1)
         used = np.flatnonzero(total > 0)
-        shares = _shares(points[used], family) * factor
-        values[:, volumes] = 0.0
-        values[np.ix_(used, volumes)] = shares * total[used, None]
-        values[used, bone] = total[used] * (1.0 - factor)
+        full = _full(values[np.ix_(used, volumes)], total[used], points[used], family, factors)
+        split_off = full * [factors.wanted[name] for name in family.volumes]
+        values[np.ix_(used, volumes)] = split_off
+        rest = total[used] - split_off.sum(axis=1)
+        values[used, bone] = np.where(rest > _ROUNDING * total[used], rest, 0.0)
     return JointWeights(names, _joined(values, family_of, most).astype(np.float32))
 
 
 def _members(family: Family) -> tuple[str, ...]:
     return (family.bone, *family.volumes)
+
+
+def _full(weights: Points, total: Points, points: Points, family: Family, factors: Factors) -> Points:
+    """Return the weights of a family's volumes for factors of 1, (P, n).
+
+    Parameters
+    ----------
+    weights, total, points:
+        (P, n) present weights of the volumes, (P,) sums of the family's weights, (P, 3) points in world space.
+    """
+    last = np.array([factors.last.get(name, 1.0) for name in family.volumes])
+    is_lost = last <= 0
+    full = np.divide(weights, last, out=np.zeros_like(weights), where=~is_lost)
+    is_new = ~(full > 0).any(axis=1)
+    if is_new.any():
+        full[is_new] = _shares(points[is_new], family) * total[is_new, None]
+    if is_lost.any() and not is_new.all():
+        full[np.ix_(~is_new, is_lost)] = (_shares(points[~is_new], family) * total[~is_new, None])[:, is_lost]
+    found: Points = full * np.minimum(1.0, total / np.maximum(full.sum(axis=1), 1e-12))[:, None]
+    return found
 
 
 def _shares(points: Points, family: Family) -> Points:
@@ -80,11 +113,13 @@ def _shares(points: Points, family: Family) -> Points:
 
 def _joined(values: npt.NDArray[np.float64], family_of: npt.NDArray[np.intp], most: int) -> Weights:
     """For vertices with more than ``most`` weights, add the smallest weights to the largest of the same family."""
+    # (J, J): 1 where a joint belongs to the family of a bone; np.add.at would take ten times as long
+    members = np.zeros((len(family_of), len(family_of)), np.float32)
+    members[np.arange(len(family_of)), family_of] = 1.0
     while True:
         rows = np.flatnonzero((values > 0).sum(axis=1) > most)
         part = values[rows]
-        counts = np.zeros_like(part)
-        np.add.at(counts.T, family_of, (part > 0).T)
+        counts = (part > 0).astype(np.float32) @ members
         candidates = np.where((part > 0) & (counts[:, family_of] > 1), part, np.inf)
         smallest = candidates.argmin(axis=1)
         can = np.isfinite(candidates[np.arange(len(rows)), smallest])

@@ -530,6 +530,38 @@ def test_weights_are_split_onto_the_nearest_volumes_and_back(clean_blender, avat
     assert "BELLY" not in cloth.vertex_groups
 
 
+def test_factors_by_volume(clean_blender, avatar):
+    """Weights of a kit keep their distribution, left and right share a factor, and the last factors are undone."""
+    from meshferry.operators.families.second_life.binding import first_factors
+
+    bpy = clean_blender
+    cloth = _grid(bpy, "cloth", [(0, 0, 1.2), (0.1, 0, 1.2), (0, 0, 1.3), (0.1, 0, 1.3)])
+    kit = [
+        {"mTorso": 0.4, "BELLY": 0.35, "LEFT_HANDLE": 0.15, "RIGHT_HANDLE": 0.1},
+        {"mTorso": 0.1, "LOWER_BACK": 0.9},
+        {"mChest": 0.5, "LEFT_PEC": 0.25, "RIGHT_PEC": 0.25},
+        {"mTorso": 1.0},
+    ]
+    _weigh(cloth, kit)
+    _select(bpy, cloth)
+    fit = bpy.ops.object.second_life_fitted_mesh
+    assert fit(**first_factors(cloth, avatar)) == {"FINISHED"}, "the weights of a kit stay as they are"
+    near = weights_of(cloth)
+    assert near[:3] == [pytest.approx(entries, abs=1e-5) for entries in kit[:3]]
+    assert "mTorso" not in near[3] or near[3]["mTorso"] < 1e-5
+    assert fit(factor=0.5, factor_handle=0.4) == {"FINISHED"}
+    half = weights_of(cloth)
+    assert half[0] == pytest.approx(
+        {"mTorso": 0.775, "BELLY": 0.175, "LEFT_HANDLE": 0.03, "RIGHT_HANDLE": 0.02}, abs=1e-5
+    )
+    assert fit(**first_factors(cloth, avatar)) == {"FINISHED"}, "the last factors again change nothing"
+    assert weights_of(cloth) == [pytest.approx(entries, abs=1e-5) for entries in half]
+    assert fit(factor=1.0) == {"FINISHED"}
+    assert weights_of(cloth) == [pytest.approx(entries, abs=1e-5) for entries in near]
+    assert fit(factor=0.0) == {"FINISHED"}
+    assert all(name.startswith("m") for entries in weights_of(cloth) for name in entries)
+
+
 # -- cleaning -------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,7 @@
 """Bind meshes to the avatar: automatic weights, weights of another mesh, fitted mesh, cleaning."""
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +23,7 @@ from ...importing.import_base import leave_edit_mode
 from ...layouts import button, property_column, requires
 from ...object_tools.object_scale import apply_scale, is_even, scale_refusal
 from ...reporting import inform, refuse
+from ...translations import CONTEXT
 from .avatar_joints import HAS_AVATAR, bone_lines, chosen_avatar, known_bones
 
 Models = list[list[Any]]
@@ -225,6 +228,46 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
         }
 
 
+def factor_property(name: str, description: str, default: float) -> Any:
+    """Return a property for a share between 0 and 1."""
+    return FloatProperty(name=name, description=description, min=0.0, max=1.0, default=default, subtype="FACTOR")
+
+
+def property_of(volume: str) -> str:
+    """Return the name of the property with the factor of a collision volume and of its counterpart."""
+    return "factor_" + re.sub("^(LEFT|RIGHT|L|R)_", "", volume).lower()
+
+
+FACTORS = {
+    property_of(name): property_of(name).removeprefix("factor_").replace("_", " ").title()
+    for name, joint in skeleton_table.table().items()
+    if joint.is_collision_volume
+}
+"""Labels of the factors for collision volumes by their properties."""
+
+
+def kept_factors(obj: Any) -> dict[str, float]:
+    """Return the factors that a mesh got last, by their properties; empty for none."""
+    try:
+        kept = json.loads(obj.data.meshferry.volume_factors or "{}")
+        return {name: float(kept[name]) for name in ("factor", *FACTORS) if name in kept}
+    except (ValueError, TypeError):
+        return {}
+
+
+def first_factors(obj: Any, avatar: Any) -> dict[str, float]:
+    """Return the factors that change nothing: those that a mesh got last, or 1 if it has weights for volumes."""
+    volumes = {name for family in volume_families(avatar) for name in family.volumes}
+    kept = kept_factors(obj)
+    return kept or ({"factor": 1.0} if volumes.intersection(deform_bones.weighted_groups(obj)) else {})
+
+
+def by_volume(families: list[volume_weights.Family], factors: Mapping[str, float]) -> dict[str, float]:
+    """Return the product of the factor of all volumes and its own for each volume; empty without factors."""
+    volumes = [name for family in families for name in family.volumes] if factors else []
+    return {name: factors.get("factor", 1.0) * factors.get(property_of(name), 1.0) for name in volumes}
+
+
 class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
     """Move weights between bones and their collision volumes."""
 
@@ -232,17 +275,40 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
     bl_label = "Fitted Mesh"
     bl_description = (
         "Move the weights of bones to their collision volumes, so that the selected meshes follow the body shape "
-        "sliders, or back"
+        "sliders, or back. Volumes that have weights, as in kits, keep their distribution"
     )
+    bl_options = {"REGISTER", "UNDO", "PRESET"}
 
-    factor: FloatProperty(
-        name="Factor",
-        description="Share of the weight of a bone that its collision volumes get; 0 moves all weights back to bones",
-        min=0.0,
-        max=1.0,
-        default=0.5,
-        subtype="FACTOR",
-    )
+    __annotations__ = {
+        "factor": factor_property(
+            "Factor",
+            "Share of the weight of a bone that its collision volumes get; 0 moves all weights back to bones",
+            0.5,
+        ),
+        **{
+            name: factor_property(label, "Part of the factor for these collision volumes, of both sides", 1.0)
+            for name, label in FACTORS.items()
+        },
+    }
+
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
+        """Begin with the factors that the active mesh got last; the weights of a kit stay as they are."""
+        models, avatar = chosen_meshes(context), chosen_avatar(context)
+        if models and avatar is not None and not any(map(self.properties.is_property_set, ("factor", *FACTORS))):
+            for name, value in first_factors(models[0][0], avatar).items():
+                setattr(self, name, value)
+        return self.execute(context)
+
+    def draw(self, _context: bpy.types.Context) -> None:
+        """Draw the factor, and those of the volumes."""
+        layout = property_column(self.layout)
+        layout.prop(self, "factor")
+        layout.prop(self, "use_as_shown")
+        header, body = layout.panel("SECOND_LIFE_factors", default_closed=True)
+        header.label(text="By Volume", text_ctxt=CONTEXT)
+        if body is not None:
+            for name in FACTORS:
+                body.prop(self, name)
 
     def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
         """Split the weights of each bone with volumes; the sum of a bone and its volumes stays the same."""
@@ -254,13 +320,24 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
         items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
         joints = set(known_bones(avatar))
-        bindings = {obj: volume_weights.split(obj, families, joints, self.factor, MOST_INFLUENCES) for obj in items}
+        chosen = {name: getattr(self, name) for name in ("factor", *FACTORS)}
+        bindings = {
+            obj: volume_weights.split(
+                obj,
+                families,
+                joints,
+                volume_weights.Factors(by_volume(families, chosen), by_volume(families, kept_factors(obj))),
+                MOST_INFLUENCES,
+            )
+            for obj in items
+        }
         used = sorted({name for weights in bindings.values() for name in weights.used})
         if not used:
             raise MeshferryError("{}: it has no weights for '{}'; use Bind to Avatar first", items[0].name, avatar.name)
         with as_shown.kept_form(context, items, pose) as said:
             for obj, weights in bindings.items():
                 joint_weights.write(obj, weights, joints)
+                obj.data.meshferry.volume_factors = json.dumps(chosen)
         deform_bones.switch_on(avatar, used)
         volumes = {name for family in families for name in family.volumes}
         number = counted(len(volumes.intersection(used)), "collision volume")
