@@ -55,10 +55,16 @@ def drawn(name: str, end: Matrix) -> tuple[Matrix, Matrix | None]:
     """Return the vector from head to tail of a joint's bone, (3,), and the direction of its Z axis if it matters, (3,).
 
     ``end`` is the end of the joint relative to its head. The tail of an aligned bone is the point on its axis that is
-    nearest to the end.
+    nearest to the end. Bones of volumes are at most half as long as the volume, because the ends of some are up to 6 cm
+    in front of the figure.
     """
     if name not in aligned_joints():
         return end, None
     along, up = axes(name)
     length = float(end @ along)
-    return along * (length if length > _LEAST_LENGTH else np.linalg.norm(end)), up
+    length = length if length > _LEAST_LENGTH else float(np.linalg.norm(end))
+    joint = skeleton_table.table()[name]
+    if joint.is_collision_volume:
+        half = float(np.linalg.norm(joint.local[:3, :3].T @ along)) / 2
+        length *= min(1.0, half / float(np.array(joint.end) @ along))
+    return along * length, up
