@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import KeyTrack, Scene
 from meshferry.io_formats.passes.sample_keys import values_at
@@ -17,7 +16,6 @@ from meshferry.io_formats.second_life.animation.keys import curves, reduction
 from meshferry.io_formats.second_life.avatar import skeleton_table
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 DANCE = EXAMPLES / "dance.anim"
 
 
@@ -34,11 +32,7 @@ def tracks_of(scene: Scene) -> dict[str, KeyTrack]:
 
 
 def test_the_file_is_what_the_script_makes(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("make_dance", EXAMPLES / "make_dance.py")
-    assert spec is not None and spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    sys.modules["make_dance"] = maker
-    spec.loader.exec_module(maker)
+    maker = script("make_dance")
     maker.main(tmp_path)
     made, bundled = (api.load(path).document for path in (tmp_path / DANCE.name, DANCE))
     header, known = (SECOND_LIFE_ANIMATION.write(replace(document, joints=[])) for document in (made, bundled))

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import Mesh, Scene
 from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 LAMP = EXAMPLES / "lamp.mesh"
 NOD = EXAMPLES / "lamp_nod.anim"
-
-
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_lamp", EXAMPLES / "make_lamp.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["make_lamp"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +27,8 @@ def mesh(scene: Scene) -> Mesh:
     return found
 
 
-def test_the_files_are_what_the_script_makes(maker: ModuleType, tmp_path: Path) -> None:
-    maker.main(tmp_path)
+def test_the_files_are_what_the_script_makes(tmp_path: Path) -> None:
+    script("make_lamp").main(tmp_path)
     for kept in (LAMP, NOD):
         new, old = tmp_path / kept.name, kept
         assert new.stat().st_size == old.stat().st_size

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import Mesh, Role, Scene
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.models.models import Model, models_of
 
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 TUNIC = EXAMPLES / "tunic.llmesh"
-
-
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_tunic", EXAMPLES / "make_tunic.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["make_tunic"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +32,8 @@ def in_metres(mesh: Mesh, model: Model) -> np.ndarray:
     return np.asarray(mesh.points * np.float32(node.scale) + np.float32(node.translation))
 
 
-def test_the_file_is_what_the_script_makes(maker: ModuleType, tmp_path: Path, scene: Scene) -> None:
-    maker.main(tmp_path)
+def test_the_file_is_what_the_script_makes(tmp_path: Path, scene: Scene) -> None:
+    script("make_tunic").main(tmp_path)
     new = api.read_scene(tmp_path / TUNIC.name)
     for one, other in zip(new.nodes, scene.nodes, strict=True):
         assert one.mesh is not None and other.mesh is not None

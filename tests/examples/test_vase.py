@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import mesh_serializer_oracle as oracle
 import numpy as np
+from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
 
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 VASE = EXAMPLES / "vase.data"
 
 
 def test_the_file_is_what_the_script_makes(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("make_vase", EXAMPLES / "make_vase.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.main(tmp_path)
+    script("make_vase").main(tmp_path)
     new, old = oracle.read((tmp_path / VASE.name).read_bytes()), oracle.read(VASE.read_bytes())
     assert new.triangles == old.triangles
     np.testing.assert_allclose(new.positions, old.positions, atol=1e-5)

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import Node, Scene
 from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 WINDMILL = EXAMPLES / "windmill.timbermesh"
 
 STOCK_MATERIALS = {"BaseWood_Brown.Folktails", "BaseWood_White.Folktails"}
-
-
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_windmill", EXAMPLES / "make_windmill.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    import sys
-
-    sys.modules["make_windmill"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +38,8 @@ def world_points(scene: Scene, node: Node, points: Any) -> Any:
     return turned * node.scale + node.translation
 
 
-def test_the_file_is_what_the_script_makes(maker: ModuleType, document: Any) -> None:
-    made = TIMBERMESH.from_scene(maker.windmill(), {"compression": "SMALL"})
+def test_the_file_is_what_the_script_makes(document: Any) -> None:
+    made = TIMBERMESH.from_scene(script("make_windmill").windmill(), {"compression": "SMALL"})
     assert [node.name for node in made.nodes] == [node.name for node in document.nodes]
     for new, kept in zip(made.nodes, document.nodes, strict=True):
         assert (new.parent, new.vertex_count) == (kept.parent, kept.vertex_count)

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
-import sys
 import tempfile
 from pathlib import Path
 from types import ModuleType
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+import example_scripts
 
 
-@functools.cache
 def script() -> ModuleType:
     """Return the script as a module."""
-    spec = importlib.util.spec_from_file_location("make_project", EXAMPLES / "make_project.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look up their module
-    spec.loader.exec_module(module)
-    return module
+    return example_scripts.script("make_project")
 
 
 @functools.cache

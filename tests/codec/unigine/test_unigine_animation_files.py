@@ -194,6 +194,17 @@ def test_channels_without_any_move_nothing() -> None:
     assert "animates-no-channel" in {found.code for found in UNIGINE_ANIMATION.check(document)}
 
 
+def test_bones_animated_twice_are_named() -> None:
+    document = UNIGINE_ANIMATION.read(made.FLAGGED)
+    stored = document.frames
+    assert isinstance(stored, frames.FlaggedFrames)
+    values = (np.repeat(part, 2, axis=1) for part in (stored.flags, stored.translation, stored.rotation, stored.scale))
+    document.frames = frames.FlaggedFrames(np.repeat(stored.bone_indices, 2), *values)
+    scene = UNIGINE_ANIMATION.to_scene(document, "x")
+    assert "bone-animated-twice" in {message.code for message in scene.warnings}
+    assert len(scene.clips[0].transforms) == len(stored.bone_indices)
+
+
 def test_too_many_bones_are_counted() -> None:
     many = [bones.Bone("b", -1)] * (bones.MOST_BONES + 1)
     with pytest.raises(ExportError, match=f"^{len(many):,} bones; a file holds at most {bones.MOST_BONES:,}$"):

@@ -18,6 +18,7 @@ from meshferry.io_formats.unigine.project.graphs import parse_basemat, texture_i
 from meshferry.io_formats.unigine.project.materials import MaterialRule, TextureUse
 from meshferry.io_formats.unigine.project.project import Project
 from meshferry.io_formats.unigine.project.references import Rule
+from meshferry.io_formats.unigine.project_materials import Incomplete, complete_materials
 from unigine_projects import asset_meta, guid, material, runtime_path, write_project
 
 WOOD, WOOD_RUNTIME, GONE, GONE_RUNTIME, FBX, MESH, NODE, SWAPPED, MOVED, STALE = map(guid, range(1, 11))
@@ -396,3 +397,10 @@ def test_projects_of_old_sdks_are_known_by_their_files(tmp_path: Path) -> None:
     assert folders.project_folder(meshes) is None
     (meshes / "lamp.node").touch()
     assert folders.project_folder(meshes) == meshes.parent
+
+
+def test_materials_whose_project_is_gone_are_named(project: Project, tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone")
+    made, messages = complete_materials([Incomplete(name, GONE, gone) for name in ("Oak", "Ash")], tmp_path, Projects())
+    assert made == [None, None]
+    assert messages == [f"2 materials not found in the project '{gone}': 'Oak', 'Ash'"]
