@@ -211,8 +211,9 @@ def curves_at(action: bpy.types.Action, slot: Any, path: str) -> list[bpy.types.
 
 def remove_curves(action: bpy.types.Action, curves: list[bpy.types.FCurve]) -> None:
     """Remove f-curves from all slots of an action."""
+    removed = set(curves)
     for bag in curve_bags(action, None):
-        for curve in [one for one in bag.fcurves if one in curves]:
+        for curve in [one for one in bag.fcurves if one in removed]:
             bag.fcurves.remove(curve)
 
 

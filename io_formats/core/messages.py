@@ -164,6 +164,7 @@ class Fix(Enum):
     ADD_UV_MAP = "add_uv_map"
     MARK_NODE = "mark_node"
     APPLY_SCALE = "apply_scale"
+    CLEAN_ACTION = "clean_action"
 
 
 @dataclass(frozen=True)

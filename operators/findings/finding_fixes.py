@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 from bpy.props import IntProperty
 
+from ...blender_data.animation import clean_actions
 from ...blender_data.exporting.models.model_objects import named_levels
 from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.mesh_data import vertex_weights
@@ -28,6 +29,7 @@ DESCRIPTIONS = {
     Fix.ADD_UV_MAP: "Add a UV map in which each face fills the texture; unwrap it afterwards if needed",
     Fix.MARK_NODE: "Put # before the names of the objects",
     Fix.APPLY_SCALE: "Apply the scale to the mesh",
+    Fix.CLEAN_ACTION: "Remove the keys that hold a shape from the active action of the armature",
 }
 
 
@@ -123,6 +125,9 @@ def refusal(fix: Fix, block: Any) -> Text | None:
         return Text("linked from another file")
     if fix in _OF_MESHES and block.type != "MESH":
         return Text("not a mesh")
+    if fix is Fix.CLEAN_ACTION:
+        action = block.animation_data.action if block.animation_data is not None else None
+        return None if action is None or action.is_editable else Text("linked from another file")
     return scale_refusal(block) if fix is Fix.APPLY_SCALE else None
 
 
@@ -157,6 +162,7 @@ _FIXES: Mapping[Fix, Callable[[Format, Any], Any]] = {
     Fix.ADD_UV_MAP: lambda _target, obj: obj.data.uv_layers.new(),
     Fix.MARK_NODE: lambda _target, obj: set_own_node(obj, True),
     Fix.APPLY_SCALE: lambda _target, obj: apply_scale(obj),
+    Fix.CLEAN_ACTION: lambda _target, obj: clean_actions.clean(obj),
 }
 _OF_MATERIALS = {Fix.STRIP_SUFFIX, Fix.RENAME_MATERIAL}
 _OF_MESHES = {Fix.LIMIT_WEIGHTS, Fix.ADD_UV_MAP, Fix.APPLY_SCALE}

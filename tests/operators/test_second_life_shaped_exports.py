@@ -304,3 +304,38 @@ def test_keys_of_another_shape_are_not_exported(clean_blender, samples, tmp_path
         if shape == shapes[0]:
             key_whole_characters(bpy, rig)
     require_same_codes(exported(bpy, tmp_path, **EVERY_KEY), wanted, name)
+
+
+@pytest.mark.parametrize("cleaning", ["operator", "fix"])
+def test_clean_action_removes_what_holds_a_shape(clean_blender, samples, tmp_path, cleaning) -> None:
+    """The file is then as if nothing but rotations and the pelvis had been keyed; the bones show the shape."""
+    from meshferry.blender_data import compat
+
+    bpy, path = clean_blender, samples / "secondlife_animation" / "opensim_1a2bd58e.anim"
+    rig = imported(bpy, path)
+    before = exported(bpy, tmp_path)
+    set_shape(rig, "1")
+    bpy.ops.export_scene.second_life_anim_check()
+    assert [finding.fix for finding in bpy.context.window_manager.meshferry_check.findings if finding.fix] == []
+    key_whole_characters(bpy, rig)
+    set_shape(rig, "2")
+    wanted = [(tuple(bone.scale), tuple(bone.location)) for bone in rig.pose.bones if bone.name != "mPelvis"]
+    bpy.context.scene.frame_set(2)
+    bpy.ops.export_scene.second_life_anim_check()
+    findings = bpy.context.window_manager.meshferry_check.findings
+    (index,) = (number for number, finding in enumerate(findings) if finding.fix == "clean_action")
+    assert "keys of 159 bones hold a shape" in findings[index].message
+    if cleaning == "fix":
+        assert bpy.ops.object.meshferry_finding_fix(index=index) == {"FINISHED"}
+    else:
+        assert bpy.ops.object.second_life_clean_action() == {"FINISHED"}
+        assert bpy.ops.object.second_life_clean_action() == {"CANCELLED"}
+    paths = {curve.data_path for curve in compat.action_curves(rig.animation_data.action, None)}
+    assert {path for path in paths if not path.endswith("quaternion")} == {'pose.bones["mPelvis"].location'}
+    bpy.context.scene.frame_set(3)
+    shown = [(tuple(bone.scale), tuple(bone.location)) for bone in rig.pose.bones if bone.name != "mPelvis"]
+    np.testing.assert_allclose(np.ravel(shown), np.ravel(wanted), atol=1e-6)
+    joints = curves(exported(bpy, tmp_path))
+    for joint, (rotations, _positions) in curves(before).items():
+        assert np.abs(joints[joint][0] - rotations).max(initial=0.0) <= 1.0, joint
+    assert [joint for joint, (_rotations, positions) in joints.items() if len(positions)] == ["mPelvis"]

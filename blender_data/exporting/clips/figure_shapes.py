@@ -14,6 +14,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ....io_formats.core.messages import Elements, Fix, Report, Text, counted
 from ...animation import root_keys
 from ...rigging import body_shapes, joint_poses
 from . import pose_curves
@@ -34,6 +35,8 @@ class FigureShape:
     """What the shape of a figure gives to the channels of J bones; 0 and 1 for bones without shape."""
 
     bones: Sequence[str]
+    shaped: Collection[str]
+    """Names of the bones that follow sliders."""
     location: Array
     """(J, 3) without the movement of the root."""
     scale: Array
@@ -53,6 +56,35 @@ class FigureShape:
         channels = {"location": location, "scale": self.scale}
         return {(name, key): values[row] for key, values in channels.items() for row, name in enumerate(self.bones)}
 
+    def report_keys(self, obj: bpy.types.Object, source: ClipSource, report: Report) -> None:
+        """Report the bones of which the clip keys a shape."""
+        action, _slot = pose_curves.action_of(obj, source)
+        is_imported = action is not None and bool(action.meshferry.fingerprint)
+        place = {name: number for number, name in enumerate(self.bones)}
+        found = [
+            name
+            for name, channels in pose_curves.curves_of(obj, source).items()
+            if name in place
+            and name in self.shaped
+            and (
+                _of(channels, "scale")
+                or (not is_imported and self.location[place[name]].any() and constant_location(channels))
+            )
+        ]
+        if not found:
+            return
+        is_active = obj.animation_data is not None and action is not None and obj.animation_data.action == action
+        report.note(
+            "keys-of-a-shape",
+            "keys of {} hold a shape, as keying whole characters makes them: shape sliders do not change these bones "
+            "while the action plays; remove the keys with Clean Action (sidebar, Animation)",
+            counted(len(found), "bone"),
+            item=Text("'{}'", source.name),
+            names=(obj.name,),
+            fix=Fix.CLEAN_ACTION if is_active else None,
+            elements=Elements("bones", "", tuple(found)),
+        )
+
     def removal(self, obj: bpy.types.Object, source: ClipSource, scales: Array) -> ShapeRemoval:
         """Return what removes the shape from the poses of a clip; ``scales`` (J, F, 3) are those of the channels."""
         curves = pose_curves.curves_of(obj, source)
@@ -61,7 +93,7 @@ class FigureShape:
         if action is not None and self.root >= 0:
             keyed = [component for channel, component in curves.get(self.bones[self.root], {}) if channel == "location"]
             root[keyed] = (self.root_axes.T @ root_keys.included(action, self.root_offset))[keyed]
-        held = held_bones(curves)
+        held = _held_bones(curves, self.shaped)
         is_held = np.array([name in held for name in self.bones], bool)
         if self.root >= 0:
             is_held[self.root] = False
@@ -78,7 +110,7 @@ class ShapeRemoval:
     root: Array
     """(3,) part of the location of the root bone that comes from the shape."""
     is_held: npt.NDArray[np.bool_]
-    """(J,) bones whose location is that of a shape, even if of another one, see :func:`held_bones`."""
+    """(J,) bones whose location is that of a shape, even if of another one, see :func:`_held_bones`."""
 
     def without_shape(self, joints: npt.NDArray[np.intp], basis: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Return transforms of n bones relative to their rest without the shape, and which are scaled otherwise, (n,).
@@ -99,9 +131,14 @@ def _not_flat(scale: Array) -> Array:
     return np.where(np.abs(scale) > _FLAT, scale, 1.0)
 
 
-def held_bones(curves: Mapping[str, pose_curves.Curves]) -> set[str]:
-    """Return the bones whose scale and constant location are keyed, as keying whole characters does."""
-    return {name for name, channels in curves.items() if _of(channels, "scale") and constant_location(channels)}
+def _held_bones(curves: Mapping[str, pose_curves.Curves], shaped: Collection[str]) -> set[str]:
+    """Return the bones whose scale and constant location are keyed, if the scales of most shaped bones are keyed.
+
+    Keying whole characters does so. In other clips, constant locations may be meant as movements.
+    """
+    scaled = {name for name, channels in curves.items() if name in shaped and _of(channels, "scale")}
+    is_whole = 2 * len(scaled) > len(shaped)
+    return {name for name in scaled if constant_location(curves[name])} if is_whole else set()
 
 
 def constant_location(channels: pose_curves.Curves) -> bool:
@@ -128,7 +165,7 @@ def shape_of(obj: bpy.types.Object, bones: Sequence[str], sources: Collection[Cl
     root = place.get(shape.root, -1)
     if root >= 0:
         location[root] = 0.0
-    return FigureShape(bones, location, scale, root, shape.root_axes, shape.root_offset)
+    return FigureShape(bones, frozenset(shape.names), location, scale, root, shape.root_axes, shape.root_offset)
 
 
 def _keys_scales(obj: bpy.types.Object, source: ClipSource) -> bool:

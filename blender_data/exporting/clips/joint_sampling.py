@@ -167,6 +167,9 @@ class JointSampler:
             text = "the armature object itself is animated; only its bones are exported"
             self.report.loss("armature-object-animated", text, item=rig.obj.name)
         rig.shape = shape_of(rig.obj, rig.read.bones, sources)
+        if rig.shape is not None and self.to_end:
+            for source in sources:
+                rig.shape.report_keys(rig.obj, source, self.report)
         by_keys = [source.is_empty or pose_curves.keys_suffice(rig.obj, rig.found, source) for source in sources]
         sampled = [source for source, direct in zip(sources, by_keys, strict=True) if not direct]
         clips: dict[int, Clip] = {}

@@ -7,17 +7,19 @@ import bpy
 from bpy.props import EnumProperty
 
 from ....blender_data import compat
-from ....blender_data.animation import playback
+from ....blender_data.animation import clean_actions, playback
 from ....blender_data.exporting.clips import pose_curves
 from ....blender_data.exporting.clips.clip_sources import scene_rate
+from ....io_formats.core.messages import counted
 from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
 from ....io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 from ...exporting.clip_export import active_action, rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, requires
-from ...reporting import warn
+from ...reporting import inform, warn
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_
+from .avatar_joints import chosen_avatar
 from .loop_check import draw_loop_check
 
 PALETTES = ("THEME04", "THEME07", "THEME03", "THEME09", "THEME02", "THEME01", "THEME06")
@@ -56,6 +58,27 @@ def settings_of(context: bpy.types.Context, action: Any) -> Any:
         kept.use_loop = loop is not None or (action.use_frame_range and action.use_cyclic)
         kept.loop_in, kept.loop_out = loop or (0.0, (end - start) / rate)
     return kept
+
+
+class OBJECT_OT_second_life_clean_action(NeedsAction, bpy.types.Operator):
+    """Remove keys that hold a shape."""
+
+    bl_idname = "object.second_life_clean_action"
+    bl_label = "Clean Action"
+    bl_description = (
+        "Remove the keys of scales and of constant locations, except those of the pelvis, from the active action. "
+        "Keying whole characters makes them: they hold the shape of that time, so that the sliders have no effect"
+    )
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Remove the keys and report the number of bones."""
+        rig = rig_of(context.object)
+        count = clean_actions.clean(rig)
+        if not count:
+            inform(self, "'{}' has no keys that hold a shape", active_action(context).name)
+            return {"CANCELLED"}
+        inform(self, "'{}': keys removed from {}", active_action(context).name, counted(count, "bone"))
+        return {"FINISHED"}
 
 
 class ACTION_OT_second_life_playback_add(NeedsAction, bpy.types.Operator):
@@ -241,6 +264,8 @@ def draw_animation(layout: Any, context: bpy.types.Context, _models: Any) -> Non
             draw_playback(layout, context, action, kept)
             draw_priorities(layout, context, rig, kept)
         draw_loop_check(layout, context, rig)
+        if chosen_avatar(context) is not None:
+            button(layout, OBJECT_OT_second_life_clean_action, text="Clean Action", icon="BRUSH_DATA")
         button(layout, "export_scene.second_life_anim_check", text="Check", icon="CHECKMARK")
         draw_findings(layout, context, SECOND_LIFE_ANIMATION, rig.name)
     row = layout.row(align=True)

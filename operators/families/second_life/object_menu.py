@@ -39,6 +39,7 @@ class SECOND_LIFE_MT_object(bpy.types.Menu):
         for name in (
             "object.second_life_weigh",
             "export_scene.second_life_check",
+            "object.second_life_clean_action",
             "export_scene.second_life_anim_check",
         ):
             layout.operator(name, text_ctxt=CONTEXT)
