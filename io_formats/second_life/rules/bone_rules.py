@@ -92,7 +92,7 @@ class BoneRules(CheckedModel):
         total = np.bincount(mesh.joint_indices.reshape(-1), weights.reshape(-1), len(skeleton.joints))
         used = np.flatnonzero(total > 0)
         weakest = used[np.argsort(total[used], kind="stable")][:_WEAKEST]
-        moved = (np.isin(mesh.joint_indices, weakest) & (weights > 0)).any(axis=1)
+        moved: Flags = (np.isin(mesh.joint_indices, weakest) & (weights > 0)).any(axis=1)
         return [skeleton.joints[number].name for number in weakest.tolist()], moved
 
     def weights(self) -> Iterator[Message]:
