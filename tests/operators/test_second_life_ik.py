@@ -61,18 +61,29 @@ def move(avatar: Any, goal: str, place: Any, degrees: float = 0.0) -> None:
     avatar.pose.bones[goal].matrix_basis = rest.inverted() @ matrix
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_limbs_reach_their_goals_and_bend_naturally(clean_blender: Any, avatar: Any, shape: str) -> None:
+@pytest.mark.parametrize(
+    ("bones", "shape"), [*(("new", shape) for shape in SHAPES), ("older", "standard"), ("aligned later", "tall")]
+)
+def test_limbs_reach_their_goals_and_bend_naturally(clean_blender: Any, bones: str, shape: str) -> None:
+    import older_avatar
     from meshferry.blender_data.rigging import body_shapes
 
+    if bones == "new":
+        clean_blender.ops.object.second_life_avatar_add()
+    else:
+        older_avatar.add()
+    avatar = clean_blender.context.object
     # Turned, so that nothing depends on the axes of the world; shaped before and after the goals are there.
     avatar.rotation_euler = (0.1, 0.2, 0.7)
-    body_shapes.set_percents(avatar, dict.fromkeys(SHAPES[shape], 50.0))
+    if bones == "new":
+        body_shapes.set_percents(avatar, dict.fromkeys(SHAPES[shape], 50.0))
     before = matrices(avatar)
     avatar.data.use_mirror_x = True
     add(avatar)
     for name, matrix in matrices(avatar).items():
         np.testing.assert_allclose(matrix[:3, 3], before[name][:3, 3], atol=4e-3, err_msg=name)
+    if bones == "aligned later":
+        assert clean_blender.ops.object.second_life_align_bones() == {"FINISHED"}
     body_shapes.set_percents(avatar, SHAPES[shape])
     clean_blender.context.view_layer.update()
     scales = {name: tuple(avatar.pose.bones[name].scale) for limb in LIMBS.values() for name in limb}
@@ -101,7 +112,7 @@ def test_limbs_reach_their_goals_and_bend_naturally(clean_blender: Any, avatar: 
             turned, as_goal = (rotation(np.array(avatar.pose.bones[name].matrix)) for name in (limb[2], goal))
             np.testing.assert_allclose(turned, as_goal, atol=1e-5, err_msg=goal)
     for name, scale in scales.items():
-        assert avatar.pose.bones[name].matrix.to_scale()[:] == pytest.approx(scale, abs=1e-5)
+        assert avatar.pose.bones[name].matrix.to_scale()[:] == pytest.approx(scale, abs=2e-4)
 
 
 @pytest.mark.parametrize("mode", ["OBJECT", "POSE"])
@@ -126,7 +137,7 @@ def test_goals_are_added_once_and_removed_without_traces(clean_blender: Any, ava
     assert {bone.name for bone in goals.bones} == set(LIMBS)
     for bone in goals.bones:
         posed = avatar.pose.bones[bone.name]
-        assert bone.color.palette == ("THEME04" if bone.name.endswith("Left") else "THEME01")
+        assert bone.color.palette == ("THEME09" if bone.name.endswith("Left") else "THEME02")
         assert bpy.utils.flip_name(bone.name) in goals.bones
         assert posed.custom_shape is not None and not posed.custom_shape.users_scene
     visible = {bone.name for bone in avatar.data.bones if any(group.is_visible for group in bone.collections)}

@@ -24,7 +24,7 @@ COLLECTION = "Goals"
 
 _NAME = "Limb Goal"
 """Name of the constraints, and of the cube that goals are drawn as."""
-_LEFT, _RIGHT = "THEME04", "THEME01"
+_LEFT, _RIGHT = "THEME09", "THEME02"
 _SIZE = 0.12
 """Length of goals and of the sides of their cubes, in metres."""
 _LENGTH = 2e-5
@@ -114,7 +114,7 @@ def _place(goal: bpy.types.PoseBone, last: bpy.types.PoseBone) -> None:
     goal.location, goal.rotation_quaternion, _scale = (goal.bone.matrix_local.inverted() @ last.matrix).decompose()
     goal.lock_scale = (True, True, True)
     goal.custom_shape, goal.use_custom_shape_bone_size = _cube(), False
-    goal.custom_shape_scale_xyz = (_SIZE, _SIZE, _SIZE)
+    goal.custom_shape_scale_xyz, goal.custom_shape_wire_width = (_SIZE, _SIZE, _SIZE), 2.5
     goal.custom_shape_rotation_euler = goal.bone.matrix_local.to_3x3().inverted().to_euler()
 
 
