@@ -85,7 +85,13 @@ def _follow(level: bpy.types.Object, finest: bpy.types.Object) -> None:
     level.matrix_basis = finest.matrix_basis
     for modifier in finest.modifiers:
         if modifier.type == "ARMATURE":
-            level.modifiers.new(modifier.name, "ARMATURE").object = modifier.object
+            copy = level.modifiers.new(modifier.name, "ARMATURE")
+            copy.object, copy.show_viewport, copy.show_render = (
+                modifier.object,
+                modifier.show_viewport,
+                modifier.show_render,
+            )
+    level.meshferry.binding = finest.meshferry.binding
 
 
 def show_only(

@@ -16,6 +16,7 @@ from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, St
 
 from ..blender_data.exporting import export_options
 from ..blender_data.exporting.clips.clip_sources import scene_rate
+from ..blender_data.exporting.object_selection import armature_of
 from ..blender_data.importing import import_options
 from ..io_formats.core.format import Format
 from ..io_formats.core.options import Option, applicable, resolve
@@ -219,7 +220,7 @@ def _scene_rate() -> float:
 def _clip_rate() -> float:
     """Return the rate of the active object's action, or the scene's."""
     obj = bpy.context.object
-    rig = obj if obj is None or obj.type == "ARMATURE" else obj.find_armature()
+    rig = obj if obj is None or obj.type == "ARMATURE" else armature_of(obj)
     for owner in (rig, obj):
         action = owner.animation_data.action if owner is not None and owner.animation_data is not None else None
         if action is not None and action.meshferry.fps > 0:

@@ -251,9 +251,22 @@ def select_armatures(
 
 
 def armature_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
-    """Return the modifiers by which armatures deform an object, the enabled ones first."""
-    found = [modifier for modifier in obj.modifiers if modifier.type == "ARMATURE" and modifier.object is not None]
+    """Return the modifiers by which armatures deform an object, the enabled ones first.
+
+    Those that only show how its file binds it are left out; see :mod:`..importing.rigs.shown_bindings`.
+    """
+    found = [
+        modifier
+        for modifier in obj.modifiers
+        if modifier.type == "ARMATURE" and modifier.object is not None and not is_of_binding(modifier)
+    ]
     return sorted(found, key=lambda modifier: not modifier.show_viewport)
+
+
+def is_of_binding(modifier: bpy.types.Modifier) -> bool:
+    """Return whether a modifier only shows how the file of its object binds it to another armature."""
+    found = modifier.object if modifier.type == "ARMATURE" else None
+    return found is not None and bool(found.meshferry.is_binding)
 
 
 def armature_of(obj: bpy.types.Object) -> bpy.types.Object | None:
@@ -316,12 +329,14 @@ def candidates_of(context: bpy.types.Context, source: Source) -> list[bpy.types.
     if source.kind == "COLLECTION":
         if source.collection is None:
             raise ExportError("No collection was chosen to export")
-        return [obj for obj in dict.fromkeys(source.collection.all_objects) if obj not in source.left_out]
-    if source.kind == "SELECTION":
-        return list(context.view_layer.objects.selected)
-    if source.kind == "OBJECTS":
-        return list(dict.fromkeys(source.objects))
-    return list(context.scene.objects)
+        found = [obj for obj in dict.fromkeys(source.collection.all_objects) if obj not in source.left_out]
+    elif source.kind == "SELECTION":
+        found = list(context.view_layer.objects.selected)
+    elif source.kind == "OBJECTS":
+        found = list(dict.fromkeys(source.objects))
+    else:
+        found = list(context.scene.objects)
+    return [obj for obj in found if not obj.meshferry.is_binding]  # Blender's Append links them to the scene
 
 
 def shown_by(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:

@@ -22,6 +22,7 @@ from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.clips.clip_sources import clip_name
 from ..exporting.object_selection import MESHABLE, enabled_objects, is_disabled, shown_by
 from ..exporting.reading.material_reading import packed_content
+from ..importing.rigs import shown_bindings
 
 _OWN = "meshferry"
 _DATA_COLLECTIONS = {
@@ -135,6 +136,7 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
     report = Report()
     waiting: list[bpy.types.Object] = []
     for obj in objects:
+        shown_bindings.hide(obj)
         shown = [one for one in obj.modifiers if one.show_viewport and one.type != "ARMATURE"]
         if obj.type != "MESH" or not shown:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bpy
 
 from .. import import_marks, names
+from ..exporting.object_selection import armature_of
 from ..properties import store_fields
 from ..steps import Steps, finish
 from . import meshes, objects, scene_blocks
@@ -12,6 +13,7 @@ from .import_context import ImportContext, ImportResult
 from .import_options import ImportOptions
 from .import_request import ImportRequest
 from .placing.placements import PlacementImporter
+from .rigs import shown_bindings
 
 __all__ = ["ImportOptions", "ImportRequest", "ImportResult", "import_scene", "import_steps"]
 
@@ -41,11 +43,21 @@ def _build(job: ImportContext) -> Steps[ImportResult]:
     if job.scene.placement is not None:
         return (yield from PlacementImporter(job, job.scene.placement).build())
     actions = yield from scene_blocks.build(job)
+    _show_bindings(job)
     job.materials.report_textures()
     rendered = (made for made in job.objects if made.data and made.meshferry.role == "RENDER")
     triangles = sum(meshes.triangle_count(made.data) for made in rendered)
     armatures = list(dict.fromkeys(found.armature for found in job.bones if found is not None))
     return ImportResult.of(job, _link(job), [*job.armatures, *job.objects], armatures, triangles, actions)
+
+
+def _show_bindings(job: ImportContext) -> None:
+    """Show new meshes on earlier armatures as the file binds them."""
+    for armature in {
+        found.armature for found in job.bones if found is not None and found.armature not in job.armatures
+    }:
+        bound = [made for made in job.objects if made.type == "MESH" and armature_of(made) == armature]
+        shown_bindings.update(job.request.context, armature, bound, job.keep)
 
 
 def _link(job: ImportContext) -> bpy.types.Collection:

@@ -201,6 +201,10 @@ class MeshferrySkin(bpy.types.PropertyGroup):
     lock_scale: BoolProperty(
         name="Lock Scale", description="Body shape sliders do not scale joints whose positions are overridden"
     )
+    is_replaced: BoolProperty(
+        name="Bound Anew",
+        description="The mesh was bound in Blender since, so the binding of the file is not shown",
+    )
     is_aligned: BoolProperty(
         name="Aligned", description="The joints rest exactly where the matrices bind them, in the space of the armature"
     )
@@ -390,6 +394,15 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         type=bpy.types.Object, name="Shape Of", description="The object of which this is the physics shape or a hull"
     )
     skin: PointerProperty(type=MeshferrySkin, name="Binding", description="How the file binds the mesh to its armature")
+    binding: PointerProperty(
+        type=bpy.types.Object,
+        name="Shown Binding",
+        description="Armature that deforms the mesh as its file binds it, in place of its own",
+    )
+    is_binding: BoolProperty(
+        name="Shows a Binding",
+        description="The armature only shows meshes as their files bind them to another one, whose bones it follows",
+    )
     skeleton_guid: StringProperty(
         name="Skeleton",
         description="Identity of the skeleton file that an armature's animations refer to in the engine",

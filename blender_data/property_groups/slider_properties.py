@@ -9,7 +9,7 @@ update callbacks do not run for keys and drivers.
 from __future__ import annotations
 
 import bpy
-from bpy.props import FloatProperty, FloatVectorProperty
+from bpy.props import BoolProperty, FloatProperty, FloatVectorProperty
 
 from ..rigging import body_shapes
 from ..translation_context import CONTEXT
@@ -43,10 +43,19 @@ def register() -> None:
         translation_context=CONTEXT,
     )
     setattr(bpy.types.Object, body_shapes.ROOT, root)
+    is_shaped = BoolProperty(
+        name="Has a Shape",
+        description="The bones stand where a shape puts them",
+        options={"HIDDEN"},
+        override={"LIBRARY_OVERRIDABLE"},
+        translation_context=CONTEXT,
+    )
+    setattr(bpy.types.Object, body_shapes.IS_SHAPED, is_shaped)
 
 
 def unregister() -> None:
     """Remove the properties from objects."""
+    delattr(bpy.types.Object, body_shapes.IS_SHAPED)
     delattr(bpy.types.Object, body_shapes.ROOT)
     for slider in body_shapes.sliders():
         delattr(bpy.types.Object, body_shapes.property_name(slider.number))

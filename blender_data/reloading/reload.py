@@ -9,17 +9,19 @@ from typing import Any
 import bpy
 
 from .. import names
+from ..exporting.object_selection import armature_of
 from ..import_marks import has_given_parent, is_moved, set_transform
 from ..importing.importer import ImportResult
 from ..importing.objects import hide_levels
+from ..importing.rigs import shown_bindings
 from ..properties import copy_group
 from ..rigging import body_shapes
 from . import action_update, armature_update
 from .matching import Pairs, copies, objects_of
 from .mesh_update import replace_mesh
 
-_OF_USER = frozenset(("file", "source_name", "given_name", "physics_shape", "usage", "bone_palettes"))
-"""Properties of an object that the user sets, so that a reload does not change them."""
+_OF_USER = frozenset(("file", "source_name", "given_name", "physics_shape", "usage", "bone_palettes", "binding"))
+"""Properties of an object that do not come from its file, so that a reload does not change them."""
 
 _PARTS = ("medium_level", "low_level", "lowest_level", "physics_object")
 """References of an object that the user may have set. They are only replaced if the file has such parts."""
@@ -71,6 +73,8 @@ def replace_data(
     if collection is not None:
         _refer_to_old((obj for obj in results[0].objects if obj not in pairs), pairs)
     gone = set(surplus)
+    for armature in dict.fromkeys(armature for obj in changed.values() if (armature := armature_of(obj)) is not None):
+        shown_bindings.update(context, armature)
     made = [block for result in results for block in result.made if block not in gone]
     bpy.data.batch_remove(surplus)
     while unused := [block for block in made if not block.users]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ...io_formats.core.messages import Text, counted
 from .. import arrays
 from ..exporting.object_selection import armature_modifiers
+from ..importing.rigs import shown_bindings
 from ..mesh_data import element_selection, file_normals
 from . import joint_weights, rig_copies
 from .joint_poses import Array
@@ -58,9 +59,14 @@ def shown(obj: bpy.types.Object) -> Array:
     """Return the transforms by which armatures show the vertices of a mesh object, (V, 4, 4)."""
     modifier = next(iter(armature_modifiers(obj)), None)
     armature = modifier.object if modifier is not None else obj.parent if obj.parent_type == "ARMATURE" else None
-    if armature is None or (modifier is not None and not modifier.show_viewport):
+    binding = shown_bindings.matrices(obj)
+    if armature is None or (modifier is not None and not modifier.show_viewport and not binding):
         return np.broadcast_to(np.identity(4), (len(obj.data.vertices), 4, 4))
     transforms = bone_transforms(armature)
+    if binding:
+        world = np.array(armature.matrix_world, np.float64)
+        back = np.linalg.inv(world)
+        transforms = {name: transforms[name] @ world @ binding[name] @ back for name in transforms if name in binding}
     return rig_copies.blended(joint_weights.read(obj, transforms), transforms, np.identity(4))
 
 
@@ -170,6 +176,7 @@ def _carry(obj: bpy.types.Object, before: Array, transforms: Mapping[str, Array]
 
 def _use_plainly(obj: bpy.types.Object) -> None:
     """Let only weights deform an object, as in the target program, and let its normals follow the deformation."""
+    shown_bindings.hide(obj)
     for modifier in armature_modifiers(obj):
         modifier.use_deform_preserve_volume = modifier.use_bone_envelopes = False
         modifier.vertex_group = ""

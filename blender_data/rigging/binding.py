@@ -18,6 +18,7 @@ from ...io_formats.core.messages import Text
 from ...io_formats.geometry.connectivity import labels, places
 from .. import arrays
 from ..exporting.object_selection import armature_modifiers
+from ..importing.rigs import shown_bindings
 from . import filled_weights, heat_weights, joint_weights
 from .joint_weights import JointWeights, Weights
 from .weighted_surfaces import Points, WeightedSurface, surface_of, world_normals, world_points
@@ -102,6 +103,10 @@ def attach(obj: bpy.types.Object, armature: bpy.types.Object) -> bool:
 
     The object keeps its world transform. An existing Armature modifier is reused.
     """
+    if shown_bindings.matrices(obj):
+        shown_bindings.hide(obj)
+        obj.meshferry.property_unset("skin")
+    obj.meshferry.skin.is_replaced = True
     if obj.parent != armature or obj.parent_type not in {"OBJECT", "ARMATURE"}:
         above = Matrix()
         if obj.parent is not None:

@@ -17,18 +17,21 @@ import numpy.typing as npt
 
 from ...io_formats.core.body_shapes import BodyShapes, JointShapes, Slider, WornMesh
 from ...io_formats.registry import FAMILIES
-from .. import arrays, names
+from .. import arrays, imported_bones, names
 from ..animation import root_keys
 from ..exporting import object_selection
-from . import imported_bones
 
 Array = npt.NDArray[np.float64]
 
 PREFIX = "meshferry_shape_"
 ROOT = f"{PREFIX}root"
 """Name of the object's property with the distances in metres by which its shape moves its root bone."""
+IS_SHAPED = f"{PREFIX}is_shaped"
+"""Name of the object's property that is true once its bones were shaped."""
 _ALONG = 1e-5
 """Largest element, besides the diagonal, of a scale matrix in the axes of a bone that can be scaled so."""
+_STANDARD = 1e-4
+"""Distance in metres between bones at rest and the standard figure that has no effect."""
 _UNCHANGED = 1e-6
 """Difference from 1 of scales, and from 0 of locations in metres, that is rounding."""
 _MOVED = 1e-3
@@ -74,9 +77,14 @@ def is_shapeable(armature: bpy.types.Object) -> bool:
 
 
 def is_shaped(armature: bpy.types.Object) -> bool:
-    """Return whether a slider of an armature object is not where joints are as meshes are bound."""
+    """Return whether a slider of an armature object is not where joints are as meshes are bound.
+
+    An armature that rests elsewhere than the standard figure is also shaped if it has the shape of that figure.
+    """
     percents = percents_of(armature)
-    return any(abs(percents[slider.number] - slider.standard) > _MOVED for slider in sliders())
+    if any(abs(percents[slider.number] - slider.standard) > _MOVED for slider in sliders()):
+        return True
+    return bool(getattr(armature, IS_SHAPED)) and not rests_as_standard(armature)
 
 
 def set_percents(armature: bpy.types.Object, percents: Mapping[int, float]) -> None:
@@ -96,7 +104,7 @@ def _set_properties(armature: bpy.types.Object, percents: Mapping[int, float]) -
 
 def restorer(armature: bpy.types.Object) -> Callable[[], None]:
     """Return a function that gives an armature object its present sliders, and its bones their scales and locations."""
-    percents, root = percents_of(armature), tuple(getattr(armature, ROOT))
+    percents, root, was_shaped = percents_of(armature), tuple(getattr(armature, ROOT)), getattr(armature, IS_SHAPED)
     channels = {name: arrays.flat(arrays.read(armature.pose.bones, name, 3)) for name in ("scale", "location")}
 
     def restore() -> None:
@@ -105,6 +113,7 @@ def restorer(armature: bpy.types.Object) -> Callable[[], None]:
         for name, values in channels.items():
             armature.pose.bones.foreach_set(name, values)
         armature.update_tag(refresh={"OBJECT", "DATA"})
+        _show_bindings(armature, is_shaped=was_shaped)
 
     return restore
 
@@ -181,21 +190,33 @@ def worn_meshes(armature: bpy.types.Object) -> list[WornMesh]:
 
     Coarser levels of detail have the binding of the finest one.
     """
-    found = []
-    for obj in object_selection.deformed_meshes(armature):
-        if obj.meshferry.lod_of is None and obj.meshferry.role == "RENDER":
-            kept = obj.meshferry.skin
-            positions = arrays.read(kept.joints, "position", 3) if kept.has_positions else np.empty((0, 3))
-            found.append(
-                WornMesh(
-                    tuple(joint.name for joint in kept.joints),
-                    arrays.read(kept.joints, "inverse_bind", 16).astype(np.float64).tobytes(),
-                    positions.astype(np.float64).tobytes(),
-                    is_aligned=kept.is_aligned,
-                    is_locked=kept.lock_scale,
-                )
-            )
-    return found
+    meshes = object_selection.deformed_meshes(armature)
+    in_files = {bone.name: names.name_in_file(bone) for bone in armature.data.bones}
+    return [
+        worn_mesh(obj, in_files) for obj in meshes if obj.meshferry.lod_of is None and obj.meshferry.role == "RENDER"
+    ]
+
+
+def worn_mesh(obj: bpy.types.Object, in_files: Mapping[str, str]) -> WornMesh:
+    """Return what the file of a mesh object says of its joints; ``in_files`` are the names in files of bones."""
+    kept = obj.meshferry.skin
+    positions = arrays.read(kept.joints, "position", 3) if kept.has_positions else np.empty((0, 3))
+    return WornMesh(
+        tuple(in_files[group.name] for group in obj.vertex_groups if group.name in in_files),
+        tuple(joint.name for joint in kept.joints),
+        arrays.read(kept.joints, "inverse_bind", 16).astype(np.float64).tobytes(),
+        positions.astype(np.float64).tobytes(),
+        is_aligned=kept.is_aligned,
+        is_locked=kept.lock_scale,
+    )
+
+
+def rests_as_standard(armature: bpy.types.Object) -> bool:
+    """Return whether the bones of an armature object rest where the standard figure has them."""
+    found = shaped_bones(armature, {})
+    if found is None or not found.shape.is_shaped.any():
+        return False
+    return bool(np.abs(found.shape.offset[found.shape.is_shaped]).max() <= _STANDARD)
 
 
 def unmoved_bones(armature: bpy.types.Object) -> list[str]:
@@ -268,6 +289,17 @@ def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
     posed.foreach_set("location", arrays.flat(location))
     _set_keys(armature)
     armature.update_tag(refresh={"OBJECT", "DATA"})
+    _show_bindings(armature, is_shaped=True)
+
+
+def _show_bindings(armature: bpy.types.Object, *, is_shaped: bool) -> None:
+    """Store whether the bones were shaped, and show meshes as their files bind them if they are not shown so yet."""
+    # not at the top: it needs the properties, whose definition needs this module
+    from ..importing.rigs import shown_bindings
+
+    if getattr(armature, IS_SHAPED) != is_shaped or shown_bindings.is_outdated(armature):
+        setattr(armature, IS_SHAPED, is_shaped)
+        shown_bindings.update(bpy.context, armature)
 
 
 def _move_root(armature: bpy.types.Object, shape: ShapeChannels | None, offset: Array) -> None:

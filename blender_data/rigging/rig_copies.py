@@ -14,6 +14,7 @@ from mathutils import Matrix
 from .. import arrays, names
 from ..exporting.object_selection import armature_modifiers, armature_of
 from ..exporting.real_instances import refer_to_copies
+from ..importing.rigs import shown_bindings
 from . import joint_weights
 from .joint_poses import Array
 from .joint_weights import JointWeights
@@ -65,6 +66,7 @@ def copy_bound(
     copy.data = keep(obj.data.copy())
     copy.name = names.fit(prefix + obj.name)
     copy.data.name = names.fit(prefix + obj.data.name)
+    shown_bindings.hide(copy)
     copy.animation_data_clear()
     copy.constraints.clear()
     if bone:

@@ -39,6 +39,8 @@ class Slider:
 class WornMesh:
     """What the file of a mesh that an armature deforms says of its n joints; hashable, since it is compared often."""
 
+    used: tuple[str, ...]
+    """Names in files of the bones for which the mesh has vertex groups."""
     joint_names: tuple[str, ...]
     """The joints that the file lists; none for a mesh that was not imported."""
     inverse_bind: bytes
@@ -105,4 +107,28 @@ class BodyShapes(Protocol):
             them; without any, these are the joints that rest elsewhere than those of the standard figure.
         unmoved:
             Names in files of bones that rest where an import put them.
+        """
+
+    def deformations(
+        self, names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Floats, moved: Sequence[str] = ()
+    ) -> dict[str, Floats]:
+        """Return the matrices by which the bones of an armature at rest deform a mesh, as its file binds it.
+
+        They are the identity for a mesh that is bound to the joints of the armature as these rest. A bone that is
+        posed by P (in the space of the armature, relative to its rest) deforms the mesh by P times its matrix.
+
+        Parameters
+        ----------
+        names, heads:
+            As for :meth:`joint_shapes`.
+        placed:
+            (4, 4) from the armature's space, in which the points of the mesh are, to that of the file's matrices.
+        moved:
+            Names in files of bones that the user moved, to which an export binds the mesh anew.
+
+        Returns
+        -------
+        dict
+            (4, 4) float64 for each bone that the file lists, by its name in files; NaN if the file's matrix cannot be
+            inverted.
         """

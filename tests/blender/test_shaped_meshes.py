@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -136,15 +137,16 @@ def moved_avatar(overrides: dict[str, Any]) -> Any:
     return avatar_added(skeleton)
 
 
-def worn_by_modifier(avatar: Any, *, is_locked: bool) -> Any:
-    """Add a mesh that a modifier binds to an avatar, which is not its parent."""
+def worn_by_modifier(avatar: Any, bones: Iterable[str], *, is_locked: bool) -> Any:
+    """Add a mesh that a modifier binds to bones of an avatar, which is not its parent."""
     import bpy
 
     data = bpy.data.meshes.new("Shirt")
     data.from_pydata([(0, 0, 1), (0.1, 0, 1), (0, 0, 1.1)], [], [(0, 1, 2)])
     obj = bpy.data.objects.new("Shirt", data)
     bpy.context.scene.collection.objects.link(obj)
-    obj.vertex_groups.new(name="mChest").add(range(3), 1.0, "REPLACE")
+    for name in bones:
+        obj.vertex_groups.new(name=name).add(range(3), 1.0, "REPLACE")
     obj.modifiers.new("Armature", "ARMATURE").object = avatar
     obj.meshferry.skin.lock_scale = is_locked
     return obj
@@ -185,7 +187,7 @@ def test_joint_positions_of_a_mesh_that_is_no_child(samples: Path, is_locked: bo
     entry = stated(samples)["overrides_locked" if is_locked else "overrides"]
     assert entry["lock_scale"] == is_locked
     avatar = moved_avatar(entry["overrides"])
-    worn_by_modifier(avatar, is_locked=is_locked)
+    worn_by_modifier(avatar, entry["overrides"], is_locked=is_locked)
     shape(avatar, values_of(samples, "", entry))
     require_joints(avatar, entry["joints"], is_locked)
 
@@ -238,3 +240,58 @@ def test_posed_assets(samples: Path, file: str, is_locked: bool) -> None:
         turns = posed(avatar, seed)
         apart = evaluated(obj) - wanted_points(mesh, values, turns, is_locked=is_locked)
         assert np.abs(apart).max() <= TOLERANCE, (seed, np.abs(apart).max())
+
+
+AVASTAR = (
+    "avastar281_eyes.dae",
+    "avastar281_eyelashes.dae",
+    "avastar241_toenails.dae",
+    "avastar232_head.dae",
+    "avastar281_phys.dae",
+)
+
+
+def models_of(made: Any) -> list[Any]:
+    return [obj for obj in made.objects if obj.type == "MESH" and obj.vertex_groups and not obj.meshferry.lod]
+
+
+@pytest.mark.parametrize("file", AVASTAR)
+def test_bindings_of_avastar_on_an_avatar(samples: Path, file: str) -> None:
+    """Shape scales and positions in inverse binds, on a standard avatar that wears a mesh of ours, too."""
+    folder = samples / "collada"
+    avatar = avatar_added()
+    ours, theirs = (
+        (slow_skinning.of_collada((folder / name).read_bytes()), models_of(imported(folder / name, avatar)))
+        for name in ("meshferry_set/tunic.dae", file)
+    )
+    for seed in range(4):
+        values = random_values(seed) if seed else standard()
+        turns = posed(avatar, seed)
+        if seed:
+            shape(avatar, values)
+        assert all(obj.meshferry.binding is None for obj in ours[1])
+        assert all(obj.meshferry.binding is not None for obj in theirs[1])
+        for meshes, objects in (ours, theirs):
+            for mesh, obj in zip(meshes, objects, strict=True):
+                apart = np.abs(evaluated(obj) - wanted_points(mesh, values, turns)).max()
+                assert apart <= TOLERANCE, (seed, obj.name, apart)
+
+
+@pytest.mark.parametrize("file", AVASTAR)
+def test_bindings_of_avastar_on_their_own_armature(samples: Path, file: str) -> None:
+    """It has the shape of its file until another one is set."""
+    path = samples / "collada" / file
+    made = imported(path)
+    (avatar,), objects = made.armatures, models_of(made)
+    meshes = slow_skinning.of_collada(path.read_bytes())
+    for mesh, obj in zip(meshes, objects, strict=True):
+        points = np.column_stack((mesh.positions, np.ones(len(mesh.positions)))) @ mesh.bind_shape.T
+        assert np.abs(evaluated(obj) - points[:, :3]).max() <= TOLERANCE
+        assert [modifier.object for modifier in obj.modifiers] == [avatar]
+    for seed in range(4):
+        values = random_values(seed) if seed else standard()
+        shape(avatar, values)
+        turns = posed(avatar, seed)
+        for mesh, obj in zip(meshes, objects, strict=True):
+            apart = np.abs(evaluated(obj) - wanted_points(mesh, values, turns)).max()
+            assert apart <= TOLERANCE, (seed, obj.name, apart)

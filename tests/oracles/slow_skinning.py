@@ -145,7 +145,9 @@ def values_of_file(path: Path) -> dict[int, float]:
     text = path.read_text("latin-1")
     if path.suffix == ".xml":
         archetype = ET.fromstring(text.encode("latin-1").replace(b"US-ASCII", b"ISO-8859-1")).find("archetype")
-        pairs = [(each.get("id"), each.get("value")) for each in archetype.iter("param")] if archetype else []
+        pairs = (
+            [(each.get("id"), each.get("value")) for each in archetype.iter("param")] if archetype is not None else []
+        )
     else:
         lines = text.split("parameters", 1)[1].splitlines()[1:]
         pairs = [tuple(line.split()) for line in lines[: next(n for n, line in enumerate(lines) if "textures" in line)]]

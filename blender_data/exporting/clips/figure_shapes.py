@@ -161,7 +161,9 @@ def shape_of(obj: bpy.types.Object, bones: Sequence[str], sources: Collection[Cl
     place = {name: number for number, name in enumerate(bones)}
     rows, joints = np.array([(row, place[name]) for row, name in enumerate(shape.names) if name in place]).T
     location, scale = np.zeros((len(bones), 3)), np.ones((len(bones), 3))
-    location[joints], scale[joints] = shape.location[rows], shape.scale[rows]
+    scale[joints] = shape.scale[rows]
+    if getattr(obj, body_shapes.IS_SHAPED):  # otherwise the bones are where the armature rests
+        location[joints] = shape.location[rows]
     root = place.get(shape.root, -1)
     if root >= 0:
         location[root] = 0.0

@@ -12,6 +12,7 @@ from ....io_formats.core.messages import Message, Report, Text, listed
 from ....io_formats.core.scene import Scene, Skeleton
 from ....io_formats.geometry import hierarchy
 from ... import names
+from ...exporting.object_selection import armature_modifiers
 from ...exporting.reading.armature_reading import ReadSkeleton, read_skeleton
 from ...rigging import body_shapes, joint_poses
 from ...rigging.joint_poses import Array
@@ -155,7 +156,7 @@ def active_armature(context: bpy.types.Context) -> bpy.types.Object | None:
     active = context.view_layer.objects.active
     if active is None or active.type == "ARMATURE":
         return active
-    owners = [modifier.object for modifier in active.modifiers if modifier.type == "ARMATURE"]
+    owners = [modifier.object for modifier in armature_modifiers(active)]
     return next((obj for obj in [*owners, active.parent] if obj is not None and obj.type == "ARMATURE"), None)
 
 

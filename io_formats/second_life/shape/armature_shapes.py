@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.body_shapes import Floats, JointShapes, Slider, WornMesh
 from ...core.scene import Skin
-from ..avatar import skeleton_table
+from ..avatar import avatar_space, skeleton_table
 from ..avatar.avatar_space import facing_of
 from ..body import parts
 from . import evaluation, parameters
@@ -34,6 +34,9 @@ NOT_OF_SHAPES = (TABS["hair_eyebrows"], TABS["shoes"])
 """Tabs whose sliders belong to hair and shoes, not to body shapes."""
 SPREAD = 20.0
 """Standard deviation of random sliders, in percent of their ranges."""
+
+_UNUSABLE = 1e-6
+"""Tolerance for comparing an inverse bind matrix with the identity, which an import stores for a singular one."""
 
 Indices = npt.NDArray[np.intp]
 
@@ -126,6 +129,33 @@ def joint_shapes(
     return found
 
 
+def deformations(
+    names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Floats, moved: Sequence[str] = ()
+) -> dict[str, Floats]:
+    """Return how the file of a mesh binds it to bones; see :class:`...core.body_shapes.BodyShapes`."""
+    table = skeleton_table.table()
+    known = [skeleton_table.canonical(name) for name in names]
+    places = {name: head for name, head in zip(known, heads, strict=True) if name is not None}
+    turn = facing_of(places)[:3, :3]
+    inverse_bind = np.frombuffer(mesh.inverse_bind, np.float64).reshape(-1, 4, 4)
+    listed: dict[str, int] = {}
+    for number, joint in enumerate(mesh.joint_names):
+        listed.setdefault(skeleton_table.canonical(joint) or "", number)
+    found: dict[str, Floats] = {}
+    for bone, name in enumerate(known):
+        if name is None or name not in listed:
+            continue
+        bound = inverse_bind[listed[name]]
+        if np.abs(bound - np.identity(4)).max() <= _UNUSABLE:
+            bound = np.full((4, 4), np.nan)
+        rest = np.identity(4)
+        # The import also turned the local axes of the joints.
+        rest[:3, :3] = turn.T @ table[name].local[:3, :3] @ avatar_space.TO_AVATAR[:3, :3]
+        rest[:3, 3] = heads[bone]
+        found[names[bone]] = np.identity(4) if names[bone] in moved else rest @ bound @ placed
+    return found
+
+
 @dataclass(frozen=True)
 class _Rig:
     """The b bones of an armature that are joints of the avatar.
@@ -196,7 +226,7 @@ def _overrides(
 
     found: dict[str, Floats] = {}
     locked: set[str] = set()
-    for mesh in worn or [WornMesh((), b"", b"", is_aligned=False, is_locked=False)]:
+    for mesh in worn or [WornMesh(tuple(places), (), b"", b"", is_aligned=False, is_locked=False)]:
         skin = None
         if mesh.joint_names:
             inverse_bind = np.frombuffer(mesh.inverse_bind, np.float64).reshape(-1, 4, 4)
@@ -209,7 +239,8 @@ def _overrides(
                 is_aligned=mesh.is_aligned,
             )
         written = JointPositions(places, skin, turn, as_imported)
-        moved = written.moved(places)
+        used = {known for name in mesh.used if (known := skeleton_table.canonical(name)) is not None}
+        moved = written.moved({above for name in used for above in skeleton_table.ancestors(name)})
         found.update({name: written.written(name) for name in moved})
         locked.update(moved if mesh.is_locked else ())
     return found, frozenset(locked)

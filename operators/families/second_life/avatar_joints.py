@@ -46,7 +46,8 @@ def chosen_avatar(context: bpy.types.Context) -> Any | None:
 
 def is_avatar(obj: Any) -> bool:
     """Return whether an object is an armature with a bone that is a joint of the avatar."""
-    return obj.type == "ARMATURE" and any(skeleton_table.canonical(name_in_file(bone)) for bone in obj.data.bones)
+    is_own = obj.type == "ARMATURE" and not obj.meshferry.is_binding
+    return is_own and any(skeleton_table.canonical(name_in_file(bone)) for bone in obj.data.bones)
 
 
 def known_bones(armature: Any) -> dict[str, str]:

@@ -13,7 +13,15 @@ from bpy.props import BoolProperty, FloatProperty, StringProperty
 from ....blender_data.exporting import scene_state
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.exporting.object_selection import armature_of
-from ....blender_data.rigging import as_shown, binding, bodies, deform_bones, joint_weights, volume_weights
+from ....blender_data.importing.rigs import shown_bindings
+from ....blender_data.rigging import (
+    as_shown,
+    binding,
+    bodies,
+    deform_bones,
+    joint_weights,
+    volume_weights,
+)
 from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirrored, surface_of
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed
@@ -76,7 +84,8 @@ class NeedsMeshes:
             if avatar is None or not models:
                 raise MeshferryError("Select a mesh object that is neither a level of detail nor physics")
             pose = as_shown.bone_transforms(avatar) if self.use_as_shown else {}
-            pose = pose if as_shown.is_moved(pose) else {}
+            is_other = any(shown_bindings.matrices(obj) for model in models for obj in model)
+            pose = pose if is_other or as_shown.is_moved(pose) else {}
             settings = [] if pose else [(avatar.data, "pose_position", "REST")]
             with scene_state.changed(context, settings):
                 scene_state.update_worlds(context, [avatar, *(obj for model in models for obj in model)])

@@ -1,0 +1,243 @@
+"""Meshes shown as their files bind them: what becomes of them when objects are copied, deleted, reloaded, exported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+HEAD = "avastar232_head.dae"
+EYES = "avastar281_eyes.dae"
+VALUES = {33: 0.9, 38: -0.6, 105: 0.8, 682: 0.2, 34: 0.7}
+
+
+def imported(path: Path, *, active: bool = False) -> list[Any]:
+    """Import a file, onto the active avatar if chosen; return its mesh objects."""
+    import bpy
+
+    before = set(bpy.data.objects)
+    choice = "ACTIVE" if active else "NEW"
+    assert bpy.ops.import_scene.second_life(filepath=str(path), armature=choice, use_weld=False) == {"FINISHED"}
+    made = [obj for obj in bpy.data.objects if obj not in before and obj.type == "MESH"]
+    return sorted(made, key=lambda obj: str(obj.name))
+
+
+def avatar_added() -> Any:
+    import bpy
+
+    assert bpy.ops.object.second_life_avatar_add() == {"FINISHED"}
+    return bpy.context.object
+
+
+def shape(avatar: Any, values: dict[int, float] = VALUES) -> None:
+    from meshferry.blender_data.rigging import body_shapes
+    from meshferry.io_formats.second_life.shape import armature_shapes
+
+    body_shapes.set_percents(avatar, armature_shapes.percents_of(values))
+
+
+def points(obj: Any) -> Any:
+    import bpy
+
+    bpy.context.view_layer.update()
+    seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    found = np.empty(len(seen.data.vertices) * 3, np.float32)
+    seen.data.vertices.foreach_get("co", found)
+    place = np.array(seen.matrix_world)
+    return found.reshape(-1, 3) @ place[:3, :3].T + place[:3, 3]
+
+
+def modelled(obj: Any) -> Any:
+    found = np.empty(len(obj.data.vertices) * 3, np.float32)
+    obj.data.vertices.foreach_get("co", found)
+    place = np.array(obj.matrix_world)
+    return found.reshape(-1, 3) @ place[:3, :3].T + place[:3, 3]
+
+
+def armature_of(obj: Any) -> Any:
+    from meshferry.blender_data.exporting.object_selection import armature_of as found
+
+    return found(obj)
+
+
+def select(*objects: Any) -> None:
+    import bpy
+
+    bpy.ops.object.select_all(action="DESELECT")
+    for obj in objects:
+        obj.select_set(True)
+    bpy.context.view_layer.objects.active = objects[0]
+
+
+def test_the_own_armature_answers_and_the_other_is_nowhere(samples: Path) -> None:
+    import bpy
+
+    avatar = avatar_added()
+    left, right = imported(samples / "collada" / EYES, active=True)
+    binding = left.meshferry.binding
+    assert binding is not None and right.meshferry.binding == binding
+    assert (armature_of(left), left.parent) == (avatar, avatar)
+    assert [modifier.object for modifier in left.modifiers] == [binding, avatar]
+    assert [modifier.show_viewport for modifier in left.modifiers] == [True, False]
+    assert not binding.users_collection and binding not in list(bpy.context.scene.objects)
+    assert len(bpy.data.armatures) == 2
+    assert np.abs(points(left) - modelled(left)).max() > 0.01
+
+
+def test_exports_are_the_same_bytes(samples: Path, tmp_path: Path) -> None:
+    import bpy
+
+    (head,) = imported(samples / "collada" / HEAD)
+
+    def written(name: str) -> dict[str, bytes]:
+        for kind, suffix in (("upload", ".dae"), ("mesh", ".llmesh"), ("bundle", ".slm")):
+            (folder := tmp_path / name / kind).mkdir(parents=True)
+            export = getattr(bpy.ops.export_scene, f"second_life_{kind}")
+            assert export(filepath=str(folder / f"head{suffix}"), scope="SCENE") == {"FINISHED"}
+        files = [path for path in (tmp_path / name).rglob("*") if path.is_file()]
+        return {str(path.relative_to(tmp_path / name)): path.read_bytes() for path in files}
+
+    before = written("before")
+    shape(armature_of(head))
+    assert head.meshferry.binding is not None
+    for bone in armature_of(head).pose.bones:
+        bone.rotation_quaternion = (0.9, 0.1, 0.2, 0.3)
+    assert written("after") == before
+    assert {Path(name).suffix for name in before} >= {".dae", ".llmesh", ".slm"}
+
+
+def test_copies_with_their_avatar_follow_the_copy(samples: Path) -> None:
+    import bpy
+
+    avatar = avatar_added()
+    (head,) = imported(samples / "collada" / HEAD, active=True)
+    shape(avatar)
+    wanted = points(head)
+    select(avatar, head)
+    bpy.ops.object.duplicate()
+    copies = {obj.type: obj for obj in bpy.context.selected_objects}
+    copy, other = copies["MESH"], copies["ARMATURE"]
+    assert armature_of(copy) == other != avatar
+    other.location = (2.0, 0.0, 0.0)
+    shape(other, {})
+    assert np.abs(points(head) - wanted).max() < 1e-6
+    shape(other)
+    assert np.abs(points(copy) - wanted - (2.0, 0.0, 0.0)).max() < 1e-5
+    assert copy.meshferry.binding not in {None, head.meshferry.binding}
+
+
+def test_a_mesh_stays_when_its_avatar_is_deleted(samples: Path, tmp_path: Path) -> None:
+    import bpy
+
+    avatar = avatar_added()
+    (head,) = imported(samples / "collada" / HEAD, active=True)
+    at_rest = points(head)
+    shape(avatar)
+    select(avatar)
+    bpy.ops.object.delete()
+    assert armature_of(head) is None and head.parent is None
+    assert np.abs(points(head) - at_rest).max() < 1e-5  # as on the standard avatar
+    avatar = avatar_added()
+    select(head, avatar)
+    head.parent, head.modifiers[-1].object = avatar, avatar
+    shape(avatar)
+    assert armature_of(head) == avatar == head.meshferry.binding.parent
+
+
+def test_blend_files_hold_what_is_used(samples: Path, tmp_path: Path) -> None:
+    import bpy
+
+    avatar = avatar_added()
+    (head,) = imported(samples / "collada" / HEAD, active=True)
+    shape(avatar)
+    wanted, name, file = points(head), head.name, str(tmp_path / "scene.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=file)
+    bpy.ops.wm.open_mainfile(filepath=file)
+    head = bpy.data.objects[name]
+    assert np.abs(points(head) - wanted).max() < 1e-6
+    assert head.meshferry.binding == head.modifiers[0].object
+    bpy.data.objects.remove(head)
+    for _ in range(2):  # the data of an object that is not saved are gone with the next save
+        bpy.ops.wm.save_as_mainfile(filepath=file)
+        bpy.ops.wm.open_mainfile(filepath=file)
+    assert len(bpy.data.armatures) == 1
+
+
+def test_a_reloaded_mesh_is_shown_alike(samples: Path, tmp_path: Path) -> None:
+    import bpy
+
+    file = tmp_path / HEAD
+    file.write_bytes((samples / "collada" / HEAD).read_bytes())
+    (head,) = imported(file)
+    avatar = armature_of(head)
+    shape(avatar)
+    wanted = points(head)
+    select(head)
+    assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
+    assert armature_of(head) == avatar
+    assert np.abs(points(head) - wanted).max() < 1e-5
+    assert len([modifier for modifier in head.modifiers if modifier.show_viewport]) == 1
+
+
+@pytest.mark.parametrize("is_shaped", [False, True])
+@pytest.mark.parametrize("tool", ["bind", "clean_weights"])
+def test_tools_for_weights_keep_the_form(samples: Path, tool: str, *, is_shaped: bool) -> None:
+    """From then on, the mesh is bound to the joints of the avatar."""
+    import bpy
+
+    avatar = avatar_added()
+    (head,) = imported(samples / "collada" / HEAD, active=True)
+    if is_shaped:
+        shape(avatar)
+    shown = points(head)
+    select(head, avatar)
+    assert getattr(bpy.ops.object, f"second_life_{tool}")() == {"FINISHED"}
+    assert np.abs(points(head) - shown).max() < 1e-4
+    assert head.meshferry.binding is None and not head.meshferry.skin.joints
+    assert [(each.object, each.show_viewport) for each in head.modifiers] == [(avatar, True)]
+
+
+def test_bound_again_without_the_form(samples: Path) -> None:
+    """The form that the creator modelled is bound to the joints of the avatar."""
+    import bpy
+
+    first, second = avatar_added(), avatar_added()
+    select(first)
+    (head,) = imported(samples / "collada" / HEAD, active=True)
+    select(head, second)
+    assert bpy.ops.object.second_life_bind(use_as_shown=False) == {"FINISHED"}
+    assert armature_of(head) == second and head.meshferry.binding is None
+    assert np.abs(points(head) - modelled(head)).max() < 1e-5
+    shape(second)
+    assert head.meshferry.binding is None and not head.meshferry.skin.joints
+
+
+def test_levels_made_of_it_are_shown_alike(samples: Path) -> None:
+    import bpy
+
+    avatar_added()
+    (head,) = imported(samples / "collada" / HEAD, active=True)
+    select(head)
+    assert bpy.ops.object.second_life_level_make(part="MEDIUM") == {"FINISHED"}
+    level = head.meshferry.medium_level
+    assert armature_of(level) == armature_of(head)
+    assert [each.show_viewport for each in level.modifiers] == [each.show_viewport for each in head.modifiers]
+    assert [each.object for each in level.modifiers] == [each.object for each in head.modifiers]
+
+
+def test_a_matrix_that_cannot_be_inverted_is_named(samples: Path, tmp_path: Path, capfd: Any) -> None:
+    from meshferry.blender_data.importing.rigs import shown_bindings
+
+    text = (samples / "collada" / "synthetic" / "rig_shape_scaled.dae").read_text()
+    start = text.index("1.25 0 0")
+    broken = text[:start] + "0 0 0" + text[start + len("1.25 0 0") :]
+    file = tmp_path / "broken.dae"
+    file.write_text(broken)
+    avatar = avatar_added()
+    (mesh,) = imported(file, active=True)
+    assert shown_bindings.singular_joints(mesh, avatar) == ["mTorso"]
+    assert "1 joint has no usable inverse bind matrix" in capfd.readouterr().out
