@@ -92,8 +92,8 @@ class BoneRules(CheckedModel):
         total = np.bincount(mesh.joint_indices.reshape(-1), weights.reshape(-1), len(skeleton.joints))
         used = np.flatnonzero(total > 0)
         weakest = used[np.argsort(total[used], kind="stable")][:_WEAKEST]
-        moved: Flags = (np.isin(mesh.joint_indices, weakest) & (weights > 0)).any(axis=1)
-        return [skeleton.joints[number].name for number in weakest.tolist()], moved
+        moved = np.isin(mesh.joint_indices, weakest) & (weights > 0)
+        return [skeleton.joints[number].name for number in weakest.tolist()], np.any(moved, axis=1)
 
     def weights(self) -> Iterator[Message]:
         """Check for vertices without weights, and for points at one position with different weights (section 4.1)."""
