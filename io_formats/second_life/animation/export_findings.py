@@ -96,8 +96,8 @@ def refuse_far(motion: AvatarMotion, positioned: Sequence[bool], clip: Clip) -> 
                     "far-positions",
                     "'{}': '{}' is more than {:.0f} m from its place at {:.2f} s, which a file cannot hold; move the "
                     "animation to the origin",
-                    clip.name,
-                    motion.bones[motion.names[number]],
+                    Named("animation", clip.name),
+                    Named("bone", motion.bones[motion.names[number]]),
                     codes.FARTHEST,
                     seconds,
                     elements=moment(seconds),

@@ -8,6 +8,7 @@ import mesh_serializer_oracle as oracle
 import numpy as np
 import numpy.typing as npt
 import pytest
+from example_scripts import EXAMPLES
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
 from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
 
@@ -135,3 +136,12 @@ def test_normals_are_the_nearest_bytes() -> None:
         in_file = np.column_stack((-mesh.normal.values[:, 0], mesh.normal.values[:, 2], -mesh.normal.values[:, 1]))
         assert np.abs(stored - in_file).max() <= 0.501 / 127
         assert min(min(row) for row in plain.normal_bytes) >= 1
+
+
+def test_uv_steps_finer_than_single_precision_come_back() -> None:
+    """Several steps have the same UV as float, so that the stored steps decide."""
+    document = MESH_SERIALIZER.read((EXAMPLES / "vase.data").read_bytes())
+    document.uv_bounds = np.array((1000, 1000.001, 1000, 1000.001), np.float32)
+    scene = MESH_SERIALIZER.to_scene(document, "vase")
+    (part,) = MESH_SERIALIZER.files_of(scene)
+    np.testing.assert_array_equal(MESH_SERIALIZER.from_scene(part).uvs, document.uvs)

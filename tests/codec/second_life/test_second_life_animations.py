@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.scene import Clip, Scene, Skeleton
 from meshferry.io_formats.passes import sample_keys
-from meshferry.io_formats.second_life.animation import document_builder, reader, writer
+from meshferry.io_formats.second_life.animation import document_builder, export_findings, reader, writer
 from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.keys import codes, curves, reduction
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
@@ -371,6 +372,18 @@ def test_bvh_positions_end_where_those_of_the_viewer_do() -> None:
     (pelvis,) = (track.translation for track in scene.clips[0].keys if track.translation is not None)
     assert pelvis.values.max() == 5
     assert "mPelvis" in scene.warnings[0]
+
+
+def test_far_joints_are_refused_by_name_and_time() -> None:
+    position = np.zeros((2, 3, 3))
+    position[1, 2] = (0.0, 0.0, 6.0)
+    motion: Any = SimpleNamespace(
+        position=position, times=np.array((0.0, 0.5, 1.25)), names=["mPelvis", "mHead"], bones={"mHead": "Skull"}
+    )
+    with pytest.raises(ExportError, match=r"^'Fly': 'Skull' is more than 5 m from its place at 1\.25 s") as caught:
+        export_findings.refuse_far(motion, [True, True], Clip("Fly", 30.0, 3))
+    (found,) = caught.value.findings
+    assert found.subjects() == [("Fly", "animation"), ("Skull", "bone")]
 
 
 def test_bvh_of_other_figures_is_not_recognised() -> None:
