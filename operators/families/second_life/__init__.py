@@ -7,6 +7,7 @@ import bpy
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN
 from ....blender_data.importing.import_options import BONE_DIRECTION
+from ....io_formats.core.messages import Message
 from ....io_formats.second_life.formats import (
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BUNDLE,
@@ -21,6 +22,7 @@ from ...importing.import_base import ImportAnyName
 from ...layouts import requires
 from ...option_properties import import_table
 from .exporters import EXPORTERS
+from .followed_shape import shape_findings
 from .objects import HAS_MODEL, chosen_models, subject_of
 from .panel import main_panel
 
@@ -75,6 +77,11 @@ class Check(CheckScene):
     def last_values(self, context: bpy.types.Context) -> dict[str, Any]:
         """Return the options of the last export. Hidden models are checked, too: a coarser level may be shown."""
         return {**super().last_values(context), HIDDEN.name: True}
+
+    def find(self, context: bpy.types.Context, findings: list[Message]) -> None:
+        """Apply the rules, and compare the models with the body of the avatar."""
+        super().find(context, findings)
+        findings += shape_findings((model.finest for model in chosen_models(context)), context.scene.objects)
 
 
 HOOKS = Hooks(
