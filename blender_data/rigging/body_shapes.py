@@ -76,6 +76,15 @@ def is_shapeable(armature: bpy.types.Object) -> bool:
     return bool(armature.is_editable) and (override is None or not override.is_system_override)
 
 
+def is_attached(obj: bpy.types.Object) -> bool:
+    """Return whether an object hangs on an attachment point of a figure."""
+    known = shapes()
+    if known is None or obj.parent is None or obj.parent_type != "BONE" or obj.parent.type != "ARMATURE":
+        return False
+    bone = obj.parent.data.bones.get(obj.parent_bone)
+    return bone is not None and known.is_attachment(names.name_in_file(bone))
+
+
 def is_shaped(armature: bpy.types.Object) -> bool:
     """Return whether a slider of an armature object is not where joints are as meshes are bound.
 

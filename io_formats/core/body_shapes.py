@@ -77,6 +77,9 @@ class BodyShapes(Protocol):
     def sliders(self) -> tuple[Slider, ...]:
         """Return all sliders, tab by tab in the order of the target program's editor."""
 
+    def is_attachment(self, name: str) -> bool:
+        """Return whether a joint of that name is a point to which rigid objects are attached."""
+
     def morph_weights(self, percents: Mapping[int, float]) -> Mapping[str, Mapping[str, float]]:
         """Return the values of shape keys of the target's own figure, by the names of its parts and of the keys.
 

@@ -12,7 +12,7 @@ from ....io_formats.core.scene import Mesh, Node, Role, Scene
 from ....io_formats.passes import lod_names
 from ....io_formats.passes.equal_meshes import EqualMeshes
 from ... import names
-from ...rigging import joint_poses
+from ...rigging import body_shapes, joint_poses
 from ...steps import Step, Steps, scaled
 from .. import scene_state, transforms
 from ..export_request import ExportRequest
@@ -135,7 +135,8 @@ class LodModelExport(SceneExport):
                 text = "nothing that it instances is a model; left out"
                 self.report.loss("instance-without-model", text, item=finest.name)
             return None
-        if finest.parent is not None and finest.parent_type == "BONE" and not read.is_bound:
+        is_on_bone = finest.parent is not None and finest.parent_type == "BONE" and not read.is_bound
+        if is_on_bone and not body_shapes.is_attached(finest):
             text = "its parent bone is not carried over; give it weights of that bone"
             self.report.loss("parent-left-out", text, item=finest.name)
         transform = self.spaces.transform(finest, armature if read.is_bound else None, read.place)

@@ -91,6 +91,12 @@ def random_percents(seed: int) -> dict[int, float]:
     return found
 
 
+def is_attachment(name: str) -> bool:
+    """Return whether a joint of that name is an attachment point."""
+    known = skeleton_table.canonical(name)
+    return known is not None and skeleton_table.table()[known].kind == "attachment"
+
+
 def morph_weights(percents: Mapping[int, float]) -> dict[str, dict[str, float]]:
     """Return the values of shape keys of the classic avatar, by the names of its parts and of the keys."""
     return parts.morph_weights(values_of(percents))

@@ -27,6 +27,7 @@ from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_
 from .align_bones import OBJECT_OT_second_life_align_bones, is_older
 from .animation import draw_animation
+from .attachments import draw_attachments
 from .avatar_joints import chosen_avatar, draw_weighted_bones
 from .binding import draw_binding
 from .bodies import draw_bodies
@@ -86,6 +87,7 @@ def draw_rigging(layout: Any, context: bpy.types.Context, _models: Sequence[Mode
         if is_older(avatar):
             layout.operator(OBJECT_OT_second_life_align_bones.bl_idname, text_ctxt=CONTEXT, icon="ORIENTATION_LOCAL")
         draw_goals(layout, avatar)
+        draw_attachments(layout, context, avatar)
     if rig is not None:
         draw_retarget(layout, rig)
 
