@@ -112,7 +112,7 @@ def _is_there(module: str) -> bool:
 
 
 def _unpacked(wheel: str, folder: str) -> str:
-    """Return the folder with the content of a wheel, unpacked the first time."""
+    """Return the folder with the content of a wheel, which is unpacked there if it does not exist yet."""
     import shutil
     import tempfile
     import zipfile

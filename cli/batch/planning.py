@@ -47,7 +47,7 @@ _OVERWRITTEN = """
 SELECT k.line, min(i.line), 0 FROM keys k JOIN inside i ON i.name = k.name GROUP BY k.line
 UNION ALL SELECT l.line, min(k.line), 1 FROM links l CROSS JOIN keys k ON k.source = l.source GROUP BY l.line
 """
-"""Rows whose target may be a source: the source, and whether it certainly is."""
+"""Selects rows whose target may be a source file, with the row of the source and 1 if it is the same file for sure."""
 _FIND_LATER = """
 CREATE TEMP TABLE later AS SELECT line, first, name FROM (
   SELECT line, name, min(line) OVER (PARTITION BY key) AS first FROM (

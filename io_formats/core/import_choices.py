@@ -92,9 +92,8 @@ def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | No
     if len(owners) > 1:
         (value, owner), (other_value, other) = list(owners.items())[:2]
         raise ExportError(
-            "'{}' was imported with {}: {}, '{}' with "
-            "{}. A file can have only one value: export the objects separately, or "
-            "turn {} off and choose",
+            "'{}' was imported with {}: {}, '{}' with {}. A file can have only one value: export the objects "
+            "separately, or turn {} off and choose",
             owner,
             option.label,
             label_of(option, value),

@@ -81,7 +81,7 @@ class ExportClips(ExportFiles):
         return Text("{} of {}", counted(len(self.names(context, source)), "animation"), label_of(source))
 
     def names(self, context: bpy.types.Context, source: Any) -> list[str]:
-        """Return the names of the clips, with the name of the armature if several armatures have clips of one name."""
+        """Return the names of the clips. A name that clips of several armatures have gets the name of the armature."""
         armatures = self.armatures(context, source)
         clips_of = clips_by_armature(context.scene, armatures, to_export_options(self.values()))
         found = [(clip.name, obj) for obj, clips in zip(armatures, clips_of, strict=True) for clip in clips]

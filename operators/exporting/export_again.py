@@ -162,7 +162,7 @@ def others_of(context: bpy.types.Context, record: FileRecord, source: exporter.S
 def found_file(context: bpy.types.Context) -> Any:
     """Return the record of the active object or its collection, the data blocks with that record, and the source.
 
-    Return None if neither has one, where the operator cannot be called.
+    Return None if neither has a record; the operator is then disabled.
     """
     obj = context.object
     if obj is not None:

@@ -239,7 +239,7 @@ class Reload:
 def find_source(context: bpy.types.Context) -> Any:
     """Return what to reload for the collection in the properties editor, or for the active object.
 
-    Return None if neither came from a file, where the operator cannot be called.
+    Return None if neither was imported; the operator is then disabled.
     """
     obj = context.object
     space = getattr(context, "space_data", None)

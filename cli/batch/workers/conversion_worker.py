@@ -138,7 +138,7 @@ class ConversionWorker:
         raise WorkerDiedError("{} ({})", process.describe_end(), self._versions)
 
     def _value(self, name: str, arguments: list[Any]) -> Any:
-        """Return the value of a call of the worker."""
+        """Execute a call of the worker in this process; return its value."""
         if name == calls.BEGIN:
             self._source = None if arguments[0] is None else Path(arguments[0])
             if self._source is not None:

@@ -128,7 +128,7 @@ class Converter:
         _set_errors(result, [outcome.problem for outcome in outcomes if outcome.problem is not None])
 
     def _asset_marks(self, result: Result) -> dict[str, Any]:
-        """Return catalog and picture for the asset of a task; the picture was drawn before if that was possible."""
+        """Return catalog and preview picture for the asset of a task; None if the picture could not be drawn."""
         if not self._settings.makes_assets:
             return {}
         from .. import catalogs

@@ -144,9 +144,8 @@ class _BundleBuilder:
             if len(parts) > 1 and "skin" in parts[0].asset.blocks:
                 scene.report.loss(
                     "split-rigged-mesh",
-                    "only the first part of a rigged model of more than 8 faces keeps its joints; use the "
-                    "upload set for "
-                    "it",
+                    "only the first part of a rigged model of more than 8 faces keeps its joints; use the upload set "
+                    "for it",
                     item=model.name,
                 )
         if not scene.as_imported:
@@ -156,8 +155,7 @@ class _BundleBuilder:
             scene.report.loss(
                 "texture-packed",
                 "{} packed or not saved, so the uploader cannot open them; left out: {}; save as files (File > "
-                "External "
-                "Data > Unpack Resources)",
+                "External Data > Unpack Resources)",
                 number,
                 listed(self.packed),
             )

@@ -142,9 +142,8 @@ class BoneRules(CheckedModel):
             joints = [names[joint] for joint in np.unique(mesh.joint_indices[is_extra & (weights > 0)]).tolist()]
             yield warning(
                 "stray-weights",
-                "{} {} a little, with {:.1%} of its weights: {}; if that is a mistake, set Bones for Automatic "
-                "Weights to "
-                "Body and use Bind to Avatar, or remove these vertex groups",
+                "{} {} a little, with {:.1%} of its weights: {}; if that is a mistake, set Bones for Automatic Weights "
+                "to Body and use Bind to Avatar, or remove these vertex groups",
                 counted(int(stray.sum()), "vertex follows", "vertices follow"),
                 Text(name),
                 share,

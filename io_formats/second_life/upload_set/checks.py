@@ -164,8 +164,7 @@ def _bare(models: list[Model], scene: Scene) -> Iterator[Message]:
     if bare:
         yield warning(
             "textures-of-rigged-objects",
-            "The uploader takes no textures from rigged objects, only their faces: {}; upload the textures, "
-            "then choose "
-            "them in the viewer",
+            "The uploader takes no textures from rigged objects, only their faces: {}; upload the textures, then "
+            "choose them in the viewer",
             listed(of_kind("object", bare)),
         )
