@@ -34,9 +34,12 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_do_not_depend_on_bones(clean_blender: Any, tmp_path: Path, kind: str) -> None:
     bpy, found = clean_blender, {}
-    for bones in ("new", "older", "goals"):
+    for bones in ("new", "older", "aligned", "goals"):
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-        rig = dressed(bpy, older_avatar.add() if bones == "older" else None)
+        rig = dressed(bpy, older_avatar.add() if bones in {"older", "aligned"} else None)
+        if bones == "aligned":
+            choose(bpy, rig)
+            assert bpy.ops.object.second_life_align_bones() == {"FINISHED"}
         if bones == "goals":
             set_shape(rig, "1")
             with_goals(bpy, rig)
@@ -44,5 +47,5 @@ def test_files_do_not_depend_on_bones(clean_blender: Any, tmp_path: Path, kind: 
         (tmp_path / bones).mkdir()
         found[bones] = KINDS[kind](bpy, tmp_path / bones)
     assert found["new"]
-    for bones in ("older", "goals"):
+    for bones in ("older", "aligned", "goals"):
         assert found[bones] == found["new"], bones

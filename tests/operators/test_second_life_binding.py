@@ -365,11 +365,13 @@ def test_weights_do_not_depend_on_the_directions_of_bones(clean_blender, samples
     mesh = next(obj for obj in bpy.context.view_layer.objects.selected if obj.type == "MESH")
     before = np.array(mesh.matrix_world)
     found = []
-    for kind in ("new", "older", "turned"):
-        if kind == "older":
+    for kind in ("new", "older", "aligned", "turned"):
+        if kind in {"older", "aligned"}:
             older_avatar.add()
         else:
             bpy.ops.object.second_life_avatar_add()
+        if kind == "aligned":
+            assert bpy.ops.object.second_life_align_bones() == {"FINISHED"}
         avatar = bpy.context.object
         avatar.location, avatar.rotation_euler = (1.0, 2.0, 0.1), (0.3, 0.2, 1.0)
         if kind == "turned":

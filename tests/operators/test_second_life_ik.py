@@ -177,14 +177,21 @@ def test_animations_of_goals_are_those_of_the_joints(clean_blender: Any, avatar:
     path = tmp_path / "kick.anim"
     assert bpy.ops.export_scene.second_life_anim(filepath=str(path)) == {"FINISHED"}
     duration, joints = curves_of(path.read_bytes())
-    assert duration == 0.5 and {"mHipLeft", "mKneeLeft", "mAnkleLeft"} <= set(joints)
-    assert not any(name.startswith("IK") for name in joints)
+    # Limbs that do not move are left to other animations.
+    assert duration == 0.5 and set(joints) == {"mHipLeft", "mKneeLeft", "mAnkleLeft"}
     for name, (codes, positions) in joints.items():
         assert not len(positions)
         for time, rotation in zip(codes[:, 0] / 65535 * duration, rotations_of(codes[:, 1:]), strict=True):
             wanted = local_rotations(bpy, avatar, 1 + round(time * 24))[name]
             assert degrees_between(rotation, wanted) < 0.02, name
     assert len(joints["mKneeLeft"][0]) > 2
+    # Limbs with goals that have no keys move if the body does.
+    avatar.animation_data_clear()
+    for frame, height in ((1, 0.0), (13, -0.2)):
+        avatar.pose.bones["mPelvis"].location = (0.0, height, 0.0)
+        avatar.pose.bones["mPelvis"].keyframe_insert("location", frame=frame)
+    assert bpy.ops.export_scene.second_life_anim(filepath=str(path)) == {"FINISHED"}
+    assert set(curves_of(path.read_bytes())[1]) == {"mPelvis", *(name for limb in LIMBS.values() for name in limb)}
 
 
 def test_muted_goals_do_not_change_an_animation(clean_blender: Any, avatar: Any, tmp_path: Any) -> None:

@@ -47,6 +47,10 @@ _STILL_AS_SAMPLED = 5e-5
 """Tolerance for matrices of sampled poses in single precision. A joint that stays within it is not animated: an
 animated joint would override animations of lower priority."""
 
+_AT_GOAL = 0.035
+"""Tolerance for rotation matrices, 2°, up to which a joint rests that only follows a goal without keys: goals do not
+straighten limbs fully."""
+
 _SAME_LENGTH = 1e-3
 """Seconds by which a clip may be longer than the target accepts, since files store lengths in single precision."""
 
@@ -276,7 +280,26 @@ class JointSampler:
         keyed = np.array([name in curves or name in driven for name in rig.read.bones], bool)
         channels = pose_curves.PoseChannels(rig.obj, rig.read.bones, set(), {})
         removal = self._shape_removal(rig, source, frames, channels)
-        return self._of_poses(rig, source, poses, keyed, _STILL_AS_SAMPLED if self.to_end else _STILL, removal)
+        clip = self._of_poses(rig, source, poses, keyed, _STILL_AS_SAMPLED if self.to_end else _STILL, removal)
+        unkeyed = pose_curves.bones_of_unkeyed_goals(rig.obj, curves)
+        if unkeyed and not source.is_pose and self.options.animated_bones != "ALL":
+            resting = self._joints_at_rest(rig, poses, unkeyed)
+            clip.transforms = [track for track in clip.transforms if track.target not in resting]
+        return clip
+
+    def _joints_at_rest(self, rig: _Rig, poses: Array, bones: set[str]) -> set[int]:
+        """Return the joints of those bones that rest in the poses of all joints, (F, J, 4, 4)."""
+        found = set()
+        for joint, (name, parent) in enumerate(zip(rig.read.bones, rig.read.parents, strict=True)):
+            if name in bones and parent >= 0:
+                own = joint_poses.own_transform(
+                    rig.read.rest[joint], poses[:, parent], rig.read.rest[parent], poses[:, joint]
+                )
+                turns = joint_poses.unscaled(own)[:, :3, :3]
+                is_still = np.ptp(turns, axis=0).max() <= _STILL_AS_SAMPLED
+                if is_still and np.abs(turns[0] - np.identity(3)).max() <= _AT_GOAL:
+                    found.add(joint)
+        return found
 
     def _of_poses(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import bpy
@@ -174,18 +174,37 @@ def bones_moved_otherwise(obj: bpy.types.Object) -> set[str]:
     moved = set()
     for bone in obj.pose.bones:
         for constraint in bone.constraints:
-            if constraint.mute:
-                continue
-            moved.add(bone.name)
-            length = getattr(constraint, "chain_count", 1)
-            chain = [bone, *bone.parent_recursive]
-            moved |= {member.name for member in (chain if length == 0 else chain[:length])}
+            if not constraint.mute:
+                moved |= _moved_by(constraint, bone)
     data = obj.animation_data
     for driver in data.drivers if data is not None else ():
         bone, channel = bone_and_channel(driver.data_path)
         if channel in CHANNELS:
             moved.add(bone)
     return moved
+
+
+def _moved_by(constraint: Any, bone: bpy.types.PoseBone) -> set[str]:
+    length = getattr(constraint, "chain_count", 1)
+    chain = [bone, *bone.parent_recursive]
+    return {member.name for member in (chain if length == 0 else chain[:length])}
+
+
+def bones_of_unkeyed_goals(obj: bpy.types.Object, keyed: Container[str]) -> set[str]:
+    """Return the bones without keys that follow control bones without keys, and nothing else by constraints.
+
+    ``keyed`` are the names of bones with keys.
+    """
+    found: set[str] = set()
+    others: set[str] = set()
+    for bone in obj.pose.bones:
+        for constraint in bone.constraints:
+            if constraint.mute or not hasattr(constraint, "target"):
+                continue
+            goal = obj.data.bones.get(constraint.subtarget) if constraint.target == obj else None
+            is_unkeyed = goal is not None and goal.meshferry.is_control and goal.name not in keyed
+            (found if is_unkeyed else others).update(_moved_by(constraint, bone))
+    return {name for name in found - others if name not in keyed}
 
 
 def moves_object(obj: bpy.types.Object, source: ClipSource) -> bool:
