@@ -221,6 +221,18 @@ def test_search_below_the_folder_that_the_user_names(save: Save, tmp_path: Path)
     assert [Path(found.file) for found in scene.placement.models] == [model.resolve()]
 
 
+def test_models_of_other_mods_of_the_user_are_found(
+    save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    model = tmp_path / "Documents" / "Timberborn" / "Mods" / "Other" / "Shed" / "X.timbermesh"
+    model.parent.mkdir(parents=True)
+    model.touch()
+    scene, _ = opened(save("House.blueprint.json", {"Children": {"A": part("Shed/X")}}))
+    assert scene.placement is not None
+    assert [Path(found.file) for found in scene.placement.models] == [model.resolve()]
+
+
 def test_models_of_the_game_are_a_note(save: Save) -> None:
     children = {"A": part("ConstructionBases/Base.Model"), "B": part("Mine/Base.Model")}
     scene, _ = opened(save("A.blueprint.json", {"Children": children}))
