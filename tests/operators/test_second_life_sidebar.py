@@ -474,9 +474,9 @@ def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
     # The cube is not bound yet; the only avatar is the one to bind it to.
     lines = _draw(bpy)
     start = lines.index("Rigging")
-    tools = ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "snap_joints", "ik_add")
+    tools = ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "match_seam", "snap_joints", "ik_add")
     assert lines[start + 1] == "Bones for Automatic Weights"
-    assert lines[start + 3 : start + 9] == [f"object.second_life_{tool}" for tool in tools]
+    assert lines[start + 3 : start + 10] == [f"object.second_life_{tool}" for tool in tools]
 
 
 def test_all_tools_are_in_the_object_menu(clean_blender):

@@ -42,6 +42,8 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
                 is_root = joint.parent < 0 and joint.group == skeletons.ATTACHMENT_GROUP
                 if joint.group != skeletons.ATTACHMENT_GROUP or joint.name in known or not (above in known or is_root):
                     continue
+                if vector is None:
+                    continue
                 head = heads.get(above, np.zeros(3)) + turn @ np.array(joint.translation)
                 bone = avatar.data.edit_bones.new(joint.name)
                 up = None if joint.up is None else (turn @ np.array(joint.up)).tolist()

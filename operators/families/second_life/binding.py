@@ -56,10 +56,8 @@ def names_of(models: Models) -> Text:
     return listed([model[0].name for model in models], 3)
 
 
-class NeedsMeshes:
-    """Mixin of operators that change the weights of the selected meshes for an avatar."""
-
-    bl_options = {"REGISTER", "UNDO"}
+class KeepsForm:
+    """Mixin of operators that can keep the form in which meshes are shown."""
 
     use_as_shown: BoolProperty(
         name="As Shown",
@@ -67,6 +65,12 @@ class NeedsMeshes:
         "form instead. Otherwise work on the rest pose of the avatar",
         default=True,
     )
+
+
+class NeedsMeshes:
+    """Mixin of operators that change the weights of the selected meshes for an avatar."""
+
+    bl_options = {"REGISTER", "UNDO"}
 
     poll = requires(
         (
@@ -83,7 +87,7 @@ class NeedsMeshes:
         try:
             if avatar is None or not models:
                 raise MeshferryError("Select a mesh object that is neither a level of detail nor physics")
-            pose = as_shown.bone_transforms(avatar) if self.use_as_shown else {}
+            pose = as_shown.bone_transforms(avatar) if getattr(self, "use_as_shown", False) else {}
             is_other = any(shown_bindings.matrices(obj) for model in models for obj in model)
             pose = pose if is_other or as_shown.is_moved(pose) else {}
             settings = [] if pose else [(avatar.data, "pose_position", "REST")]
@@ -130,7 +134,7 @@ class NeedsMeshes:
         return joined([*parts, *said], "; ")
 
 
-class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
+class OBJECT_OT_second_life_bind(KeepsForm, NeedsMeshes, bpy.types.Operator):
     """Bind the selected meshes to the avatar with automatic weights."""
 
     bl_idname = "object.second_life_bind"
@@ -153,7 +157,7 @@ class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
         return self.bind(models, avatar, pose, lambda seen: binding.automatic(context, seen, bones, MOST_INFLUENCES))
 
 
-class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
+class OBJECT_OT_second_life_transfer_weights(KeepsForm, NeedsMeshes, bpy.types.Operator):
     """Give the selected meshes the weights of another one, such as a body."""
 
     bl_idname = "object.second_life_transfer_weights"
@@ -277,7 +281,7 @@ def by_volume(families: list[volume_weights.Family], factors: Mapping[str, float
     return {name: factors.get("factor", 1.0) * factors.get(property_of(name), 1.0) for name in volumes}
 
 
-class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
+class OBJECT_OT_second_life_fitted_mesh(KeepsForm, NeedsMeshes, bpy.types.Operator):
     """Move weights between bones and their collision volumes."""
 
     bl_idname = "object.second_life_fitted_mesh"
@@ -353,7 +357,7 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
         return joined([Text("{}: weights for {}", names_of(models), number), *said], "; ")
 
 
-class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
+class OBJECT_OT_second_life_clean_weights(KeepsForm, NeedsMeshes, bpy.types.Operator):
     """Clean the weights of the selected meshes."""
 
     bl_idname = "object.second_life_clean_weights"
@@ -518,3 +522,4 @@ def draw_binding(layout: Any) -> None:
     button(column, OBJECT_OT_second_life_transfer_weights, text="Transfer Weights…", icon="MOD_DATA_TRANSFER")
     button(column, OBJECT_OT_second_life_fitted_mesh, text="Fitted Mesh", icon="MOD_CLOTH")
     button(column, OBJECT_OT_second_life_clean_weights, text="Clean Weights", icon="BRUSH_DATA")
+    button(column, "object.second_life_match_seam", text="Match Seam", icon="AUTOMERGE_ON")
