@@ -19,7 +19,8 @@ from ...io_formats.geometry.connectivity import labels, places
 from .. import arrays
 from ..exporting.object_selection import armature_modifiers
 from ..importing.rigs import shown_bindings
-from . import filled_weights, heat_weights, joint_weights
+from . import heat_weights, joint_weights
+from .fitting import filled_weights
 from .joint_weights import JointWeights, Weights
 from .weighted_surfaces import Points, WeightedSurface, surface_of, world_normals, world_points
 

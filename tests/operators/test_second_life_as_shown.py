@@ -140,7 +140,8 @@ def test_a_garment_over_a_body_in_an_a_pose(clean_blender: Any) -> None:
     not the body's plus 12 mm either.
     """
     from mathutils import Vector
-    from meshferry.blender_data.rigging import as_shown, binding, joint_weights
+    from meshferry.blender_data.rigging import binding, joint_weights
+    from meshferry.blender_data.rigging.fitting import as_shown
 
     bpy = clean_blender
     bpy.ops.object.second_life_avatar_add()

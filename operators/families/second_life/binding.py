@@ -14,14 +14,8 @@ from ....blender_data.exporting import scene_state
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.importing.rigs import shown_bindings
-from ....blender_data.rigging import (
-    as_shown,
-    binding,
-    bodies,
-    deform_bones,
-    joint_weights,
-    volume_weights,
-)
+from ....blender_data.rigging import binding, deform_bones, joint_weights, volume_weights
+from ....blender_data.rigging.fitting import as_shown, bodies
 from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirrored, surface_of
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed

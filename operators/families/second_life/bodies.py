@@ -11,7 +11,8 @@ from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.importing import importer
 from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.importing.selection import Selection
-from ....blender_data.rigging import bodies, body_shapes
+from ....blender_data.rigging import body_shapes
+from ....blender_data.rigging.fitting import bodies
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.second_life.body import classic_body

@@ -9,7 +9,8 @@ from bpy.props import EnumProperty
 
 from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.mesh_data.element_selection import select_points
-from ....blender_data.rigging import bodies, body_shapes, fit
+from ....blender_data.rigging import body_shapes
+from ....blender_data.rigging.fitting import bodies, fit
 from ....io_formats.core.messages import Text, joined
 from ....io_formats.second_life.shape import parameters
 from ...importing.import_base import leave_edit_mode

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from ....blender_data.exporting.object_selection import armature_of
-from ....blender_data.rigging import bodies, joint_weights
+from ....blender_data.rigging import joint_weights
+from ....blender_data.rigging.fitting import bodies
 from ....io_formats.core.messages import Message, counted, listed, warning
 from ....io_formats.second_life.avatar import skeleton_table
 from ....io_formats.second_life.shape.followed_sliders import unfollowed

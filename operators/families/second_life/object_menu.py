@@ -24,17 +24,21 @@ class SECOND_LIFE_MT_object(bpy.types.Menu):
         layout.operator_menu_enum("object.second_life_level_show", "part", text_ctxt=CONTEXT)
         layout.separator()
         layout.operator_context = "INVOKE_DEFAULT"  # otherwise Transfer Weights does not ask for the source
-        for name in ("bind", "transfer_weights", "fitted_mesh", "clean_weights"):
+        for name in ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "match_seam"):
             layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
         layout.separator()
         layout.operator_menu_enum("object.second_life_automatic_weights", "weighted", text_ctxt=CONTEXT)
-        for name in ("snap_joints", "ik_add", "ik_remove"):
+        for name in ("snap_joints", "align_bones", "ik_add", "ik_remove"):
             layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
         layout.operator_menu_enum("object.second_life_retarget", "proportions", text_ctxt=CONTEXT)
         layout.separator()
         layout.operator_menu_enum("object.second_life_shape_set", "shape", text_ctxt=CONTEXT)
         for name in ("shape_random", "shape_copy", "load_shape", "save_shape", "shape_apply", "shape_standard"):
             layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
+        layout.separator()
+        for name in ("use_as_body", "load_body", "check_fit", "add_attachment_points"):
+            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
+        layout.operator_menu_enum("object.second_life_attach", "point", text_ctxt=CONTEXT)
         layout.separator()
         for name in (
             "object.second_life_weigh",

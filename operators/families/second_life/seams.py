@@ -5,7 +5,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ....blender_data.rigging import bodies, seams
+from ....blender_data.rigging.fitting import bodies, seams
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, listed
 from .avatar_joints import known_bones

@@ -8,8 +8,8 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ..weighted_surfaces import surface_of
 from .as_shown import shown_points
-from .weighted_surfaces import surface_of
 
 DEEPEST = 0.1
 """Distance in metres from the surface up to which a point may be inside: farther ones are of openings of the body."""

@@ -14,13 +14,13 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.messages import Text, counted
-from .. import arrays
-from ..exporting.object_selection import armature_modifiers
-from ..importing.rigs import shown_bindings
-from ..mesh_data import element_selection, file_normals
-from . import joint_weights, rig_copies
-from .joint_poses import Array
+from ....io_formats.core.messages import Text, counted
+from ... import arrays
+from ...exporting.object_selection import armature_modifiers
+from ...importing.rigs import shown_bindings
+from ...mesh_data import element_selection, file_normals
+from .. import joint_weights, rig_copies
+from ..joint_poses import Array
 
 LEAST_SIZE = 0.3
 """Smallest singular value of a blended transform by which a vertex is carried; others follow their strongest joint."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .joint_poses import Array
-from .joint_weights import Weights
+from ..joint_poses import Array
+from ..joint_weights import Weights
 
 _SMOOTHINGS = 20
 """Number of times that filled weights are averaged with those of their neighbours."""

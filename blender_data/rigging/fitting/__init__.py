@@ -1,0 +1,1 @@
+"""Clothes on bodies: bodies of figures, binding as shown, fit, seams."""
