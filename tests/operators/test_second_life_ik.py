@@ -194,7 +194,7 @@ def test_animations_of_goals_are_those_of_the_joints(clean_blender: Any, avatar:
     assert set(curves_of(path.read_bytes())[1]) == {"mPelvis", *(name for limb in LIMBS.values() for name in limb)}
 
 
-def test_muted_goals_do_not_change_an_animation(clean_blender: Any, avatar: Any, tmp_path: Any) -> None:
+def test_muted_goals_do_not_change_an_animation(clean_blender: Any, avatar: Any, tmp_path: Any, capfd: Any) -> None:
     """Keys of joints are exported as they are, since nothing else moves the joints."""
     from test_second_life_animation_export import bend
 
@@ -206,6 +206,7 @@ def test_muted_goals_do_not_change_an_animation(clean_blender: Any, avatar: Any,
         found.append(path.read_bytes())
         if not avatar.data.collections_all.get("Goals"):
             add(avatar)
+            assert "keys of limbs have no effect until the goals are removed" in capfd.readouterr().out
             for bone in avatar.pose.bones:
                 for constraint in bone.constraints:
                     constraint.mute = True

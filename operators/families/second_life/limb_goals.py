@@ -5,9 +5,11 @@ from typing import Any
 import bpy
 import numpy as np
 
+from ....blender_data import compat
+from ....blender_data.exporting.clips import pose_curves
 from ....blender_data.rigging.posing import limb_goals
 from ....blender_data.rigging.posing.limb_goals import Limb
-from ....io_formats.core.messages import Text, listed
+from ....io_formats.core.messages import Text, joined, listed
 from ....io_formats.second_life.avatar.avatar_space import facing_of
 from ...importing.import_base import enter_pose_mode, leave_edit_mode
 from ...layouts import button, requires
@@ -37,6 +39,13 @@ def limbs_of(avatar: Any) -> list[Limb]:
             x, y, z = (turn @ hinge).tolist()
             found.append(Limb((first, middle, last), goal, (x, y, z)))
     return found
+
+
+def _keyed_bones(avatar: Any) -> set[str]:
+    data = avatar.animation_data
+    if data is None or data.action is None:
+        return set()
+    return {bone for bone, _channel in pose_curves.keyed_channels(data.action, compat.slot_of(data))}
 
 
 _IS_EDITABLE = (
@@ -71,7 +80,10 @@ class OBJECT_OT_second_life_ik_add(bpy.types.Operator):
         limb_goals.add(context, avatar, limbs)
         if was_posed:
             enter_pose_mode()
-        inform(self, Text("{}: move the limbs by {}", avatar.name, listed([limb.goal for limb in limbs])))
+        parts = [Text("{}: move the limbs by {}", avatar.name, listed([limb.goal for limb in limbs]))]
+        if _keyed_bones(avatar).intersection(name for limb in limbs for name in limb.bones):
+            parts.append(Text("keys of limbs have no effect until the goals are removed"))
+        inform(self, joined(parts, "; "))
         return {"FINISHED"}
 
 
