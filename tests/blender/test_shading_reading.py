@@ -283,6 +283,29 @@ def test_trees_of_artists(build: Callable[[Tree], None], expected: Shading) -> N
     assert not report.messages
 
 
+@pytest.mark.parametrize(
+    ("build", "name", "images"),
+    [
+        (artist_node_group, "Roughness", ["orm"]),
+        (group_in_a_group, "Roughness", ["leaf"]),
+        (muted_node, "Base Color", ["wood"]),
+        (occlusion_on_color, "Base Color", ["ao", "wood"]),
+    ],
+)
+def test_images_upstream(build: Callable[[Tree], None], name: str, images: list[str]) -> None:
+    from meshferry.blender_data.exporting.reading.material_reading import images_of, read_material
+
+    made = Tree()
+    build(made)
+    assert [image.name for image in images_of(made.shader.inputs[name]) if image is not None] == images
+    report = Report()
+    texture = read_material(made.material, report).texture
+    assert (None if texture is None else texture.name.partition(".")[0]) == (
+        images[0] if name == "Base Color" else None
+    )
+    assert not report.messages
+
+
 def test_everything_without_a_counterpart_is_named_once() -> None:
     made = Tree()
     noise, ramp = made.node("ShaderNodeTexNoise"), made.node("ShaderNodeValToRGB")
