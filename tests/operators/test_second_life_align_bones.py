@@ -14,6 +14,7 @@ import numpy as np
 import older_avatar
 import pytest
 from example_files import imported
+from second_life_models import Drawn, panel_context
 from test_second_life_joints import avatar as new_avatar
 from test_second_life_shaped_exports import EXPORTERS, dressed, pose
 
@@ -226,18 +227,28 @@ def strips(bpy: Any, avatar: Any) -> None:
 def constrained(bpy: Any, avatar: Any) -> None:
     """Constraints that are converted exactly, and those that do not depend on axes."""
     quaternions(bpy, avatar)
-    bones = avatar.pose.bones
-    for owner, target, kind in (
-        ("mKneeLeft", "mKneeLeft", "LIMIT_DISTANCE"),
-        ("R_UPPER_LEG", "L_UPPER_LEG", "COPY_ROTATION"),
-        ("mFaceLipLowerRight", "mFaceLipLowerRight", "COPY_LOCATION"),
-        ("mSpine4", "mSpine3", "COPY_ROTATION"),
-        ("mAnkleLeft", "mAnkleRight", "COPY_ROTATION"),
+    twin = bpy.data.objects.new("Twin", avatar.data)
+    bpy.context.scene.collection.objects.link(twin)
+    bpy.context.view_layer.update()
+    key(twin, "rotation_quaternion", seed=5)
+    key(twin, "location", seed=6)
+    older_avatar.disconnect(avatar, ["mChest", "mHipRight"])
+    for bone, kind, space in (
+        ("mTorso", "COPY_ROTATION", "LOCAL"),
+        ("mChest", "COPY_LOCATION", "LOCAL"),
+        ("mHipRight", "COPY_TRANSFORMS", "LOCAL"),
+        ("mKneeRight", "COPY_ROTATION", "WORLD"),
+        ("mHindLimb1Left", "COPY_LOCATION", "WORLD"),
+        ("mHindLimb2Left", "LIMIT_DISTANCE", "WORLD"),
+        ("mFaceChin", "ARMATURE", "WORLD"),
     ):
-        constraint = bones[owner].constraints.new(kind)
-        constraint.target, constraint.subtarget = avatar, target
-        if kind == "COPY_ROTATION":
-            constraint.owner_space = constraint.target_space = "LOCAL"
+        constraint = avatar.pose.bones[bone].constraints.new(kind)
+        target = constraint.targets.new() if kind == "ARMATURE" else constraint
+        target.target, target.subtarget = twin, bone
+        if kind == "LIMIT_DISTANCE":
+            constraint.distance, constraint.subtarget = 0.3, "mChest"
+        if kind.startswith("COPY"):
+            constraint.owner_space = constraint.target_space = space
 
 
 def roll(bpy: Any, avatar: Any, degrees: dict[str, float]) -> None:
@@ -474,7 +485,7 @@ def test_an_action_of_another_avatar_is_refused(clean_blender: Any, is_aligned: 
         bpy.ops.object.second_life_align_bones()
     np.testing.assert_array_equal(shown(bpy, (first, second)), before)
     assert second.data.meshferry.bone_axes == second.animation_data.action.meshferry.bone_axes == ""
-    first.animation_data.action.meshferry.file_format = "SECOND_LIFE_ANIMATION"  # keyed for the axes of older avatars
+    first.animation_data.action.meshferry.clip_name = "sway"  # keyed for the axes of older avatars
     if is_aligned:
         assert bpy.ops.object.second_life_align_bones() == {"FINISHED"}
         assert first.animation_data.action.meshferry.bone_axes == "AVATAR"
@@ -519,6 +530,47 @@ def test_actions_for_the_new_axes_are_not_converted(clean_blender: Any, capfd: A
     align(bpy, capfd)
     np.testing.assert_array_equal(shown(bpy, [newer]), before)
     np.testing.assert_allclose(shown(bpy, [rig]), before, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_older", [True, False])
+def test_an_action_for_other_axes_is_named_when_it_is_used(
+    clean_blender: Any, capfd: Any, tmp_path: Path, is_older: bool
+) -> None:
+    from meshferry.blender_data import compat
+    from meshferry.operators.families.second_life.animation import draw_animation
+
+    bpy = clean_blender
+    first = new_avatar(bpy) if is_older else older_avatar.add()
+    key(first, "rotation_quaternion")
+    action = first.animation_data.action
+    action.meshferry.bone_axes, action.meshferry.clip_name = first.data.meshferry.bone_axes, "sway"
+    rig = older_avatar.add() if is_older else new_avatar(bpy)
+    wanted = shown(bpy, [first])
+    act(rig, action, compat.slot_of(first.animation_data))
+    layout = Drawn()
+    draw_animation(layout, panel_context(bpy), ())
+    assert "Made for bones with other axes" in " ".join(layout.lines)
+    text = "Avatar.001: action 'AvatarAction' was made for bones " + (
+        "along the avatar's axes, so poses differ; align the bones"
+        if is_older
+        else "that point elsewhere, so poses differ; import its file again"
+    )
+    capfd.readouterr()
+    bpy.ops.export_scene.second_life_anim(filepath=str(tmp_path / "sway.anim"), scope="ACTIVE", clips="ACTIVE")
+    assert capfd.readouterr().out.count(text) == 1
+    assert said_by_check(bpy, capfd).count(text) == 1
+    findings = bpy.context.window_manager.meshferry_check.findings
+    assert [finding.fix for finding in findings if "made for bones" in finding.message] == ["align_bones" * is_older]
+    if is_older:
+        assert bpy.ops.object.meshferry_finding_fix() == {"FINISHED"}
+        np.testing.assert_allclose(shown(bpy, [rig]), wanted, atol=1e-5)
+        assert text not in said_by_check(bpy, capfd)
+
+
+def said_by_check(bpy: Any, capfd: Any) -> str:
+    capfd.readouterr()
+    bpy.ops.export_scene.second_life_anim_check()
+    return str(capfd.readouterr().out)
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

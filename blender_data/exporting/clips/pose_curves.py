@@ -70,15 +70,21 @@ def own_actions(obj: bpy.types.Object) -> set[bpy.types.Action]:
     return {holder.action for holder in compat.action_holders(obj)}
 
 
+def played_actions(obj: bpy.types.Object, sources: Iterable[ClipSource]) -> Iterator[tuple[bpy.types.Action, Any]]:
+    """Yield the actions and slots that an object plays in clips. From 4.4 on, nothing plays without a slot."""
+    for source in sources:
+        if source.strips:
+            players = [(strip.action, compat.slot_of(strip)) for strip in strips_of(obj, source)]
+        else:
+            players = [action_of(obj, source)]
+        for action, slot in players:
+            if action is not None and (slot is not None or not compat.HAS_SLOTS):
+                yield action, slot
+
+
 def _playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
     """Yield the f-curves that a clip plays on an object, without muted ones."""
-    if source.strips:
-        players = [(strip.action, compat.slot_of(strip)) for strip in strips_of(obj, source)]
-    else:
-        players = [action_of(obj, source)]
-    for action, slot in players:
-        if action is None or (compat.HAS_SLOTS and slot is None):
-            continue
+    for action, slot in played_actions(obj, [source]):
         for curve in compat.action_curves(action, slot):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
                 yield curve

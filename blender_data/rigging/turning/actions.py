@@ -33,13 +33,20 @@ class PlannedAction:
     """Armature objects that play it, each with its animation data, NLA strip or constraint; empty if unused."""
 
 
-def imported_for_others(action: bpy.types.Action, armature: bpy.types.Armature) -> bool:
-    """Return whether an action was keyed for bones that lie by another rule than those of an armature.
+def is_made_for_others(action: bpy.types.Action, armature: bpy.types.Armature) -> bool:
+    """Return whether an action was made for bones that lie by another rule than those of an armature.
 
     The rule is known for imported and converted actions only.
     """
     kept = action.meshferry
-    return kept.bone_axes != armature.meshferry.bone_axes and bool(kept.bone_axes or kept.file_format)
+    return kept.bone_axes != armature.meshferry.bone_axes and bool(kept.bone_axes or kept.clip_name)
+
+
+def keyed_bones(action: bpy.types.Action, slot: Any) -> set[str]:
+    """Return the bones that an action keys. From 4.4 on, nothing plays without a slot."""
+    if compat.HAS_SLOTS and slot is None:
+        return set()
+    return {bone for bone, _channel in pose_curves.keyed_channels(action, slot)}
 
 
 def plan(turns: ArmatureTurns, axes: str, report: Report) -> list[PlannedAction]:
@@ -78,7 +85,7 @@ def plan(turns: ArmatureTurns, axes: str, report: Report) -> list[PlannedAction]
                 found.holders.append((obj, holder))
     shared = {holder.action for _obj, holder in others}
     for key, found in list(planned.items()):
-        if _keyed(found.action, found.slot) & set(found.turns):
+        if keyed_bones(found.action, found.slot) & set(found.turns):
             _require_editable(found.action)
         elif found.action in shared or not found.action.is_editable:
             del planned[key]
@@ -168,13 +175,6 @@ def _holders(obj: bpy.types.Object) -> list[Any]:
     return [*compat.action_holders(obj), *(constraint for constraint in constraints if constraint.action is not None)]
 
 
-def _keyed(action: bpy.types.Action, slot: Any) -> set[str]:
-    """Return the bones that an action keys. From 4.4 on, nothing plays without a slot."""
-    if compat.HAS_SLOTS and slot is None:
-        return set()
-    return {bone for bone, _channel in pose_curves.keyed_channels(action, slot)}
-
-
 def _require_editable(action: bpy.types.Action) -> None:
     if not action.is_editable:
         raise MeshferryError("Action '{}' is linked from another file; make it local", action.name)
@@ -182,7 +182,7 @@ def _require_editable(action: bpy.types.Action) -> None:
 
 def _require_equal(found: PlannedAction, turns: Turns, obj: Any) -> None:
     """Raise an error if two armatures that play an action turn its bones differently."""
-    for bone in _keyed(found.action, found.slot):
+    for bone in keyed_bones(found.action, found.slot):
         a, b = found.turns.get(bone), turns.get(bone)
         if (a is None) != (b is None) or (
             a is not None and b is not None and not (is_same(a.axes, b.axes) and is_same(a.location, b.location))
@@ -202,8 +202,8 @@ def _require_single(planned: Iterable[PlannedAction], others: Iterable[tuple[Any
         bones = turned.get(holder.action)
         if bones is None or obj.type != "ARMATURE":
             continue
-        waits = obj.data.meshferry.bone_axes == axes and imported_for_others(holder.action, obj.data)
-        if not waits and _keyed(holder.action, compat.slot_of(holder)) & bones & set(obj.data.bones.keys()):
+        waits = obj.data.meshferry.bone_axes == axes and is_made_for_others(holder.action, obj.data)
+        if not waits and keyed_bones(holder.action, compat.slot_of(holder)) & bones & set(obj.data.bones.keys()):
             raise MeshferryError(
                 "Action '{}' also animates '{}', which is not changed; select both armatures, or give each its own "
                 "copy of the action",
@@ -221,7 +221,7 @@ def _unused(
     found, unclear = [], []
     for action in bpy.data.actions:
         for slot in compat.slots_of(action):
-            keyed = _keyed(action, slot)
+            keyed = keyed_bones(action, slot)
             if action.meshferry.bone_axes == axes or (action, slot.handle if slot is not None else 0) in played:
                 continue
             having = [data for data in bpy.data.armatures if keyed & set(data.bones.keys())]

@@ -81,7 +81,7 @@ def turn_bones(
     results = actions.convert(planned, loose, axes)
     results.report_to(report)
     _report_inherited_scale(objects, scaled, report)
-    constraints = ConstraintTurner(turns)
+    constraints = ConstraintTurner(turns, loose)
     constraints.turn()
     _report_relations(constraints, drivers.dependent(turns), report)
     for obj in objects:
@@ -244,6 +244,12 @@ def _report_relations(constraints: ConstraintTurner, driven: list[str], report: 
         if len(constraints.unconverted) == 1
         else "{} depend on the axes or ends of bones and were not converted: {}",
         constraints.unconverted,
+        "constraint",
+    )
+    report.change_of(
+        "constraints-without-effect",
+        "{} muted, since Blender did not move connected bones by constraints: {}",
+        constraints.muted,
         "constraint",
     )
     report.change_of(

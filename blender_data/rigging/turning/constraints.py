@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,10 @@ _BY_POSITION = {"LIMIT_DISTANCE", "DAMPED_TRACK", "LOCKED_TRACK", "TRACK_TO", "S
 """Constraints that use the position of their target only."""
 _FREE = {"ARMATURE", "LIMIT_DISTANCE", "CLAMP_TO"}
 """Constraints that do not depend on the axes of their owner."""
+_MOVES_ONLY = {"COPY_LOCATION", "LIMIT_LOCATION", "LIMIT_DISTANCE", "CLAMP_TO", "FLOOR"}
+"""Constraints that only move the head of their owner."""
+_MOVES = {"COPY_TRANSFORMS", "CHILD_OF", "ARMATURE", "TRANSFORM", "FOLLOW_PATH", "PIVOT", "SHRINKWRAP", "ACTION"}
+"""Constraints that move the head of their owner and turn it."""
 _COPIES = {"COPY_LOCATION", "COPY_ROTATION", "COPY_TRANSFORMS"}
 _EULER = {"XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"}
 _UNTURNED = BoneTurn(np.identity(3), np.identity(3), (1.0, 1.0))
@@ -31,8 +35,12 @@ class ConstraintTurner:
     """Converts the constraints of all objects and bones."""
 
     turns: ArmatureTurns
+    loose: Mapping[bpy.types.Armature, set[str]]
+    """Bones that were connected to their parents before. Constraints did not move their heads."""
     unconverted: list[str] = field(default_factory=list)
     """Constraints that have another result than before."""
+    muted: list[str] = field(default_factory=list)
+    """Constraints that had no effect, since they only moved connected bones."""
     approximate: list[str] = field(default_factory=list)
     """Limits and constraints that hold one value for each axis, of bones that are not turned by right angles."""
 
@@ -56,6 +64,14 @@ class ConstraintTurner:
             owners = [member.name for member in chain[: constraint.chain_count or None]]
         changed = [turn for member in owners if (turn := turn_in(self.turns, obj, member)) is not None]
         owner = max(changed, key=lambda turn: turn.is_turned, default=_UNTURNED)
+        if bone is not None and not constraint.mute and bone.name in self.loose.get(obj.data, ()):
+            if constraint.type in _MOVES_ONLY:
+                constraint.mute = True
+                self.muted.append(f"{name} ({constraint.name})")
+                return
+            if constraint.type in _MOVES:
+                self.unconverted.append(f"{name} ({constraint.name})")
+                return
         targets = [turn for target in _targets(constraint) if (turn := turn_in(self.turns, *target)) is not None]
         target = targets[0] if targets else _UNTURNED
         if owner is _UNTURNED and not targets:
