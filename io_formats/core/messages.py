@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from string import Formatter
 from typing import Any, Self, TypedDict, Unpack
 
@@ -28,6 +29,7 @@ SUBJECTS = {
     "layer": "surface|submesh(?:es)?|shape key|uv map|uv layer|layer|attribute|property|properties",
 }
 """Kinds of what messages name, and the nouns of sentences for them."""
+_ENGLISH, _WORD = re.compile("[a-z]"), re.compile(r"\w")
 _NOUN = re.compile("|".join(f"(?P<{kind}>\\b(?:{nouns})s?\\b)" for kind, nouns in SUBJECTS.items()), re.IGNORECASE)
 
 
@@ -101,22 +103,36 @@ class Text(str):
         are those of objects.
         """
         values = iter(self.values)
-        is_list = re.search("[a-z]", self.template) is None
+        is_list = not _ENGLISH.search(self.template)
+        first = direct = ""
         is_quoted = False
-        so_far = ""
-        for before, field, _spec, _conversion in Formatter().parse(self.template) if self.values else ():
-            value = next(values) if field is not None else None
+        for before, has_value in _pieces(self.template) if self.values else ():
+            value = next(values) if has_value else None
             is_closed = is_quoted and before == "'"
             is_quoted = before.endswith("'") and not is_closed
-            so_far += before + (value.template if isinstance(value, Text) else "")
-            nouns = list(_NOUN.finditer(so_far))
-            listed_kind = (nouns[0].lastgroup or "") if nouns else listed_kind
+            for piece in (before, value.template) if isinstance(value, Text) else (before,):
+                kind, at_end, is_blank = _nouns_of(piece)
+                first, direct = first or kind, direct if is_blank else at_end
             if isinstance(value, Text):
-                yield from value.named(listed_kind)
+                yield from value.named(first or listed_kind)
             elif isinstance(value, str) and is_quoted:
-                is_after_noun = bool(nouns) and re.search(r"\w", so_far[nouns[-1].end() :]) is None
-                kind = nouns[-1].lastgroup if is_after_noun else listed_kind if is_list else ""
+                kind = direct or (first or listed_kind if is_list else "")
                 yield value, value.kind if isinstance(value, Named) else kind or "object"
+
+
+@lru_cache(1024)  # texts of files can be templates, too
+def _pieces(template: str) -> tuple[tuple[str, bool], ...]:
+    """Return the texts of a template, and whether a value follows each of them."""
+    return tuple((before, field is not None) for before, field, _spec, _conversion in Formatter().parse(template))
+
+
+@lru_cache(1024)  # texts of files can be templates, too
+def _nouns_of(text: str) -> tuple[str, str, bool]:
+    """Return the kinds of the first noun and of a noun at the end of a text, or empty; and whether it has no words."""
+    nouns = list(_NOUN.finditer(text))
+    is_at_end = bool(nouns) and not _WORD.search(text[nouns[-1].end() :])
+    first, last = (found.lastgroup or "" for found in (nouns[0], nouns[-1])) if nouns else ("", "")
+    return first, last if is_at_end else "", not _WORD.search(text)
 
 
 class _Capitalized(Text):
@@ -275,8 +291,9 @@ class Message(Text):
     def as_json(self) -> dict[str, Any]:
         """Return the message as JSON for other programs."""
         found: dict[str, Any] = {"code": self.code, "kind": self.kind.value, "text": str(self), "item": str(self.item)}
-        found["about"] = self.about()
-        found["subjects"] = [{"kind": kind, "name": name} for name, kind in self.subjects()]
+        subjects = self.subjects()
+        found["about"] = list(dict.fromkeys(name for name, _ in subjects))
+        found["subjects"] = [{"kind": kind, "name": name} for name, kind in subjects]
         return found
 
     @classmethod
