@@ -432,6 +432,26 @@ def test_the_rest_is_named(clean_blender: Any, capfd: Any, set_up: SetUp, text: 
     assert align(clean_blender, capfd).count(text.strip()) == 1
 
 
+def test_limits_of_inverse_kinematics_turn_with_the_bone(clean_blender: Any, capfd: Any) -> None:
+    older = older_avatar.add()
+    roll(clean_blender, older, {"mElbowLeft": 90.0, "mElbowRight": 180.0})
+    for name in ("mElbowLeft", "mElbowRight"):
+        bone = older.pose.bones[name]
+        bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, -0.2, 1.0
+        bone.lock_ik_z, bone.ik_stiffness_z, bone.ik_stiffness_y = True, 0.5, 0.25
+    before = {bone.name: np.array(bone.matrix_local)[:3, :3] for bone in older.data.bones}
+    assert "nearest axes" not in align(clean_blender, capfd)
+    for name, letter, other in (("mElbowLeft", "z", "x"), ("mElbowRight", "x", "z")):
+        bone = older.pose.bones[name]
+        sign = before[name][:, 0] @ np.array(bone.bone.matrix_local)[:3, "xyz".index(letter)]
+        assert abs(sign) == pytest.approx(1.0, abs=1e-4)
+        limits = (getattr(bone, f"ik_min_{letter}"), getattr(bone, f"ik_max_{letter}"))
+        assert limits == pytest.approx((-0.2, 1.0) if sign > 0 else (-1.0, 0.2))
+        assert getattr(bone, f"use_ik_limit_{letter}") and not getattr(bone, f"use_ik_limit_{other}")
+        assert getattr(bone, f"lock_ik_{other}") and not getattr(bone, f"lock_ik_{letter}")
+        assert getattr(bone, f"ik_stiffness_{other}") == 0.5 and bone.ik_stiffness_y == 0.25
+
+
 # -- actions of several armatures -----------------------------------------------------------------------------------
 
 
@@ -644,6 +664,8 @@ def written(target: Any, rig: Any) -> bytes:
 
 @pytest.mark.parametrize("name", ["tunic.llmesh", "dance.anim"])
 def test_an_aligned_avatar_is_reloaded_as_it_is(clean_blender: Any, capfd: Any, tmp_path: Path, name: str) -> None:
+    from meshferry.blender_data.mesh_data.mesh_edits import edited_actions
+
     bpy = clean_blender
     with earlier_version():
         imported(bpy, tmp_path, name, "second_life")
@@ -654,6 +676,7 @@ def test_an_aligned_avatar_is_reloaded_as_it_is(clean_blender: Any, capfd: Any, 
     bpy.context.view_layer.objects.active = rig
     before, allowed = shown(bpy, [rig]), 1e-5 + older_avatar.skews(rig)
     align(bpy, capfd)
+    assert edited_actions(rig) == []
     rests = [np.array(bone.matrix_local) for bone in rig.data.bones]
     assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
     assert "edited" not in capfd.readouterr().out
