@@ -122,6 +122,44 @@ def test_binding_does_not_move_the_mesh(clean_blender: Any, seed: int, scale: An
         assert 0.01 < np.abs(wide - before).max() < 0.1
 
 
+@pytest.mark.parametrize("kind", ["volume", "mask", "twice", "deform off", "hidden", "not bound"])
+def test_meshes_that_are_shown_in_other_ways_are_taken_as_shown(clean_blender: Any, kind: str) -> None:
+    bpy = clean_blender
+    avatar = make_avatar(bpy, 1)
+    tube = make_tube(bpy, avatar, "Tube", keys=True)
+    select(bpy, avatar, tube)
+    bpy.ops.object.second_life_bind()
+    (modifier,) = tube.modifiers
+    if kind == "volume":
+        modifier.use_deform_preserve_volume = True
+    elif kind == "mask":
+        tube.vertex_groups.new(name="Mask").add(range(200), 0.6, "REPLACE")
+        modifier.vertex_group = "Mask"
+    elif kind == "twice":
+        tube.modifiers.new("Second", "ARMATURE").object = avatar
+    elif kind == "deform off":
+        avatar.data.bones["mTorso"].use_deform = avatar.data.bones["mChest"].use_deform = False
+    elif kind == "hidden":
+        tube.data.shape_keys.key_blocks["Wide"].value = 0.6
+        tube.hide_viewport = True
+        level = make_tube(bpy, avatar, "Tube LOD")
+        select(bpy, avatar, level)
+        bpy.ops.object.second_life_bind()
+        level.modifiers[0].use_deform_preserve_volume = True
+        tube.meshferry.lod_of, tube.meshferry.lod, tube = level, 1, level
+        tube.hide_viewport = False
+    else:
+        tube.modifiers.clear()
+    before, rest = shown(bpy, tube), array(tube.data.vertices)
+    for name, options in (("clean_weights", {"threshold": 0.05}), ("fitted_mesh", {"factor": 0.7})):
+        select(bpy, avatar, tube)
+        assert getattr(bpy.ops.object, f"second_life_{name}")(**options) == {"FINISHED"}
+        assert np.abs(shown(bpy, tube) - before).max() < 1e-5, name
+    assert np.array_equal(array(tube.data.vertices), rest) == (kind == "not bound")
+    for one in avatar.pose.bones:
+        assert one.bone.use_deform or one.name not in tube.vertex_groups or kind == "not bound"
+
+
 def test_the_rest_is_worked_on_without_the_option(clean_blender: Any) -> None:
     bpy = clean_blender
     avatar = make_avatar(bpy, 1)
@@ -178,7 +216,7 @@ def test_a_garment_over_a_body_in_an_a_pose(clean_blender: Any) -> None:
     pose = as_shown.bone_transforms(avatar)
     weights = joint_weights.read(body, pose)
     weights.values = joint_weights.limited(weights.values, 4)
-    with as_shown.kept_form(bpy.context, [exact], pose):
+    with as_shown.kept_form(bpy.context, [exact], avatar):
         binding.apply({exact: weights}, avatar, set(pose))
     wanted, wanted_lengths = rest_of(exact)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from typing import Any
 
 import bpy
 import numpy as np
@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 from ....io_formats.core.messages import Text, counted
 from ... import arrays
+from ...exporting import scene_state
 from ...exporting.object_selection import armature_modifiers
 from ...importing.rigs import shown_bindings
 from ...mesh_data import element_selection, file_normals
 from .. import joint_weights, rig_copies
 from ..joint_poses import Array
+from ..joint_weights import JointWeights
 
 LEAST_SIZE = 0.3
 """Smallest singular value of a blended transform by which a vertex is carried; others follow their strongest joint."""
@@ -55,19 +57,32 @@ def moved(points: Array, transform: Array | None) -> Array:
     return points if transform is None else points @ transform[:3, :3].T + transform[:3, 3]
 
 
-def shown(obj: bpy.types.Object) -> Array:
-    """Return the transforms by which armatures show the vertices of a mesh object, (V, 4, 4)."""
+def _blend(obj: bpy.types.Object) -> tuple[JointWeights, dict[str, Array]] | None:
+    """Return the weights by which an armature shows a mesh object, and the transforms of its bones; None without one.
+
+    Bones without *Deform* do not take part, except in the armatures of bindings.
+    """
     modifier = next(iter(armature_modifiers(obj)), None)
     armature = modifier.object if modifier is not None else obj.parent if obj.parent_type == "ARMATURE" else None
     binding = shown_bindings.matrices(obj)
     if armature is None or (modifier is not None and not modifier.show_viewport and not binding):
-        return np.broadcast_to(np.identity(4), (len(obj.data.vertices), 4, 4))
+        return None
     transforms = bone_transforms(armature)
     if binding:
         world = np.array(armature.matrix_world, np.float64)
         back = np.linalg.inv(world)
         transforms = {name: transforms[name] @ world @ binding[name] @ back for name in transforms if name in binding}
-    return rig_copies.blended(joint_weights.read(obj, transforms), transforms, np.identity(4))
+    else:
+        transforms = {name: matrix for name, matrix in transforms.items() if armature.data.bones[name].use_deform}
+    return joint_weights.read(obj, transforms), transforms
+
+
+def shown(obj: bpy.types.Object) -> Array:
+    """Return the transforms by which armatures show the vertices of a mesh object, (V, 4, 4)."""
+    blend = _blend(obj)
+    if blend is None:
+        return np.broadcast_to(np.identity(4), (len(obj.data.vertices), 4, 4))
+    return rig_copies.blended(*blend, np.identity(4))
 
 
 def shown_points(obj: bpy.types.Object) -> Array:
@@ -104,38 +119,37 @@ def shown_copies(items: Iterable[bpy.types.Object]) -> Iterator[dict[bpy.types.O
 
 @contextlib.contextmanager
 def kept_form(
-    context: bpy.types.Context, items: Sequence[bpy.types.Object], transforms: Mapping[str, Array]
+    context: bpy.types.Context, items: Sequence[bpy.types.Object], armature: bpy.types.Object | None
 ) -> Iterator[list[Text]]:
     """Keep the form in which mesh objects are shown, while a ``with`` block changes their weights and binds them.
 
     Yield a list that afterwards has phrases about vertices and edges of which the rest form is doubtful; they are
-    selected for edit mode.
+    selected for edit mode. Objects that no armature deforms afterwards are not changed.
 
     Parameters
     ----------
-    transforms:
-        Result of :func:`bone_transforms` for the armature to which the objects are bound afterwards; if it is empty,
-        nothing is done.
+    armature:
+        The armature object to which the objects are bound afterwards; if it is None, nothing is done.
     """
     said: list[Text] = []
-    if not transforms:
+    if armature is None:
         yield said
         return
-    before = {obj: shown(obj) for obj in items}
-    seen = {obj: _evaluated_points(context, obj) for obj in items}
+    before, seen = _shown_exactly(context, items), _evaluated_points(context, items, [])
     yield said
     folded = stretched = 0
     apart = 0.0
-    for obj in items:
-        vertices, edges = _carry(obj, before[obj], transforms)
+    bound = [obj for obj in items if _blend(obj) is not None]
+    for obj in bound:
+        _use_plainly(obj, armature)
+        vertices, edges = _carry(obj, before[obj])
         folded, stretched = folded + int(vertices.sum()), stretched + int(edges.sum())
         ends = arrays.read(obj.data.edges, "vertices", 2, np.int32)[edges]
         if len(chosen := np.union1d(np.flatnonzero(vertices), ends)):
             element_selection.select_points(obj, chosen.tolist())
-    context.view_layer.update()
-    for obj in items:
-        points = _evaluated_points(context, obj)
-        if len(points) == len(seen[obj]) and _has_other_modifiers(obj):
+    others = [obj for obj in bound if any(_other_modifiers([obj]))]
+    for obj, points in _evaluated_points(context, others, []).items():
+        if len(points) == len(seen[obj]):
             apart = max(apart, float(np.linalg.norm(points - seen[obj], axis=1).max(initial=0.0)))
     if folded:
         number = counted(folded, "vertex follows", "vertices follow")
@@ -148,7 +162,21 @@ def kept_form(
         said.append(Text(template, apart * 1000.0))
 
 
-def _carry(obj: bpy.types.Object, before: Array, transforms: Mapping[str, Array]) -> tuple[Flags, Flags]:
+def _shown_exactly(context: bpy.types.Context, items: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, Array]:
+    """Return the results of :func:`shown`, moved to the points that Blender shows without other modifiers.
+
+    The two differ with Preserve Volume, envelopes, masks, bendy bones and several armatures.
+    """
+    others = list(_other_modifiers(items))
+    undeformed = _evaluated_points(context, items, [*others, *scene_state.undeformed(items)])
+    found = {}
+    for obj, points in _evaluated_points(context, items, others).items():
+        found[obj] = shown(obj).copy()
+        found[obj][:, :3, 3] += points - _moved(undeformed[obj], found[obj])
+    return found
+
+
+def _carry(obj: bpy.types.Object, before: Array) -> tuple[Flags, Flags]:
     """Give a bound mesh object the rest form with which its weights show it as it was shown before.
 
     Return which vertices follow their strongest joint only, (V,), and which edges are stretched, (E,).
@@ -156,17 +184,15 @@ def _carry(obj: bpy.types.Object, before: Array, transforms: Mapping[str, Array]
     Parameters
     ----------
     before:
-        (V, 4, 4) result of :func:`shown` for the old weights.
+        (V, 4, 4) transforms by which it was shown with the old weights.
     """
-    weights = joint_weights.read(obj, transforms)
+    weights, transforms = _blend(obj) or (JointWeights([], np.empty((len(before), 0), np.float32)), {})
     after = rig_copies.blended(weights, transforms, np.identity(4))
     linear = after[:, :3, :3]
     folded: Flags = (np.linalg.svd(linear, compute_uv=False)[:, 2] < LEAST_SIZE) | (np.linalg.det(linear) < 0)
     if folded.any():
-        values = weights.values[folded]
-        strongest = np.where(values == values.max(axis=1, keepdims=True), values, 0.0)
-        after[folded] = rig_copies.blended(replace(weights, values=strongest), transforms, np.identity(4))
-    _use_plainly(obj)
+        strongest = np.array([transforms[name] for name in weights.joints])
+        after[folded] = strongest[weights.values[folded].argmax(axis=1)]
     lengths = _edge_lengths(obj, before)
     rig_copies.move(obj.data, _in_object(obj, np.linalg.pinv(after) @ before))
     obj.data.update()
@@ -174,26 +200,39 @@ def _carry(obj: bpy.types.Object, before: Array, transforms: Mapping[str, Array]
     return folded, _edge_lengths(obj, still) > MOST_STRETCH * np.maximum(lengths, _VISIBLE)
 
 
-def _use_plainly(obj: bpy.types.Object) -> None:
-    """Let only weights deform an object, as in the target program, and let its normals follow the deformation."""
+def _use_plainly(obj: bpy.types.Object, armature: bpy.types.Object) -> None:
+    """Let only weights for one armature deform an object, as in the target program, and let its normals follow."""
     shown_bindings.hide(obj)
-    for modifier in armature_modifiers(obj):
-        modifier.use_deform_preserve_volume = modifier.use_bone_envelopes = False
+    found = armature_modifiers(obj)
+    own = next((modifier for modifier in found if modifier.object == armature), next(iter(found), None))
+    for modifier in found:
+        modifier.use_deform_preserve_volume = modifier.use_bone_envelopes = modifier.use_multi_modifier = False
         modifier.vertex_group = ""
+        if modifier != own:
+            modifier.show_viewport = modifier.show_render = False
     obj.meshferry.property_unset("skin")
     file_normals.make_editable(obj.data)
 
 
-def _has_other_modifiers(obj: bpy.types.Object) -> bool:
-    return any(modifier.type != "ARMATURE" and modifier.show_viewport for modifier in obj.modifiers)
+def _other_modifiers(items: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, Any]]:
+    """Yield the settings for :func:`.scene_state.changed` that disable all modifiers that are no armatures."""
+    for obj in items:
+        found = (modifier for modifier in obj.modifiers if modifier.type != "ARMATURE" and modifier.show_viewport)
+        yield from ((modifier, "show_viewport", False) for modifier in found)
 
 
-def _evaluated_points(context: bpy.types.Context, obj: bpy.types.Object) -> Array:
-    """Return the points of an object with all modifiers in world space, (n, 3)."""
-    seen = obj.evaluated_get(context.evaluated_depsgraph_get())
-    points = arrays.read(seen.data.vertices, "co", 3).astype(np.float64)
-    world = np.array(seen.matrix_world, np.float64)
-    found: Array = points @ world[:3, :3].T + world[:3, 3]
+def _evaluated_points(
+    context: bpy.types.Context, items: Sequence[bpy.types.Object], settings: Iterable[tuple[Any, str, Any]]
+) -> dict[bpy.types.Object, Array]:
+    """Return the points of objects with their modifiers in world space, (n, 3), with temporary settings."""
+    found: dict[bpy.types.Object, Array] = {}
+    with scene_state.evaluated(context, items), scene_state.changed(context, settings):
+        context.view_layer.update()
+        for obj in items:
+            seen = obj.evaluated_get(context.evaluated_depsgraph_get())
+            points = arrays.read(seen.data.vertices, "co", 3).astype(np.float64)
+            world = np.array(seen.matrix_world, np.float64)
+            found[obj] = points @ world[:3, :3].T + world[:3, 3]
     return found
 
 

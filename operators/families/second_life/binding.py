@@ -81,6 +81,7 @@ class NeedsMeshes:
         try:
             if avatar is None or not models:
                 raise MeshferryError("Select a mesh object that is neither a level of detail nor physics")
+            context.view_layer.update()
             pose = as_shown.bone_transforms(avatar) if getattr(self, "use_as_shown", False) else {}
             is_other = any(shown_bindings.matrices(obj) for model in models for obj in model)
             pose = pose if is_other or as_shown.is_moved(pose) else {}
@@ -109,10 +110,10 @@ class NeedsMeshes:
             bindings = {obj: found[copies.get(obj, obj)] for obj in items}
         scaled, unscaled = apply_scales(models)
         scene_state.update_worlds(bpy.context, items)
-        with as_shown.kept_form(bpy.context, items, pose) as said:
-            released = binding.apply(bindings, avatar, set(known_bones(avatar)))
         used = sorted({name for weights in bindings.values() for name in weights.used})
-        deform_bones.switch_on(avatar, used)
+        with as_shown.kept_form(bpy.context, items, avatar if pose else None) as said:
+            released = binding.apply(bindings, avatar, set(known_bones(avatar)))
+            deform_bones.switch_on(avatar, used)
         parts = [Text("{}: bound to {} of '{}'", names_of(models), counted(len(used), "bone"), avatar.name)]
         without = sum(weights.unweighted for weights in bindings.values())
         if without:
@@ -341,11 +342,11 @@ class OBJECT_OT_second_life_fitted_mesh(KeepsForm, NeedsMeshes, bpy.types.Operat
         used = sorted({name for weights in bindings.values() for name in weights.used})
         if not used:
             raise MeshferryError("{}: it has no weights for '{}'; use Bind to Avatar first", items[0].name, avatar.name)
-        with as_shown.kept_form(context, items, pose) as said:
+        with as_shown.kept_form(context, items, avatar if pose else None) as said:
             for obj, weights in bindings.items():
                 joint_weights.write(obj, weights, joints)
                 obj.data.meshferry.volume_factors = json.dumps(chosen)
-        deform_bones.switch_on(avatar, used)
+            deform_bones.switch_on(avatar, used)
         volumes = {name for family in families for name in family.volumes}
         number = counted(len(volumes.intersection(used)), "collision volume")
         return joined([Text("{}: weights for {}", names_of(models), number), *said], "; ")
@@ -376,7 +377,7 @@ class OBJECT_OT_second_life_clean_weights(KeepsForm, NeedsMeshes, bpy.types.Oper
         items = [obj for model in models for obj in model]
         binding.require_bindable(items, avatar)
         vertices = groups = 0
-        with as_shown.kept_form(context, items, pose) as said:
+        with as_shown.kept_form(context, items, avatar if pose else None) as said:
             for obj in items:
                 before = joint_weights.read(obj, joints)
                 values = joint_weights.limited(before.values, MOST_INFLUENCES, self.threshold)
@@ -384,6 +385,8 @@ class OBJECT_OT_second_life_clean_weights(KeepsForm, NeedsMeshes, bpy.types.Oper
                 after = replace(before, values=values)
                 groups += len(before.joints) - len(after.used)
                 joint_weights.write(obj, after, joints)
+                if pose:
+                    deform_bones.switch_on(avatar, after.used)
         changed = Text(
             "{} changed, {} removed", counted(vertices, "vertex", "vertices"), counted(groups, "vertex group")
         )
