@@ -290,6 +290,23 @@ def settings_by_axis(order: str, invert: str) -> SetUp:
     return set_up
 
 
+def driven_channels(bpy: Any, avatar: Any) -> None:
+    posed(bpy, avatar)
+    older_avatar.disconnect(avatar, ["mChest", "mFaceChin"])
+    for name, mode, channel, components in (
+        ("mTorso", "QUATERNION", "rotation_quaternion", (0, 1, 3)),
+        ("mHipRight", "AXIS_ANGLE", "rotation_axis_angle", (0, 2)),
+        ("mChest", "XYZ", "location", (0, 1, 2)),
+        ("mFaceChin", "XYZ", "location", (1,)),
+        ("mHead", "XYZ", "rotation_euler", (1,)),
+    ):
+        bone = avatar.pose.bones[name]
+        bone.rotation_mode = mode
+        for component in components:
+            driver = bone.driver_add(channel, component).driver
+            driver.expression = f"sin(frame * {0.05 * (component + 1)}) * {0.3 if 'rotation' in channel else 0.1}"
+
+
 def child_of(bpy: Any, avatar: Any) -> None:
     quaternions(bpy, avatar)
     ball = bpy.data.objects["Ball"]
@@ -321,7 +338,7 @@ def moved_avatar(bpy: Any, avatar: Any) -> None:
 EXACT = (
     *(quaternions, axis_angles, *map(angles, ORDERS), held_angles, locations, locations_of_loose_bones),
     *(locations_along_other_axes, single_components, different_times, interpolations, elastic, cycles, noise, muted),
-    *(posed, scaled_evenly, strips, constrained, child_of, parented, moved_avatar),
+    *(posed, scaled_evenly, strips, constrained, driven_channels, child_of, parented, moved_avatar),
     *(settings_by_axis("XYZ", "x"), settings_by_axis("ZXY", "z"), settings_by_axis("YXZ", "x")),
 )
 
@@ -380,7 +397,8 @@ def limits(bpy: Any, avatar: Any) -> None:
 
 
 def driven(bpy: Any, avatar: Any) -> None:
-    avatar.pose.bones["mTorso"].driver_add("rotation_quaternion", 1).driver.expression = "0.1"
+    avatar.pose.bones["mTorso"].rotation_mode = "XYZ"
+    avatar.pose.bones["mTorso"].driver_add("rotation_euler", 1).driver.expression = "0.1"
 
 
 def driving(bpy: Any, avatar: Any) -> None:
@@ -416,7 +434,7 @@ NAMED = (
     (tail_target, "'Ball (Copy Location)'"),
     (goal, "'Avatar: mKneeLeft (IK)'"),
     (limits, "nearest axes of 2 bones: 'Avatar: mChest (Limit Rotation)', 'Avatar: mKneeLeft'"),
-    (driven, """'Avatar: pose.bones["mTorso"].rotation_quaternion[1]'"""),
+    (driven, """'Avatar: pose.bones["mTorso"].rotation_euler[1]'"""),
     (driving, "'Ball: location[1]'"),
     (stretched, "cannot be scaled along its former axes, only along the nearest ones: 'AvatarAction: mFaceChin'"),
     (scaling, "1 scaled bone no longer scales the bones below: 'Avatar: mTorso'"),
@@ -450,6 +468,21 @@ def test_limits_of_inverse_kinematics_turn_with_the_bone(clean_blender: Any, cap
         assert getattr(bone, f"use_ik_limit_{letter}") and not getattr(bone, f"use_ik_limit_{other}")
         assert getattr(bone, f"lock_ik_{other}") and not getattr(bone, f"lock_ik_{letter}")
         assert getattr(bone, f"ik_stiffness_{other}") == 0.5 and bone.ik_stiffness_y == 0.25
+
+
+def test_aligning_is_one_undo_step(clean_blender: Any) -> None:
+    bpy = clean_blender
+    strips(bpy, older_avatar.add())
+    bpy.ops.ed.undo_push(message="pose")
+    before = shown(bpy, [bpy.data.objects["Avatar"]])
+    rests = {bone.name: np.array(bone.matrix_local) for bone in bpy.data.objects["Avatar"].data.bones}
+    assert bpy.ops.object.second_life_align_bones("EXEC_DEFAULT", True) == {"FINISHED"}  # one step
+    bpy.ops.ed.undo()
+    older = bpy.data.objects["Avatar"]
+    assert older.data.meshferry.bone_axes == "" and len(bpy.data.objects) == 1
+    for bone in older.data.bones:
+        np.testing.assert_array_equal(bone.matrix_local, rests[bone.name])
+    np.testing.assert_array_equal(shown(bpy, [older]), before)
 
 
 # -- actions of several armatures -----------------------------------------------------------------------------------

@@ -83,7 +83,8 @@ def turn_bones(
     _report_inherited_scale(objects, scaled, report)
     constraints = ConstraintTurner(turns, loose)
     constraints.turn()
-    _report_relations(constraints, drivers.dependent(turns), report)
+    converted = drivers.convert(turns)
+    _report_relations(constraints, drivers.dependent(turns, converted), report)
     for obj in objects:
         _turn_pose(obj, turns[obj.data], loose[obj.data])
     _turn_children(turns, report)
