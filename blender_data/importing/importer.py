@@ -52,12 +52,18 @@ def _build(job: ImportContext) -> Steps[ImportResult]:
 
 
 def _show_bindings(job: ImportContext) -> None:
-    """Show new meshes on earlier armatures as the file binds them."""
-    for armature in {
-        found.armature for found in job.bones if found is not None and found.armature not in job.armatures
-    }:
-        bound = [made for made in job.objects if made.type == "MESH" and armature_of(made) == armature]
-        shown_bindings.update(job.request.context, armature, bound, job.keep)
+    """Show new meshes on earlier armatures as the file binds them; prepare it for those on new ones."""
+    bound: dict[bpy.types.Object, list[bpy.types.Object]] = {}
+    for node, made in zip(job.scene.nodes, job.objects, strict=True):
+        armature = armature_of(made) if node.skin is not None and made.type == "MESH" else None
+        if armature is None or node.skin is None:
+            continue
+        if armature not in job.armatures or node.skin.differs_from_rest:
+            bound.setdefault(armature, []).append(made)
+        else:
+            made.meshferry.skin.is_checked = True
+    for armature, objs in bound.items():
+        shown_bindings.update(job.request.context, armature, objs, job.keep)
 
 
 def _link(job: ImportContext) -> bpy.types.Collection:

@@ -205,6 +205,11 @@ class MeshferrySkin(bpy.types.PropertyGroup):
         name="Bound Anew",
         description="The mesh was bound in Blender since, so the binding of the file is not shown",
     )
+    is_checked: BoolProperty(
+        name="Compared",
+        description="The binding of the file was compared with the bones, and an armature that shows it exists if it "
+        "is another one",
+    )
     is_aligned: BoolProperty(
         name="Aligned", description="The joints rest exactly where the matrices bind them, in the space of the armature"
     )

@@ -130,7 +130,7 @@ def restorer(armature: bpy.types.Object) -> Callable[[], None]:
 def changed(armature: Any, _context: bpy.types.Context) -> None:
     """Shape the bones after a slider of an object was changed."""
     if armature not in _being_set and armature.type == "ARMATURE" and armature.pose is not None:
-        apply(armature)
+        apply(armature, may_build=False)
 
 
 @dataclass
@@ -269,7 +269,7 @@ def shape_channels(armature: bpy.types.Object) -> ShapeChannels | None:
     )
 
 
-def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
+def apply(armature: bpy.types.Object, *, is_anew: bool = False, may_build: bool = True) -> None:
     """Give the bones of an armature object the scales and locations of its shape; other bones are not changed.
 
     The root bone and the keys of its location only get the difference to the shape before, so that it may be moved by
@@ -279,6 +279,8 @@ def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
     ----------
     is_anew:
         Put the root bone where the shape has it, wherever it is.
+    may_build:
+        Whether armatures may be built, which takes Blender through edit mode; false while a slider is dragged.
     """
     shape = shape_channels(armature)
     if shape is None:
@@ -298,17 +300,18 @@ def apply(armature: bpy.types.Object, *, is_anew: bool = False) -> None:
     posed.foreach_set("location", arrays.flat(location))
     _set_keys(armature)
     armature.update_tag(refresh={"OBJECT", "DATA"})
-    _show_bindings(armature, is_shaped=True)
+    _show_bindings(armature, is_shaped=True, may_build=may_build)
 
 
-def _show_bindings(armature: bpy.types.Object, *, is_shaped: bool) -> None:
+def _show_bindings(armature: bpy.types.Object, *, is_shaped: bool, may_build: bool = True) -> None:
     """Store whether the bones were shaped, and show meshes as their files bind them if they are not shown so yet."""
     # not at the top: it needs the properties, whose definition needs this module
     from ..importing.rigs import shown_bindings
 
-    if getattr(armature, IS_SHAPED) != is_shaped or shown_bindings.is_outdated(armature):
+    is_other = may_build and shown_bindings.is_incomplete(armature)
+    if getattr(armature, IS_SHAPED) != is_shaped or is_other or shown_bindings.is_outdated(armature):
         setattr(armature, IS_SHAPED, is_shaped)
-        shown_bindings.update(bpy.context, armature)
+        shown_bindings.update(bpy.context, armature, may_build=may_build)
 
 
 def _move_root(armature: bpy.types.Object, shape: ShapeChannels | None, offset: Array) -> None:

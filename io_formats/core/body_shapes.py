@@ -137,9 +137,7 @@ class BodyShapes(Protocol):
             Names in files of bones that rest where an import put them.
         """
 
-    def deformations(
-        self, names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Floats, moved: Sequence[str] = ()
-    ) -> dict[str, Floats]:
+    def deformations(self, names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Floats) -> dict[str, Floats]:
         """Return the matrices by which the bones of an armature at rest deform a mesh, as its file binds it.
 
         They are the identity for a mesh that is bound to the joints of the armature as these rest. A bone that is
@@ -151,8 +149,6 @@ class BodyShapes(Protocol):
             As for :meth:`joint_shapes`.
         placed:
             (4, 4) from the armature's space, in which the points of the mesh are, to that of the file's matrices.
-        moved:
-            Names in files of bones that the user moved, to which an export binds the mesh anew.
 
         Returns
         -------

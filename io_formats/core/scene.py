@@ -261,6 +261,8 @@ class Skin:
     """Height by which the whole figure is raised, in metres."""
     lock_scale: bool = False
     """Whether joints with ``joint_positions`` ignore the body shape sliders."""
+    differs_from_rest: bool = False
+    """Whether the matrices may bind joints with other axes, scales or places than the skeleton has at rest."""
     is_aligned: bool = False
     """Whether the joints of the skeleton rest exactly where the matrices bind them, so that no common correction has to
     be computed."""

@@ -88,6 +88,30 @@ def test_the_own_armature_answers_and_the_other_is_nowhere(samples: Path) -> Non
     assert np.abs(points(left) - modelled(left)).max() > 0.01
 
 
+def test_sliders_do_not_build_armatures(samples: Path, monkeypatch: Any) -> None:
+    """That would take Blender through edit mode while the slider is dragged; imports prepare them."""
+    from meshferry.blender_data.importing.rigs import shown_bindings
+    from meshferry.blender_data.rigging import body_shapes
+
+    (head,) = imported(samples / "collada" / HEAD)
+    avatar, build = armature_of(head), shown_bindings._build
+    assert np.abs(points(head) - modelled(head)).max() < 1e-6 and head.meshferry.binding is not None
+    monkeypatch.setattr(shown_bindings, "_build", None)
+    setattr(avatar, body_shapes.property_name(33), 70.0)
+    wanted = points(head)
+    assert [each.show_viewport for each in head.modifiers] == [True, False]
+    # As earlier versions imported it.
+    shown_bindings.hide(head)
+    head.meshferry.skin.is_checked = False
+    setattr(avatar, body_shapes.IS_SHAPED, False)
+    setattr(avatar, body_shapes.property_name(33), 70.0)
+    assert shown_bindings.is_incomplete(avatar) and head.meshferry.binding is None
+    monkeypatch.setattr(shown_bindings, "_build", build)
+    body_shapes.apply(avatar)
+    assert not shown_bindings.is_incomplete(avatar)
+    assert np.abs(points(head) - wanted).max() < 1e-6
+
+
 def test_exports_are_the_same_bytes(samples: Path, tmp_path: Path) -> None:
     import bpy
 

@@ -44,11 +44,13 @@ def update(
     armature: bpy.types.Object,
     objects: Iterable[bpy.types.Object] | None = None,
     keep: Callable[[Any], Any] = lambda block: block,
+    *,
+    may_build: bool = True,
 ) -> None:
     """Show the meshes that an armature deforms as their files bind them, if its pose shows a known figure.
 
     Before a shape is set, an armature that was imported may have the unknown shape of its file. Its meshes are then
-    shown as they were modelled.
+    shown as they were modelled; the armatures of their bindings are only prepared.
 
     Parameters
     ----------
@@ -56,36 +58,63 @@ def update(
         Mesh objects that the armature deforms; None for all of them.
     keep:
         Called with each new data block, so that it is removed if an import fails.
+    may_build:
+        Whether armatures may be built; otherwise only existing ones and copies of them are used.
     """
     meshes = object_selection.deformed_meshes(armature) if objects is None else list(objects)
-    is_known = bool(getattr(armature, body_shapes.IS_SHAPED)) or body_shapes.rests_as_standard(armature)
     waiting: list[tuple[bpy.types.Object, Binding]] = []
     for obj in meshes:
         if not obj.is_editable or obj.meshferry.role != "RENDER":
             continue
-        wanted = _binding_of(obj, armature) if is_known else None
+        wanted = _binding_of(obj, armature)
         if wanted is None:
             hide(obj)
-        elif (there := _shown(obj)) is None or there.parent != armature or not _fits(wanted, _matrices_of(there)):
+            _set_checked(obj)
+        else:
             waiting.append((obj, wanted))
-    shown = [(other, _matrices_of(other)) for other in _armatures_of(armature)] if waiting else []
+    if not waiting:
+        return
+    is_known = bool(getattr(armature, body_shapes.IS_SHAPED)) or body_shapes.rests_as_standard(armature)
+    others = [obj.meshferry.binding for obj, _wanted in waiting]
+    shown = [(other, _matrices_of(other)) for other in dict.fromkeys([*others, *_armatures_of(armature)]) if other]
+    shown.sort(key=lambda entry: entry[0].parent != armature)
     while waiting:
-        if not any(_fits(waiting[0][1], there) for _other, there in shown):
-            together = _together(armature, [wanted for _obj, wanted in waiting])
-            shown.append((_build(context, armature, together, keep), together))
-        for other, there in shown:
-            for obj, wanted in waiting:
-                if _fits(wanted, there):
-                    _show(obj, other)
-            waiting = [(obj, wanted) for obj, wanted in waiting if not _fits(wanted, there)]
+        wanted = waiting[0][1]
+        found = next((entry for entry in shown if _fits(wanted, entry[1])), None)
+        if found is None and may_build:
+            together = _together(armature, [each for _obj, each in waiting])
+            found = _build(context, armature, together, keep), together
+        elif found is not None and found[0].parent != armature:
+            found = _copy(found[0], armature), found[1]
+        if found is None:
+            del waiting[0]
+            continue
+        shown.insert(0, found)
+        for obj in [obj for obj, each in waiting if _fits(each, found[1])]:
+            obj.meshferry.binding = found[0]
+            _set_checked(obj)
+            if is_known:
+                _show(obj, found[0])
+            else:
+                _switch_back(obj)
+        waiting = [(obj, each) for obj, each in waiting if not _fits(each, found[1])]
 
 
 def is_outdated(armature: bpy.types.Object) -> bool:
     """Return whether a mesh is shown as on another armature, of which it and the armature are copies."""
-    return any(
-        (shown := _shown(obj)) is not None and shown.parent != armature
-        for obj in object_selection.deformed_meshes(armature)
-    )
+    found = (obj.meshferry.binding for obj in object_selection.deformed_meshes(armature))
+    return any(binding is not None and binding.parent != armature for binding in found)
+
+
+def is_incomplete(armature: bpy.types.Object) -> bool:
+    """Return whether a mesh was not compared with its file's binding yet, since an earlier version imported it."""
+    meshes = (obj for obj in object_selection.deformed_meshes(armature) if obj.is_editable)
+    return any(len(obj.meshferry.skin.joints) and not obj.meshferry.skin.is_checked for obj in meshes)
+
+
+def _set_checked(obj: bpy.types.Object) -> None:
+    if len(obj.meshferry.skin.joints):
+        obj.meshferry.skin.is_checked = True
 
 
 def matrices(obj: bpy.types.Object) -> Binding:
@@ -95,13 +124,18 @@ def matrices(obj: bpy.types.Object) -> Binding:
 
 
 def hide(obj: bpy.types.Object) -> None:
-    """Let only its own armature deform an object."""
+    """Let only its own armature deform an object, and forget how its file binds it."""
+    _switch_back(obj)
+    obj.meshferry.binding = None
+
+
+def _switch_back(obj: bpy.types.Object) -> None:
+    """Let its own armature deform an object."""
     for modifier in [one for one in obj.modifiers if object_selection.is_of_binding(one)]:
         others = (one for one in obj.modifiers if one.type == "ARMATURE" and not object_selection.is_of_binding(one))
         for own in list(others)[:1]:
             own.show_viewport, own.show_render = modifier.show_viewport, modifier.show_render
         obj.modifiers.remove(modifier)
-    obj.meshferry.binding = None
 
 
 def singular_joints(obj: bpy.types.Object, armature: bpy.types.Object) -> list[str]:
@@ -149,14 +183,10 @@ def _deformations(obj: bpy.types.Object, armature: bpy.types.Object) -> dict[str
         return {}
     bones = list(armature.data.bones)
     in_files = [names.name_in_file(bone) for bone in bones]
-    still = set(body_shapes.unmoved_bones(armature))
-    moved = [
-        name for name, bone in zip(in_files, bones, strict=True) if bone.meshferry.order >= 0 and name not in still
-    ]
     given, bind_shape = (np.array(values, np.float64).reshape(4, 4) for values in (kept.given_matrix, kept.bind_shape))
-    heads = imported_bones.rest_matrices(bones)[:, :3, 3]
+    heads = arrays.read(armature.data.bones, "head_local", 3).astype(np.float64)
     mesh = body_shapes.worn_mesh(finest, {})
-    found = known.deformations(in_files, heads, mesh, bind_shape @ np.linalg.pinv(given), moved)
+    found = known.deformations(in_files, heads, mesh, bind_shape @ np.linalg.pinv(given))
     return {bone.name: found[name] for bone, name in zip(bones, in_files, strict=True) if name in found}
 
 
@@ -166,13 +196,33 @@ def _binding_of(obj: bpy.types.Object, armature: bpy.types.Object) -> Binding | 
     if len(modifiers) != 1 or not (modifiers[0].show_viewport or _shown(obj) is not None):
         return None
     found = {name: matrix for name, matrix in _deformations(obj, armature).items() if np.isfinite(matrix).all()}
-    heads = {name: np.array((*armature.data.bones[name].head_local, 1.0)) for name in found}
-    linear = [np.abs(matrix[:3, :3] - np.identity(3)).max() for matrix in found.values()]
-    moved = [np.abs(matrix @ heads[name] - heads[name]).max() for name, matrix in found.items()]
-    if max([*linear, *moved], default=0.0) <= _SAME:
+    if _are_plain(found, armature):
+        return None
+    for name in _moved_bones(armature):
+        if name in found:
+            found[name] = np.identity(4)
+    if _are_plain(found, armature):
         return None
     others = (group.name for group in obj.vertex_groups if group.name in armature.data.bones)
     return {**dict.fromkeys(others, np.identity(4)), **found}
+
+
+def _are_plain(found: Binding, armature: bpy.types.Object) -> bool:
+    """Return whether bones deform a mesh like that by themselves."""
+    if not found:
+        return True
+    matrices = np.array(list(found.values()))
+    heads = np.array([(*armature.data.bones[name].head_local, 1.0) for name in found])
+    moved = (matrices @ heads[..., None])[..., 0] - heads
+    return bool(max(np.abs(matrices[:, :3, :3] - np.identity(3)).max(), np.abs(moved).max()) <= _SAME)
+
+
+def _moved_bones(armature: bpy.types.Object) -> list[str]:
+    """Return the bones that the user moved, to which an export binds meshes anew."""
+    bones = [bone for bone in armature.data.bones if bone.meshferry.order >= 0]
+    rest, kept = imported_bones.rest_matrices(bones), imported_bones.kept_matrices(bones, "rest_matrix")
+    is_still = imported_bones.are_unmoved(rest, kept).tolist()
+    return [bone.name for bone, still in zip(bones, is_still, strict=True) if not still]
 
 
 def _matrices_of(binding: bpy.types.Object) -> dict[str, Array]:
@@ -227,6 +277,17 @@ def _build(
     made.parent = armature
     made.hide_viewport = made.hide_select = made.hide_render = True
     return made
+
+
+def _copy(binding: bpy.types.Object, armature: bpy.types.Object) -> bpy.types.Object:
+    """Return a copy of the armature of a binding that follows another armature."""
+    copy: bpy.types.Object = binding.copy()
+    copy.parent = armature
+    for posed in copy.pose.bones:
+        for constraint in posed.constraints:
+            for target in constraint.targets:
+                target.target = armature
+    return copy
 
 
 def _axes(matrix: Array) -> Matrix:

@@ -30,6 +30,8 @@ _AWAY = 0.005
 _UNTURNED = 1e-3
 """Tolerance for elements of a 3 × 3 matrix: up to this difference from the identity it counts as rounding."""
 _BENT = 1e-2
+_OTHER = 1e-5
+"""Difference of the axes of joints from those of the table that is rounding."""
 
 
 @dataclass
@@ -93,6 +95,7 @@ def binding_of(block: SkinBlock, report: Report, *, is_aligned: bool = False) ->
         avatar_space.to_blender(bind_shape),
         joint_positions=None if positions is None else positions @ avatar_space.TO_BLENDER[:3, :3].T,
         is_aligned=is_aligned,
+        differs_from_rest=_has_other_axes(known, rests, block.usable),
     )
     if alternative is not None:
         skin.alt_inverse_bind = avatar_space.to_blender(alternative)
@@ -199,6 +202,14 @@ def _common(
             template = "its rig is {:.3g} m away from the avatar; moved to it, as in the viewer"
             report.change("rig-moved-to-avatar", template, away)
     return common
+
+
+def _has_other_axes(known: Sequence[str | None], rests: Matrix, usable: npt.NDArray[np.bool_] | None) -> bool:
+    """Return whether a usable joint is bound with other axes or another scale than in the table."""
+    chosen = [place for place, name in enumerate(known) if name is not None and (usable is None or usable[place])]
+    expected = skeleton_table.rest_matrices()
+    axes = np.array([expected[known[place] or ""][:3, :3] for place in chosen]).reshape(-1, 3, 3)
+    return bool(np.abs(rests[chosen][:, :3, :3] - axes).max(initial=0.0) > _OTHER)
 
 
 def _say_turned(names: Sequence[str], rests: Matrix, known: Sequence[str | None], report: Report) -> None:

@@ -168,12 +168,14 @@ class _Model:
             binding = None if skin is None else binding_of(skin, said)
             if skin is None or binding is None:
                 return None
+            rests_as_in_file = REST.text(self.options) == "FILE"
+            binding.skin.differs_from_rest |= not rests_as_in_file
             skeleton, joints = bound_skeleton(
                 self.name,
                 binding.skin.joint_names,
                 binding.rests,
                 whole_avatar=JOINTS.text(self.options) == "AVATAR",
-                rest_of_file=REST.text(self.options) == "FILE",
+                rest_of_file=rests_as_in_file,
             )
             usable = np.ones(len(skin.joint_names), bool) if skin.usable is None else skin.usable
             rig = Rig(binding, len(self.scene.skeletons), np.array(joints, np.int32), usable)

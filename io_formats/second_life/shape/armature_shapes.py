@@ -141,9 +141,7 @@ def joint_shapes(
     return found
 
 
-def deformations(
-    names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Floats, moved: Sequence[str] = ()
-) -> dict[str, Floats]:
+def deformations(names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Floats) -> dict[str, Floats]:
     """Return how the file of a mesh binds it to bones; see :class:`...core.body_shapes.BodyShapes`."""
     table = skeleton_table.table()
     known = [skeleton_table.canonical(name) for name in names]
@@ -164,7 +162,7 @@ def deformations(
         # The import also turned the local axes of the joints.
         rest[:3, :3] = turn.T @ table[name].local[:3, :3] @ avatar_space.TO_AVATAR[:3, :3]
         rest[:3, 3] = heads[bone]
-        found[names[bone]] = np.identity(4) if names[bone] in moved else rest @ bound @ placed
+        found[names[bone]] = rest @ bound @ placed
     return found
 
 
