@@ -184,7 +184,7 @@ def refusal_of(
     also:
         Further types of objects that the file can hold.
     """
-    if candidate.meshferry.body:
+    if is_of_body(candidate):
         return loss(_BODIES_LEFT_OUT, "a body to fit clothes on, left out")
     if candidate.type == "EMPTY" and not with_empties and candidate.instance_type == "NONE":
         return loss("empties-left-out", "empties have no place in such a file")
@@ -198,6 +198,12 @@ def refusal_of(
     if not use_hidden and not candidate.visible_get(view_layer=context.view_layer):
         return loss("hidden-objects", "hidden, left out")
     return None
+
+
+def is_of_body(obj: bpy.types.Object) -> bool:
+    """Return whether an object belongs to a body to fit clothes on, also as its level of detail or physics shape."""
+    finest = obj.meshferry.lod_of or obj.meshferry.shape_of
+    return bool(obj.meshferry.body or (finest is not None and finest.meshferry.body))
 
 
 def is_hidden_node(obj: bpy.types.Object) -> bool:
@@ -299,7 +305,9 @@ def _coarser(
 ) -> set[bpy.types.Object]:
     """Return the coarser levels of detail whose finest objects are exported."""
     finest = {
-        obj for obj in candidates if obj in enabled and (use_hidden or obj.visible_get(view_layer=context.view_layer))
+        obj
+        for obj in candidates
+        if obj in enabled and (use_hidden or obj.visible_get(view_layer=context.view_layer)) and not is_of_body(obj)
     }
     return {
         obj

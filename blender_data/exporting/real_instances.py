@@ -16,7 +16,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Report, listed
 from ..names import name_in_file
 from . import scene_state
-from .object_selection import MESHABLE, armature_of, shown_by
+from .object_selection import MESHABLE, armature_of, is_of_body, shown_by
 
 Copies = dict[bpy.types.Object, list[bpy.types.Object]]
 
@@ -84,7 +84,10 @@ def report_parts(parts: Iterable[bpy.types.Object], report: Report) -> None:
 
 
 def _members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
-    """Return the objects of a collection to copy: those that are visible in its instances, and armatures."""
+    """Return the objects of a collection to copy: those that are visible in its instances, and armatures.
+
+    Bodies to fit clothes on are included; :func:`_copy_members` leaves them out.
+    """
     return [
         obj
         for obj in collection.all_objects
@@ -100,6 +103,8 @@ def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> l
     """Copy the objects of an instance and of nested ones, with their transforms; add all copies to ``made``."""
     copies: dict[bpy.types.Object, bpy.types.Object] = {}
     for obj in _members(instance.instance_collection):
+        if is_of_body(obj):
+            continue
         copy = obj.copy()
         made.append(copy)
         copies[obj] = copy

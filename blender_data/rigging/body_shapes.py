@@ -112,15 +112,21 @@ def _set_properties(armature: bpy.types.Object, percents: Mapping[int, float]) -
 
 
 def restorer(armature: bpy.types.Object) -> Callable[[], None]:
-    """Return a function that gives an armature object its present sliders, and its bones their scales and locations."""
+    """Return a function that gives an armature object its present shape.
+
+    These are its sliders, the scales and locations of its bones, and the shape keys of the target's own figure.
+    """
     percents, root, was_shaped = percents_of(armature), tuple(getattr(armature, ROOT)), getattr(armature, IS_SHAPED)
     channels = {name: arrays.flat(arrays.read(armature.pose.bones, name, 3)) for name in ("scale", "location")}
+    keys = [(key, key.value) for part in _parts_with_keys(armature) for key in part.data.shape_keys.key_blocks]
 
     def restore() -> None:
         _set_properties(armature, percents)
         _move_root(armature, shape_channels(armature), np.array(root))
         for name, values in channels.items():
             armature.pose.bones.foreach_set(name, values)
+        for key, value in keys:
+            key.value = value
         armature.update_tag(refresh={"OBJECT", "DATA"})
         _show_bindings(armature, is_shaped=was_shaped)
 
@@ -298,7 +304,7 @@ def apply(armature: bpy.types.Object, *, is_anew: bool = False, may_build: bool 
         _move_root(armature, shape, shape.root_offset)
     posed.foreach_set("scale", arrays.flat(scale))
     posed.foreach_set("location", arrays.flat(location))
-    _set_keys(armature)
+    set_keys(armature)
     armature.update_tag(refresh={"OBJECT", "DATA"})
     _show_bindings(armature, is_shaped=True, may_build=may_build)
 
@@ -328,10 +334,14 @@ def adjust_actions(armature: bpy.types.Object) -> None:
         _move_root(armature, shape_channels(armature), offset)
 
 
-def _set_keys(armature: bpy.types.Object) -> None:
-    """Set the shape keys of the parts of the target's own figure below an armature object."""
-    known = shapes()
-    parts = [obj for obj in armature.children if obj.meshferry.body_part and obj.data.shape_keys is not None]
+def _parts_with_keys(armature: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the parts of the target's own figure below an armature object that have shape keys."""
+    return [obj for obj in armature.children if obj.meshferry.body_part and obj.data.shape_keys is not None]
+
+
+def set_keys(armature: bpy.types.Object) -> None:
+    """Set the shape keys of the parts of the target's own figure below an armature object to its shape."""
+    known, parts = shapes(), _parts_with_keys(armature)
     if known is None or not parts:
         return
     weights = known.morph_weights(percents_of(armature))

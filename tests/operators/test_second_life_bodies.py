@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -91,9 +92,30 @@ def test_the_classic_avatar_follows_the_sliders(clean_blender: Any, folder: Path
             found = np.array([vertex.co for vertex in seen.vertices]) - root
             wanted = np.array([avatar_rest.in_blender(point) for point in by_hand(part, values)])
             assert np.abs(found - wanted).max() < 1e-5, (about, part)
+    head, kit = bpy.data.objects["Head"], add_bound(bpy, avatar, "Kit")
+    head.shape_key_add(name="Own").value = 0.4
+    values = [key.value for key in head.data.shape_keys.key_blocks]
+    add_bound(bpy, avatar, "Shirt")
+    select(bpy, kit, avatar)
+    bpy.ops.object.second_life_use_as_body()
+    assert bpy.ops.object.second_life_check_fit() == {"FINISHED"}
+    assert [key.value for key in head.data.shape_keys.key_blocks] == values
     assert bpy.ops.object.second_life_load_body.poll()
     with pytest.raises(RuntimeError, match="has this body already"):
         bpy.ops.object.second_life_load_body(directory=str(folder))
+
+
+def test_loading_onto_an_avatar_changes_no_bone(clean_blender: Any, folder: Path) -> None:
+    bpy = clean_blender
+    bpy.ops.object.second_life_avatar_add()
+    avatar = bpy.context.object
+    avatar.pose.bones["mHead"].scale = (1.2, 1.2, 1.2)
+    assert bpy.ops.object.second_life_load_body(directory=str(folder)) == {"FINISHED"}
+    assert tuple(avatar.pose.bones["mHead"].scale) == pytest.approx((1.2, 1.2, 1.2))
+    head = bpy.data.objects["Head"]
+    head.hide_viewport = True
+    assert bpy.ops.object.second_life_activate_body(body="Classic Avatar") == {"FINISHED"}
+    assert head.visible_get()
 
 
 @pytest.mark.parametrize("damage", ["no folder", "missing file", "cut off"])
@@ -139,7 +161,8 @@ def test_bodies_are_left_out_of_exports_in_every_scope(clean_blender: Any, tmp_p
     bpy = clean_blender
     bpy.ops.object.second_life_avatar_add()
     avatar = bpy.context.object
-    shirt, kit = add_bound(bpy, avatar, "Shirt"), add_bound(bpy, avatar, "Kit")
+    shirt, kit, level = (add_bound(bpy, avatar, name) for name in ("Shirt", "Kit", "Coarse"))
+    level.meshferry.lod, level.meshferry.lod_of = 1, kit
     select(bpy, kit, avatar)
     assert bpy.ops.object.second_life_use_as_body() == {"FINISHED"}
     assert (kit.meshferry.body, kit.hide_select, avatar.meshferry.active_body) == ("Kit", True, "Kit")
@@ -165,6 +188,24 @@ def test_bodies_are_left_out_of_exports_in_every_scope(clean_blender: Any, tmp_p
         assert ("a body to fit clothes on" in capfd.readouterr().out) == (scope == "SELECTION")
     with pytest.raises(RuntimeError, match="a body to fit clothes on"):
         exported("SELECTION", kit)
+    outfit = bpy.data.collections.new("Outfit")
+    for obj in (avatar, shirt, kit, level):
+        outfit.objects.link(obj)
+    shown = bpy.data.objects.new("Shown", None)
+    shown.instance_type, shown.instance_collection, shown.location.x = "COLLECTION", outfit, 3.0
+    bpy.context.scene.collection.objects.link(shown)
+    for operator, suffix in (("second_life_bundle", ".slm"), ("unigine_mesh", ".mesh"), ("unigine_scene", ".node")):
+        folder = tmp_path / operator
+        folder.mkdir()
+        capfd.readouterr()
+        assert getattr(bpy.ops.export_scene, operator)(filepath=str(folder / f"all{suffix}"), scope="SCENE") == {
+            "FINISHED"
+        }
+        assert re.search(r"\b(8 triangles|2 meshes|1 mesh)\b", said := capfd.readouterr().out), said
+        data = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+        assert b"Kit" not in data and b"Renamed" not in data and b"Coarse" not in data, operator
+    bpy.data.objects.remove(shown)
+    bpy.data.collections.remove(outfit)
     select(bpy, avatar)
     assert bpy.ops.object.second_life_release_body(body="Kit") == {"FINISHED"}
     assert exported("SELECTION", shirt, kit) == ["Renamed", "Shirt"]
@@ -223,6 +264,7 @@ def test_check_fit_counts_what_is_inside_of_the_body(clean_blender: Any, capfd: 
     body = tube("Body", (0.1,) * 6, "BELLY")
     shirt = tube("Shirt", (0.12, 0.12, 0.08, 0.12, 0.12, 0.12), "BELLY")
     stiff = tube("Stiff", (0.12,) * 6, "mTorso")
+    avatar.data.bones["BELLY"].use_deform = True
     select(bpy, body, avatar)
     assert bpy.ops.object.second_life_use_as_body() == {"FINISHED"}
     scales = [tuple(bone.scale) for bone in avatar.pose.bones]

@@ -17,7 +17,7 @@ from ...steps import Step, Steps
 from .. import scene_state, transforms
 from ..clips.animated_blocks import dependencies
 from ..export_request import ExportRequest
-from ..object_selection import MESHABLE, is_hidden_node, parents_first, select
+from ..object_selection import MESHABLE, is_hidden_node, is_of_body, parents_first, select
 from ..reading.rest_meshes import RestMeshes
 from ..scene_export import SceneExport
 from ..shading.shading_reading import read_shadings
@@ -282,8 +282,12 @@ def _instanced(obj: bpy.types.Object) -> bpy.types.Collection | None:
 
 
 def _shown_members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
-    """Return the objects that are visible in instances of a collection, and hidden nodes of imported files."""
-    found = [obj for obj in collection.objects if not obj.hide_viewport or is_hidden_node(obj)]
+    """Return the objects that are visible in instances of a collection, and hidden nodes of imported files.
+
+    Bodies to fit clothes on are left out.
+    """
+    members = [obj for obj in collection.objects if not is_of_body(obj)]
+    found = [obj for obj in members if not obj.hide_viewport or is_hidden_node(obj)]
     for child in collection.children:
         if not child.hide_viewport:
             found += _shown_members(child)

@@ -215,7 +215,7 @@ def _use_plainly(obj: bpy.types.Object, armature: bpy.types.Object) -> None:
 
 
 def _other_modifiers(items: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, Any]]:
-    """Yield the settings for :func:`.scene_state.changed` that disable all modifiers that are no armatures."""
+    """Yield the settings for :func:`.scene_state.changed` that disable all modifiers except armatures."""
     for obj in items:
         found = (modifier for modifier in obj.modifiers if modifier.type != "ARMATURE" and modifier.show_viewport)
         yield from ((modifier, "show_viewport", False) for modifier in found)

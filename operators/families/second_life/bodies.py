@@ -86,7 +86,7 @@ class OBJECT_OT_second_life_activate_body(ForBody, bpy.types.Operator):
         avatar.meshferry.active_body = self.body
         for others in bodies.bodies_of(avatar, bpy.context.view_layer.objects).values():
             for obj in others:
-                obj.hide_set(obj not in objects)
+                show(obj, is_shown=obj in objects)
 
 
 class OBJECT_OT_second_life_show_body(ForBody, bpy.types.Operator):
@@ -98,9 +98,16 @@ class OBJECT_OT_second_life_show_body(ForBody, bpy.types.Operator):
 
     def change(self, avatar: Any, objects: Sequence[Any]) -> None:
         """Hide all of its meshes if one is visible."""
-        hides = bodies.is_shown(objects)
+        is_shown = not bodies.is_shown(objects)
         for obj in objects:
-            obj.hide_set(hides)
+            show(obj, is_shown=is_shown)
+
+
+def show(obj: Any, *, is_shown: bool) -> None:
+    """Show an object, also if it is disabled in viewports, or hide it."""
+    if is_shown:
+        obj.hide_viewport = False
+    obj.hide_set(not is_shown)
 
 
 class OBJECT_OT_second_life_release_body(ForBody, bpy.types.Operator):
@@ -162,7 +169,7 @@ class OBJECT_OT_second_life_load_body(bpy.types.Operator):
             for obj, node in zip(meshes, scene.nodes, strict=True):
                 obj.meshferry.body_part = node.name
             bodies.make_body(avatar, meshes, classic_body.NAME)
-            body_shapes.apply(avatar)
+            body_shapes.set_keys(avatar)
             messages.warn(name, scene.warnings)
             parts = [counted(len(meshes), "mesh", "meshes")]
             if preferences() is not None:

@@ -1,4 +1,4 @@
-"""Check Fit: how much of the clothes lies inside of the avatar's body, at several shapes."""
+"""Check Fit: how much of the clothes is inside of the avatar's body, at several shapes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -74,7 +74,7 @@ class OBJECT_OT_second_life_check_fit(bpy.types.Operator):
 
 
 def clothes_of(context: bpy.types.Context, avatar: Any) -> list[Any]:
-    """Return the selected meshes that an avatar deforms and that are no body, or all such visible meshes."""
+    """Return the selected meshes that an avatar deforms, except bodies, or all such visible meshes."""
     bound = [
         obj
         for obj in context.view_layer.objects
@@ -86,7 +86,6 @@ def clothes_of(context: bpy.types.Context, avatar: Any) -> list[Any]:
 def inside_at_shapes(context: bpy.types.Context, avatar: Any, clothes: list[Any], body: list[Any]) -> dict[str, Any]:
     """Return which vertices of clothes are inside of the body, (V,) by object, for each key of :data:`SHAPES`."""
     restore = body_shapes.restorer(avatar)
-    keys = [(part, [(key, key.value) for key in part.data.shape_keys.key_blocks]) for part in body if has_keys(part)]
     male = getattr(avatar, body_shapes.property_name(parameters.MALE))
     found = {}
     try:
@@ -98,13 +97,5 @@ def inside_at_shapes(context: bpy.types.Context, avatar: Any, clothes: list[Any]
             found[key] = fit.inside(clothes, body)
     finally:
         restore()
-        for _part, values in keys:
-            for block, value in values:
-                block.value = value
         context.view_layer.update()
     return found
-
-
-def has_keys(obj: Any) -> bool:
-    """Return whether a mesh object has shape keys."""
-    return obj.data.shape_keys is not None
