@@ -201,6 +201,10 @@ class MeshferrySkin(bpy.types.PropertyGroup):
     lock_scale: BoolProperty(
         name="Lock Scale", description="Body shape sliders do not scale joints whose positions are overridden"
     )
+    singular: StringProperty(
+        name="Singular Joints",
+        description="Bones with weights to which the file binds the mesh by matrices that cannot be inverted",
+    )
     is_replaced: BoolProperty(
         name="Bound Anew",
         description="The mesh was bound in Blender since, so the binding of the file is not shown",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from second_life_models import Drawn, panel_context
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -254,7 +255,8 @@ def test_levels_made_of_it_are_shown_alike(samples: Path) -> None:
 
 
 def test_a_matrix_that_cannot_be_inverted_is_named(samples: Path, tmp_path: Path, capfd: Any) -> None:
-    from meshferry.blender_data.importing.rigs import shown_bindings
+    import bpy
+    from meshferry.operators.families.second_life import shape_panel
 
     text = (samples / "collada" / "synthetic" / "rig_shape_scaled.dae").read_text()
     start = text.index("1.25 0 0")
@@ -263,5 +265,7 @@ def test_a_matrix_that_cannot_be_inverted_is_named(samples: Path, tmp_path: Path
     file.write_text(broken)
     avatar = avatar_added()
     (mesh,) = imported(file, active=True)
-    assert shown_bindings.singular_joints(mesh, avatar) == ["mTorso"]
+    assert mesh.meshferry.skin.singular == "mTorso" and armature_of(mesh) == avatar
+    shape_panel.draw_shape(layout := Drawn(), panel_context(bpy), [])
+    assert "to mTorso by a matrix" in " ".join(line for line in layout.lines if isinstance(line, str))
     assert "1 joint has no usable inverse bind matrix" in capfd.readouterr().out

@@ -66,7 +66,10 @@ def update(
     for obj in meshes:
         if not obj.is_editable or obj.meshferry.role != "RENDER":
             continue
-        wanted = _binding_of(obj, armature)
+        deformations = _deformations(obj, armature)
+        singular = [name for name, matrix in deformations.items() if not np.isfinite(matrix).all()]
+        obj.meshferry.skin.singular = ", ".join(name for name in singular if name in obj.vertex_groups)
+        wanted = _binding_of(obj, armature, {name: deformations[name] for name in deformations if name not in singular})
         if wanted is None:
             hide(obj)
             _set_checked(obj)
@@ -138,13 +141,6 @@ def _switch_back(obj: bpy.types.Object) -> None:
         obj.modifiers.remove(modifier)
 
 
-def singular_joints(obj: bpy.types.Object, armature: bpy.types.Object) -> list[str]:
-    """Return the bones with weights to which the file binds a mesh by matrices that cannot be inverted."""
-    found = _deformations(obj, armature)
-    groups = set(obj.vertex_groups.keys())
-    return [name for name, matrix in found.items() if name in groups and not np.isfinite(matrix).all()]
-
-
 def _shown(obj: bpy.types.Object) -> bpy.types.Object | None:
     """Return the armature of the binding that deforms an object, or None."""
     return next((one.object for one in obj.modifiers if object_selection.is_of_binding(one)), None)
@@ -190,12 +186,14 @@ def _deformations(obj: bpy.types.Object, armature: bpy.types.Object) -> dict[str
     return {bone.name: found[name] for bone, name in zip(bones, in_files, strict=True) if name in found}
 
 
-def _binding_of(obj: bpy.types.Object, armature: bpy.types.Object) -> Binding | None:
-    """Return how a mesh is bound, or None if its armature deforms it like that without help."""
+def _binding_of(obj: bpy.types.Object, armature: bpy.types.Object, found: dict[str, Array]) -> Binding | None:
+    """Return how a mesh is bound, or None if its armature deforms it like that without help.
+
+    ``found`` are the matrices of the bones that the file lists.
+    """
     modifiers = object_selection.armature_modifiers(obj)
     if len(modifiers) != 1 or not (modifiers[0].show_viewport or _shown(obj) is not None):
         return None
-    found = {name: matrix for name, matrix in _deformations(obj, armature).items() if np.isfinite(matrix).all()}
     if _are_plain(found, armature):
         return None
     for name in _moved_bones(armature):

@@ -205,11 +205,12 @@ def _common(
 
 
 def _has_other_axes(known: Sequence[str | None], rests: Matrix, usable: npt.NDArray[np.bool_] | None) -> bool:
-    """Return whether a usable joint is bound with other axes or another scale than in the table."""
+    """Return whether a joint is bound by an unusable matrix, or with other axes or another scale than in the table."""
     chosen = [place for place, name in enumerate(known) if name is not None and (usable is None or usable[place])]
     expected = skeleton_table.rest_matrices()
     axes = np.array([expected[known[place] or ""][:3, :3] for place in chosen]).reshape(-1, 3, 3)
-    return bool(np.abs(rests[chosen][:, :3, :3] - axes).max(initial=0.0) > _OTHER)
+    is_other = bool(np.abs(rests[chosen][:, :3, :3] - axes).max(initial=0.0) > _OTHER)
+    return is_other or (usable is not None and not usable.all())
 
 
 def _say_turned(names: Sequence[str], rests: Matrix, known: Sequence[str | None], report: Report) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty, IntProperty, StringProperty
 
+from ....blender_data.exporting.object_selection import deformed_meshes
+from ....blender_data.importing.rigs import shown_bindings
 from ....blender_data.rigging import body_shapes
 from ....io_formats.core.body_shapes import JointShapes
 from ....io_formats.core.errors import MeshferryError
@@ -337,6 +339,7 @@ def draw_shape(layout: Any, context: bpy.types.Context, _models: Any) -> None:
         draw_wrapped(layout.column(align=True), context, iface_(IS_SHAPEABLE[1]), "LINKED")
     elif body_shapes.unfit_bones(armature):
         draw_unfit(layout, context, armature)
+    draw_bindings(layout, context, armature)
     draw_shapes(layout, context, armature)
     is_male = getattr(armature, body_shapes.property_name(parameters.MALE)) > MALE / 2
     other_sex = "female" if is_male else "male"
@@ -365,6 +368,18 @@ def draw_unfit(layout: Any, context: bpy.types.Context, armature: Any) -> None:
     )
     draw_wrapped(layout.column(align=True), context, iface_(text), "ERROR")
     layout.operator(OBJECT_OT_second_life_align_bones.bl_idname, text_ctxt=CONTEXT, icon="ORIENTATION_LOCAL")
+
+
+def draw_bindings(layout: Any, context: bpy.types.Context, armature: Any) -> None:
+    """Draw which meshes are not shown as the viewer would, since their files bind them in another way."""
+    column = layout.column(align=True)
+    for obj in deformed_meshes(armature):
+        if obj.meshferry.skin.singular:
+            template = "The file binds '{}' to {} by a matrix that cannot be inverted; shown as if bound as usual"
+            draw_wrapped(column, context, iface_(Text(template, obj.name, obj.meshferry.skin.singular)), "ERROR")
+    if shown_bindings.is_incomplete(armature) or shown_bindings.is_outdated(armature):
+        text = "Apply the shape again to show all meshes as their files bind them"
+        draw_wrapped(column, context, iface_(text), "INFO")
 
 
 def draw_shapes(layout: Any, context: bpy.types.Context, armature: Any) -> None:
