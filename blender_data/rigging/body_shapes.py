@@ -197,7 +197,10 @@ def _shaped(rest: _Rest, percents: Mapping[int, float]) -> _Bones | None:
     columns = np.frombuffer(rest.matrices, np.float32).astype(np.float64)
     matrices = columns.reshape(-1, 4, 4).transpose(0, 2, 1)
     shape = known.joint_shapes(percents, rest.in_files, matrices[:, :3, 3], rest.worn, unmoved=rest.unmoved)
-    return _Bones(list(rest.names), matrices[:, :3, :3], shape)
+    axes = matrices[:, :3, :3]
+    # Blender's axes of bones that point downwards are up to 3e-5 too long.
+    axes = axes / np.linalg.norm(axes, axis=1, keepdims=True)
+    return _Bones(list(rest.names), axes, shape)
 
 
 def worn_meshes(armature: bpy.types.Object) -> list[WornMesh]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import older_avatar
 import pytest
 import second_life_player as player
 from second_life_models import Drawn
@@ -181,7 +182,8 @@ def imported(bpy: Any, path: Path, shape: str = "") -> Any:
 
 def exported(bpy: Any, folder: Path, name: str = "second_life_anim", **options: Any) -> bytes:
     path = folder / f"any.{name[12:]}"
-    assert getattr(bpy.ops.export_scene, name)(filepath=str(path), clips="ACTIVE", **options) == {"FINISHED"}
+    options = {"clips": "ACTIVE", **options}
+    assert getattr(bpy.ops.export_scene, name)(filepath=str(path), **options) == {"FINISHED"}
     return path.read_bytes()
 
 
@@ -277,6 +279,33 @@ def test_movements_of_users_are_exported_without_the_shape(clean_blender, tmp_pa
         # What was keyed at another shape moves the joint in the target, too, if positions are wanted.
         assert list(moved) == wanted
         np.testing.assert_allclose(moved["mPelvis"], (0.2, 0.1, 0.3), atol=2e-4)
+
+
+def test_static_poses_are_exported_as_from_the_standard_avatar(clean_blender, samples, tmp_path) -> None:
+    """The pose of an action, and the one that is left without an action."""
+    bpy, found = clean_blender, {}
+    for shape in ("", "1"):
+        rig = imported(bpy, samples / "secondlife_animation" / "opensim_1a2bd58e.anim", shape)
+        bpy.context.scene.frame_set(7)
+        found[shape] = [exported(bpy, tmp_path, clips="POSE")]
+        rig.animation_data_clear()
+        found[shape].append(exported(bpy, tmp_path, clips="POSE"))
+    for one, other in zip(found["1"], found[""], strict=True):
+        require_same_codes(one, other, "pose")
+
+
+def test_older_avatars_are_exported_without_a_shape(clean_blender, samples, tmp_path, way) -> None:
+    """Their bones inherit scale and do not lie along the axes, so that shapes are not exact."""
+    bpy, found = clean_blender, {}
+    for shape in ("standard", "1"):
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+        rig = older_avatar.add()
+        path = samples / "secondlife_animation" / "opensim_1a2bd58e.anim"
+        assert bpy.ops.import_scene.second_life(filepath=str(path)) == {"FINISHED"}
+        forget_file(rig)
+        set_shape(rig, shape)
+        found[shape] = exported(bpy, tmp_path, **EVERY_KEY)
+    require_same_codes(found["1"], found["standard"], "older avatar")
 
 
 def key_whole_characters(bpy: Any, rig: Any) -> None:
