@@ -78,13 +78,23 @@ def parents_of(skeleton: Skeleton) -> list[int]:
     return [joint.parent for joint in skeleton.joints]
 
 
+@dataclass(frozen=True)
+class BoneDrawing:
+    """How bones are drawn whose joints have no known ends."""
+
+    size: float = 0.0
+    """Size of the meshes that the skeleton deforms, in metres; bone lengths depend on it if all joints are at one
+    position."""
+    to_children: bool = False
+    """Let bones point to their children instead of along the Y axis of their joints."""
+
+
 def build(
     context: bpy.types.Context,
     label: str,
     skeleton: Skeleton,
-    size: float,
+    drawing: BoneDrawing,
     *,
-    to_children: bool,
     keep: Callable[[bpy.types.ID], Any],
     replaced: Sequence[bpy.types.Object] = (),
 ) -> BoneMap:
@@ -94,11 +104,6 @@ def build(
     ----------
     label:
         Name of the object: that of the skeleton, unless its mesh has the same name.
-    size:
-        Size of the meshes that the skeleton deforms, in metres; bone lengths depend on it if all joints are at one
-        position.
-    to_children:
-        Let bones point to their children instead of along the Y axis of their joints.
     keep:
         Called with each new data block, so that it is removed if the import fails.
     replaced:
@@ -123,7 +128,7 @@ def build(
     _require_finite(skeleton, world)
     given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
     with edit_mode(context, made):
-        given = _edit_bones(data, given, skeleton.joints, joint_poses.rest_matrix(world), size, to_children=to_children)
+        given = _edit_bones(data, given, skeleton.joints, joint_poses.rest_matrix(world), drawing)
         before = kept_axes.replaced_by(skeleton, replaced)
         if before is not None:
             kept_axes.adopt(data, given, skeleton.joints, world, before)
@@ -159,7 +164,7 @@ def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -
 
     layer = context.view_layer
     try:
-        obj = build(context, name, replace(skeleton, name=""), 0.0, to_children=False, keep=keep).armature
+        obj = build(context, name, replace(skeleton, name=""), BoneDrawing(), keep=keep).armature
         obj.location = context.scene.cursor.location
         context.collection.objects.link(obj)
         # ``layer.objects`` has newly linked objects only after an update, and none of excluded collections.
@@ -230,13 +235,11 @@ def _edit_bones(
     wanted: Sequence[str],
     joints: Sequence[Joint],
     rest: Array,
-    size: float,
-    *,
-    to_children: bool,
+    drawing: BoneDrawing,
 ) -> list[str]:
     """Create the edit bones; return their names."""
     parents = [joint.parent for joint in joints]
-    tails = _tails(parents, rest, size, to_children=to_children)
+    tails = _tails(parents, rest, drawing)
     drawn = drawn_bones.vectors(joints, parents)
     bones = []
     for joint, name in enumerate(wanted):
@@ -249,7 +252,7 @@ def _edit_bones(
         along = Vector(tails[joint] - rest[joint, :3, 3])
         bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, along.length, 0.0)
         bone.matrix = Matrix(rest[joint].tolist())
-        if to_children and along.normalized().dot(Vector(rest[joint, :3, 1])) < 1 - 1e-6:
+        if drawing.to_children and along.normalized().dot(Vector(rest[joint, :3, 1])) < 1 - 1e-6:
             bone.tail = bone.head + along
             _keep_roll(bone, rest[joint])
     for bone, parent in zip(bones, parents, strict=True):
@@ -266,10 +269,10 @@ def _keep_roll(bone: bpy.types.EditBone, rest: Array) -> None:
     bone.align_roll(axis)
 
 
-def _tails(parents: list[int], rest: Array, size: float, *, to_children: bool) -> Array:
+def _tails(parents: list[int], rest: Array, drawing: BoneDrawing) -> Array:
     """Return the tail positions of bones, (J, 3)."""
     heads = rest[:, :3, 3]
-    size = extent(rest) or size or 1.0
+    size = extent(rest) or drawing.size or 1.0
     children: list[list[int]] = [[] for _ in parents]
     for joint, parent in enumerate(parents):
         if parent >= 0:
@@ -289,7 +292,7 @@ def _tails(parents: list[int], rest: Array, size: float, *, to_children: bool) -
             lengths[joint] = _SHARE_OF_SIZE * size
         lengths[joint] = max(lengths[joint], least)
         tails[joint] = head + rest[joint, :3, 1] * lengths[joint]
-        if to_children:
+        if drawing.to_children:
             direction = _direction(head, heads[children[joint]], None if parent < 0 else heads[parent], least)
             if direction is not None:
                 reach = float(np.linalg.norm(direction)) if len(reachable) else 0.0

@@ -105,12 +105,12 @@ def _find_armature(job: ImportContext, number: int) -> bpy.types.Object | None:
 
 def _build_armature(job: ImportContext, number: int, skeleton: Skeleton) -> BoneMap:
     name = skeleton.name or job.scene.name
+    size = helper_bones.size_of([node for node in job.scene.nodes if node.skeleton == number])
     return armatures.build(
         job.request.context,
         f"{name} Armature" if any(node.name == name for node in job.scene.nodes) else name,
         skeleton,
-        helper_bones.size_of([node for node in job.scene.nodes if node.skeleton == number]),
-        to_children=job.options.bone_direction == "CHILDREN",
+        armatures.BoneDrawing(size, job.options.bone_direction == "CHILDREN"),
         keep=job.keep,
         replaced=job.request.replaced,
     )
