@@ -16,7 +16,7 @@ from ...io_formats.geometry.vertices import split_mesh
 from ...io_formats.passes.join_meshes import join
 from . import transforms
 from .node_plan import PlannedNode
-from .object_selection import Origin
+from .object_selection import Origin, is_of_body
 from .reading.mesh_reading import MeshReader, transformed
 
 Matrix4 = npt.NDArray[np.float64]
@@ -100,7 +100,8 @@ class NodeMeshes:
             if not instance.is_instance or instance.parent is None:
                 continue
             owner = instance.parent.original
-            counts = instance.object.type == "MESH" and instance.object.original not in self.left_out
+            shown = instance.object.original
+            counts = instance.object.type == "MESH" and shown not in self.left_out and not is_of_body(shown)
             if owner in instancers and counts and not is_own_mesh(instance):
                 yield owner, instance
 

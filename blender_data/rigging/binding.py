@@ -22,7 +22,7 @@ from ..importing.rigs import shown_bindings
 from . import heat_weights, joint_weights
 from .fitting import filled_weights
 from .joint_weights import JointWeights, Weights
-from .weighted_surfaces import Points, WeightedSurface, surface_of, world_normals, world_points
+from .weighted_surfaces import Points, WeightedSurface, surface_of, triangles_of, world_normals, world_points
 
 Bindings = dict[bpy.types.Object, JointWeights]
 
@@ -74,14 +74,15 @@ def nearest(
     Parameters
     ----------
     faces_alike:
-        Whether points of the surface that face another way are not used; the weights there are filled in along the
-        mesh.
+        Whether points of the surface that face another way are not used; the weights there are those of the other
+        side of thick cloth, or are filled in along the mesh.
     """
     found: Bindings = {}
     for obj in items:
-        points = world_points(obj)
-        values, known = surface.facing_weights_at(points, world_normals(obj))
+        points, normals = world_points(obj), world_normals(obj)
+        values, known = surface.facing_weights_at(points, normals)
         if faces_alike:
+            values, known = filled_weights.from_other_side(values, known, points, normals, triangles_of(obj))
             values = filled_weights.filled(values, known, arrays.read(obj.data.edges, "vertices", 2, np.int32))
         values = _unbent(obj, points, values)
         found[obj] = JointWeights(list(surface.joints), joint_weights.limited(values, most))

@@ -52,7 +52,7 @@ class WeightedSurface:
             return np.empty((0, len(self.joints)), np.float32), np.empty(0, np.bool_)
         nearest, facing, triangle, _distances = zip(*map(tree.find_nearest, points.tolist()), strict=True)
         corners = self.triangles[np.array(triangle, np.intp)]
-        share = _barycentric(np.array(nearest, np.float64), self.points[corners])
+        share = barycentric(np.array(nearest, np.float64), self.points[corners])
         found: Weights = np.einsum("vc,vcj->vj", share, self.weights[corners]).astype(np.float32)
         return found, (np.array(facing, np.float64) * normals).sum(axis=1) >= _FACING
 
@@ -66,7 +66,7 @@ class WeightedSurface:
         tree = BVHTree.FromPolygons(self.points.tolist(), self.triangles.tolist())
         nearest, _normals, triangle, distance = zip(*map(tree.find_nearest, points.tolist()), strict=True)
         corners = self.triangles[np.array(triangle, np.intp)]
-        share = _barycentric(np.array(nearest, np.float64), self.points[corners])
+        share = barycentric(np.array(nearest, np.float64), self.points[corners])
         a, b, c = (self.points[self.triangles[:, corner]] for corner in range(3))
         normals = np.zeros_like(self.points)
         np.add.at(normals, self.triangles, np.cross(b - a, c - a)[:, None])
@@ -128,7 +128,7 @@ def mirrored(surface: WeightedSurface, origin: Points, across: Points, other_sid
     return replace(surface, points=points, weights=surface.weights[:, list(other_sides)])
 
 
-def _barycentric(points: Points, corners: Points) -> Points:
+def barycentric(points: Points, corners: Points) -> Points:
     """Return barycentric coordinates (n, 3) of points (n, 3) in triangles with corners (n, 3, 3)."""
     a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     to = points - corners[:, 0]

@@ -230,6 +230,33 @@ def test_a_garment_over_a_body_in_an_a_pose(clean_blender: Any) -> None:
     assert np.quantile(np.linalg.norm(found - larger, axis=1), 0.99) < 0.006
 
 
+def test_both_sides_of_thick_cloth_get_the_weights_of_the_body(clean_blender: Any) -> None:
+    bpy = clean_blender
+    avatar = make_avatar(bpy, 1)
+    body, cloth = make_tube(bpy, avatar, "Body"), make_tube(bpy, avatar, "Cloth")
+    select(bpy, avatar, body)
+    bpy.ops.object.second_life_bind()
+    solid = cloth.modifiers.new("Solidify", "SOLIDIFY")
+    solid.thickness, solid.offset = 0.004, 1.0
+    with bpy.context.temp_override(object=cloth):
+        bpy.ops.object.modifier_apply(modifier="Solidify")
+    select(bpy, avatar, cloth)
+    assert bpy.ops.object.second_life_transfer_weights(source="Body") == {"FINISHED"}
+    names = [group.name for group in avatar.data.bones]
+
+    def weights(obj: Any) -> Any:
+        found = np.zeros((len(obj.data.vertices), len(names)))
+        for vertex in obj.data.vertices:
+            for entry in vertex.groups:
+                found[vertex.index, names.index(obj.vertex_groups[entry.group].name)] = entry.weight
+        return found
+
+    wanted, found = weights(body), weights(cloth)
+    assert len(found) == 2 * len(wanted)
+    apart = np.abs(found.reshape(2, 16, 24, -1) - wanted.reshape(16, 24, -1))[:, 1:-1]  # the border turns
+    assert apart.max() < 0.05
+
+
 def make_body(bpy: Any, avatar: Any) -> Any:
     """Return a closed body of a torso and two arms in the T-pose, made by voxels of capsules."""
     import bmesh

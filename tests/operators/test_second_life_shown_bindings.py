@@ -269,3 +269,23 @@ def test_a_matrix_that_cannot_be_inverted_is_named(samples: Path, tmp_path: Path
     shape_panel.draw_shape(layout := Drawn(), panel_context(bpy), [])
     assert "to mTorso by a matrix" in " ".join(line for line in layout.lines if isinstance(line, str))
     assert "1 joint has no usable inverse bind matrix" in capfd.readouterr().out
+
+
+def test_weights_of_a_mesh_with_scales_of_a_shape_are_transferred_with_a_warning(samples: Path, capfd: Any) -> None:
+    import bpy
+
+    avatar = avatar_added()
+    (head,) = imported(samples / "collada" / HEAD, active=True)
+    shape(avatar)
+    cloth = bpy.data.objects.new("Cloth", head.data.copy())
+    bpy.context.scene.collection.objects.link(cloth)
+    cloth.matrix_world = head.matrix_world
+    before, shown = points(cloth), points(head)
+    select(cloth, avatar)
+    assert bpy.ops.object.second_life_transfer_weights(source=head.name) == {"FINISHED"}
+    assert f"'{head.name}': its file binds it with bone scales of a shape" in capfd.readouterr().out
+    assert np.abs(points(cloth) - before).max() < 1e-5
+    select(head, avatar)
+    assert bpy.ops.object.second_life_clean_weights(threshold=0.05) == {"FINISHED"}
+    assert np.abs(points(head) - shown).max() < 1e-5
+    assert head.meshferry.binding is None and not len(head.meshferry.skin.joints)

@@ -16,7 +16,7 @@ from ....io_formats.passes.equal_meshes import EqualMeshes
 from ... import import_choices, names
 from ..export_options import ExportOptions
 from ..node_meshes import is_own_mesh
-from ..object_selection import MESHABLE, armature_of
+from ..object_selection import MESHABLE, armature_of, is_of_body
 from ..reading import material_slots
 from ..reading.armature_reading import ReadSkeleton, read_skeleton
 from ..reading.mesh_reading import transformed
@@ -213,7 +213,7 @@ def instances_of(
         if not instance.is_instance or instance.parent is None or instance.object.type != "MESH":
             continue
         owner, shown = instance.parent.original, instance.object.original
-        if owner not in owners or owner.instance_type == "COLLECTION":
+        if owner not in owners or owner.instance_type == "COLLECTION" or is_of_body(shown):
             continue
         world = np.array(instance.matrix_world, np.float64)
         if shown != owner and shown.type in MESHABLE and armature_of(shown) is None:

@@ -29,6 +29,8 @@ Array = npt.NDArray[np.float64]
 NAME = "As in File"
 _SAME = 1e-5
 """Largest difference, of directions and in metres, of matrices that deform meshes alike."""
+_SCALED = 1e-3
+"""Difference from the identity of a squared matrix that scales."""
 _LENGTH = 0.05
 """Length of the bones in metres, which has no effect."""
 _KEPT = ("use_deform_preserve_volume", "vertex_group", "invert_vertex_group", "show_in_editmode", "show_on_cage")
@@ -124,6 +126,12 @@ def matrices(obj: bpy.types.Object) -> Binding:
     """Return how the bones of its armature deform a mesh object while they rest; empty if by themselves."""
     binding = _shown(obj)
     return {} if binding is None else _matrices_of(binding)
+
+
+def has_scales(obj: bpy.types.Object) -> bool:
+    """Return whether an object is shown as bound to bones that its file scales."""
+    changes = [matrix[:3, :3] for matrix in matrices(obj).values()]
+    return any(np.abs(change.T @ change - np.identity(3)).max() > _SCALED for change in changes)
 
 
 def hide(obj: bpy.types.Object) -> None:

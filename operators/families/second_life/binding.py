@@ -24,7 +24,7 @@ from ....io_formats.second_life.models.faces import MOST_INFLUENCES
 from ...importing.import_base import leave_edit_mode
 from ...layouts import button, property_column, requires
 from ...object_tools.object_scale import apply_scale, is_even, scale_refusal
-from ...reporting import inform, refuse
+from ...reporting import inform, refuse, warn
 from ...translations import CONTEXT
 from .avatar_joints import HAS_AVATAR, bone_lines, chosen_avatar, known_bones
 
@@ -206,7 +206,15 @@ class OBJECT_OT_second_life_transfer_weights(KeepsForm, NeedsMeshes, bpy.types.O
         scene_state.update_worlds(context, parts)
         form = surface_of(parts, as_shown.shown_points) if pose else surface_of(parts)
         surface = self.surface(source, avatar, form)
-        return self.bind(models, avatar, pose, lambda seen: self.found(seen, surface, avatar, faces_alike=bool(pose)))
+        text = self.bind(models, avatar, pose, lambda seen: self.found(seen, surface, avatar, faces_alike=bool(pose)))
+        scaled = [part.name for part in parts if pose and shown_bindings.has_scales(part)]
+        if scaled:
+            template = (
+                "{}: its file binds it with bone scales of a shape; at other shapes, the clothes move away from it by "
+                "some millimetres"
+            )
+            warn(self, template, listed(scaled, 3))
+        return text
 
     def surface(self, source: Any, avatar: Any, form: WeightedSurface) -> WeightedSurface:
         """Return the surface of the source, or of the body that it belongs to, without points that have no weights."""
