@@ -118,15 +118,16 @@ def restorer(armature: bpy.types.Object) -> Callable[[], None]:
     """
     percents, root, was_shaped = percents_of(armature), tuple(getattr(armature, ROOT)), getattr(armature, IS_SHAPED)
     channels = {name: arrays.flat(arrays.read(armature.pose.bones, name, 3)) for name in ("scale", "location")}
-    keys = [(key, key.value) for part in _parts_with_keys(armature) for key in part.data.shape_keys.key_blocks]
+    parts = _parts_with_keys(armature)
+    keys = [(part, key.name, key.value) for part in parts for key in part.data.shape_keys.key_blocks]
 
     def restore() -> None:
         _set_properties(armature, percents)
         _move_root(armature, shape_channels(armature), np.array(root))
         for name, values in channels.items():
             armature.pose.bones.foreach_set(name, values)
-        for key, value in keys:
-            key.value = value
+        for part, name, value in keys:
+            part.data.shape_keys.key_blocks[name].value = value
         armature.update_tag(refresh={"OBJECT", "DATA"})
         _show_bindings(armature, is_shaped=was_shaped)
 
@@ -343,18 +344,25 @@ def _parts_with_keys(armature: bpy.types.Object) -> list[bpy.types.Object]:
 
 
 def set_keys(armature: bpy.types.Object) -> None:
-    """Set the shape keys of the parts of the target's own figure below an armature object to its shape."""
+    """Set the shape keys of the parts of the target's own figure below an armature object to its shape.
+
+    Meshes that are shared with other objects or linked from another file are copied first: keys belong to meshes.
+    """
     known, parts = shapes(), _parts_with_keys(armature)
     if known is None or not parts:
         return
     weights = known.morph_weights(percents_of(armature))
     for part in parts:
-        keys = part.data.shape_keys.key_blocks
-        for name, weight in weights.get(part.meshferry.body_part, {}).items():
-            key = keys.get(name)
-            if key is not None and abs(key.value - weight) > _UNCHANGED:
-                key.slider_min, key.slider_max = min(key.slider_min, weight), max(key.slider_max, weight)
-                key.value = weight
+        keys, wanted = part.data.shape_keys.key_blocks, weights.get(part.meshferry.body_part, {})
+        changed_keys = [name for name in wanted if name in keys and abs(keys[name].value - wanted[name]) > _UNCHANGED]
+        is_own = part.data.is_editable and part.data.users - part.data.use_fake_user == 1
+        if changed_keys and not is_own and part.is_editable:
+            part.data = part.data.copy()
+            keys = part.data.shape_keys.key_blocks
+        for name in changed_keys:
+            key, weight = keys[name], wanted[name]
+            key.slider_min, key.slider_max = min(key.slider_min, weight), max(key.slider_max, weight)
+            key.value = weight
 
 
 def _snapped(values: Array, to: float) -> Array:

@@ -118,6 +118,33 @@ def test_loading_onto_an_avatar_changes_no_bone(clean_blender: Any, folder: Path
     assert head.visible_get()
 
 
+def test_keys_of_linked_duplicates_follow_their_own_sliders(clean_blender: Any, folder: Path) -> None:
+    bpy = clean_blender
+    assert bpy.ops.object.second_life_load_body(directory=str(folder)) == {"FINISHED"}
+    first = bpy.context.object
+    assert first.type == "ARMATURE"
+
+    def upper(avatar: Any) -> Any:
+        return next(obj for obj in avatar.children if obj.meshferry.body_part == "Upper Body")
+
+    def value(avatar: Any) -> float:
+        return upper(avatar).data.shape_keys.key_blocks["Fat_Torso"].value
+
+    for obj in first.children:
+        obj.hide_select = False
+    select(bpy, first, *first.children)
+    bpy.ops.object.duplicate(linked=True)
+    second = bpy.context.object
+    assert upper(first).data == upper(second).data
+    add_bound(bpy, second, "Shirt")
+    select(bpy, second)
+    assert bpy.ops.object.second_life_check_fit() == {"FINISHED"}
+    assert value(first) == value(second) == 0.0
+    second.meshferry_shape_637 = 80.0
+    assert (value(first), value(second)) == (0.0, pytest.approx(0.8, abs=1e-6))
+    assert upper(second).meshferry.body == "Classic Avatar"
+
+
 @pytest.mark.parametrize("damage", ["no folder", "missing file", "cut off"])
 def test_a_bad_folder_leaves_nothing(clean_blender: Any, folder: Path, damage: str) -> None:
     bpy = clean_blender

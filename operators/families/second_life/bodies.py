@@ -170,6 +170,8 @@ class OBJECT_OT_second_life_load_body(bpy.types.Operator):
                 obj.meshferry.body_part = node.name
             bodies.make_body(avatar, meshes, classic_body.NAME)
             body_shapes.set_keys(avatar)
+            avatar.select_set(True)
+            context.view_layer.objects.active = avatar
             messages.warn(name, scene.warnings)
             parts = [counted(len(meshes), "mesh", "meshes")]
             if preferences() is not None:
