@@ -242,6 +242,8 @@ def test_both_sides_of_thick_cloth_get_the_weights_of_the_body(clean_blender: An
         bpy.ops.object.modifier_apply(modifier="Solidify")
     select(bpy, avatar, cloth)
     assert bpy.ops.object.second_life_transfer_weights(source="Body") == {"FINISHED"}
+    with pytest.raises(RuntimeError, match="Error: Cloth: it has no vertex group 'None'"):
+        bpy.ops.object.second_life_transfer_weights(source="Body", vertex_group="None")
     names = [group.name for group in avatar.data.bones]
 
     def weights(obj: Any) -> Any:

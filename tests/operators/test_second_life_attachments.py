@@ -69,6 +69,11 @@ def test_offsets_are_those_of_the_page(clean_blender: Any, point: str, shape: in
     bpy = clean_blender
     bpy.ops.object.second_life_avatar_add()
     avatar, box = bpy.context.object, add_box(bpy, "Badge")
+    if point == "Skull":
+        box.parent = bpy.data.objects.new("Above", None)
+        bpy.context.scene.collection.objects.link(box.parent)
+        box.parent.scale, box.parent.rotation_euler = (1.0, 1.5, 1.0), (0.3, 0.2, 0.1)  # shears the box
+        bpy.context.view_layer.update()
     select(bpy, avatar)
     assert bpy.ops.object.second_life_add_attachment_points() == {"FINISHED"}
     body_shapes.set_percents(avatar, armature_shapes.percents_of(SHAPES[shape]))
@@ -77,6 +82,8 @@ def test_offsets_are_those_of_the_page(clean_blender: Any, point: str, shape: in
     select(bpy, box, avatar)
     assert bpy.ops.object.second_life_attach(point=point) == {"FINISHED"}
     np.testing.assert_allclose(np.array(box.matrix_world), before, atol=2e-6)
+    if point == "Skull":
+        return
     position, degrees = attachments.offset_of(box)
     floor = np.array(avatar.pose.bones["mPelvis"].head) - (0, 0, 1.067)
     centre = np.array(before[:3, :3] @ (0.2, 0.05, 0.05) + before[:3, 3]) - floor
@@ -118,6 +125,11 @@ def test_attached_objects_are_exported_as_at_rest(clean_blender: Any, tmp_path: 
         assert "parent bone" not in capfd.readouterr().out
         return path.read_bytes()
 
+    worn = add_box(bpy, "Worn")
+    worn.modifiers.new("Armature", "ARMATURE").object = avatar
+    select(bpy, worn, avatar)
+    with pytest.raises(RuntimeError, match="'Worn': an armature deforms it"):
+        bpy.ops.object.second_life_attach(point="Chest")
     first = exported("rest")
     avatar.meshferry_shape_33 = 90.0
     avatar.pose.bones["mTorso"].rotation_quaternion = (0.9, 0.1, 0.3, 0.2)

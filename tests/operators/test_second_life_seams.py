@@ -84,4 +84,9 @@ def test_modifiers_that_make_the_border_are_refused(clean_blender: Any) -> None:
     select(bpy, upper, lower, avatar)
     with pytest.raises(RuntimeError, match="'Lower': modifiers change the border"):
         bpy.ops.object.second_life_match_seam()
+    lower.modifiers.remove(lower.modifiers["Mirror"])
+    copy = bpy.data.objects.new("Copy", lower.data)
+    with pytest.raises(RuntimeError, match="Lower: its mesh is shared"):
+        bpy.ops.object.second_life_match_seam()
+    bpy.data.objects.remove(copy)
     assert bones(lower, 18) == {"mTorso": 1.0}

@@ -20,7 +20,7 @@ from ...exporting import scene_state
 from ...exporting.object_selection import armature_modifiers
 from ...importing.rigs import shown_bindings
 from ...mesh_data import element_selection, file_normals
-from .. import joint_weights, rig_copies
+from .. import joint_poses, joint_weights, rig_copies
 from ..joint_poses import Array
 from ..joint_weights import JointWeights
 
@@ -188,16 +188,24 @@ def _carry(obj: bpy.types.Object, before: Array) -> tuple[Flags, Flags]:
     """
     weights, transforms = _blend(obj) or (JointWeights([], np.empty((len(before), 0), np.float32)), {})
     after = rig_copies.blended(weights, transforms, np.identity(4))
-    linear = after[:, :3, :3]
-    folded: Flags = (np.linalg.svd(linear, compute_uv=False)[:, 2] < LEAST_SIZE) | (np.linalg.det(linear) < 0)
+    folded = _folded(after[:, :3, :3])
     if folded.any():
         strongest = np.array([transforms[name] for name in weights.joints])
         after[folded] = strongest[weights.values[folded].argmax(axis=1)]
     lengths = _edge_lengths(obj, before)
-    rig_copies.move(obj.data, _in_object(obj, np.linalg.pinv(after) @ before))
+    rig_copies.move(obj.data, _in_object(obj, joint_poses.inverse(after) @ before))
     obj.data.update()
     still = np.broadcast_to(np.identity(4), before.shape)
     return folded, _edge_lengths(obj, still) > MOST_STRETCH * np.maximum(lengths, _VISIBLE)
+
+
+def _folded(linear: Array) -> Flags:
+    """Return which matrices, of (V, 3, 3), have a singular value below :data:`LEAST_SIZE` or a negative determinant."""
+    volumes = np.linalg.det(linear)
+    # The product of the two largest singular values is at most half of the sum of all squares.
+    folded: Flags = 2.0 * volumes < LEAST_SIZE * (linear * linear).sum(axis=(1, 2))
+    folded[folded] = (np.linalg.svd(linear[folded], compute_uv=False)[:, 2] < LEAST_SIZE) | (volumes[folded] < 0)
+    return folded
 
 
 def _use_plainly(obj: bpy.types.Object, armature: bpy.types.Object) -> None:

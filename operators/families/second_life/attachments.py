@@ -7,6 +7,7 @@ import numpy as np
 from bpy.props import EnumProperty, StringProperty
 from mathutils import Matrix, Vector
 
+from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.importing.rigs import armatures, drawn_bones
 from ....blender_data.names import name_in_file
 from ....blender_data.rigging import body_shapes
@@ -107,12 +108,20 @@ class OBJECT_OT_second_life_attach(bpy.types.Operator):
         if bone is None:
             return refuse(self, "'{}' has no attachment point '{}'", avatar.name, self.point)
         chosen = [obj for obj in context.view_layer.objects.selected if obj.type != "ARMATURE"]
+        bound = [obj.name for obj in chosen if armature_of(obj) is not None]
+        if bound:
+            return refuse(self, "{}: an armature deforms it; attach objects without weights", listed(bound, 3))
         roots = [obj for obj in chosen if obj.parent not in chosen]
         context.view_layer.update()
         places = [obj.matrix_world.copy() for obj in roots]
-        for obj, place in zip(roots, places, strict=True):
+        for obj in roots:
             obj.parent, obj.parent_type, obj.parent_bone = avatar, "BONE", bone
-            obj.matrix_world = place
+            obj.matrix_parent_inverse = Matrix()
+        context.view_layer.update()
+        for obj, place in zip(roots, places, strict=True):
+            # the inverse of the parent also keeps shear, which location, rotation and scale cannot have
+            back = obj.matrix_basis.inverted_safe()
+            obj.matrix_parent_inverse = (obj.matrix_world @ back).inverted_safe() @ place @ back
         context.view_layer.update()
         inform(self, "{}: attached to '{}'", listed([obj.name for obj in roots], 3), self.point)
         return {"FINISHED"}

@@ -203,6 +203,9 @@ class OBJECT_OT_second_life_transfer_weights(KeepsForm, NeedsMeshes, bpy.types.O
             raise MeshferryError("Select the meshes that get the weights, besides the source")
         if self.vertex_group and self.vertex_group in known_bones(avatar):
             raise MeshferryError("'{}' has the weights of a bone; choose another vertex group", self.vertex_group)
+        if self.vertex_group:
+            for obj in (obj for model in models for obj in model):
+                group_weights(obj, self.vertex_group)
         scene_state.update_worlds(context, parts)
         form = surface_of(parts, as_shown.shown_points) if pose else surface_of(parts)
         surface = self.surface(source, avatar, form)
