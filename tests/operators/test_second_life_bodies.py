@@ -194,6 +194,14 @@ def test_bodies_are_left_out_of_exports_in_every_scope(clean_blender: Any, tmp_p
     assert bpy.ops.object.second_life_use_as_body() == {"FINISHED"}
     assert (kit.meshferry.body, kit.hide_select, avatar.meshferry.active_body) == ("Kit", True, "Kit")
     kit.name = "Renamed"
+    second, loose = add_bound(bpy, avatar, "Kit"), bpy.data.objects.new("Loose", shirt.data.copy())
+    bpy.context.scene.collection.objects.link(loose)
+    select(bpy, second, loose, avatar)
+    assert bpy.ops.object.second_life_use_as_body() == {"FINISHED"}
+    assert "'Loose': not bound to 'Avatar', left out" in capfd.readouterr().out
+    assert (second.meshferry.body, kit.meshferry.body) == ("Kit.001", "Kit")
+    bpy.data.objects.remove(second)
+    bpy.data.objects.remove(loose)
     kit.hide_select = False  # selected by a script
 
     def exported(scope: str, *chosen: Any) -> list[str]:

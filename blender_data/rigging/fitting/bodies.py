@@ -5,6 +5,7 @@ A body is a name that its meshes store; one of an armature's bodies is active.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,6 +35,14 @@ def whole_body(obj: bpy.types.Object) -> list[bpy.types.Object]:
     if not obj.meshferry.body or armature is None:
         return [obj]
     return bodies_of(armature, bpy.data.objects)[obj.meshferry.body]
+
+
+def free_name(armature: bpy.types.Object, objects: Sequence[bpy.types.Object]) -> str:
+    """Return a name for a body of these objects that no body of other objects has: that of the first, or numbered."""
+    taken = {name for name, found in bodies_of(armature, bpy.data.objects).items() if not set(found) <= set(objects)}
+    first = objects[0].name
+    numbered = (f"{first}.{number:03}" for number in itertools.count(1))
+    return next(name for name in itertools.chain((first,), numbered) if name not in taken)
 
 
 def make_body(armature: bpy.types.Object, objects: Sequence[bpy.types.Object], name: str) -> None:

@@ -20,7 +20,7 @@ from ....io_formats.second_life.options import VIEWER_FOLDER
 from ...importing.import_base import leave_edit_mode
 from ...layouts import IN_EDITABLE_SCENE, button, path_property, requires
 from ...preferences import preferences, preferred_path
-from ...reporting import Messages, conclude, inform, refuse
+from ...reporting import Messages, conclude, inform, refuse, warn
 from ...translations import CONTEXT
 from .avatar_joints import HAS_AVATAR, NeedsAvatar, chosen_avatar
 from .fit import OBJECT_OT_second_life_check_fit
@@ -48,8 +48,11 @@ class OBJECT_OT_second_life_use_as_body(bpy.types.Operator):
         bound = [obj for obj in meshes if armature_of(obj) == avatar]
         if not bound:
             return refuse(self, "Select a mesh that is bound to '{}'", avatar.name)
-        bodies.make_body(avatar, bound, bound[0].name)
+        bodies.make_body(avatar, bound, bodies.free_name(avatar, bound))
         context.view_layer.objects.active = avatar
+        left = [obj.name for obj in meshes if obj not in bound]
+        if left:
+            warn(self, "{}: not bound to '{}', left out", listed(left, 3), avatar.name)
         inform(self, "{}: body of '{}'", listed([obj.name for obj in bound], 3), avatar.name)
         return {"FINISHED"}
 
