@@ -26,6 +26,8 @@ from .weighted_surfaces import Points, WeightedSurface, surface_of, triangles_of
 
 Bindings = dict[bpy.types.Object, JointWeights]
 
+_LEAST_SCALE = 1e-9
+"""Scale below which an object counts as flat."""
 RIGID_SIZE = 0.05
 """Largest diagonal, in metres, of a loose part that does not bend, such as a button."""
 
@@ -43,6 +45,8 @@ def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Obje
             problem = Text("it has no faces")
         elif not np.isfinite(world_points(obj)).all():
             problem = Text("it has vertices that are NaN or infinite; delete or correct them")
+        elif np.linalg.matrix_rank(np.array(obj.matrix_world.to_3x3()), tol=_LEAST_SCALE) < 3:
+            problem = Text("it has a scale of zero; correct the scale first")
         elif obj in _ancestors(armature):
             problem = Text("'{}' is its child", armature.name)
         if problem:

@@ -122,6 +122,18 @@ def test_binding_does_not_move_the_mesh(clean_blender: Any, seed: int, scale: An
         assert 0.01 < np.abs(wide - before).max() < 0.1
 
 
+def test_objects_without_thickness_are_refused(clean_blender: Any) -> None:
+    bpy = clean_blender
+    avatar = make_avatar(bpy, 1)
+    tube = make_tube(bpy, avatar, "Tube")
+    rest = array(tube.data.vertices)
+    tube.scale = (1.0, 1.0, 0.0)
+    select(bpy, avatar, tube)
+    with pytest.raises(RuntimeError, match="Error: Tube: it has a scale of zero"):
+        bpy.ops.object.second_life_bind()
+    assert not tube.modifiers and np.array_equal(array(tube.data.vertices), rest)
+
+
 @pytest.mark.parametrize("kind", ["volume", "mask", "twice", "deform off", "hidden", "not bound"])
 def test_meshes_that_are_shown_in_other_ways_are_taken_as_shown(clean_blender: Any, kind: str) -> None:
     bpy = clean_blender

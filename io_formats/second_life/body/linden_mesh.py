@@ -130,9 +130,7 @@ def joint_list(names: list[str], stream: ByteStream) -> tuple[str, ...]:
 def _influences(stream: ByteStream, places: Floats, joints: tuple[str, ...]) -> tuple[Indices, Floats]:
     if not len(places):
         return np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32)
-    first = np.floor(places).astype(np.int64)
-    part = places - first
-    is_outside = (first < 0) | (first >= len(joints))
+    is_outside = (places < 0) | (places >= len(joints))
     if is_outside.any():
         raise stream.error(
             "Vertex {:,} has the weight {:g}, which leads to none of its {} joints",
@@ -140,6 +138,8 @@ def _influences(stream: ByteStream, places: Floats, joints: tuple[str, ...]) -> 
             float(places[is_outside.argmax()]),
             len(joints),
         )
+    first = np.floor(places).astype(np.int64)
+    part = places - first
     second = np.minimum(first + 1, len(joints) - 1)
     return np.stack((first, second), axis=1), np.stack((1 - part, part), axis=1)
 
