@@ -234,6 +234,7 @@ def test_posed_assets(samples: Path, file: str, is_locked: bool) -> None:
     path = samples / "secondlife" / file
     mesh, made = slow_skinning.of_asset(path.read_bytes()), imported(path)
     (avatar,), obj = made.armatures, mesh_of(made)
+    assert obj.meshferry.binding is None
     for seed in range(4):
         values = random_values(seed)
         shape(avatar, values)
