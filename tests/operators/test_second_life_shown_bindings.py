@@ -289,3 +289,25 @@ def test_weights_of_a_mesh_with_scales_of_a_shape_are_transferred_with_a_warning
     assert bpy.ops.object.second_life_clean_weights(threshold=0.05) == {"FINISHED"}
     assert np.abs(points(head) - shown).max() < 1e-5
     assert head.meshferry.binding is None and not len(head.meshferry.skin.joints)
+
+
+def test_overrides_of_linked_avatars(samples: Path, tmp_path: Path) -> None:
+    import bpy
+
+    (head,) = imported(samples / "collada" / HEAD)
+    shape(armature_of(head))
+    wanted, name, file = points(head), head.users_collection[0].name, str(tmp_path / "library.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=file)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    with bpy.data.libraries.load(file, link=True) as (_there, linked):
+        linked.collections = [name]
+    shown = bpy.context.scene, bpy.context.view_layer
+    own = bpy.data.collections[name].override_hierarchy_create(*shown, do_fully_editable=True)
+    (head,) = (obj for obj in own.all_objects if obj.type == "MESH")
+    avatar = armature_of(head)
+    assert avatar.library is None and head.meshferry.binding.parent == avatar
+    assert np.abs(points(head) - wanted).max() < 1e-6
+    shape(avatar, {})
+    assert np.abs(points(head) - wanted).max() > 0.01
+    shape(avatar)
+    assert np.abs(points(head) - wanted).max() < 1e-6
