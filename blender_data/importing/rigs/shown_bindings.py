@@ -85,14 +85,14 @@ def update(
     is_known = bool(getattr(armature, body_shapes.IS_SHAPED)) or body_shapes.rests_as_standard(armature)
     others = [obj.meshferry.binding for obj, _wanted in waiting]
     shown = [(other, _matrices_of(other)) for other in dict.fromkeys([*others, *_armatures_of(armature)]) if other]
-    shown.sort(key=lambda entry: entry[0].parent != armature)
+    shown.sort(key=lambda entry: followed_by(entry[0]) != armature)
     while waiting:
         wanted = waiting[0][1]
         found = next((entry for entry in shown if _fits(wanted, entry[1])), None)
         if found is None and may_build:
             together = _together(armature, [each for _obj, each in waiting])
             found = _build(context, armature, together, keep), together
-        elif found is not None and found[0].parent != armature:
+        elif found is not None and followed_by(found[0]) != armature:
             found = _copy(found[0], armature), found[1]
         if found is None:
             del waiting[0]
@@ -108,10 +108,15 @@ def update(
         waiting = [(obj, each) for obj, each in waiting if not _fits(each, found[1])]
 
 
+def followed_by(binding: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the armature that the armature of a binding follows; None if it was deleted."""
+    return next((constraint.target for constraint in binding.constraints), None)
+
+
 def is_outdated(armature: bpy.types.Object) -> bool:
     """Return whether a mesh is shown as on another armature, of which it and the armature are copies."""
     found = (obj.meshferry.binding for obj in object_selection.deformed_meshes(armature))
-    return any(binding is not None and binding.parent != armature for binding in found)
+    return any(binding is not None and followed_by(binding) != armature for binding in found)
 
 
 def is_incomplete(armature: bpy.types.Object) -> bool:
@@ -160,7 +165,7 @@ def _shown(obj: bpy.types.Object) -> bpy.types.Object | None:
 def _armatures_of(armature: bpy.types.Object) -> list[bpy.types.Object]:
     """Return the armatures of bindings that follow an armature object."""
     found = (obj.meshferry.binding for obj in object_selection.deformed_meshes(armature))
-    return list(dict.fromkeys(other for other in found if other is not None and other.parent == armature))
+    return list(dict.fromkeys(other for other in found if other is not None and followed_by(other) == armature))
 
 
 def _fits(wanted: Binding, shown: Binding) -> bool:
@@ -283,7 +288,8 @@ def _build(
         _pose(made, armature, wanted)
     finally:
         home.objects.unlink(made)
-    made.parent = armature
+    # No child: exporters of Blender take the children of what they export, even those in no collection.
+    made.constraints.new("COPY_TRANSFORMS").target = armature
     made.hide_viewport = made.hide_select = made.hide_render = True
     return made
 
@@ -291,7 +297,7 @@ def _build(
 def _copy(binding: bpy.types.Object, armature: bpy.types.Object) -> bpy.types.Object:
     """Return a copy of the armature of a binding that follows another armature."""
     copy: bpy.types.Object = binding.copy()
-    copy.parent = armature
+    copy.constraints[0].target = armature
     for posed in copy.pose.bones:
         for constraint in posed.constraints:
             for target in constraint.targets:
