@@ -246,6 +246,25 @@ def test_bodies_are_left_out_of_exports_in_every_scope(clean_blender: Any, tmp_p
     assert exported("SELECTION", shirt, kit) == ["Renamed", "Shirt"]
 
 
+def test_linked_meshes_are_refused_as_bodies(clean_blender: Any, tmp_path: Path) -> None:
+    bpy = clean_blender
+    bpy.ops.object.second_life_avatar_add()
+    add_bound(bpy, bpy.context.object, "Kit")
+    path = tmp_path / "kit.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    bpy.ops.wm.read_homefile(use_empty=True)
+    with bpy.data.libraries.load(str(path), link=True) as (_there, wanted):
+        wanted.objects = ["Avatar", "Kit"]
+    for obj in wanted.objects:
+        bpy.context.scene.collection.objects.link(obj)
+    avatar, kit = wanted.objects
+    bpy.context.view_layer.update()
+    select(bpy, kit, avatar)
+    with pytest.raises(RuntimeError, match="'Kit': linked from another file"):
+        bpy.ops.object.second_life_use_as_body()
+    assert not kit.meshferry.body
+
+
 def test_transfer_takes_the_weights_of_the_whole_active_body(clean_blender: Any, folder: Path) -> None:
     from meshferry.operators.families.second_life.binding import sources
 

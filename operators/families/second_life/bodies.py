@@ -48,6 +48,9 @@ class OBJECT_OT_second_life_use_as_body(bpy.types.Operator):
         bound = [obj for obj in meshes if armature_of(obj) == avatar]
         if not bound:
             return refuse(self, "Select a mesh that is bound to '{}'", avatar.name)
+        linked = [obj.name for obj in bound if not obj.is_editable]
+        if linked:
+            return refuse(self, "{}: linked from another file; make it the body there", listed(linked, 3))
         bodies.make_body(avatar, bound, bodies.free_name(avatar, bound))
         context.view_layer.objects.active = avatar
         left = [obj.name for obj in meshes if obj not in bound]
