@@ -1,4 +1,4 @@
-"""Generate the starting file of *File > New > Second Life Avatar*: the avatar, a tunic with all levels, its physics.
+"""Generate the starting file of *File > New > Second Life Avatar*: avatar, mannequin, a tunic with levels and physics.
 
     .venvs/bpy-4.2/bin/python examples/make_starting_file.py [file.blend]
 
@@ -53,17 +53,20 @@ def fill() -> None:
     bpy.context.scene.name = SCENE
     options = ImportOptions.of({"normals": "EDITABLE", "use_weld": True})
     made = import_scene(ImportRequest(bpy.context, tunic(), options))
-    for collection in (made.collection, *made.collection.children_recursive):
-        for known in ("file", "from_file", "file_format", "source_path"):
-            collection.meshferry.property_unset(known)  # the objects are the user's own, not those of a file
     for level, label in enumerate(LEVEL_LABELS):
         bpy.data.collections[f"LOD {level}"].name = f"LOD {label}"
     for item in made.objects:
         if item.type == "ARMATURE":
             item.name = item.data.name = "Avatar"
+            select(item)
+    bpy.ops.object.second_life_add_mannequin()
+    for collection in bpy.data.collections:
+        for known in ("file", "from_file", "file_format", "source_path"):
+            collection.meshferry.property_unset(known)  # the objects are the user's own, not those of a file
     for name, color in COLORS.items():
         _paint(bpy.data.materials[name], color)
     select(bpy.data.objects["Tunic"])
+    bpy.ops.object.second_life_transfer_weights(source="Mannequin")  # so that the tunic follows the sliders, too
 
 
 def _paint(material: Any, color: tuple[float, float, float, float]) -> None:

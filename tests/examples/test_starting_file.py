@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.needs_bpy
 
 ROOT = Path(__file__).resolve().parents[2]
-OBJECTS = {"Avatar", "Tunic", "Tunic_LOD2", "Tunic_LOD1", "Tunic_LOD0", "Tunic_PHYS"}
+OBJECTS = {"Avatar", "Mannequin", "Tunic", "Tunic_LOD2", "Tunic_LOD1", "Tunic_LOD0", "Tunic_PHYS"}
 
 
 @pytest.fixture
@@ -56,9 +56,10 @@ def test_the_entry_opens_a_new_file_that_can_be_uploaded(
     assert bpy.ops.wm.second_life_avatar_new() == {"FINISHED"}
     assert bpy.data.filepath == "" and not bpy.data.is_saved
     assert {obj.name for obj in bpy.data.objects} == OBJECTS
-    assert {obj.name for obj in bpy.context.view_layer.objects if obj.visible_get()} == {"Avatar", "Tunic"}
+    assert {obj.name for obj in bpy.context.view_layer.objects if obj.visible_get()} == {"Avatar", "Mannequin", "Tunic"}
     assert bpy.context.object.name == "Tunic"
     avatar = bpy.data.objects["Avatar"]
+    assert avatar.meshferry.active_body == bpy.data.objects["Mannequin"].meshferry.body == "Mannequin"
     assert (avatar.show_in_front, avatar.data.display_type) == (True, "STICK")
     assert bpy.ops.export_scene.second_life_check() == {"FINISHED"}
     assert not len(bpy.context.window_manager.meshferry_check.findings)

@@ -162,6 +162,37 @@ def test_a_bad_folder_leaves_nothing(clean_blender: Any, folder: Path, damage: s
     assert (len(bpy.data.objects), len(bpy.data.meshes), len(bpy.data.armatures)) == before
 
 
+def test_the_mannequin_follows_the_sliders(clean_blender: Any) -> None:
+    bpy = clean_blender
+    assert bpy.ops.object.second_life_add_mannequin() == {"FINISHED"}
+    obj = bpy.data.objects["Mannequin"]
+    assert obj.meshferry.body == obj.parent.meshferry.active_body == "Mannequin" and obj.hide_select
+    assert {len(face.vertices) for face in obj.data.polygons} == {4}
+    points = np.array([vertex.co for vertex in obj.data.vertices])
+    points = np.column_stack((-points[:, 1], points[:, 0], points[:, 2]))  # as the avatar has them
+    weights = np.zeros((len(points), len(obj.vertex_groups)))
+    for vertex in obj.data.vertices:
+        for entry in vertex.groups:
+            weights[vertex.index, entry.group] = entry.weight
+    assert np.abs(weights.sum(axis=1) - 1).max() < 1e-5
+    for about, values in SHAPES.items():
+        avatar = shaped(bpy, values)
+        joints = {name: np.array(six) for name, six in slow_shape.joints(values).items()}
+        wanted = np.zeros_like(points)
+        for group, weight in zip(obj.vertex_groups, weights.T, strict=True):
+            rest, size = avatar_rest.worlds()[group.name], joints[group.name][3:]
+            at_rest = (points - rest[3, :3]) @ np.linalg.inv(rest[:3, :3])
+            own_size = np.linalg.norm(rest[:3, :3], axis=1)
+            moved = at_rest * size @ (rest[:3, :3] / own_size[:, None]) + joints[group.name][:3]
+            wanted += weight[:, None] * moved
+        seen = obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+        root = np.array(avatar.pose.bones["mPelvis"].head) - avatar_rest.in_blender(avatar_rest.heads()["mPelvis"])
+        found = np.array([vertex.co for vertex in seen.vertices]) - root
+        assert np.abs(found - avatar_rest.in_blender(wanted)).max() < 1e-5, about
+    with pytest.raises(RuntimeError, match="has this body already"):
+        bpy.ops.object.second_life_add_mannequin()
+
+
 def add_bound(bpy: Any, avatar: Any, name: str) -> Any:
     mesh = bpy.data.meshes.new(name)
     mesh.from_pydata(

@@ -1,6 +1,6 @@
 """Bodies of the avatar, on which clothes are fitted: any bound mesh, or the classic avatar of an installed viewer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from ....blender_data.rigging import body_shapes
 from ....blender_data.rigging.fitting import bodies
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted, listed
-from ....io_formats.second_life.body import classic_body
+from ....io_formats.core.scene import Scene
+from ....io_formats.second_life.body import classic_body, mannequin
 from ....io_formats.second_life.options import VIEWER_FOLDER
 from ...importing.import_base import leave_edit_mode
 from ...layouts import IN_EDITABLE_SCENE, button, path_property, requires
@@ -161,30 +162,52 @@ class OBJECT_OT_second_life_load_body(bpy.types.Operator):
         """Import the meshes onto the avatar, or with a new one."""
         leave_edit_mode(context)
         folder = bpy.path.abspath(self.directory) or preferred_path(VIEWER_FOLDER)
-        avatar: Any = chosen_avatar(context)
-        if avatar is not None and classic_body.NAME in bodies.bodies_of(avatar, context.view_layer.objects):
-            return refuse(self, "'{}' has this body already", avatar.name)
-        messages, parts = Messages(), []
-        before = Selection(context)
-        with messages.outcome(folder, classic_body.NAME) as name:
-            scene = classic_body.read(Path(folder))
-            request = importer.ImportRequest(context, scene, ImportOptions.of({}), armature=avatar)
-            made = importer.import_scene(request)
-            avatar = next(iter(made.armatures))
-            meshes = [obj for obj in made.objects if obj.type == "MESH"]
-            for obj, node in zip(meshes, scene.nodes, strict=True):
-                obj.meshferry.body_part = node.name
-            bodies.make_body(avatar, meshes, classic_body.NAME)
-            body_shapes.set_keys(avatar)
-            avatar.select_set(True)
-            context.view_layer.objects.active = avatar
-            messages.warn(name, scene.warnings)
-            parts = [counted(len(meshes), "mesh", "meshes")]
-            if preferences() is not None:
-                setattr(preferences(), VIEWER_FOLDER.preference, folder)
-        if not messages.done:
-            before.restore()
-        return conclude(self, messages, parts, "Loaded")
+        done = add_body(self, context, folder, classic_body.NAME, lambda: classic_body.read(Path(folder)))
+        if done == {"FINISHED"} and preferences() is not None:
+            setattr(preferences(), VIEWER_FOLDER.preference, folder)
+        return done
+
+
+class OBJECT_OT_second_life_add_mannequin(bpy.types.Operator):
+    """Add an abstract figure as the avatar's body."""
+
+    bl_idname = "object.second_life_add_mannequin"
+    bl_label = "Add Mannequin"
+    bl_description = "Add an abstract figure as the avatar's body, on which clothes are fitted. It follows the sliders"
+    bl_options = {"REGISTER", "UNDO"}
+    poll = requires(IN_EDITABLE_SCENE)
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Add the figure to the avatar, or with a new one."""
+        leave_edit_mode(context)
+        return add_body(self, context, "", mannequin.NAME, mannequin.scene)
+
+
+def add_body(
+    operator: bpy.types.Operator, context: bpy.types.Context, path: str, name: str, read: Callable[[], Scene]
+) -> set[str]:
+    """Import meshes as a body of the chosen avatar, or of a new one; report the result, and return the operator's."""
+    avatar: Any = chosen_avatar(context)
+    if avatar is not None and name in bodies.bodies_of(avatar, context.view_layer.objects):
+        return refuse(operator, "'{}' has this body already", avatar.name)
+    messages, parts = Messages(), []
+    before = Selection(context)
+    with messages.outcome(path, name):
+        scene = read()
+        made = importer.import_scene(importer.ImportRequest(context, scene, ImportOptions.of({}), armature=avatar))
+        avatar = next(iter(made.armatures))
+        meshes = [obj for obj in made.objects if obj.type == "MESH"]
+        for obj, node in zip(meshes, scene.nodes, strict=True):
+            obj.meshferry.body_part = node.name
+        bodies.make_body(avatar, meshes, name)
+        body_shapes.set_keys(avatar)
+        avatar.select_set(True)
+        context.view_layer.objects.active = avatar
+        messages.warn(name, scene.warnings)
+        parts = [counted(len(meshes), "mesh", "meshes")]
+    if not messages.done:
+        before.restore()
+    return conclude(operator, messages, parts, "Loaded")
 
 
 def draw_bodies(layout: Any, context: bpy.types.Context, _models: Any) -> None:
@@ -205,6 +228,7 @@ def draw_bodies(layout: Any, context: bpy.types.Context, _models: Any) -> None:
     if not found:
         column.label(text="No body to fit clothes on", text_ctxt=CONTEXT, icon="INFO")
     button(column, OBJECT_OT_second_life_use_as_body, text="Use as Body", icon="MOD_CLOTH")
+    button(column, OBJECT_OT_second_life_add_mannequin, text="Add Mannequin", icon="ARMATURE_DATA")
     button(column, OBJECT_OT_second_life_load_body, text="Load Body from Viewer…", icon="OUTLINER_OB_ARMATURE")
     if found:
         button(layout, OBJECT_OT_second_life_check_fit, text="Check Fit", icon="CHECKMARK")

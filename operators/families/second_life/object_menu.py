@@ -36,7 +36,7 @@ class SECOND_LIFE_MT_object(bpy.types.Menu):
         for name in ("shape_random", "shape_copy", "load_shape", "save_shape", "shape_apply", "shape_standard"):
             layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
         layout.separator()
-        for name in ("use_as_body", "load_body", "check_fit", "add_attachment_points"):
+        for name in ("use_as_body", "add_mannequin", "load_body", "check_fit", "add_attachment_points"):
             layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
         layout.operator_menu_enum("object.second_life_attach", "point", text_ctxt=CONTEXT)
         layout.separator()

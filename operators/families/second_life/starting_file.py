@@ -1,4 +1,4 @@
-"""File > New > Second Life Avatar: a new file with the avatar, a garment with all levels, and its physics."""
+"""File > New > Second Life Avatar: a new file with the avatar, a mannequin, and a garment with levels and physics."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ class WM_OT_second_life_avatar_new(bpy.types.Operator):
     bl_idname = "wm.second_life_avatar_new"
     bl_label = "New Second Life Avatar"
     bl_description = (
-        "Open a new file with the avatar, a garment with all its levels of detail, and its physics, ready for an upload"
+        "Open a new file with the avatar, a mannequin, and a garment with all its levels of detail and physics, ready "
+        "for an upload"
     )
 
     @classmethod
