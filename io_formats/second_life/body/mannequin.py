@@ -25,7 +25,7 @@ COLOR = (0.62, 0.6, 0.57, 1.0)
 
 UPRIGHT = ("cells", "x", "y", "z", "front", "front_rise", "back", "back_rise", "side", "power")
 """Columns of sections of trunk and leg after the joint: rings up to the next section; centre relative to the joint;
-distance to the front and how far the front lies above the centre; the same for the back; half width; exponent of the
+distance to the front and the height of the front above the centre; the same for the back; half width; exponent of the
 superellipse (2: ellipse)."""
 TRUNK = (
     ("mPelvis", 2, 0, 0, -0.162, 0.089, 0, 0.112, 0, 0.1765, 2.7),
