@@ -95,6 +95,8 @@ def test_weights_follow_the_bones(figure: mannequin.Figure) -> None:
         centre = HEADS[volume]
         near = np.linalg.norm(figure.points - centre, axis=1).argsort()[:30]
         assert (joints[bone] + joints[volume])[near].min() > 0.6, bone
+        share = joints[volume][near] / (joints[bone] + joints[volume])[near]
+        assert np.allclose(share, mannequin.VOLUMES[volume.replace("R_", "L_")][1], atol=0.1), volume
     edges = mannequin.edges_of(figure.quads)[0]
     assert np.abs(figure.weights[edges[:, 0]] - figure.weights[edges[:, 1]]).max() < 0.2
 
