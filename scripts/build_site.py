@@ -43,6 +43,7 @@ docs/formats/timbermesh
 docs/formats/timberborn_blueprints
 docs/formats/second_life
 docs/formats/second_life_animation
+docs/formats/second_life_shapes
 docs/formats/collada
 docs/formats/mesh_serializer
 api/index

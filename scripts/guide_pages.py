@@ -27,6 +27,7 @@ GUIDES = (
     "timbermesh",
     "second_life",
     "second_life_animation",
+    "second_life_shapes",
     "second_life_rfp",
     "mesh_serializer",
     "reload",

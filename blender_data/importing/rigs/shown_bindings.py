@@ -82,7 +82,8 @@ def update(
             waiting.append((obj, wanted))
     if not waiting:
         return
-    is_known = bool(getattr(armature, body_shapes.IS_SHAPED)) or body_shapes.rests_as_standard(armature)
+    is_shaped = bool(getattr(armature, body_shapes.IS_SHAPED))
+    rests_as_standard = is_shaped or body_shapes.rests_as_standard(armature)
     others = [obj.meshferry.binding for obj, _wanted in waiting]
     shown = [(other, _matrices_of(other)) for other in dict.fromkeys([*others, *_armatures_of(armature)]) if other]
     shown.sort(key=lambda entry: followed_by(entry[0]) != armature)
@@ -101,7 +102,8 @@ def update(
         for obj in [obj for obj, each in waiting if _fits(each, found[1])]:
             obj.meshferry.binding = found[0]
             _set_checked(obj)
-            if is_known:
+            # A shape puts joints where files move them; before, they rest elsewhere than the target has them.
+            if is_shaped or (rests_as_standard and not (obj.meshferry.lod_of or obj).meshferry.skin.has_positions):
                 _show(obj, found[0])
             else:
                 _switch_back(obj)
