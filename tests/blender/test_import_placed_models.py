@@ -416,7 +416,6 @@ def test_the_models_of_one_file_share_where_they_lie_alike() -> None:
 
 
 def test_onto_the_active_armature_when_asked() -> None:
-    import bpy
 
     first = run(model(rigged=True)).armatures[0]
     other = model(rigged=True, name="Shirt")

@@ -167,6 +167,7 @@ def values_of(samples: Path, name: str, entry: dict[str, Any]) -> dict[int, floa
     return codes | {int(number): value for number, value in entry.get("values", {}).items()}
 
 
+@pytest.mark.slow
 def test_joints_of_every_stated_shape(samples: Path) -> None:
     avatar, seen, shapes = avatar_added(), 0, stated(samples)
     for name, entry in shapes.items():

@@ -31,6 +31,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_do_not_depend_on_bones(clean_blender: Any, tmp_path: Path, kind: str) -> None:
     bpy, found = clean_blender, {}

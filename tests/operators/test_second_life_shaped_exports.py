@@ -234,6 +234,7 @@ def pelvis_height(bpy: Any, rig: Any) -> float:
     return rig.pose.bones["mPelvis"].matrix.translation.z
 
 
+@pytest.mark.slow
 def test_animations_are_exported_as_from_the_standard_avatar(clean_blender, samples, tmp_path, way) -> None:
     """With the keys of the file, computed anew with all positions, and as .bvh; imported before and after the shape."""
     from meshferry.blender_data.mesh_data import mesh_edits
@@ -317,6 +318,7 @@ def key_whole_characters(bpy: Any, rig: Any) -> None:
                 bone.keyframe_insert(channel, frame=frame)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["opensim_1a2bd58e.anim", "ruth_bento_random.anim"])
 @pytest.mark.parametrize("shapes", [("1", "2"), ("high", "low"), ("1", "standard"), ("standard", "1")])
 def test_keys_of_another_shape_are_not_exported(clean_blender, samples, tmp_path, way, name, shapes) -> None:
