@@ -42,8 +42,9 @@ def read(data: bytes) -> Shape:
     if "metaversion" not in root.attrib and len(archetypes) > 1:  # else one archetype for each wearable
         others = [one.get("name", "") for one in archetypes[1:]]
         template = "{} left out, as in the viewers that import such files: {}"
-        one, many = "archetype after the first is", "archetypes after the first are"
-        report.loss_of("archetypes-left-out", template, others, one, many)
+        report.loss_of(
+            "archetypes-left-out", template, others, "archetype after the first is", "archetypes after the first are"
+        )
         archetypes = archetypes[:1]
     found = [element for archetype in archetypes for element in archetype.iter("param")]
     values = ValueList()

@@ -18,6 +18,23 @@ _WEARABLES = (
     *("underpants", "skirt", "alpha", "tattoo", "physics", "universal"),
 )
 """Kinds of wearables by their number."""
+_CALLED = {
+    "skin": "a skin",
+    "eyes": "a pair of eyes",
+    "shirt": "a shirt",
+    "pants": "a pair of pants",
+    "socks": "a pair of socks",
+    "jacket": "a jacket",
+    "gloves": "a pair of gloves",
+    "undershirt": "an undershirt",
+    "underpants": "a pair of underpants",
+    "skirt": "a skirt",
+    "alpha": "an alpha mask",
+    "tattoo": "a tattoo",
+    "physics": "a set of physics",
+    "universal": "a universal wearable",
+}
+"""What messages call those without such sliders; whole phrases, for translations."""
 _HOLDING = frozenset((SHAPE, "hair", "shoes"))
 """Kinds of wearables with sliders that move joints."""
 _MOST_PARAMETERS, _MOST_TEXTURES = 1000, 100
@@ -37,7 +54,7 @@ def read(text: str) -> Shape:
     lines = _Lines(text)
     version = integer(lines.lines[0].removeprefix(SIGNATURE).strip())
     if version is None:
-        raise FormatError("Line 1: the version is not a number")
+        raise FormatError("In line 1: the version is not a number")
     if version > _NEWEST and version != _ALSO_READ:
         raise UnsupportedFormatError("Version {} is newer than {}; the viewer refuses it, too", version, _NEWEST)
     wearable = _wearable(lines)
@@ -74,14 +91,8 @@ def _wearable(lines: _Lines) -> str:
     if not wearable:
         raise UnsupportedFormatError("This is a wearable of type {}, not a shape", kind)
     if wearable not in _HOLDING:
-        raise UnsupportedFormatError("This is {}, not a shape", Text(_with_article(wearable)))
+        raise UnsupportedFormatError("This is {}, not a shape", Text(_CALLED[wearable]))
     return wearable
-
-
-def _with_article(wearable: str) -> str:
-    if wearable in {"eyes", "pants", "socks", "gloves", "underpants", "physics"}:
-        return wearable
-    return f"{'an' if wearable.startswith(('a', 'under')) else 'a'} {wearable}"
 
 
 class _Lines:
@@ -94,7 +105,7 @@ class _Lines:
 
     def error(self, template: str, *values: object) -> FormatError:
         """Return an error about the last line."""
-        return FormatError("Line {}: {}", self.place, Text(template, *values))
+        return FormatError("In line {}: {}", self.place, Text(template, *values))
 
     def next(self) -> str:
         """Return the next line."""
