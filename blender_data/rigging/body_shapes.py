@@ -241,9 +241,8 @@ def rests_as_standard(armature: bpy.types.Object) -> bool:
 def unmoved_bones(armature: bpy.types.Object) -> list[str]:
     """Return the names in files of the bones that rest where an import put them."""
     bones = [bone for bone in armature.data.bones if bone.meshferry.order >= 0]
-    rest, kept = imported_bones.rest_matrices(bones), imported_bones.kept_matrices(bones, "rest_matrix")
-    is_still = imported_bones.are_unmoved(rest, kept)
-    return [names.name_in_file(bone) for bone, still in zip(bones, is_still.tolist(), strict=True) if still]
+    is_still = imported_bones.unmoved(bones).tolist()
+    return [names.name_in_file(bone) for bone, still in zip(bones, is_still, strict=True) if still]
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def turn_bones(
     connected = {
         data: {bone.name for bone in data.bones if bone.use_connect and bone.parent is not None} for data in wanted
     }
-    unmoved = {data: _unmoved(data) for data in wanted}
+    unmoved = {data: imported_bones.unmoved(data.bones) for data in wanted}
     for data in wanted:
         _edit(context, data, wanted[data], set(alone[data]))
     turns = {data: _turns(data, before[data], _matrices(data), lengths[data]) for data in wanted}
@@ -136,12 +136,6 @@ def _turns(
         if turn.is_turned or of_location is not same or abs(bone.length - lengths[bone.name]) > SAME:
             found[bone.name] = turn
     return found
-
-
-def _unmoved(data: bpy.types.Armature) -> npt.NDArray[np.bool_]:
-    """Return which bones rest where an import put them."""
-    rest, kept = imported_bones.rest_matrices(data.bones), imported_bones.kept_matrices(data.bones, "rest_matrix")
-    return imported_bones.are_unmoved(rest, kept)
 
 
 def _scaling(data: bpy.types.Armature) -> set[str]:
