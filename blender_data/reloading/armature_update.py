@@ -8,7 +8,7 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
-from ..importing.rigs.armatures import edit_mode
+from ..importing.rigs.armatures import edited
 from ..importing.rigs.kept_axes import bones_by_joint
 from ..properties import copy_group
 
@@ -39,22 +39,18 @@ def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.A
     moved = [bone for bone in new.bones if bone.name not in old.bones or not _is_same(old.bones[bone.name], bone)]
     hung = [bone for bone in new.bones if bone.name in old.bones and _is_hung_elsewhere(old.bones[bone.name], bone)]
     before = {bone.name for bone in old.bones}
-    stand_in = bpy.data.objects.new("Meshferry", old)  # a temporary object, since the user's object may be hidden
-    try:
-        with edit_mode(context, stand_in):
-            edit_bones = old.edit_bones
-            connected = [bone for bone in edit_bones if bone.use_connect]
-            for bone in connected:  # all at once: connected bones move each other
-                bone.use_connect = False
-            for bone in moved:
-                _place(edit_bones.get(bone.name) or edit_bones.new(bone.name), bone)
-            for bone in new.bones:
-                if bone in hung or bone.name not in before:
-                    edit_bones[bone.name].parent = edit_bones[bone.parent.name] if bone.parent is not None else None
-            for bone in connected:
-                _connect(bone)
-    finally:
-        bpy.data.objects.remove(stand_in)
+    with edited(context, old):
+        edit_bones = old.edit_bones
+        connected = [bone for bone in edit_bones if bone.use_connect]
+        for bone in connected:  # all at once: connected bones move each other
+            bone.use_connect = False
+        for bone in moved:
+            _place(edit_bones.get(bone.name) or edit_bones.new(bone.name), bone)
+        for bone in new.bones:
+            if bone in hung or bone.name not in before:
+                edit_bones[bone.name].parent = edit_bones[bone.parent.name] if bone.parent is not None else None
+        for bone in connected:
+            _connect(bone)
     for bone in new.bones:
         kept = old.bones[bone.name]
         copy_group(bone.meshferry, kept.meshferry)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from mathutils import Matrix, Vector
 
-from ..importing.rigs.armatures import edit_mode
+from ..importing.rigs.armatures import edited
 
 _TOUCHING = 1e-5
 """Largest distance in metres between a bone's head and the end of its parent at which they are connected."""
@@ -26,12 +26,8 @@ def move_heads(
     Bones keep their direction, length and roll, but a bone connected to a child ends at the child's head. Objects whose
     parent is a bone, and meshes that the armature deforms, keep their location.
     """
-    stand_in = bpy.data.objects.new(armature.name, armature.data)
-    try:
-        with _unmoved_children(context, armature), edit_mode(context, stand_in):
-            _move(armature.data, heads)
-    finally:
-        bpy.data.objects.remove(stand_in)
+    with _unmoved_children(context, armature), edited(context, armature.data):
+        _move(armature.data, heads)
 
 
 def _move(data: bpy.types.Armature, heads: Mapping[str, npt.NDArray[np.float64]]) -> None:

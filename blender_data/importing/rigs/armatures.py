@@ -223,6 +223,17 @@ def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[Non
         before.restore()
 
 
+@contextlib.contextmanager
+def edited(context: bpy.types.Context, data: bpy.types.Armature) -> Iterator[None]:
+    """Put armature data into edit mode by a temporary object, since the user's object may be hidden."""
+    stand_in = bpy.data.objects.new("Meshferry", data)
+    try:
+        with edit_mode(context, stand_in):
+            yield
+    finally:
+        bpy.data.objects.remove(stand_in)
+
+
 def connect(context: bpy.types.Context, obj: bpy.types.Object, bones: Collection[str], *, is_connected: bool) -> None:
     """Connect bones to their parents, or disconnect them."""
     with edit_mode(context, obj):

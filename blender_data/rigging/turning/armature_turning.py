@@ -13,7 +13,7 @@ from mathutils import Matrix, Vector
 from ....io_formats.core.messages import Report
 from ... import compat, imported_bones
 from ...exporting.clips import pose_curves
-from ...importing.rigs.armatures import edit_mode
+from ...importing.rigs.armatures import edited
 from .. import body_shapes
 from ..joint_poses import Array, rest_matrix
 from . import actions, drivers
@@ -144,25 +144,18 @@ def _scaling(data: bpy.types.Armature) -> set[str]:
 
 
 def _edit(context: bpy.types.Context, data: bpy.types.Armature, directions: Directions, alone: set[str]) -> None:
-    stand_in = bpy.data.objects.new("Meshferry", data)  # a temporary object, since the user's object may be hidden
-    mirrors = data.use_mirror_x
-    try:
-        with edit_mode(context, stand_in):
-            data.use_mirror_x = False
-            connected = [bone for bone in data.edit_bones if bone.use_connect and bone.parent is not None]
-            for bone in connected:  # all at once: connected bones move each other
-                bone.use_connect = False
-            for name, (vector, up) in directions.items():
-                bone = data.edit_bones[name]
-                bone.tail = bone.head + Vector(vector.tolist())
-                bone.align_roll(Vector(up.tolist()))
-            for name in alone:
-                data.edit_bones[name].inherit_scale = "NONE"
-            for bone in connected:
-                bone.use_connect = bone.name not in alone and (bone.parent.tail - bone.head).length < _TOUCHING
-    finally:
-        data.use_mirror_x = mirrors
-        bpy.data.objects.remove(stand_in)
+    with edited(context, data):
+        connected = [bone for bone in data.edit_bones if bone.use_connect and bone.parent is not None]
+        for bone in connected:  # all at once: connected bones move each other
+            bone.use_connect = False
+        for name, (vector, up) in directions.items():
+            bone = data.edit_bones[name]
+            bone.tail = bone.head + Vector(vector.tolist())
+            bone.align_roll(Vector(up.tolist()))
+        for name in alone:
+            data.edit_bones[name].inherit_scale = "NONE"
+        for bone in connected:
+            bone.use_connect = bone.name not in alone and (bone.parent.tail - bone.head).length < _TOUCHING
 
 
 def _turn_pose(obj: Any, turns: Turns, loose: set[str]) -> None:
