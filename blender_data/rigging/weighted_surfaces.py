@@ -20,6 +20,22 @@ Triangles = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
+class _Nearest:
+    """The nearest points of a surface for n points."""
+
+    points: Points
+    """(n, 3)."""
+    normals: Points
+    """(n, 3) normals of their triangles."""
+    corners: Triangles
+    """(n, 3) indices of the points of their triangles."""
+    share: Points
+    """(n, 3) barycentric coordinates in their triangles."""
+    distances: Points
+    """(n,) distances in metres from the given points."""
+
+
+@dataclass(frozen=True)
 class WeightedSurface:
     """Triangles with weights at their points, in world space."""
 
@@ -35,10 +51,6 @@ class WeightedSurface:
         """Return the surface without the triangles that use any of the points marked in ``points`` (P,)."""
         return replace(self, triangles=self.triangles[~points[self.triangles].any(axis=1)])
 
-    def weights_at(self, points: Points) -> Weights:
-        """Return the weights of the nearest point of the surface for each point, (n, J)."""
-        return self.facing_weights_at(points, np.zeros_like(points))[0]
-
     def facing_weights_at(self, points: Points, normals: Points) -> tuple[Weights, npt.NDArray[np.bool_]]:
         """Return the weights of the nearest point of the surface for each point, (n, J), and where it faces alike.
 
@@ -47,14 +59,11 @@ class WeightedSurface:
         normals:
             (n, 3) normals of the points. The surface faces alike where its normal differs by at most 60 degrees.
         """
-        tree = BVHTree.FromPolygons(self.points.tolist(), self.triangles.tolist())
         if not len(points):
             return np.empty((0, len(self.joints)), np.float32), np.empty(0, np.bool_)
-        nearest, facing, triangle, _distances = zip(*map(tree.find_nearest, points.tolist()), strict=True)
-        corners = self.triangles[np.array(triangle, np.intp)]
-        share = barycentric(np.array(nearest, np.float64), self.points[corners])
-        found: Weights = np.einsum("vc,vcj->vj", share, self.weights[corners]).astype(np.float32)
-        return found, (np.array(facing, np.float64) * normals).sum(axis=1) >= _FACING
+        near = self._nearest(points)
+        found: Weights = np.einsum("vc,vcj->vj", near.share, self.weights[near.corners]).astype(np.float32)
+        return found, (near.normals * normals).sum(axis=1) >= _FACING
 
     def depth_of(self, points: Points) -> Points:
         """Return the distance of each point from the surface, (n,), positive on the side opposite to its normals.
@@ -63,17 +72,22 @@ class WeightedSurface:
         """
         if not len(points) or not len(self.triangles):
             return np.full(len(points), -np.inf)
-        tree = BVHTree.FromPolygons(self.points.tolist(), self.triangles.tolist())
-        nearest, _normals, triangle, distance = zip(*map(tree.find_nearest, points.tolist()), strict=True)
-        corners = self.triangles[np.array(triangle, np.intp)]
-        share = barycentric(np.array(nearest, np.float64), self.points[corners])
+        near = self._nearest(points)
         a, b, c = (self.points[self.triangles[:, corner]] for corner in range(3))
         normals = np.zeros_like(self.points)
         np.add.at(normals, self.triangles, np.cross(b - a, c - a)[:, None])
-        facing = np.einsum("vc,vcj->vj", share, normals[corners])
-        below = ((np.array(nearest) - points) * facing).sum(axis=1)
-        depth: Points = np.sign(below) * np.array(distance)
+        facing = np.einsum("vc,vcj->vj", near.share, normals[near.corners])
+        below = ((near.points - points) * facing).sum(axis=1)
+        depth: Points = np.sign(below) * near.distances
         return depth
+
+    def _nearest(self, points: Points) -> _Nearest:
+        """Return the nearest point of the surface for each of at least one point, (n, 3)."""
+        tree = BVHTree.FromPolygons(self.points.tolist(), self.triangles.tolist())
+        nearest, normals, triangle, distances = zip(*map(tree.find_nearest, points.tolist()), strict=True)
+        found, corners = np.array(nearest, np.float64), self.triangles[np.array(triangle, np.intp)]
+        share = barycentric(found, self.points[corners])
+        return _Nearest(found, np.array(normals, np.float64), corners, share, np.array(distances, np.float64))
 
 
 def world_points(obj: bpy.types.Object) -> Points:
