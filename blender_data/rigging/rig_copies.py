@@ -145,9 +145,13 @@ def move(data: bpy.types.Mesh, transforms: Array) -> None:
     """Move the vertices and shape keys of a mesh by a transform for each vertex, (V, 4, 4)."""
     places = [data.vertices] + ([key.data for key in data.shape_keys.key_blocks] if data.shape_keys else [])
     for points in places:
-        values = arrays.read(points, "co", 3)
-        moved = np.einsum("vij,vj->vi", transforms[:, :3, :3], values) + transforms[:, :3, 3]
-        points.foreach_set("co", arrays.flat(moved))
+        points.foreach_set("co", arrays.flat(moved(arrays.read(points, "co", 3), transforms)))
+
+
+def moved(points: Array, transforms: Array) -> Array:
+    """Return points (V, 3), each moved by its transform (V, 4, 4), or all by one (4, 4)."""
+    found: Array = np.einsum("...ij,...j->...i", transforms[..., :3, :3], points) + transforms[..., :3, 3]
+    return found
 
 
 def relate_copies(copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:

@@ -52,11 +52,6 @@ def is_moved(transforms: Mapping[str, Array]) -> bool:
     return any(np.abs(matrix - np.identity(4)).max() > _STILL for matrix in transforms.values())
 
 
-def moved(points: Array, transform: Array | None) -> Array:
-    """Return points (n, 3) moved by a transform (4, 4), or unchanged without one."""
-    return points if transform is None else points @ transform[:3, :3].T + transform[:3, 3]
-
-
 def _blend(obj: bpy.types.Object) -> tuple[JointWeights, dict[str, Array]] | None:
     """Return the weights by which an armature shows a mesh object, and the transforms of its bones; None without one.
 
@@ -95,7 +90,7 @@ def shown_points(obj: bpy.types.Object) -> Array:
         for key in keys.key_blocks:
             if key.value and not key.mute and key != keys.reference_key:
                 points += key.value * (of_key[key.name] - of_key[key.relative_key.name])
-    return _moved(points, shown(obj) @ np.array(obj.matrix_world, np.float64))
+    return rig_copies.moved(points, shown(obj) @ np.array(obj.matrix_world, np.float64))
 
 
 @contextlib.contextmanager
@@ -172,7 +167,7 @@ def _shown_exactly(context: bpy.types.Context, items: Sequence[bpy.types.Object]
     found = {}
     for obj, points in _evaluated_points(context, items, others).items():
         found[obj] = shown(obj).copy()
-        found[obj][:, :3, 3] += points - _moved(undeformed[obj], found[obj])
+        found[obj][:, :3, 3] += points - rig_copies.moved(undeformed[obj], found[obj])
     return found
 
 
@@ -251,16 +246,10 @@ def _in_object(obj: bpy.types.Object, transforms: Array) -> Array:
     return found
 
 
-def _moved(points: Array, transforms: Array) -> Array:
-    """Return points (V, 3), each moved by its transform (V, 4, 4)."""
-    found: Array = np.einsum("vij,vj->vi", transforms[:, :3, :3], points) + transforms[:, :3, 3]
-    return found
-
-
 def _edge_lengths(obj: bpy.types.Object, transforms: Array) -> Array:
     """Return the lengths of the edges of an object in world space, (E,), after transforms of that space."""
     points = arrays.read(obj.data.vertices, "co", 3)
-    moved_points = _moved(points, transforms @ np.array(obj.matrix_world, np.float64))
+    moved_points = rig_copies.moved(points, transforms @ np.array(obj.matrix_world, np.float64))
     ends = arrays.read(obj.data.edges, "vertices", 2, np.int32)
     lengths: Array = np.linalg.norm(moved_points[ends[:, 0]] - moved_points[ends[:, 1]], axis=1)
     return lengths

@@ -14,7 +14,7 @@ from ....blender_data.exporting import scene_state
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.importing.rigs import shown_bindings
-from ....blender_data.rigging import binding, deform_bones, joint_weights, volume_weights
+from ....blender_data.rigging import binding, deform_bones, joint_weights, rig_copies, volume_weights
 from ....blender_data.rigging.fitting import as_shown, bodies
 from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirrored, surface_of
 from ....io_formats.core.errors import MeshferryError
@@ -148,7 +148,7 @@ class OBJECT_OT_second_life_bind(KeepsForm, NeedsMeshes, bpy.types.Operator):
                 "{}: Deform is off for all bones; set Bones for Automatic Weights to Body", avatar.name
             )
         lines = bone_lines(avatar)
-        bones = {name: as_shown.moved(lines[name], pose.get(name)) for name in chosen}
+        bones = {name: rig_copies.moved(lines[name], pose.get(name, np.identity(4))) for name in chosen}
         return self.bind(models, avatar, pose, lambda seen: binding.automatic(context, seen, bones, MOST_INFLUENCES))
 
 
