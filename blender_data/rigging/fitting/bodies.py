@@ -29,6 +29,12 @@ def active_body(armature: bpy.types.Object, bodies: dict[str, list[bpy.types.Obj
     return chosen if chosen in bodies else next(iter(bodies), "")
 
 
+def active_meshes(armature: bpy.types.Object, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Return the meshes of an armature's active body among objects; none without a body."""
+    found = bodies_of(armature, objects)
+    return found.get(active_body(armature, found), [])
+
+
 def whole_body(obj: bpy.types.Object) -> list[bpy.types.Object]:
     """Return all meshes of the body that a mesh belongs to, or the mesh alone."""
     armature = armature_of(obj)

@@ -440,8 +440,7 @@ def sources(context: bpy.types.Context) -> list[str]:
     The active body of the avatar is first, also if it is hidden; the others are sorted by their number of vertices.
     """
     avatar = chosen_avatar(context)
-    of_bodies = bodies.bodies_of(avatar, context.view_layer.objects) if avatar is not None else {}
-    active = of_bodies.get(bodies.active_body(avatar, of_bodies), []) if avatar is not None else []
+    active = bodies.active_meshes(avatar, context.view_layer.objects) if avatar is not None else []
     found = [
         obj
         for obj in context.view_layer.objects

@@ -1,6 +1,6 @@
 """Bodies of the avatar, on which clothes are fitted: any bound mesh, or the classic avatar of an installed viewer."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,6 @@ from ...reporting import Messages, conclude, inform, refuse, warn
 from ...translations import CONTEXT
 from .avatar_joints import HAS_AVATAR, NeedsAvatar, chosen_avatar
 from .fit import OBJECT_OT_second_life_check_fit
-
-Bodies = Mapping[str, Sequence[Any]]
 
 
 class OBJECT_OT_second_life_use_as_body(bpy.types.Operator):

@@ -55,8 +55,7 @@ class OBJECT_OT_second_life_check_fit(bpy.types.Operator):
         """Shape the avatar four times, count, and give it its shape back."""
         leave_edit_mode(context)
         avatar: Any = chosen_avatar(context)
-        of_bodies = bodies.bodies_of(avatar, context.view_layer.objects)
-        body = of_bodies.get(bodies.active_body(avatar, of_bodies))
+        body = bodies.active_meshes(avatar, context.view_layer.objects)
         if not body:
             return refuse(self, "'{}' has no body; select a bound mesh and press Use as Body", avatar.name)
         clothes = clothes_of(context, avatar)

@@ -76,9 +76,8 @@ def weight_shares(obj: Any, joint_of: dict[str, str]) -> dict[str, float]:
 
 def body_joints(avatar: Any, objects: Iterable[Any]) -> set[str]:
     """Return the joints with weights of an avatar's active body; none without a body."""
-    found = bodies.bodies_of(avatar, objects)
     joint_of, joints = known_bones(avatar), set()
-    for obj in found.get(bodies.active_body(avatar, found), ()):
+    for obj in bodies.active_meshes(avatar, objects):
         weights = joint_weights.read(obj, set(joint_of))
         strong = (weights.values >= _LEAST).any(axis=0)
         joints |= {joint_of[name] for name, used in zip(weights.joints, strong.tolist(), strict=True) if used}

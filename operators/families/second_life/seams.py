@@ -28,9 +28,8 @@ class OBJECT_OT_second_life_match_seam(NeedsMeshes, bpy.types.Operator):
         items = [model[0] for model in models]
         binding.require_bindable(items, avatar)
         joints = set(known_bones(avatar))
-        of_bodies = bodies.bodies_of(avatar, context.view_layer.objects)
         found = seams.Seams(sorted(joints))
-        for obj in of_bodies.get(bodies.active_body(avatar, of_bodies), []):
+        for obj in bodies.active_meshes(avatar, context.view_layer.objects):
             found.add(obj)
         made = [obj.name for obj in items if changes_border(context, obj)]
         if made:
