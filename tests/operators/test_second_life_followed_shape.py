@@ -82,3 +82,20 @@ def test_meshes_that_lock_scales(clean_blender: Any, avatar: Any) -> None:
     kept.lock_scale = True
     (message,) = found(bpy, cloth, "locks the scale")
     assert "locks the scale of 3 joints" in message and "no effect" in message
+
+
+def test_joints_where_the_avatar_has_them_are_not_locked(clean_blender: Any, avatar: Any) -> None:
+    """Stored positions are in Blender's space, where the avatar's left side is another axis than in its own."""
+    bpy = clean_blender
+    cloth = ring(bpy, avatar, "cloth", {"mShoulderLeft": 1.0})
+    kept = cloth.meshferry.skin
+    kept.has_positions = kept.lock_scale = True
+    bones = avatar.data.bones
+    joint = kept.joints.add()
+    joint.name = "mShoulderLeft"
+    at_rest = bones["mShoulderLeft"].head_local - bones["mCollarLeft"].head_local
+    joint.position = at_rest
+    assert found(bpy, cloth, "locks the scale") == []
+    joint.position = at_rest * 1.1
+    (message,) = found(bpy, cloth, "locks the scale")
+    assert "locks the scale of 1 joint," in message

@@ -160,7 +160,7 @@ class OBJECT_OT_second_life_snap_joints(NeedsAvatar, bpy.types.Operator):
         before = {joint: _head(armature, name, space) for joint, name in bones.items()}
         turn = facing(Skeleton("", [Joint(name, translation=_three(head)) for name, head in before.items()]))
         heads = {joint: turn[:3, :3] @ head for joint, head in before.items()}
-        wanted = joint_positions.snapped(heads, _moved_by_files(armature))
+        wanted = joint_positions.snapped(heads, set().union(*map(moved_by_file, deformed_meshes(armature))))
         away = {joint: float(np.linalg.norm(wanted[joint] - heads[joint])) for joint in heads}
         moved = {joint: distance for joint, distance in away.items() if distance > _STILL}
         if not moved:
@@ -183,18 +183,16 @@ def _three(values: Any) -> tuple[float, float, float]:
     return (x, y, z)
 
 
-def _moved_by_files(armature: Any) -> set[str]:
-    """Return the table's names of joints that the files of bound meshes move."""
-    table = skeleton_table.table()
-    found = set()
-    for obj in bpy.data.objects:
-        if obj.type != "MESH" or not obj.meshferry.skin.has_positions or armature_of(obj) != armature:
-            continue
-        for joint in obj.meshferry.skin.joints:
-            known = skeleton_table.canonical(joint.name)
-            place = TO_AVATAR[:3, :3] @ np.array(joint.position, np.float64)
-            if known is not None and np.linalg.norm(place - table[known].position) > joint_positions.MOVED:
-                found.add(known)
+def moved_by_file(obj: Any) -> set[str]:
+    """Return the table's names of joints that the file of a mesh object moves."""
+    table, found = skeleton_table.table(), set()
+    if not obj.meshferry.skin.has_positions:
+        return found
+    for joint in obj.meshferry.skin.joints:
+        known = skeleton_table.canonical(joint.name)
+        place = TO_AVATAR[:3, :3] @ np.array(joint.position, np.float64)
+        if known is not None and np.linalg.norm(place - table[known].position) > joint_positions.MOVED:
+            found.add(known)
     return found
 
 

@@ -9,14 +9,11 @@ from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.rigging import joint_weights
 from ....blender_data.rigging.fitting import bodies
 from ....io_formats.core.messages import Message, counted, listed, warning
-from ....io_formats.second_life.avatar import skeleton_table
 from ....io_formats.second_life.shape.followed_sliders import unfollowed
-from .avatar_joints import is_avatar, known_bones
+from .avatar_joints import is_avatar, known_bones, moved_by_file
 
 _LEAST = 0.05
 """Weight of a vertex from which on a body counts as weighted for a joint."""
-_MOVED = 1e-4
-"""Distance in metres from the standard avatar from which on a joint position counts in the viewer."""
 _MOST = 6
 """Number of sliders that a message names."""
 
@@ -53,7 +50,7 @@ def findings_of(obj: Any, avatar: Any, body: set[str]) -> Iterator[Message]:
             listed(list(found.sliders), _MOST),
             item=obj.name,
         )
-    locked = locked_joints(obj)
+    locked = moved_by_file(obj) if obj.meshferry.skin.lock_scale else set()
     found = unfollowed(shares, (), locked)
     if locked and found.sliders:
         yield warning(
@@ -82,18 +79,3 @@ def body_joints(avatar: Any, objects: Iterable[Any]) -> set[str]:
         strong = (weights.values >= _LEAST).any(axis=0)
         joints |= {joint_of[name] for name, used in zip(weights.joints, strong.tolist(), strict=True) if used}
     return joints
-
-
-def locked_joints(obj: Any) -> set[str]:
-    """Return the joints whose scale the file of a mesh locks: those with positions that differ from the avatar's."""
-    kept, table = obj.meshferry.skin, skeleton_table.table()
-    if not (kept.lock_scale and kept.has_positions):
-        return set()
-    found = set()
-    for joint in kept.joints:
-        known = skeleton_table.canonical(joint.name)
-        if known is not None and known in table:
-            places = np.array((table[known].position, table[known].pivot))
-            if np.linalg.norm(places - np.array(joint.position), axis=1).min() > _MOVED:
-                found.add(known)
-    return found
