@@ -147,11 +147,10 @@ class _Results:
         )
         report.loss_of(
             "scale-of-turned-bones",
-            "{} cannot be scaled along its former axes, only along the nearest ones: {}"
-            if len(self.sheared) == 1
-            else "{} cannot be scaled along their former axes, only along the nearest ones: {}",
+            "{} former axes, only along the nearest ones: {}",
             self.sheared,
-            "animated bone",
+            "animated bone cannot be scaled along its",
+            "animated bones cannot be scaled along their",
         )
         report.loss_of(
             "different-poses",
@@ -162,9 +161,10 @@ class _Results:
         )
         report.loss_of(
             "blended-strips",
-            "{} blends components of rotations, which depend on the axes: {}",
+            "{} components of rotations, which depend on the axes: {}",
             self.blended,
-            "NLA strip",
+            "NLA strip blends",
+            "NLA strips blend",
         )
 
 
@@ -235,11 +235,10 @@ def _unused(
                 unclear.append(action.name)
     report.loss_of(
         "unused-actions",
-        "{} without user not converted, since it may be for another armature: {}"
-        if len(unclear) == 1
-        else "{} without users not converted, since they may be for another armature: {}",
+        "{} be for another armature: {}",
         list(dict.fromkeys(unclear)),
-        "action",
+        "action without user not converted, since it may",
+        "actions without users not converted, since they may",
     )
     return found
 

@@ -219,20 +219,20 @@ def _report_inherited_scale(
                 found[f"{obj.name}: {bone.name}"] = None
     report.loss_of(
         "scale-not-inherited",
-        "{} no longer scales the bones below: {}" if len(found) == 1 else "{} no longer scale the bones below: {}",
+        "{} the bones below: {}",
         list(found),
-        "scaled bone",
+        "scaled bone no longer scales",
+        "scaled bones no longer scale",
     )
 
 
 def _report_relations(constraints: ConstraintTurner, driven: list[str], report: Report) -> None:
     report.loss_of(
         "constraints-of-turned-bones",
-        "{} depends on the axes or ends of bones and was not converted: {}"
-        if len(constraints.unconverted) == 1
-        else "{} depend on the axes or ends of bones and were not converted: {}",
+        "{} not converted: {}",
         constraints.unconverted,
-        "constraint",
+        "constraint depends on the axes or ends of bones and was",
+        "constraints depend on the axes or ends of bones and were",
     )
     report.change_of(
         "constraints-without-effect",
@@ -248,9 +248,8 @@ def _report_relations(constraints: ConstraintTurner, driven: list[str], report: 
     )
     report.loss_of(
         "drivers-of-turned-bones",
-        "{} sets or reads channels of bones along their axes and was not converted: {}"
-        if len(driven) == 1
-        else "{} set or read channels of bones along their axes and were not converted: {}",
+        "{} not converted: {}",
         driven,
-        "driver",
+        "driver sets or reads channels of bones along their axes and was",
+        "drivers set or read channels of bones along their axes and were",
     )
