@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..core.errors import FormatError
 from ..core.messages import Report, Text
 
-_SCALARS = {name: struct.Struct("<" + code) for name, code in zip(("u8", "i16", "i32", "i64"), "Bhiq", strict=True)}
+_SCALARS = {name: struct.Struct("<" + code) for name, code in zip(("u8", "u16", "i16", "i32", "i64"), "BHhiq", strict=True)}
 
 
 class ByteStream:
@@ -77,6 +77,9 @@ class ByteStream:
 
     def u8(self, what: str) -> int:
         return self._scalar("u8", what)
+
+    def u16(self, what: str) -> int:
+        return self._scalar("u16", what)
 
     def i16(self, what: str) -> int:
         return self._scalar("i16", what)

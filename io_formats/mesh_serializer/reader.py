@@ -125,7 +125,7 @@ def _read_submeshes(stream: ByteStream, count: int, vertices: int) -> tuple[list
     runs: list[AnyArray] = []
     for number in range(count):
         stream.item = Text("submesh {}", number + 1)
-        triangles = int(stream.array(np.uint16, 1, "the number of triangles")[0])
+        triangles = stream.u16("the number of triangles")
         runs.append(_triangles(stream, np.uint16, triangles, vertices))
         counts.append(triangles)
     stream.item = ""

@@ -78,7 +78,7 @@ def _read(stream: ByteStream) -> LindenMesh:
     stream.skip(len(SIGNATURE), "signature")
     has_weights, has_details = (bool(stream.u8("flag")) for _ in range(2))
     stream.skip(12 + 12 + 1 + 12, "position, rotation and scale")
-    count = _u16(stream, "number of vertices")
+    count = stream.u16("number of vertices")
     positions, normals, _binormals = (
         _floats(stream, (count, 3), what) for what in ("positions", "normals", "binormals")
     )
@@ -86,10 +86,10 @@ def _read(stream: ByteStream) -> LindenMesh:
     if has_details:
         stream.skip(count * 8, "detail UVs")
     places = _floats(stream, (count,), "weights") if has_weights else np.zeros(0, np.float32)
-    triangles = _vertices(stream, stream.array("i2", (_u16(stream, "number of faces"), 3), "faces"), count, "A face")
+    triangles = _vertices(stream, stream.array("i2", (stream.u16("number of faces"), 3), "faces"), count, "A face")
     joints: tuple[str, ...] = ()
     if has_weights:
-        number = _u16(stream, "number of joints")
+        number = stream.u16("number of joints")
         stream.require(number * _NAME_SIZE, "names of joints")
         joints = joint_list([_name(stream, "name of a joint") for _ in range(number)], stream)
     indices, weights = _influences(stream, places, joints)
@@ -142,10 +142,6 @@ def _influences(stream: ByteStream, places: Floats, joints: tuple[str, ...]) -> 
     part = places - first
     second = np.minimum(first + 1, len(joints) - 1)
     return np.stack((first, second), axis=1), np.stack((1 - part, part), axis=1)
-
-
-def _u16(stream: ByteStream, what: str) -> int:
-    return int(stream.array("u2", 1, what)[0])
 
 
 def _floats(stream: ByteStream, shape: tuple[int, ...], what: str) -> Floats:
