@@ -13,30 +13,25 @@ from .value_list import ValueList, integer, number
 _NEWEST = 22
 _ALSO_READ = 24
 """Version above the newest one that the viewer takes nevertheless."""
-_WEARABLES = (
-    *(SHAPE, "skin", "hair", "eyes", "shirt", "pants", "shoes", "socks", "jacket", "gloves", "undershirt"),
-    *("underpants", "skirt", "alpha", "tattoo", "physics", "universal"),
-)
-"""Kinds of wearables by their number."""
-_CALLED = {
-    "skin": "a skin",
-    "eyes": "a pair of eyes",
-    "shirt": "a shirt",
-    "pants": "a pair of pants",
-    "socks": "a pair of socks",
-    "jacket": "a jacket",
-    "gloves": "a pair of gloves",
-    "undershirt": "an undershirt",
-    "underpants": "a pair of underpants",
-    "skirt": "a skirt",
-    "alpha": "an alpha mask",
-    "tattoo": "a tattoo",
-    "physics": "a set of physics",
-    "universal": "a universal wearable",
+_HOLDING = {0: SHAPE, 2: "hair", 6: "shoes"}
+"""Kinds of wearables with sliders that move joints, by their number."""
+_OTHERS = {
+    1: "a skin",
+    3: "a pair of eyes",
+    4: "a shirt",
+    5: "a pair of pants",
+    7: "a pair of socks",
+    8: "a jacket",
+    9: "a pair of gloves",
+    10: "an undershirt",
+    11: "a pair of underpants",
+    12: "a skirt",
+    13: "an alpha mask",
+    14: "a tattoo",
+    15: "a set of physics",
+    16: "a universal wearable",
 }
-"""What messages call those without such sliders; whole phrases, for translations."""
-_HOLDING = frozenset((SHAPE, "hair", "shoes"))
-"""Kinds of wearables with sliders that move joints."""
+"""What messages call the others, by their number; whole phrases, for translations."""
 _MOST_PARAMETERS, _MOST_TEXTURES = 1000, 100
 _NAME_LINE = 1
 _FIXED_LINES = 3
@@ -87,12 +82,11 @@ def _wearable(lines: _Lines) -> str:
     kind = integer(lines.lines[lines.place - 1].split()[-1])
     if kind is None:
         raise lines.error("the type is not a number")
-    wearable = _WEARABLES[kind] if 0 <= kind < len(_WEARABLES) else ""
-    if not wearable:
+    if kind in _OTHERS:
+        raise UnsupportedFormatError("This is {}, not a shape", Text(_OTHERS[kind]))
+    if kind not in _HOLDING:
         raise UnsupportedFormatError("This is a wearable of type {}, not a shape", kind)
-    if wearable not in _HOLDING:
-        raise UnsupportedFormatError("This is {}, not a shape", Text(_CALLED[wearable]))
-    return wearable
+    return _HOLDING[kind]
 
 
 class _Lines:
