@@ -40,10 +40,8 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
         with armatures.edit_mode(context, avatar):
             for joint, vector in zip(skeleton.joints, vectors, strict=True):
                 above = skeleton.joints[joint.parent].name if joint.parent >= 0 else ""
-                is_root = joint.parent < 0 and joint.group == skeletons.ATTACHMENT_GROUP
-                if joint.group != skeletons.ATTACHMENT_GROUP or joint.name in known or not (above in known or is_root):
-                    continue
-                if vector is None:
+                is_missing = joint.group == skeletons.ATTACHMENT_GROUP and joint.name not in known
+                if not is_missing or vector is None or (above and above not in known):
                     continue
                 head = heads.get(above, np.zeros(3)) + turn @ np.array(joint.translation)
                 bone = avatar.data.edit_bones.new(joint.name)
