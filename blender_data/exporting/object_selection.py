@@ -289,7 +289,9 @@ def armature_of(obj: bpy.types.Object) -> bpy.types.Object | None:
 
 def deformed_meshes(armature: bpy.types.Object) -> list[bpy.types.Object]:
     """Return the mesh objects of all scenes that an armature deforms."""
-    return [obj for obj in bpy.data.objects if obj.type == "MESH" and armature_of(obj) == armature]
+    # Panels ask at each redraw, and Blender finds the users of an armature faster than Python looks at all objects.
+    users = bpy.data.user_map(subset=[armature], value_types={"OBJECT"})[armature]
+    return [obj for obj in bpy.data.objects if obj in users and obj.type == "MESH" and armature_of(obj) == armature]
 
 
 def _names_bones(obj: bpy.types.Object, armature: bpy.types.Object) -> bool:
