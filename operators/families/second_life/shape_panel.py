@@ -341,8 +341,7 @@ def draw_shape(layout: Any, context: bpy.types.Context, _models: Any) -> None:
         draw_unfit(layout, context, armature)
     draw_bindings(layout, context, armature)
     draw_shapes(layout, context, armature)
-    is_male = getattr(armature, body_shapes.property_name(parameters.MALE)) > MALE / 2
-    other_sex = "female" if is_male else "male"
+    other_sex = "female" if is_male(armature) else "male"
     shown = [slider for slider in armature_shapes.sliders() if slider.sex != other_sex]
     for tab in armature_shapes.TABS.values():
         is_closed = tab in armature_shapes.NOT_OF_SHAPES
@@ -358,6 +357,12 @@ def draw_shape(layout: Any, context: bpy.types.Context, _models: Any) -> None:
         for slider in shown:
             if slider.tab == tab:
                 column.prop(armature, body_shapes.property_name(slider.number), slider=True)
+
+
+def is_male(armature: Any) -> bool:
+    """Return whether the shape of an armature object is male."""
+    value: float = getattr(armature, body_shapes.property_name(parameters.MALE))
+    return value > MALE / 2
 
 
 def draw_unfit(layout: Any, context: bpy.types.Context, armature: Any) -> None:
@@ -384,9 +389,8 @@ def draw_bindings(layout: Any, context: bpy.types.Context, armature: Any) -> Non
 
 def draw_shapes(layout: Any, context: bpy.types.Context, armature: Any) -> None:
     """Draw the sex, the presets, the buttons for the whole shape, and the height."""
-    is_male = getattr(armature, body_shapes.property_name(parameters.MALE)) > MALE / 2
     row = layout.row(align=True)
-    for sex, text, is_on in (("FEMALE", "Female", not is_male), ("MALE", "Male", is_male)):
+    for sex, text, is_on in (("FEMALE", "Female", not is_male(armature)), ("MALE", "Male", is_male(armature))):
         chosen = row.operator(OBJECT_OT_second_life_shape_sex.bl_idname, text=text, text_ctxt=CONTEXT, depress=is_on)
         chosen.sex = sex
     column = layout.column(align=True)
