@@ -118,7 +118,7 @@ def action_checksum(action: bpy.types.Action) -> float:
 
 
 def is_action_edited(action: bpy.types.Action) -> bool:
-    """Return whether the keys of an imported action are no longer those that were imported."""
+    """Return whether the keys of an action were changed since its import."""
     total = action_checksum(action)
     return not math.isclose(total, float(action.meshferry.fingerprint), rel_tol=1e-9, abs_tol=1e-6)
 

@@ -185,7 +185,8 @@ def _three(values: Any) -> tuple[float, float, float]:
 
 def moved_by_file(obj: Any) -> set[str]:
     """Return the table's names of joints that the file of a mesh object moves."""
-    table, found = skeleton_table.table(), set()
+    table = skeleton_table.table()
+    found: set[str] = set()
     if not obj.meshferry.skin.has_positions:
         return found
     for joint in obj.meshferry.skin.joints:
