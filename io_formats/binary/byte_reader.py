@@ -15,7 +15,9 @@ import numpy.typing as npt
 from ..core.errors import FormatError
 from ..core.messages import Report, Text
 
-_SCALARS = {name: struct.Struct("<" + code) for name, code in zip(("u8", "u16", "i16", "i32", "i64"), "BHhiq", strict=True)}
+_SCALARS = {
+    name: struct.Struct("<" + code) for name, code in zip(("u8", "u16", "i16", "i32", "i64"), "BHhiq", strict=True)
+}
 
 
 class ByteStream:
