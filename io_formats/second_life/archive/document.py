@@ -1,0 +1,152 @@
+"""The content of an archive: regions or inventory items, their linksets, and the parts of these.
+
+An archive is read in at most two passes: the document holds the objects, and a second pass reads the assets that they
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import BinaryIO, Protocol
+
+from ...core.messages import Message
+from ..prims.shape import PrimShape
+
+NULL_ID = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True)
+class TextureFace:
+    """The look of one face of a part."""
+
+    texture: str = NULL_ID
+    """UUID of the picture in lower case."""
+    color: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+    """sRGB-encoded red, green, blue, and alpha; 0 to 1."""
+    repeats: tuple[float, float] = (1.0, 1.0)
+    offsets: tuple[float, float] = (0.0, 0.0)
+    rotation: float = 0.0
+    """Radians, as stored."""
+    bump: int = 0
+    shiny: int = 0
+    """0 none, 1 low, 2 medium, 3 high."""
+    is_full_bright: bool = False
+    has_media: bool = False
+    mapping: int = 0
+    """Bits 1 and 2 of the media byte: 0 default, 2 planar."""
+    glow: float = 0.0
+    material: str = NULL_ID
+    """UUID of an older material in lower case."""
+
+
+@dataclass(frozen=True)
+class TextureEntry:
+    """The look of all faces of a part."""
+
+    default: TextureFace = TextureFace()
+    exceptions: dict[int, TextureFace] = field(default_factory=dict)
+    """The faces with another look than the default, by number."""
+
+    def face(self, number: int) -> TextureFace:
+        """Return the look of a face."""
+        return self.exceptions.get(number, self.default)
+
+
+@dataclass(frozen=True)
+class PartLight:
+    """A part that shines."""
+
+    color: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    """sRGB-encoded."""
+    intensity: float = 1.0
+    radius: float = 10.0
+    falloff: float = 0.75
+    projector: str = ""
+    """UUID of the projected picture; empty for a light that shines in all directions."""
+    field_of_view: float = 0.0
+    """Radians, of a projector."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a linkset."""
+
+    name: str
+    uuid: str = ""
+    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Metres. Of a root: in the axes of the region; of another part: in those of the root."""
+    rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    """(w, x, y, z) of unit length; of a root in the axes of the region, of another part in those of the root."""
+    size: tuple[float, float, float] = (0.5, 0.5, 0.5)
+    """Metres, at least 0.001."""
+    pcode: int = 9
+    """9 for prims, sculpts and meshes; 255, 111 trees; 95 grass."""
+    state: int = 0
+    """Species of a tree."""
+    shape: PrimShape = field(default_factory=PrimShape)
+    sculpt_type: int = 0
+    """The whole byte: kind (1 sphere, 2 torus, 3 plane, 4 cylinder, 5 mesh), 0x40 inverted, 0x80 mirrored."""
+    sculpt_asset: str = ""
+    """UUID of the mesh or of the picture of a sculpt; empty for a prim."""
+    is_flexible: bool = False
+    light: PartLight | None = None
+    has_gltf_materials: bool = False
+    entry: TextureEntry = TextureEntry()
+
+
+@dataclass(frozen=True)
+class Linkset:
+    """An object: a root and the parts that are linked to it."""
+
+    parts: tuple[Part, ...]
+    """The root first."""
+    offset: tuple[float, float, float] | None = None
+    """Offset of the root in a coalesced object of an inventory."""
+
+    @property
+    def name(self) -> str:
+        return self.parts[0].name
+
+
+@dataclass
+class Group:
+    """The objects of a region, of an inventory folder, or of one item in it."""
+
+    name: str
+    parent: int = -1
+    """Index of the inventory folder that contains this one; -1 for none."""
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Metres, of a region among several."""
+    folder: str = ""
+    """Path in the archive below which everything of a region is; empty if the archive has one region."""
+    size: tuple[int, int] = (256, 256)
+    """Metres, of a region."""
+    linksets: list[Linkset] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Numbers of things that are not read, by what they are, such as ``parcel`` and ``script``."""
+
+
+class Assets(Protocol):
+    """The assets that were asked for, by UUID in lower case."""
+
+    def mesh(self, uuid: str) -> bytes | None:
+        """Return the content of ``assets/<uuid>_mesh.llmesh``, or None if the archive does not have it."""
+
+    def picture(self, uuid: str) -> bytes | None:
+        """Return the content of ``assets/<uuid>_texture.jp2``, or None."""
+
+    def material(self, uuid: str) -> bytes | None:
+        """Return the content of ``assets/<uuid>_material.xml``, or None."""
+
+
+@dataclass
+class Archive:
+    """The objects of an archive, with the means to read its assets."""
+
+    groups: list[Group]
+    open: Callable[[], BinaryIO]
+    """Opens the archive's file again, for the pass that reads the assets."""
+    is_inventory: bool = False
+    version: str = ""
+    warnings: list[Message] = field(default_factory=list)
