@@ -8,6 +8,7 @@ iterating over ``vertex.groups``).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import chain, compress, islice
 from operator import methodcaller, setitem
 
@@ -45,6 +46,35 @@ def write(mesh: bpy.types.Mesh, groups: IntArray, weights: FloatArray) -> FloatA
                 for column in range(weights.shape[1]):
                     _set(entries, groups[block, column], weights[block, column])
     return weights
+
+
+def replace(mesh: bpy.types.Mesh, groups: Sequence[int], weights: FloatArray) -> None:
+    """Replace the weights of all vertices of a mesh for some vertex groups; those for other groups are kept.
+
+    Parameters
+    ----------
+    groups, weights:
+        Indices of G groups and their weights, (P, G); 0 or less means no weight.
+    """
+    points, keys = arrays.points_of(mesh), mesh.shape_keys
+    if keys is not None:
+        # bmesh moves the Basis, and keys relative to it, to the points of the mesh.
+        mesh.vertices.foreach_set("co", arrays.flat(arrays.read(keys.reference_key.data, "co", 3)))
+    with arrays.edited(mesh) as made:
+        layer = made.verts.layers.deform.verify()
+        counts, old, values = _read_layer(made, layer)
+        kept = ~np.isin(old, groups)
+        vertex, column = np.nonzero(weights > 0)
+        vertices = np.concatenate((np.repeat(np.arange(len(counts)), counts)[kept], vertex))
+        group_of = np.concatenate((old[kept], np.array(groups, np.int32)[column]))
+        with without_collection():
+            entries = [vert[layer] for vert in made.verts]
+            deque(map(methodcaller("clear"), entries), maxlen=0)
+            chosen = map(entries.__getitem__, vertices.tolist())
+            values = np.concatenate((values[kept], weights[vertex, column]))
+            deque(map(setitem, chosen, group_of.tolist(), values.tolist()), maxlen=0)
+    if keys is not None:
+        mesh.vertices.foreach_set("co", arrays.flat(points))
 
 
 def _set(entries: list[bmesh.types.BMDeformVert], groups: IntArray, weights: FloatArray) -> None:

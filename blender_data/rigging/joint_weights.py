@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 
 import bpy
 import numpy as np
@@ -76,25 +74,14 @@ def write(obj: bpy.types.Object, weights: JointWeights, joints: Collection[str])
 
     If the object has a Mirror modifier, empty groups of the other side are kept, since the modifier needs them.
     """
-    used = set(weights.used)
-    kept = used.union(map(bpy.utils.flip_name, used)).intersection(joints) if _flips_groups(obj) else used
+    kept = set(weights.used)
+    if _flips_groups(obj):
+        kept = kept.union(map(bpy.utils.flip_name, kept)).intersection(joints)
     for group in [group for group in obj.vertex_groups if group.name in joints and group.name not in kept]:
         obj.vertex_groups.remove(group)
-    everything = range(len(weights.values))
-    for column, name in enumerate(weights.joints):
-        if name not in used:
-            continue
-        group = obj.vertex_groups.get(name)
-        if group is None:
-            group = obj.vertex_groups.new(name=name)
-        else:
-            group.remove(everything)
-        vertices = np.flatnonzero(weights.values[:, column] > 0)
-        values = weights.values[vertices, column].tolist()
-        deque(map(group.add, vertices[:, None].tolist(), values, repeat("REPLACE")), maxlen=0)
-    for name in sorted(kept - used):
-        group = obj.vertex_groups.get(name) or obj.vertex_groups.new(name=name)
-        group.remove(everything)
+    names = [*weights.used, *sorted(kept.difference(weights.used))]
+    groups = [obj.vertex_groups.get(name) or obj.vertex_groups.new(name=name) for name in names]
+    vertex_weights.replace(obj.data, [group.index for group in groups], weights.for_joints(names))
     obj.data.update()
 
 

@@ -52,15 +52,21 @@ def is_moved(transforms: Mapping[str, Array]) -> bool:
     return any(np.abs(matrix - np.identity(4)).max() > _STILL for matrix in transforms.values())
 
 
+def _armature_of(obj: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the armature object that shows a mesh object, or None."""
+    modifier = next(iter(armature_modifiers(obj)), None)
+    if modifier is None:
+        return obj.parent if obj.parent_type == "ARMATURE" else None
+    return modifier.object if modifier.show_viewport or shown_bindings.matrices(obj) else None
+
+
 def _blend(obj: bpy.types.Object) -> tuple[JointWeights, dict[str, Array]] | None:
     """Return the weights by which an armature shows a mesh object, and the transforms of its bones; None without one.
 
     Bones without *Deform* do not take part, except in the armatures of bindings.
     """
-    modifier = next(iter(armature_modifiers(obj)), None)
-    armature = modifier.object if modifier is not None else obj.parent if obj.parent_type == "ARMATURE" else None
-    binding = shown_bindings.matrices(obj)
-    if armature is None or (modifier is not None and not modifier.show_viewport and not binding):
+    armature, binding = _armature_of(obj), shown_bindings.matrices(obj)
+    if armature is None:
         return None
     transforms = bone_transforms(armature)
     if binding:
@@ -134,7 +140,7 @@ def kept_form(
     yield said
     folded = stretched = 0
     apart = 0.0
-    bound = [obj for obj in items if _blend(obj) is not None]
+    bound = [obj for obj in items if _armature_of(obj) is not None]
     for obj in bound:
         _use_plainly(obj, armature)
         vertices, edges = _carry(obj, before[obj])
