@@ -28,6 +28,8 @@ class Texture:
     """The file's content if it is packed."""
     width: int = 0
     height: int = 0
+    has_alpha: bool | None = None
+    """Whether the image has an alpha channel; None if Blender must open the image to know."""
     read: Callable[[], bytes] | None = field(default=None, compare=False)
     """Function that returns the content of an image file or raises ``FormatError``; set for a texture of a project or
     with ``pixels``.
@@ -88,13 +90,21 @@ class Opacity(Enum):
 
 @dataclass(frozen=True)
 class Mapping:
-    """Position of an image on a surface: u' = u * scale + offset, and v alike, with v up."""
+    """Position of an image on a surface, with v up.
+
+    The coordinates (u, v) are rotated, then scaled, then moved, all about the origin:
+
+        u' = scale[0] * (u * cos(rotation) + v * sin(rotation)) + offset[0]
+        v' = scale[1] * (v * cos(rotation) - u * sin(rotation)) + offset[1]
+    """
 
     projection: Projection = Projection.UV
     uv_layer: int = 0
     """Index in ``Mesh.uvs``."""
     scale: tuple[float, float] = (1.0, 1.0)
     offset: tuple[float, float] = (0.0, 0.0)
+    rotation: float = 0.0
+    """Angle in radians by which the image appears rotated counter-clockwise. Box projections are not rotated."""
     blend: float = 0.0
     """Width of the transition between the sides of a box projection, 0 to 1."""
 

@@ -63,6 +63,7 @@ def shadings(number: int) -> Iterator[Shading]:
     mappings = [
         Mapping(), Mapping(uv_layer=1), Mapping(scale=(2.0, 3.0), offset=(0.25, -0.5)),
         Mapping(Projection.BOX_OBJECT, scale=(2.0, 3.0), blend=0.25), Mapping(Projection.TOP_WORLD, scale=(2.0, 2.0)),
+        Mapping(scale=(-2.0, 0.5), offset=(0.25, -3.5), rotation=0.75), Mapping(uv_layer=1, rotation=-2.0),
     ]  # fmt: skip
 
     def value() -> float:
@@ -315,14 +316,14 @@ def test_everything_without_a_counterpart_is_named_once() -> None:
     made.shader.inputs["Coat Weight"].default_value = 1.0
     mapping, image = made.node("ShaderNodeMapping"), made.image("orm")
     mapping.inputs["Rotation"].default_value[2] = 1.0
-    mapping.inputs["Scale"].default_value = (2.0, 2.0, 1.0)
+    mapping.inputs["Scale"].default_value = (2.0, 3.0, 1.0)
     made.link(made.node("ShaderNodeTexCoord").outputs["UV"], mapping.inputs[0])
     made.link(mapping.outputs[0], image.inputs["Vector"])
     made.set("Roughness", image.outputs["Color"])
     made.set("Metallic", image.outputs["Color"])
     found, report = read(made.material)
     assert found.base_color.value == pytest.approx((0.1, 0.2, 0.3))
-    assert found.roughness.image is not None and found.roughness.image.mapping.scale == (2.0, 2.0)
+    assert found.roughness.image is not None and found.roughness.image.mapping.scale == (2.0, 3.0)
     assert {message.code: str(message) for message in report.messages} == {
         "material-nodes-left-out": "Material 'Made': files hold images and values, not the nodes Color Ramp; "
         "bake them to images",

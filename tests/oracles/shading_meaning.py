@@ -151,4 +151,7 @@ def assert_same(read: Shading, given: Shading) -> None:
         assert settings[name][0].projection is mapping.projection and settings[name][0].uv_layer == mapping.uv_layer, (
             name
         )
-        assert (*settings[name][0].scale, *settings[name][0].offset) == pytest.approx((*mapping.scale, *mapping.offset))
+        found = settings[name][0]
+        assert (*found.scale, *found.offset, found.rotation) == pytest.approx(
+            (*mapping.scale, *mapping.offset, mapping.rotation), abs=1e-6
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,12 @@ from .node_sources import Socket, source
 _EXTENSIONS = {"REPEAT": Extension.REPEAT, "EXTEND": Extension.EXTEND, "CLIP": Extension.CLIP}
 _BOXES = {Projection.TOP_OBJECT: Projection.BOX_OBJECT, Projection.TOP_WORLD: Projection.BOX_WORLD}
 _NO_SCALE, _NO_MOVE = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
+_NO_ANGLE = 1e-6
+"""Tolerance for angles that count as 0, in radians."""
+_SAME_SCALE = 1e-6
+"""Relative tolerance for scales that count as equal."""
+
+Numbers = tuple[float, ...]
 
 
 class ImageMaps:
@@ -58,20 +65,21 @@ class ImageMaps:
         """Return the mapping of an image onto the surface."""
         node = found.node
         entry = source(found.input("Vector"))
-        scale, offset = _NO_SCALE, _NO_MOVE
+        scale, offset, rotation = _NO_SCALE, _NO_MOVE, 0.0
+        is_box = node.projection == "BOX"
         if not entry.is_value and entry.node.type == "MAPPING":
-            scale, offset = self._transform(entry)
+            scale, offset, rotation = self._transform(entry, is_box=is_box)
             entry = source(entry.input("Vector"))
         mapping = self._coordinates(entry)
         if node.projection not in {"FLAT", "BOX"}:
             self._left_out.settings.append(Text("projection '{}'", node.projection.capitalize()))
-        if node.projection == "BOX" and mapping.projection in _BOXES:
+        if is_box and mapping.projection in _BOXES:
             mapping = replace(mapping, projection=_BOXES[mapping.projection], blend=node.projection_blend)
             return replace(mapping, scale=(scale[0], scale[2]), offset=offset[:2])
-        return replace(mapping, scale=(scale[0], scale[1]), offset=offset[:2])
+        return replace(mapping, scale=(scale[0], scale[1]), offset=offset[:2], rotation=rotation)
 
-    def _transform(self, entry: Socket) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return scale and offset of a Mapping node."""
+    def _transform(self, entry: Socket, *, is_box: bool) -> tuple[Numbers, Numbers, float]:
+        """Return scale, offset and rotation of a Mapping node; report a rotation that a mapping cannot store."""
         node, values = entry.node, {}
         for name, default in (("Location", _NO_MOVE), ("Rotation", _NO_MOVE), ("Scale", _NO_SCALE)):
             socket = node.inputs.get(name)  # types of the node whose location is hidden have none
@@ -79,13 +87,20 @@ class ImageMaps:
             if found is not None and not found.is_value:
                 self._left_out.add_node(found.node)
             values[name] = found.numbers() if found is not None and found.is_value else default
-        if any(abs(angle) > 1e-6 for angle in values["Rotation"]):
-            self._left_out.settings.append("rotation of images")
+        is_inverse = node.vector_type == "TEXTURE"
         scale, offset = values["Scale"], values["Location"]
-        if node.vector_type == "TEXTURE":
-            inverse = tuple(1.0 / part if part else 1.0 for part in scale)
-            return inverse, tuple(-part * factor for part, factor in zip(offset, inverse, strict=True))
-        return scale, offset if node.vector_type == "POINT" else _NO_MOVE
+        if is_inverse:
+            scale = tuple(1.0 / part if part else 1.0 for part in scale)
+        rotation = _rotation(values["Rotation"], scale, is_inverse=is_inverse, is_box=is_box)
+        if rotation is None:
+            self._left_out.settings.append("rotation of images")
+            rotation = 0.0
+        if is_inverse:
+            u, v, w = offset
+            sine, cosine = math.sin(rotation), math.cos(rotation)
+            turned = (u * cosine + v * sine, v * cosine - u * sine, w)
+            return scale, tuple(-part * factor for part, factor in zip(turned, scale, strict=True)), rotation
+        return scale, offset if node.vector_type == "POINT" else _NO_MOVE, rotation
 
     def _coordinates(self, entry: Socket) -> Mapping:
         """Return the mapping of texture coordinates. An unlinked socket uses the first UV map."""
@@ -107,3 +122,20 @@ class ImageMaps:
 
     def _uv(self, name: str) -> Mapping:
         return Mapping(uv_layer=self._uvs.index(name) if name in self._uvs else 0)
+
+
+def _rotation(angles: Numbers, scale: Numbers, *, is_inverse: bool, is_box: bool) -> float | None:
+    """Return the rotation before scaling that has the effect of a Mapping node's rotation; None if there is none.
+
+    Nodes of type TEXTURE, which are ``is_inverse``, rotate before they scale, all others afterwards.
+    """
+    if max(map(abs, angles)) <= _NO_ANGLE:
+        return 0.0
+    x, y, angle = angles
+    if is_box or max(abs(x), abs(y)) > _NO_ANGLE:
+        return None
+    if is_inverse:
+        return angle
+    if abs(abs(scale[0]) - abs(scale[1])) > _SAME_SCALE * abs(scale[0]):
+        return None
+    return -angle if scale[0] * scale[1] > 0.0 else angle

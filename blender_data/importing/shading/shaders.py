@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,7 +66,8 @@ def show(
 
     A channel whose image is missing gets its constant value. Ambient occlusion is only multiplied onto the base colour
     if ``multiply_occlusion`` is set; otherwise its node stays unconnected, since Blender computes occlusion itself. The
-    result can make copies of the material with other images. It is None if the nodes depend on which images have alpha.
+    result can make copies of the material with other images. It is None if the nodes depend on which images have alpha
+    and a texture does not state it.
     """
     compat.enable_nodes(material)
     material.node_tree.nodes.clear()
@@ -80,7 +82,7 @@ def show(
     material.surface_render_method = "BLENDED" if is_blended else "DITHERED"
     material.use_backface_culling = not shading.is_two_sided
     nodes = [(wanted, None if node is None else node.name) for wanted, node in builder.images.items()]
-    return None if builder.reads_alpha else ShownMaterial(material, nodes)
+    return None if builder.asks_for_alpha else ShownMaterial(material, nodes)
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,8 @@ def with_numbers(shading: Shading) -> tuple[Shading, dict[Texture, Texture]]:
     numbered: dict[str, Any] = {}
     for name, part in vars(shading).items():
         if (image := getattr(part, "image", None)) is not None:
-            number = numbers.setdefault(image.texture, Texture(str(len(numbers))))
+            texture = image.texture
+            number = numbers.setdefault(texture, Texture(str(len(numbers)), has_alpha=texture.has_alpha))
             numbered[name] = replace(part, image=replace(image, texture=number))
     return replace(shading, **numbered), {number: texture for texture, number in numbers.items()}
 
@@ -132,8 +135,8 @@ class _Builder:
     vectors: dict[Mapping, bpy.types.NodeSocket | None] = field(default_factory=dict)
     separated: dict[bpy.types.Node, bpy.types.Node] = field(default_factory=dict)
     tints: dict[Tint, bpy.types.NodeSocket | None] = field(default_factory=dict)
-    reads_alpha: bool = False
-    """Whether the nodes depend on which images have an alpha channel."""
+    asks_for_alpha: bool = False
+    """Whether the nodes depend on which images have an alpha channel, and not all textures state it."""
 
     def build(self, shading: Shading, *, multiply_occlusion: bool) -> None:
         """Add all nodes, starting at the output and ending at the texture coordinates."""
@@ -241,12 +244,11 @@ class _Builder:
 
     def _new_vector(self, mapping: Mapping) -> bpy.types.NodeSocket | None:
         horizontal, vertical = mapping.scale
-        is_moved = mapping.scale != (1.0, 1.0) or mapping.offset != (0.0, 0.0)
-        if is_moved:
-            source = self._vector(replace(mapping, scale=(1.0, 1.0), offset=(0.0, 0.0)))
-            source = source or self._uv_map(0).outputs["UV"]
-            node = self._node("ShaderNodeMapping")
-            self._link(source, node.inputs["Vector"])
+        is_rotated = mapping.rotation != 0.0 and mapping.projection not in _BOXES
+        if is_rotated and horizontal and vertical:
+            return self._rotated(mapping)
+        if mapping.scale != (1.0, 1.0) or mapping.offset != (0.0, 0.0):
+            node = self._mapped(replace(mapping, scale=(1.0, 1.0), offset=(0.0, 0.0)), "POINT")
             # For a box projection, x and y are horizontal and z is vertical.
             scale = (horizontal, horizontal, vertical) if mapping.projection in _BOXES else (horizontal, vertical, 1.0)
             node.inputs["Scale"].default_value = scale
@@ -257,6 +259,26 @@ class _Builder:
         if mapping.projection in _OBJECT_SPACE:
             return self._node("ShaderNodeTexCoord").outputs["Object"]
         return self._node("ShaderNodeNewGeometry").outputs["Position"]
+
+    def _rotated(self, mapping: Mapping) -> bpy.types.NodeSocket:
+        """Return the coordinates of a mapping whose rotation and scale are not 0.
+
+        A node of type TEXTURE computes R(-rotation) (uv - location) / scale.
+        """
+        node = self._mapped(replace(mapping, scale=(1.0, 1.0), offset=(0.0, 0.0), rotation=0.0), "TEXTURE")
+        sine, cosine = math.sin(mapping.rotation), math.cos(mapping.rotation)
+        u, v = (-offset / scale for offset, scale in zip(mapping.offset, mapping.scale, strict=True))
+        node.inputs["Location"].default_value = (u * cosine - v * sine, u * sine + v * cosine, 0.0)
+        node.inputs["Rotation"].default_value[2] = mapping.rotation
+        node.inputs["Scale"].default_value = (1.0 / mapping.scale[0], 1.0 / mapping.scale[1], 1.0)
+        return node.outputs["Vector"]
+
+    def _mapped(self, mapping: Mapping, kind: str) -> Any:
+        """Add a Mapping node after the coordinates of another mapping."""
+        source = self._vector(mapping) or self._uv_map(0).outputs["UV"]
+        node = self._node("ShaderNodeMapping", vector_type=kind)
+        self._link(source, node.inputs["Vector"])
+        return node
 
     def _uv_map(self, layer: int) -> Any:
         return self._node("ShaderNodeUVMap", uv_map=self._uv_name(layer))
@@ -271,12 +293,18 @@ class _Builder:
         if node is None:
             return None
         if channel is Channel.ALPHA:
-            self.reads_alpha = True
-            return node.outputs["Alpha"] if node.image.depth in _DEPTHS_WITH_ALPHA else None
+            return node.outputs["Alpha"] if self._has_alpha(image.texture, node.image) else None
         if node not in self.separated:
             self.separated[node] = self._node("ShaderNodeSeparateColor")
             self._link(node.outputs["Color"], self.separated[node].inputs["Color"])
         return self.separated[node].outputs[_SEPARATED[channel]]
+
+    def _has_alpha(self, texture: Texture, image: bpy.types.Image) -> bool:
+        """Return whether the image of a texture has an alpha channel."""
+        if texture.has_alpha is not None:
+            return texture.has_alpha
+        self.asks_for_alpha = True
+        return image.depth in _DEPTHS_WITH_ALPHA  # Blender opens the image
 
     # -- inputs of the shader -------------------------------------------------------------------
 

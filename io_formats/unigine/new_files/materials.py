@@ -117,6 +117,7 @@ class _Values:
         self.parameters: dict[str, str] = {}
         self._files = textures
         self._other_mappings: list[Text] = []
+        self._has_rotation = False
         self.shading = shading = self._with_images(shading)
         self.mapping = self._set_mapping()
         self._set_options()
@@ -133,6 +134,8 @@ class _Values:
         if self._other_mappings:
             template = "UNIGINE has one mapping for its images, so the mapping of others is left out: {}"
             report.loss("image-mapping-left-out", template, joined(self._other_mappings))
+        if self._has_rotation:
+            report.loss("image-rotation-left-out", "its images are rotated, which UNIGINE's materials cannot store; they are exported unrotated")
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -153,6 +156,7 @@ class _Values:
 
     def _transform(self, name: str, mapping: neutral.Mapping) -> None:
         (x, y), (x_offset, y_offset) = mapping.scale, mapping.offset
+        self._has_rotation |= mapping.rotation != 0.0
         if mapping.projection is Projection.UV:  # in the file, v counts downwards
             y_offset = 1.0 - y - y_offset
         numbers = (x, y, x_offset, y_offset)

@@ -281,14 +281,18 @@ def test_what_the_engine_has_no_place_for_is_named() -> None:
         opacity=Opacity.DITHERED, alpha=Factor(1.0, image, Channel.ALPHA),
     )  # fmt: skip
     third = Shading(Tint(image=replace(image, mapping=Mapping(uv_layer=2))))
-    _made, report = written(shading, third)
+    turned = [Tint(image=replace(image, mapping=Mapping(rotation=angle))) for angle in (0.5, 1.0)]
+    rotated = Shading(turned[0], emission=turned[1], emission_strength=1.0)
+    _made, report = written(shading, third, rotated)
     assert {(message.code, message.kind) for message in report.messages} == {
         ("dithered-becomes-alpha-test", Kind.CHANGE),
         ("specular-tint-left-out", Kind.LOSS),
         ("image-mapping-left-out", Kind.LOSS),
         ("uv-map-left-out", Kind.LOSS),
+        ("image-rotation-left-out", Kind.LOSS),
         ("texture-size", Kind.NOTE),
     }
+    assert [message.code for message in report.messages].count("image-rotation-left-out") == 1
     assert sum("far.png" in message for message in report.messages) == 1
 
 
