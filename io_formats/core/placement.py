@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from .scene import Scene
+    from .shading import Pixels
     from .source_files import SourceFile
 
 
@@ -127,6 +128,8 @@ class Marker:
     """Size in metres."""
 
 
+Rows: TypeAlias = list[list[float]]
+
 Content: TypeAlias = ModelUse | PartUse | Light | Camera | Wire | Marker
 
 
@@ -140,6 +143,8 @@ class Channels:
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     order: str = "XYZ"
     """Order of the rotations, as Blender's rotation modes name it: the first is the innermost."""
+    quaternion: tuple[float, float, float, float] | None = None
+    """The rotation as a unit quaternion (w, x, y, z), in place of ``rotation`` and ``order``."""
 
     def matrix(self) -> npt.NDArray[np.float64]:
         """Return the matrix (4, 4) for column vectors."""
@@ -147,7 +152,13 @@ class Channels:
 
     @cached_property
     def _matrix(self) -> npt.NDArray[np.float64]:
-        rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+        rows = self._euler_rows() if self.quaternion is None else _quaternion_rows(*self.quaternion)
+        x, y, z = self.scale
+        placed = [(row[0] * x, row[1] * y, row[2] * z, at) for row, at in zip(rows, self.location, strict=True)]
+        return np.array([*placed, (0.0, 0.0, 0.0, 1.0)])
+
+    def _euler_rows(self) -> Rows:
+        rows: Rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
         for axis in map("XYZ".index, self.order):  # in plain numbers, ten times as fast as small arrays
             if not (angle := self.rotation[axis]):
                 continue
@@ -155,9 +166,16 @@ class Channels:
             one, other = rows[(axis + 1) % 3], rows[(axis + 2) % 3]
             rows[(axis + 1) % 3] = [cosine * a - sine * b for a, b in zip(one, other, strict=True)]
             rows[(axis + 2) % 3] = [sine * a + cosine * b for a, b in zip(one, other, strict=True)]
-        x, y, z = self.scale
-        placed = [(row[0] * x, row[1] * y, row[2] * z, at) for row, at in zip(rows, self.location, strict=True)]
-        return np.array([*placed, (0.0, 0.0, 0.0, 1.0)])
+        return rows
+
+
+def _quaternion_rows(w: float, x: float, y: float, z: float) -> Rows:
+    """Return the rows of the matrix of a unit quaternion."""
+    return [
+        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+        [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+        [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+    ]
 
 
 def _identity() -> npt.NDArray[np.float64]:
@@ -196,6 +214,17 @@ class PlacedNode:
     """Whether the file does not store the node's transform, so that moving the node is not an edit."""
 
 
+@dataclass(eq=False)
+class EncodedPicture:
+    """An image file that only Blender decodes, and whose pixels a model is made of."""
+
+    name: str
+    content: Callable[[], bytes]
+    """Function that returns the content of the file, or raises ``FormatError``."""
+    pixels: Pixels | None = None
+    """(H, W, 4) uint8 as stored, the lowest row first; set only while the model is read."""
+
+
 @dataclass
 class PlacedModel:
     """A model that nodes refer to."""
@@ -216,6 +245,8 @@ class PlacedModel:
 
     Otherwise the model is a single mesh, which becomes the mesh of the node itself.
     """
+    picture: EncodedPicture | None = None
+    """The picture that Blender has to decode before ``read`` is called."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from meshferry.blender_data.pictures import assets
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.placement import (
     Camera,
+    Channels,
     Light,
     LightKind,
     ModelUse,
@@ -94,6 +95,29 @@ def walk_up(obj: Any) -> np.ndarray:
 
 def plain(name: str) -> str:
     return re.sub(r"\.\d{3,}$", "", name)
+
+
+def test_a_transform_of_channels_arrives_exactly() -> None:
+    """From a matrix, Blender would compute rounded channels."""
+    rng = np.random.default_rng(4)
+    nodes = []
+    for number, content in enumerate((ModelUse(0), None, ModelUse(0, level=1), Light(LightKind.POINT))):
+        location, scale, angles = (tuple(rng.normal(scale=5.0, size=3).astype(np.float32).tolist()) for _ in range(3))
+        quaternion = rng.normal(size=4)
+        quaternion = tuple((quaternion / np.linalg.norm(quaternion)).astype(np.float32).tolist())
+        for channels in (Channels(location, scale=scale, quaternion=quaternion), Channels(location, angles, scale)):
+            nodes.append(PlacedNode(f"{len(nodes)}", number - 1, channels.matrix(), content, channels=channels))
+    build(placed(*nodes))
+    bpy.context.view_layer.update()
+    for node in nodes:
+        obj, channels = bpy.data.objects[node.name], node.channels
+        assert channels is not None
+        assert (tuple(obj.location), tuple(obj.scale)) == (channels.location, channels.scale)
+        if channels.quaternion is not None:
+            assert (obj.rotation_mode, tuple(obj.rotation_quaternion)) == ("QUATERNION", channels.quaternion)
+        else:
+            assert (obj.rotation_mode, tuple(obj.rotation_euler)) == ("XYZ", channels.rotation)
+        np.testing.assert_allclose(np.array(obj.matrix_basis), channels.matrix(), atol=1e-5)
 
 
 @pytest.mark.parametrize("folder", SCENES)

@@ -19,11 +19,11 @@ from ....io_formats.core.messages import Named, Report, Text, joined
 from ....io_formats.images import png
 from ... import compat
 from ...foreign.operator_errors import operator_error
+from ...pictures import decoding
 from ..reading.material_reading import (
     emission_of,
     images_of,
     occlusion_inputs,
-    pixels_of,
     report_tiles,
     shader_of,
     upstream,
@@ -287,14 +287,7 @@ def _image(name: str, pixels: Pixels, *, is_opaque: bool) -> GltfImage:
 
 def _pixels(image: GltfImage, size: tuple[int, int] | None = None) -> Pixels:
     """Decode an image with 8 bits per channel without colour conversion, scaled to ``size`` if given."""
-    block = bpy.data.images.new("meshferry", 1, 1)
-    try:
-        block.colorspace_settings.name = "Non-Color"
-        block.alpha_mode = "CHANNEL_PACKED"  # otherwise Blender multiplies colours by alpha
-        block.source = "FILE"
-        block.pack(data=image.data, data_len=len(image.data))
+    with decoding.packed_image(image.data) as block:
         if size is not None and tuple(block.size) != size:
             block.scale(*size)
-        return np.rint(np.clip(pixels_of(block), 0.0, 1.0) * 255).astype(np.uint8)
-    finally:
-        bpy.data.images.remove(block)
+        return decoding.as_bytes(block)

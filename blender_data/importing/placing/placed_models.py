@@ -19,6 +19,7 @@ from ....io_formats.passes.lod import level_of
 from ... import import_marks, names
 from ...foreign import source_import
 from ...mesh_data import mesh_edits
+from ...pictures import decoding
 from ...steps import Steps, scaled, without_bpy
 from .. import meshes, scene_blocks
 from ..import_context import ImportContext
@@ -117,7 +118,7 @@ class ModelBuilder:
         try:
             if model.source is not None and not (yield from self._import_source(model.source)):
                 return
-            scene: Scene = yield from without_bpy("Reading models", model.read)
+            scene = yield from _read(model)
         except FormatError as problem:
             self._broken.append(problem.sentence())
             return
@@ -248,6 +249,19 @@ class ModelBuilder:
         data = dict.fromkeys(made.data for made in objects if made.data is not None)
         self.job.discard(objects)
         self.job.discard([block for block in data if not block.users])
+
+
+def _read(model: PlacedModel) -> Steps[Scene]:
+    """Read a model, whose picture is decoded before and discarded afterwards."""
+    picture = model.picture
+    try:
+        if picture is not None:
+            picture.pixels = decoding.decode(picture.content(), picture.name)
+        scene: Scene = yield from without_bpy("Reading models", model.read)
+    finally:
+        if picture is not None:
+            picture.pixels = None
+    return scene
 
 
 def _with_slots(scene: Scene, kept: tuple[int, ...], materials: SlotNames, slots: int) -> Scene:

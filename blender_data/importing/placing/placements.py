@@ -107,7 +107,7 @@ class PlacementImporter:
         stand = self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
         is_below = stand is not None and (stand.is_tree or node.instances is not None)
         if stand is not None and not is_below:
-            made = self._put(part, node, stand, parent, node.matrix, is_hidden)
+            made = self._put(part, node, stand, parent, node.channels or node.matrix, is_hidden)
         else:
             made = self._plain.build(node)
             _place(made, parent, node.channels or node.matrix)
@@ -145,7 +145,7 @@ class PlacementImporter:
         node: PlacedNode,
         stand: Stand,
         parent: bpy.types.Object | None,
-        matrix: npt.NDArray[np.float64],
+        place: Channels | npt.NDArray[np.float64],
         is_hidden: bool,
     ) -> bpy.types.Object:
         """Put a model at a node; return its object, or the armature object that is the object's parent."""
@@ -170,7 +170,7 @@ class PlacementImporter:
             if obj.type == "ARMATURE":
                 self._armatures.setdefault(obj.data, obj)
         self.triangles += stand.template.triangles if level == 0 else 0
-        _place(made[0], parent, matrix)
+        _place(made[0], parent, place)
         for obj in made[0 if node.instances is not None else 1 :]:
             names.remember(obj, node.name)
             import_marks.mark_object(obj, self._import_ids[part])
@@ -238,10 +238,13 @@ def _place(made: bpy.types.Object, parent: bpy.types.Object | None, place: Chann
     """Set the transform of an object relative to its parent."""
     if parent is not None:
         made.parent = parent
-    # set Euler angles directly, since from a matrix Blender would choose among several equivalent ones
-    if isinstance(place, Channels):
-        made.rotation_mode = place.order
-        made.location, made.rotation_euler, made.scale = place.location, place.rotation, place.scale
-    else:
+    if not isinstance(place, Channels):
         made.rotation_mode = "QUATERNION"
         made.matrix_basis = Matrix(place.tolist())
+        return
+    # set channels directly: from a matrix, Blender computes rounded ones and chooses among equivalent Euler angles
+    made.location, made.scale = place.location, place.scale
+    if place.quaternion is None:
+        made.rotation_mode, made.rotation_euler = place.order, place.rotation
+    else:
+        made.rotation_mode, made.rotation_quaternion = "QUATERNION", place.quaternion
