@@ -16,7 +16,7 @@ import numpy as np
 
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Message, Report, joined, listed
-from ...io_formats.images.kinds import extension_of
+from ...io_formats.images.kinds import JPEG_2000, extension_of
 from .. import arrays, compat
 from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.clips.clip_sources import clip_name
@@ -249,7 +249,7 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
         name = Path(bpy.path.basename(image.filepath) or image.name)
         content = packed_content(image, Report())
         suffix = name.suffix or "." + image.file_format.lower().replace("jpeg", "jpg")
-        if content is not None and suffix.lower() == ".dds":
+        if content is not None and suffix.lower() in (".dds", *JPEG_2000):
             suffix = extension_of(content, suffix)
         plain = name.stem.removeprefix(owner + ".").replace(".", "_")
         place = folder / str(number) / f"{owner}.{bpy.path.clean_name(plain)}{suffix}"

@@ -25,6 +25,8 @@ _EXTENSIONS = (
     (b"RIFF", ".webp"),
     (b"v/1\x01", ".exr"),
 )
+JPEG_2000 = (".j2c", ".jp2")
+"""Extensions of JPEG 2000 files, without and with a container."""
 _PNG_END = b"IEND"
 _TARGA_HEADER = 18
 _TARGA_TYPES = {1, 2, 3, 9, 10, 11}

@@ -66,7 +66,9 @@ def test_one_mapping_node_samples_the_image_where_the_mapping_states() -> None:
         assert [node.vector_type for node in nodes] == ["TEXTURE" if mapping.rotation else "POINT"] * is_moved
         expected = uv_transforms.of_mapping(mapping)
         found = uv_transforms.of_node(nodes[0]) if nodes else uv_transforms.POINTS
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * max(map(abs, (*mapping.scale, *mapping.offset))))
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-6, atol=1e-6 * max(map(abs, (*mapping.scale, *mapping.offset)))
+        )
         back, report = read(material)
         assert not report.messages and back.uv_layer == mapping.uv_layer
         np.testing.assert_allclose(uv_transforms.of_mapping(back), expected, rtol=1e-5, atol=1e-4)

@@ -15,7 +15,8 @@ import pytest
 import texture_oracle as oracle
 from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.core.projects import Projects
-from meshferry.io_formats.core.shading import Texture
+from meshferry.io_formats.core.scene import Material
+from meshferry.io_formats.core.shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Texture, Tint
 from meshferry.io_formats.unigine.project.folders import open_project
 from meshferry.io_formats.unigine.project.textures import texture_of
 
@@ -245,3 +246,95 @@ def test_a_wrapped_texture_is_exported_as_png(unchanged: Path, tmp_path: Path) -
         assert path.name == "plant.leaves_alb.png" == Path(image.filepath).name
         assert path.read_bytes() == texture.data
     assert before == b"DDS " and image.packed_file is not None
+
+
+# -- JPEG 2000 ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def codestream(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return a lossless codestream of JPEG 2000 with 64 by 32 pixels and alpha, made by Blender."""
+    path = tmp_path_factory.mktemp("jpeg_2000") / "picture.j2c"
+    image = bpy.data.images.new("Picture", 64, 32, alpha=True)
+    image.colorspace_settings.name = "Non-Color"
+    image.pixels.foreach_set(np.random.default_rng(6).random(64 * 32 * 4).astype(np.float32))
+    scene = bpy.context.scene
+    scene.view_settings.view_transform = "Raw"
+    settings = scene.render.image_settings
+    settings.file_format, settings.color_mode, settings.quality = "JPEG2000", "RGBA", 100
+    settings.jpeg2k_codec = "J2K"
+    image.save_render(str(path), scene=scene)
+    data = path.read_bytes()
+    assert data.startswith(b"\xff\x4f\xff\x51"), "it has no container"
+    return data
+
+
+def member(archive: Path, content: bytes, name: str = "leaf", *, has_alpha: bool | None = True) -> Texture:
+    """Return the texture of a picture in an archive."""
+    return Texture(name, source=f"{archive}/{name}", read=lambda: content, has_alpha=has_alpha)
+
+
+def test_materials_of_jpeg_2000_pictures_are_made_without_decoding_them(codestream: bytes, tmp_path: Path) -> None:
+    from meshferry.blender_data.importing.import_options import ImportOptions
+    from meshferry.blender_data.importing.shading.materials import MaterialFinder
+
+    archive = tmp_path / "region.oar"
+    archive.write_bytes(b"archive")
+    given = []
+    for number in range(3):
+        texture = member(archive, codestream, f"leaf{number // 2}")
+        image = ImageMap(texture, is_color=True, mapping=Mapping(rotation=0.5))
+        tint = Tint((0.5, 1.0, 1.0), image)
+        alpha = Factor(0.5, image, Channel.ALPHA)
+        shading = Shading(Tint(image=image), emission=tint, opacity=Opacity.DITHERED, alpha=alpha)
+        given.append(Material(f"m{number}", shading=shading))
+    finder = MaterialFinder(ImportOptions.of(), given=given)
+    for material in given:
+        made = finder.find(material.name)
+        assert made is not None
+        (shader,) = (node for node in made.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
+        assert shader.inputs["Alpha"].is_linked
+    finder.report_textures()
+    images = list(bpy.data.images)
+    assert [image.name for image in images] == ["leaf0", "leaf1"], "one image for equal pictures"
+    for image in images:
+        assert not image.has_data, "it is decoded already"
+        assert image.packed_file.data == codestream and image.filepath == f"//textures/{image.name}.j2c"
+        assert image.alpha_mode == "CHANNEL_PACKED" and image.colorspace_settings.name == "sRGB"
+    again = MaterialFinder(ImportOptions.of({"use_existing_materials": False}), given=given)
+    assert again.find("m0") is not None and len(bpy.data.images) == 2, "while the archive is unchanged"
+    archive.write_bytes(b"changed archive")
+    last = MaterialFinder(ImportOptions.of({"use_existing_materials": False}), given=given)
+    assert last.find("m0") is not None and len(bpy.data.images) == 3
+
+
+@pytest.mark.parametrize("has_alpha", [True, False])
+def test_linked_jpeg_2000_pictures_are_written_as_png(codestream: bytes, tmp_path: Path, has_alpha: bool) -> None:
+    from meshferry.blender_data.pictures.decoding import decode
+
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "scene.blend"))
+    files: list[Path] = []
+    messages: list[Any] = []
+    job = ProjectImages(is_linked=True, keep=lambda block: block, keep_file=files.append, report=Report(messages))
+    image = job.image(member(tmp_path / "region.oar", codestream, has_alpha=has_alpha), is_color=True)
+    assert files == [tmp_path / "textures", tmp_path / "textures" / "leaf.png"]
+    assert Path(image.filepath) == files[1] and image.packed_file is None
+    found = glb_oracle.read_png(files[1].read_bytes())
+    expected = decode(codestream, "leaf")[::-1]
+    np.testing.assert_array_equal(found, expected if has_alpha else expected[..., :3])
+    assert job.image(member(tmp_path / "region.oar", b"\xff\x4f\xff\x51 cut", "bad"), is_color=True) is None
+    job.report()
+    assert "1 texture left out: Blender cannot decode the image 'bad': 'bad'" in str(messages[0])
+
+
+def test_a_packed_jpeg_2000_picture_is_exported_as_png(codestream: bytes, tmp_path: Path) -> None:
+    from meshferry.blender_data.exporting.reading import material_reading
+    from meshferry.blender_data.foreign import blender_addon_export
+
+    job = ProjectImages(is_linked=False, keep=lambda block: block, keep_file=lambda _path: None, report=Report())
+    image = job.image(member(tmp_path / "region.oar", codestream), is_color=True)
+    texture = material_reading.read_texture(image, Report())
+    assert texture.name == "leaf.png" and texture.data is not None
+    assert np.abs(glb_oracle.read_png(texture.data) - pixels(image)).max() < 1
+    with blender_addon_export.own_image_files(tmp_path, "plant"):
+        assert [path.name for path in tmp_path.rglob("*.*")] == ["plant.leaf.png"]

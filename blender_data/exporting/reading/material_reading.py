@@ -15,7 +15,7 @@ from ....io_formats.core.messages import Named, Report
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Pixels, Texture
 from ....io_formats.images import png
-from ....io_formats.images.kinds import extension_of
+from ....io_formats.images.kinds import JPEG_2000, extension_of
 from ... import compat, names
 from ..shading.node_sources import Socket, output_of, sources
 
@@ -187,13 +187,13 @@ def report_tiles(report: Report, image: bpy.types.Image) -> None:
 def packed_content(image: bpy.types.Image, report: Report) -> bytes | None:
     """Return the content of a packed image, or None if it is not packed.
 
-    Textures of an engine, which an import wrapped as DDS, become PNG, since few programs read compressed DDS files.
+    Textures that an import packed as DDS or JPEG 2000 become PNG, since few programs read these files.
     """
     if image.packed_file is None:
         return None
     data = bytes(image.packed_file.data)
-    is_wrapped = data.startswith(b"DDS ") and image.meshferry.source_path and all(image.size)
-    return (_png(image, report) if is_wrapped else None) or data
+    is_rare = extension_of(data, "") in (".dds", *JPEG_2000)
+    return (_png(image, report) if is_rare and image.meshferry.source_path and all(image.size) else None) or data
 
 
 def file_name_of(image: bpy.types.Image, path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
@@ -13,8 +14,10 @@ from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.core.shading import Texture
 from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.disk.file_names import file_name
-from ....io_formats.images.kinds import image_kind
+from ....io_formats.images import png
+from ....io_formats.images.kinds import JPEG_2000, extension_of, image_kind
 from ... import names
+from ...pictures import decoding
 
 _NUMBERS = "Non-Color"
 """Colour space of images whose values are not colours."""
@@ -90,7 +93,7 @@ class ProjectImages:
         if self._is_linked and texture.path and _is_image(Path(texture.path)):
             image = self._keep(bpy.data.images.load(texture.path))
         else:
-            image = self._from_content(label, texture.path, texture.read() if texture.read is not None else b"")
+            image = self._from_content(label, texture)
         image.name = names.fit(label)
         if not is_color:
             image.colorspace_settings.name = _NUMBERS
@@ -99,17 +102,21 @@ class ProjectImages:
         image.meshferry.source_state = _state_of(texture.source)
         return image
 
-    def _from_content(self, label: str, path: str, content: bytes) -> bpy.types.Image:
-        """Return an image of a file's content: packed, or written beside the .blend file."""
-        name = label if path else f"{PurePath(label).stem}.dds"
+    def _from_content(self, label: str, texture: Texture) -> bpy.types.Image:
+        """Return an image of a texture's content: packed as it is, or written beside the .blend file."""
+        content = texture.read() if texture.read is not None else b""
         if self._is_linked and self._folder is not None:
+            if extension_of(content, "") in JPEG_2000:  # few other programs read it
+                pixels = decoding.decode(content, texture.name)[::-1]
+                content = png.encode(pixels[..., :3] if texture.has_alpha is False else pixels)
+            name = label if texture.path else _with_extension(label, content)
             return self._keep(bpy.data.images.load(str(self._written(self._folder, name, content))))
         if self._is_linked:
             text = "Textures are packed, because the .blend file has no folder before it is saved"
             self._report.change("textures-packed", text)
         image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
         image.source = "FILE"
-        image.filepath_raw = path or f"//{_FOLDER}/{name}"
+        image.filepath_raw = texture.path or f"//{_FOLDER}/{_with_extension(label, content)}"
         image.pack(data=content, data_len=len(content))
         return image
 
@@ -136,6 +143,12 @@ class ProjectImages:
         raise FormatError("'{}' has too many files of this name", folder)
 
 
+def _with_extension(label: str, content: bytes) -> str:
+    """Return a file name for an image file, with the extension of its content."""
+    extension = extension_of(content, "")
+    return label if label.lower().endswith(extension) else f"{label}{extension}"
+
+
 def _existing_images() -> dict[tuple[str, bool], bpy.types.Image | None]:
     """Return the images of earlier imports whose files are unchanged."""
     found: dict[tuple[str, bool], bpy.types.Image | None] = {}
@@ -151,12 +164,17 @@ def _existing_images() -> dict[tuple[str, bool], bpy.types.Image | None]:
 
 
 def _state_of(path: str) -> str:
-    """Return size and modification time of a file as text, or an empty string if it does not exist."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return ""
-    return f"{status.st_size} {status.st_mtime_ns}"
+    """Return size and modification time of a file as text, or an empty string if it does not exist.
+
+    For a member of an archive, whose path begins with that of the archive, they are those of the archive.
+    """
+    for file in (Path(path), *Path(path).parents):
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        return "" if stat.S_ISDIR(status.st_mode) else f"{status.st_size} {status.st_mtime_ns}"
+    return ""
 
 
 def _is_image(path: Path) -> bool:
