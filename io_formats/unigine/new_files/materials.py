@@ -135,7 +135,8 @@ class _Values:
             template = "UNIGINE has one mapping for its images, so the mapping of others is left out: {}"
             report.loss("image-mapping-left-out", template, joined(self._other_mappings))
         if self._has_rotation:
-            report.loss("image-rotation-left-out", "its images are rotated, which UNIGINE's materials cannot store; they are exported unrotated")
+            text = "its images are rotated, which UNIGINE's materials cannot store; they are exported without rotation"
+            report.loss("image-rotation-left-out", text)
 
     # -- values ---------------------------------------------------------------------------------
 
