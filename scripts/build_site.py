@@ -44,6 +44,8 @@ docs/formats/timberborn_blueprints
 docs/formats/second_life
 docs/formats/second_life_animation
 docs/formats/second_life_shapes
+docs/formats/second_life_prims
+docs/formats/opensim_archives
 docs/formats/collada
 docs/formats/mesh_serializer
 api/index
