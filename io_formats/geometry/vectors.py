@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 
 def cross(one: npt.NDArray[np.floating[Any]], other: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """Return the cross products of vectors (n, 3), bitwise equal to those of ``numpy.cross``.
+    """Return the cross products of vectors (…, 3), bitwise equal to those of ``numpy.cross``.
 
     ``numpy.cross`` first determines which axes hold the vectors, which takes longer than the products of a small mesh.
     """
     found = np.empty(one.shape, np.result_type(one, other))
     for axis, (second, third) in enumerate(((1, 2), (2, 0), (0, 1))):
-        np.multiply(one[:, second], other[:, third], out=found[:, axis])
-        found[:, axis] -= one[:, third] * other[:, second]
+        np.multiply(one[..., second], other[..., third], out=found[..., axis])
+        found[..., axis] -= one[..., third] * other[..., second]
     return found
 
 
