@@ -12,34 +12,13 @@ from pathlib import Path
 import pytest
 from meshferry.cli.batch.sources import archives
 from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.second_life.archive import container
+from opensim_archives_made import opensim_tar, v7_entry
 
 ONE = "assets/0b0c0e6a-5f3e-4a0e-9d57-1c5e5c5e5c01_mesh.llmesh"
 TWO = "assets/0b0c0e6a-5f3e-4a0e-9d57-1c5e5c5e5c02_mesh.llmesh"
 THREE = "assets/0b0c0e6a-5f3e-4a0e-9d57-1c5e5c5e5c03_mesh.llmesh"
 TEXTURE = "assets/0b0c0e6a-5f3e-4a0e-9d57-1c5e5c5e5c09_texture.jp2"
-
-
-def v7_entry(name: bytes, data: bytes, kind: bytes = b"0", size: bytes | None = None) -> bytes:
-    """Return a file as OpenSim's own writer puts it into a tar: no magic, one date for all, octal numbers."""
-    header = bytearray(512)
-    header[: len(name[:100])] = name[:100]
-    header[100:107], header[108:115], header[116:123] = b"0000777", b"0000764", b"0000764"
-    header[124:135] = size or b"%011o" % len(data)
-    header[136:147] = b"11017037332"
-    header[156:157] = kind
-    header[329:336] = header[337:344] = b"0000000"
-    header[148:156] = b" " * 8
-    header[148:155] = b"%06o\0" % sum(header)
-    return bytes(header) + data + bytes(-len(data) % 512)
-
-
-def opensim_tar(*entries: tuple[str, bytes]) -> bytes:
-    parts = []
-    for name, data in entries:
-        if len(name) > 100:
-            parts.append(v7_entry(b"././@LongLink", name.encode(), b"L"))
-        parts.append(v7_entry(name.encode(), data, b"5" if name.endswith("/") else b"0"))
-    return b"".join(parts) + bytes(1024)
 
 
 @pytest.fixture
@@ -214,16 +193,16 @@ def test_sparse_map_that_does_not_end(archive: Callable[..., Path]) -> None:
 
 def test_bombs_are_stopped(archive: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files that inflate without end, and archives of nothing but names."""
-    monkeypatch.setattr(archives, "LEAST_INFLATED_LIMIT", 2**20)
-    monkeypatch.setattr(archives, "LARGEST_MEMBER", 2**18)
-    monkeypatch.setattr(archives, "INFLATED_RATIO", 10)
+    monkeypatch.setattr(container, "LEAST_INFLATED_LIMIT", 2**20)
+    monkeypatch.setattr(container, "LARGEST_ASSET", 2**18)
+    monkeypatch.setattr(container, "INFLATED_RATIO", 10)
     found, warned, error = read(archive(opensim_tar((ONE, b"{}"), (TEXTURE, bytes(2**23)), (TWO, b"{}"))))
     assert list(found) == [ONE]
     assert "inflates to more than 1,048,576 bytes" in error
     found, warned, error = read(archive(opensim_tar((ONE, bytes(2**18 + 1)), (TWO, b"{}")), packed=False))
     assert list(found) == [TWO]
-    assert warned == [f"{ONE} is left out: its 262,145 bytes are more than the 262,144 that an asset may have"]
-    monkeypatch.setattr(archives, "MOST_MEMBERS", 5)
+    assert warned == [f"{ONE} is left out: its 262,145 bytes are more than the 262,144 that are read"]
+    monkeypatch.setattr(container, "MOST_MEMBERS", 5)
     _, _, error = read(archive(opensim_tar(*((f"assets/{index}", b"") for index in range(6))), packed=False))
     assert "more than 5 files" in error
 

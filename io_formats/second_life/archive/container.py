@@ -1,0 +1,224 @@
+"""The container of archives: a tar file, usually gzipped, that is read once from its start to its end.
+
+OpenSim writes the oldest tar layout, all members with the same date (``TarArchiveWriter.cs``); users also repack
+archives with other programs. There are limits for the inflated size, the number of members and the size of each member
+and its name, whatever the headers claim. Links and sparse files are not followed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import stat
+import sys
+import tarfile
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TypeAlias, cast
+
+from ...core.errors import FormatError, refusal
+from ...core.messages import Text
+
+Opener: TypeAlias = Callable[[], BinaryIO]
+"""Opens an archive at its start; called again for each pass. The stream can seek."""
+
+LARGEST_ASSET = 256 * 2**20
+"""Bytes of an asset; meshes that can be uploaded have a hundredth of that."""
+MOST_MEMBERS = 1_000_000
+LEAST_INFLATED_LIMIT = 2**30
+INFLATED_RATIO = 100
+"""An archive may inflate to this multiple of its size, or to the limit above. Text shrinks to a tenth."""
+_LONGEST_HEADERS = 2**18
+"""Bytes of the headers of a member, such as names too long for the standard header."""
+_BLOCK, _PIECE = 2**16, 2**20
+"""Bytes that are skipped or read at a time."""
+_MANY_DIGITS = re.compile(rb"[0-9]{400}")
+_GZIP = b"\x1f\x8b"
+_DAMAGE = (gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError, LookupError, ArithmeticError, RecursionError)
+"""Exceptions of ``gzip`` and ``tarfile`` for damaged files."""
+
+
+def file_opener(path: str | Path) -> Opener:
+    """Return a function that opens the file at a path, which must be a regular file."""
+
+    def open_file() -> BinaryIO:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise FormatError("This is not a file")
+        return open(path, "rb")
+
+    return open_file
+
+
+def members(
+    open_archive: Opener,
+    limit_of: Callable[[str], int],
+    on_skip: Callable[[str, Text], None] | None = None,
+    *,
+    inflated_limit: int | None = None,
+) -> Generator[tuple[str, bytes | None], None, None]:
+    """Yield the names of the files in an archive in their order, each with its content if that is wanted.
+
+    A wanted name is yielded once: of several members with the same name the first is used, as in OpenSim, where the
+    asset of a UUID never changes.
+
+    Parameters
+    ----------
+    limit_of:
+        Returns the largest size in bytes that is accepted for a member of a name; 0 if its content is not wanted.
+    on_skip:
+        Called with name and reason for each member that is left out: a link, a device, or a wanted one that is too
+        large or has a repeated name.
+    inflated_limit:
+        Maximum inflated size of the archive (default: the larger of 1 GiB and 100 times its size).
+
+    Raises
+    ------
+    FormatError
+        The archive is unreadable from some offset on; members yielded before are valid.
+    """
+    seen: set[int] = set()
+    offset = None
+    try:
+        with _opened(open_archive, inflated_limit) as stream:
+            offset = 0
+            archive = tarfile.TarFile(fileobj=cast("BinaryIO", stream), encoding="utf-8")
+            for _ in range(MOST_MEMBERS):
+                offset = archive.offset
+                info = _next_header(archive, stream)
+                if info is None:
+                    return
+                if info.isdir():
+                    continue
+                limit = limit_of(info.name)
+                skipped = _why_not(info, limit, seen)
+                if limit:
+                    seen.add(hash(info.name))
+                if not skipped:
+                    offset = info.offset_data
+                    yield info.name, stream.read_content(offset, info.size) if limit else None
+                elif on_skip is not None:
+                    on_skip(info.name, skipped)
+        problem = FormatError("There are more than {:,} files in the archive", MOST_MEMBERS)
+    except FormatError as error:
+        problem = error
+    except EOFError:
+        offset = stream.tell()
+        problem = FormatError("The archive is cut off here")
+    except _DAMAGE:
+        if offset:
+            problem = FormatError("The archive is damaged here")
+        else:
+            problem = FormatError("This is not a gzipped tar file, as OpenSim's archives are")
+    except OSError as error:
+        raise FormatError("The archive cannot be read: {}", refusal(error)) from None
+    problem.offset = offset
+    raise problem from None
+
+
+class _Forward:
+    """A forward-only stream for ``tarfile`` that limits the bytes it reads, whatever the headers claim."""
+
+    def __init__(self, stream: BinaryIO, limit: int, *, is_packed: bool) -> None:
+        self._stream = stream
+        self._limit = limit
+        self._offset = 0
+        self._is_packed = is_packed
+        self._last = b""
+        """The last header bytes that were read."""
+        self.start()
+
+    def start(self) -> None:
+        """Allow the headers of the next member."""
+        self._allowed = _LONGEST_HEADERS
+
+    def tell(self) -> int:
+        return self._offset
+
+    def seek(self, offset: int) -> int:
+        """Skip to an offset; raise EOFError if the stream is shorter."""
+        if offset < self._offset:
+            raise tarfile.StreamError
+        while self._offset < offset:
+            if not self._count(self._stream.read(min(offset - self._offset, _BLOCK))):
+                raise EOFError
+        return self._offset
+
+    def read(self, size: int) -> bytes:
+        """Read header bytes."""
+        self._allowed -= size
+        if self._allowed < 0:
+            raise FormatError("The headers of a file in the archive are too long")
+        self._last = data = self._count(self._stream.read(size))
+        if _MANY_DIGITS.search(data):  # Python 3.11.9 and older take hours to reject these as a number
+            raise tarfile.ReadError
+        return data
+
+    def read_content(self, offset: int, size: int) -> bytes:
+        """Read the content of a member."""
+        self.seek(offset)
+        end = offset + size
+        pieces = []
+        while self._offset < end:  # in pieces, since a read allocates all that a header claims
+            pieces.append(self._count(self._stream.read(min(end - self._offset, _PIECE))))
+            if not pieces[-1]:
+                raise EOFError
+        return b"".join(pieces)
+
+    def finish(self) -> None:
+        """Check that the last header was the mark of the end, and read on to the end, where gzip stores a checksum."""
+        if self._last.strip(b"\0"):  # tarfile takes a broken header for the end
+            raise EOFError if len(self._last) < tarfile.BLOCKSIZE else tarfile.ReadError
+        if not self._last and not self._is_packed:  # only the mark tells a whole plain file from a cut one
+            raise EOFError
+        try:
+            self.seek(sys.maxsize)
+        except EOFError as end:
+            if end.args:  # of gzip, for a stream that is cut off
+                raise
+
+    def _count(self, data: bytes) -> bytes:
+        self._offset += len(data)
+        if self._offset > self._limit:
+            raise FormatError("The archive inflates to more than {:,} bytes, the limit for its size", self._limit)
+        return data
+
+
+@contextmanager
+def _opened(open_archive: Opener, inflated_limit: int | None) -> Iterator[_Forward]:
+    """Open an archive for reading once."""
+    with open_archive() as raw:
+        size = raw.seek(0, os.SEEK_END)
+        raw.seek(0)
+        is_packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        plain = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if is_packed else raw
+        limit = max(LEAST_INFLATED_LIMIT, INFLATED_RATIO * size) if inflated_limit is None else inflated_limit
+        yield _Forward(plain, limit, is_packed=is_packed)
+
+
+def _next_header(archive: tarfile.TarFile, stream: _Forward) -> tarfile.TarInfo | None:
+    """Return the next header, or None at the end."""
+    stream.start()
+    if archive.firstmember is None and archive.offset:  # type: ignore[attr-defined]  # the first one was read before
+        stream.seek(archive.offset)
+    info = archive.next()
+    archive.members = []  # type: ignore[attr-defined]  # otherwise all would be stored
+    if info is None:
+        stream.finish()
+    return info
+
+
+def _why_not(info: tarfile.TarInfo, limit: int, seen: set[int]) -> Text | None:
+    """Return the reason for skipping a member."""
+    if info.issym() or info.islnk():
+        return Text("it is a link")
+    if not info.isreg() or info.issparse():
+        return Text("it is not a regular file")
+    if not limit:
+        return None
+    if not 0 <= info.size <= limit:
+        return Text("its {:,} bytes are more than the {:,} that are read", info.size, limit)
+    return Text("its name occurs twice; the first one is used") if hash(info.name) in seen else None
