@@ -19,19 +19,26 @@ class _ReachedRoot(Exception):
     """The prolog has been parsed."""
 
 
-def parse_xml(data: bytes) -> Element:
+def parse_xml(data: bytes, *, encoding: str | None = None, most_tags: int = MOST_TAGS) -> Element:
     """Return the root element of an XML file.
+
+    Parameters
+    ----------
+    encoding:
+        Encoding of the file, whatever it declares; None for the declared one.
+    most_tags:
+        Limit of the number of ``<`` in the file.
 
     Raises
     ------
     FormatError
         The file is not well-formed, is too large, is nested too deeply, or has a document type.
     """
-    if len(data) > SIZE_LIMIT or data.count(b"<") > MOST_TAGS:
+    if len(data) > SIZE_LIMIT or data.count(b"<") > most_tags:
         raise FormatError("The XML file is too large")
-    _check_prolog(data)
+    _check_prolog(data, encoding)
     try:
-        root = _root(data)
+        root = _root(data, encoding)
     except (ParseError, LookupError, ValueError) as problem:
         raise FormatError("The XML is not well-formed: {}", problem) from None
     depth, level = 0, [root]
@@ -42,9 +49,9 @@ def parse_xml(data: bytes) -> Element:
     return root
 
 
-def _root(data: bytes) -> Element:
+def _root(data: bytes, encoding: str | None) -> Element:
     """Parse the elements in pieces: the parser copies what it gets, which would double the memory of a file."""
-    parser = XMLParser()  # noqa: S314  # document types, and with them entities, are refused before
+    parser = XMLParser(encoding=encoding)  # noqa: S314  # document types, and with them entities, are refused before
     view = memoryview(data)
     for start in range(0, len(data), _PIECE):
         parser.feed(view[start : start + _PIECE])
@@ -52,7 +59,7 @@ def _root(data: bytes) -> Element:
     return root
 
 
-def _check_prolog(data: bytes) -> None:
+def _check_prolog(data: bytes, encoding: str | None) -> None:
     """Parse up to the root element; raise FormatError for a document type, in which entities would be declared."""
 
     def refuse_document_type(*_given: object) -> None:
@@ -61,7 +68,7 @@ def _check_prolog(data: bytes) -> None:
     def stop(*_given: object) -> None:
         raise _ReachedRoot
 
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate(encoding)
     parser.StartDoctypeDeclHandler = refuse_document_type
     parser.StartElementHandler = stop
     try:

@@ -16,7 +16,7 @@ from ..prims.shape import PrimShape
 NULL_ID = "00000000-0000-0000-0000-000000000000"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TextureFace:
     """The look of one face of a part."""
 
@@ -40,7 +40,7 @@ class TextureFace:
     """UUID of an older material in lower case."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TextureEntry:
     """The look of all faces of a part."""
 
@@ -53,12 +53,12 @@ class TextureEntry:
         return self.exceptions.get(number, self.default)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PartLight:
     """A part that shines."""
 
     color: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    """sRGB-encoded."""
+    """Linear."""
     intensity: float = 1.0
     radius: float = 10.0
     falloff: float = 0.75
@@ -68,14 +68,15 @@ class PartLight:
     """Radians, of a projector."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """A part of a linkset."""
 
     name: str
     uuid: str = ""
     position: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Metres. Of a root: in the axes of the region; of another part: in those of the root."""
+    """Metres. Of a root in the axes of the region, or of the inventory item, where a single object is at the origin;
+    of another part in those of the root."""
     rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     """(w, x, y, z) of unit length; of a root in the axes of the region, of another part in those of the root."""
     size: tuple[float, float, float] = (0.5, 0.5, 0.5)
@@ -95,14 +96,12 @@ class Part:
     entry: TextureEntry = TextureEntry()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Linkset:
     """An object: a root and the parts that are linked to it."""
 
     parts: tuple[Part, ...]
     """The root first."""
-    offset: tuple[float, float, float] | None = None
-    """Offset of the root in a coalesced object of an inventory."""
 
     @property
     def name(self) -> str:
@@ -122,9 +121,14 @@ class Group:
     """Path in the archive below which everything of a region is; empty if the archive has one region."""
     size: tuple[int, int] = (256, 256)
     """Metres, of a region."""
+    settings: bytes = field(default=b"", repr=False)
+    """Content of the settings file of a region; empty if there is none."""
+    terrain: bytes = field(default=b"", repr=False)
+    """Heights of a region as float32: size[1] rows from south to north, each from west to east; empty if there are
+    none."""
     linksets: list[Linkset] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
-    """Numbers of things that are not read, by what they are, such as ``parcel`` and ``script``."""
+    """Numbers of things that are not read, by what they are: ``parcel``, ``script``."""
 
 
 class Assets(Protocol):
@@ -147,6 +151,8 @@ class Archive:
     groups: list[Group]
     open: Callable[[], BinaryIO]
     """Opens the archive's file again, for the pass that reads the assets."""
+    inflated_limit: int | None = None
+    """Maximum inflated size of the archive that was given for its reading."""
     is_inventory: bool = False
     version: str = ""
     warnings: list[Message] = field(default_factory=list)

@@ -1,0 +1,570 @@
+"""Archives of OpenSim as documents: real forms and hostile ones against the facts of the samples, and made ones."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import opensim_archives_made as made
+import pytest
+from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
+from meshferry.io_formats.second_life.archive import objects, older_materials, reader
+from meshferry.io_formats.second_life.archive.asset_store import read_assets
+from meshferry.io_formats.second_life.archive.content_store import ContentStore
+from meshferry.io_formats.second_life.archive.document import Archive, Linkset, Part, TextureFace
+
+MAPPINGS = {"default": 0, "planar": 2}
+SCULPTS = {"sphere": 1, "torus": 2, "plane": 3, "cylinder": 4}
+PRIMS = {"box": (1, 16), "cylinder": (0, 16), "sphere": (5, 32)}
+ID = "0b0c0e6a-5f3e-4a0e-9d57-1c5e5c5e5c0"
+
+
+@pytest.fixture(scope="module")
+def folder(samples: Path) -> Path:
+    if not (samples / "opensim_archives").is_dir():
+        pytest.skip(f"no archives of OpenSim in {samples}")
+    return samples / "opensim_archives"
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> Any:
+    return json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+
+
+def matrix(w: float, x: float, y: float, z: float) -> Any:
+    """Return the rotation matrix of a unit quaternion."""
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def check_parts(linksets: list[Linkset], facts: list[dict[str, Any]], origin: Any) -> None:
+    """Compare parts, composed to places in the world, with the facts about them."""
+    remaining = iter(facts)
+    for linkset in linksets:
+        root = linkset.parts[0]
+        turned = matrix(*root.rotation)
+        for index, part in enumerate(linkset.parts):
+            fact = next(remaining)
+            position, rotation = np.array(part.position), matrix(*part.rotation)
+            if index:
+                position, rotation = np.array(root.position) + turned @ position, turned @ rotation
+            x, y, z, w = fact["rotation"]
+            assert (part.name, index) == (fact["name"], fact["index"])
+            assert position + origin == pytest.approx(fact["position"], abs=2e-5), part.name
+            assert np.abs(rotation - matrix(w, x, y, z)).max() < 2e-5, part.name
+            assert part.size == pytest.approx(fact["size"], abs=1e-6)
+            check_kind(part, fact)
+            for number, face in enumerate(fact["faces"]):
+                check_face(part.entry.face(number), face)
+    assert next(remaining, None) is None
+
+
+def check_kind(part: Part, fact: dict[str, Any]) -> None:
+    assert part.pcode == (255 if fact["kind"] == "tree" else 9)
+    assert part.is_flexible == (fact.get("variant") == "flexible")
+    if fact["kind"] in ("mesh", "sculpt"):
+        assert part.sculpt_asset == fact["asset"]
+        sculpt = fact.get("sculpt", {"kind": "", "invert": False, "mirror": False})
+        kind = SCULPTS.get(sculpt["kind"], 5) | 0x40 * sculpt["invert"] | 0x80 * sculpt["mirror"]
+        assert part.sculpt_type == kind, part.name
+    else:
+        assert (part.sculpt_asset, part.sculpt_type) == ("", 0)
+    if fact["kind"] in PRIMS:
+        assert (part.shape.profile_curve & 15, part.shape.path_curve) == PRIMS[fact["kind"]]
+        assert not (part.shape.profile_hollow or part.shape.path_begin or part.shape.path_twist)
+
+
+def check_face(face: TextureFace, fact: dict[str, Any]) -> None:
+    assert (face.texture, face.material) == (fact["texture"], fact["material"])
+    assert face.color == pytest.approx(fact["colour"], abs=1e-6)
+    assert face.repeats == pytest.approx(fact["repeats"], abs=1e-6)
+    assert face.offsets == pytest.approx(fact["offsets"], abs=1e-6)
+    assert face.rotation == pytest.approx(fact["rotation"], abs=1e-6)
+    assert face.glow == pytest.approx(fact["glow"], abs=1e-6)
+    assert (face.is_full_bright, face.has_media) == (fact["full_bright"], fact["media"])
+    assert (face.bump, face.shiny, face.mapping) == (fact["bump"], fact["shiny"], MAPPINGS[fact["mapping"]])
+
+
+def check_ground(document: Archive, facts: list[dict[str, Any]]) -> None:
+    for region, fact in zip(document.groups, facts, strict=True):
+        heights = np.frombuffer(region.terrain, "<f4").reshape(region.size[::-1])
+        x0, y0, _ = np.array(region.origin, int)
+        for point in fact["samples"]:
+            x, y = point["x"] - x0, point["y"] - y0
+            if max(x, y) < 256:
+                assert heights[y, x] == point["height"]
+        assert f"<WaterHeight>{fact['water']}</WaterHeight>".encode() in region.settings
+
+
+def test_region_agrees_with_its_facts(folder: Path, expected: Any) -> None:
+    document = reader.read_path(folder / "region.oar")
+    facts = expected["region.oar"]
+    (region,) = document.groups
+    check_parts(region.linksets, facts["parts"], 0)
+    assert (document.version, document.is_inventory, document.warnings) == ("0.8", False, [])
+    assert (region.name, region.origin, region.folder, region.size) == (facts["region"], (0, 0, 0), "", (256, 256))
+    assert len(region.linksets) == len(facts["linksets"])
+    assert region.left_out == {"parcel": facts["left_out"]["parcels"], "script": facts["left_out"]["scripts"]}
+    check_ground(document, [facts["terrain"]])
+
+
+def test_all_assets_of_a_region_are_found_but_those_that_are_missing(folder: Path, expected: Any) -> None:
+    document = reader.read_path(folder / "region.oar")
+    facts = expected["region.oar"]
+    parts = [fact for fact in facts["parts"] if fact["asset"]]
+    with read_assets(document.open, {fact["asset"] for fact in parts}) as assets:
+        for fact in parts:
+            found = assets.mesh(fact["asset"]) if fact["kind"] == "mesh" else assets.picture(fact["asset"])
+            assert (found is None) == fact["asset_missing"] == (fact["asset"] in facts["missing_meshes"])
+    faces = [face for fact in facts["parts"] for face in fact["faces"]]
+    with read_assets(document.open, {face["texture"] for face in faces}) as assets:
+        missing = {face["texture"] for face in faces if assets.picture(face["texture"]) is None}
+    assert set(facts["missing_textures"]) <= missing
+    assert {face["texture"] for face in faces if face["texture_missing"]} <= missing
+
+
+def test_two_regions_have_their_origins_and_holes_count(folder: Path, expected: Any) -> None:
+    document = reader.read((folder / "two_regions.oar").read_bytes())
+    facts = expected["two_regions.oar"]["regions"]
+    assert document.version == "1.0"
+    for region, fact in zip(document.groups, facts, strict=True):
+        assert (region.name, region.folder) == (fact["name"], f"regions/{fact['dir']}/")
+        assert region.origin == pytest.approx(fact["origin"])
+        check_parts(region.linksets, fact["parts"], np.array(region.origin))
+    check_ground(document, [fact["terrain"] for fact in facts])
+    assert not document.warnings
+
+
+def test_items_of_an_inventory_have_folders_and_offsets(folder: Path, expected: Any) -> None:
+    document = reader.read_path(folder / "inventory.iar")
+    facts = expected["inventory.iar"]["items"]
+    assert document.is_inventory and not document.warnings
+    items = [group for group in document.groups if group.linksets]
+    for group, fact in zip(items, facts, strict=True):
+        assert (document.groups[group.parent].name, group.name) == (fact["folder"], fact["item"])
+        assert document.groups[group.parent].parent == -1
+        check_parts(group.linksets, [part for found in fact["objects"] for part in found["parts"]], 0)
+        assert [found.parts[0].position for found in group.linksets] == [
+            pytest.approx(found["offset"]) for found in fact["objects"]
+        ]
+        assert [len(found.parts) for found in group.linksets] == [len(found["parts"]) for found in fact["objects"]]
+    assert len(document.groups) == len(items) + 2
+
+
+GOOD = ["good object"]
+HOSTILE = {
+    "absolute_member.oar": (GOOD, "meshferry_escaped"),
+    "dotdot_member.oar": (GOOD, "meshferry_escaped"),
+    "link_member.oar": (GOOD, "it is a link"),
+    "j2c_two_components.oar": ([*GOOD, "object with two_components"], ""),
+    "j2c_subsampled_alpha.oar": ([*GOOD, "object with subsampled_alpha"], ""),
+    "j2c_huge_tile.oar": ([*GOOD, "object with huge_tile"], ""),
+    "j2c_truncated.oar": ([*GOOD, "object with truncated"], ""),
+    "j2c_empty.oar": ([*GOOD, "object with empty"], ""),
+    "xml_dtd.oar": (GOOD, "'dtd'"),
+    "nan_position.oar": ([*GOOD, "root is good"], "child not a number"),
+    "self_reference.oar": ([*GOOD, "root and child of one id"], ""),
+    "self_reference.iar": (["holds itself"], ""),
+    "gzip_cut.oar": (None, "cut off"),
+    "tar_10gb_claim.oar": (None, "cut off"),
+    "not_gzip.oar": (None, "not a gzipped tar file"),
+    "no_archive_xml.oar": (GOOD, "no archive.xml"),
+    "major_2.oar": (None, "newer"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_archives_end_as_their_page_says(folder: Path, name: str) -> None:
+    names, said = HOSTILE[name]
+    path = folder / "hostile" / name
+    if names is None:
+        for attempt in (lambda: reader.read_path(path), lambda: reader.read(path.read_bytes())):
+            with pytest.raises(FormatError, match=said):
+                attempt()
+        with pytest.raises(FormatError, match=name):
+            reader.read_path(path)
+        return
+    document = reader.read_path(path)
+    linksets = [linkset for group in document.groups for linkset in group.linksets]
+    assert [linkset.name for linkset in linksets] == names
+    if name == "nan_position.oar":
+        assert [len(linkset.parts) for linkset in linksets] == [1, 1]
+        assert [message.code for message in document.warnings] == ["object-without-place", "part-without-place"]
+    if name == "self_reference.oar":
+        assert len(linksets[1].parts) == 2
+    assert any(said in message for message in document.warnings) if said else not document.warnings
+
+
+def test_every_hostile_archive_of_the_samples_is_tested(folder: Path) -> None:
+    assert {path.name for path in (folder / "hostile").iterdir()} == set(HOSTILE)
+
+
+def test_claimed_sizes_take_no_memory(folder: Path) -> None:
+    claims = made.v7_entry(f"objects/{'x' * 40}.xml".encode(), b"<a/>", size=b"%011o" % (60 * 2**20))
+    for data in ((folder / "hostile/tar_10gb_claim.oar").read_bytes(), gzip.compress(claims), claims):
+        tracemalloc.start()
+        with pytest.raises(FormatError, match="cut off"):
+            reader.read(data)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 5_000_000
+
+
+def region(*members: tuple[str, bytes], **settings: Any) -> Archive:
+    return reader.read(made.packed(("archive.xml", made.control()), *members), **settings)
+
+
+def names_of(document: Archive) -> list[list[str]]:
+    return [[part.name for part in linkset.parts] for group in document.groups for linkset in group.linksets]
+
+
+def codes(document: Archive) -> list[str]:
+    return [message.code for message in document.warnings]
+
+
+def test_parts_without_a_name_of_their_own_are_called_like_their_object() -> None:
+    shed = made.linkset(made.part("Shed"), made.part("Object", is_root=False), made.part("Door", is_root=False))
+    bare = made.linkset(made.part("Object"), made.part("", is_root=False), made.part("Primitive", is_root=False))
+    document = region(
+        ("objects/Shed_1-2-3__" + ID + "1.xml", shed),
+        ("objects/Old barn/north_001--02-003__" + ID + "2.xml", bare),
+        ("objects/Object_128-128-025__" + ID + "3.xml", bare),
+    )
+    assert names_of(document) == [["Shed", "Shed", "Door"], ["Old barn/north"] * 3, ["Object"] * 3]
+    assert not document.warnings
+
+
+def test_places_sizes_and_rotations_are_made_valid() -> None:
+    far = made.linkset(made.part("far", position=("1e6", 0, 0)), made.part("child", is_root=False))
+    mixed = made.linkset(
+        made.part("root", position=(-100_000, "1E-05", 0), size=(0, "-INF", "1e40"), rotation=(0, 0, 0, 0)),
+        made.part("lost", is_root=False, position=(0, "Infinity", 0)),
+        made.part("lost, too", is_root=False, position=(0, 0, "1,5")),
+        made.part("small", is_root=False, size=("0.0009999999", "NaN", 2), rotation=("1e300", 0, 0, "1e300")),
+        made.part("odd", is_root=False, rotation=("NaN", 0, 0, 1), position=(" -.5", "", "-0")),
+    )
+    document = region(("objects/far.xml", far), ("objects/mixed.xml", mixed))
+    (linkset,) = document.groups[0].linksets
+    root, small, odd = linkset.parts
+    assert (root.position, root.size, root.rotation) == ((-100_000, 1e-5, 0), (0.001, 0.001, 100_000), (1, 0, 0, 0))
+    assert small.size == (0.001, 0.001, 2)
+    assert small.rotation == pytest.approx((0.5**0.5, 0.5**0.5, 0, 0))
+    assert (odd.position, odd.rotation) == ((-0.5, 0, 0), (1, 0, 0, 0))
+    assert codes(document) == [
+        "object-without-place",
+        "part-without-place",
+        "part-size-invalid",
+        "part-rotation-invalid",
+    ]
+    assert "'far'" in document.warnings[0] and "'lost', 'lost, too'" in document.warnings[1]
+
+
+def test_objects_beyond_the_largest_number_of_parts_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "MOST_PARTS", 5)
+    three = [made.part("root"), *[made.part("child", is_root=False)] * 2]
+    document = region(*((f"objects/{name}_1-1-1__{ID}1.xml", made.linkset(*three)) for name in ("a", "b", "c")))
+    assert [len(linkset.parts) for linkset in document.groups[0].linksets] == [3]
+    assert codes(document) == ["parts-beyond-limit"]
+    assert "2 objects are" in document.warnings[0]
+
+
+def test_shapes_are_read_as_the_server_reads_them() -> None:
+    values = "".join(
+        f"<{name}>{value}</{name}>"
+        for name, value in {
+            "ProfileCurve": 0x35,
+            "PathCurve": 32,
+            "ProfileBegin": 65535,
+            "ProfileEnd": 65537,
+            "ProfileHollow": "many",
+            "PathShearX": 251,
+            "PathShearY": -5,
+            "PathTwist": -100,
+            "PathTwistBegin": 200,
+            "PathTaperX": 300,
+            "PathRevolutions": 255,
+            "PathSkew": "9" * 5000,
+            "PCode": 111,
+            "State": 20,
+        }.items()
+    )
+    (linkset,) = region(("objects/a.xml", made.linkset(made.part(shape=values)))).groups[0].linksets
+    shape = linkset.parts[0].shape
+    assert (shape.profile_curve, shape.path_curve, shape.path_scale_x) == (0x35, 32, 100)
+    assert (shape.profile_begin, shape.profile_end, shape.profile_hollow) == (65535, 1, 0)
+    assert (shape.path_shear_x, shape.path_shear_y) == (251, 251)
+    assert (shape.path_twist, shape.path_twist_begin, shape.path_taper_x, shape.path_skew) == (-100, -56, 44, 0)
+    assert shape.path_revolutions == 255
+    assert (linkset.parts[0].pcode, linkset.parts[0].state) == (111, 20)
+
+
+def sculpt(kind: int, asset: str, *more: str) -> str:
+    return f"<SculptType>{kind}</SculptType><SculptTexture><Guid>{asset.upper()}</Guid></SculptTexture>{''.join(more)}"
+
+
+def test_sculpts_are_told_from_prims_by_their_parameter() -> None:
+    raw = bytes.fromhex((ID + "9").replace("-", ""))
+    plain, missing = sculpt(5, ID + "1"), sculpt(0, made.NULL)
+    flag = "<SculptEntry>{}</SculptEntry>"
+    cases = [
+        (plain, b"\0", (ID + "1", 5)),
+        (plain, made.extra((0x30, raw + b"\5")), (ID + "1", 5)),
+        (plain + flag.format("false"), b"\0", ("", 0)),  # a prim that was a mesh
+        (missing, made.extra((0x30, raw + b"\x42")), (ID + "9", 0x42)),
+        (missing, made.extra((0x60, raw + b"\5")), (ID + "9", 5)),
+        (missing, made.extra((0x30, raw + b"\0")), (ID + "9", 3)),  # stitched like a plane
+        (missing, made.extra((0x30, raw + b"\x80")), (ID + "9", 0x83)),
+        (missing + flag.format("true"), b"\0", (made.NULL, 3)),
+        (missing + flag.format("false"), b"\0", ("", 0)),
+    ]
+    parts = [made.part(shape=shape, params=params) for shape, params, _ in cases]
+    (linkset,) = region(("objects/a.xml", made.linkset(*parts))).groups[0].linksets
+    assert [(part.sculpt_asset, part.sculpt_type) for part in linkset.parts] == [result for *_, result in cases]
+
+
+def test_forbidden_characters_and_wrong_declarations_do_not_lose_an_object() -> None:
+    texts = {
+        "control": made.linkset(made.part("Shed", more="<Description>&#x1;&#31;&#xFFFE;\x0b</Description>")),
+        "bytes": made.linkset(made.part("Shed")).replace(b"Shed", b"Sh\xe9ed"),
+        "declared": b'<?xml version="1.0" encoding="utf-16"?>' + made.linkset(made.part("Größe")),
+    }
+    document = region(*((f"objects/{name}.xml", data) for name, data in texts.items()))
+    assert names_of(document) == [["Shed"], ["Sh\ufffded"], ["Größe"]]
+    assert not document.warnings
+
+
+def test_unreadable_objects_are_named_with_the_first_cause() -> None:
+    nested = b"<a>" * 2000 + b"</a>" * 2000
+    document = region(
+        ("objects/deep.xml", nested), ("objects/none.xml", b"<SceneObjectGroup/>"), ("objects/x.xml", b"<")
+    )
+    assert names_of(document) == []
+    assert codes(document) == ["objects-unreadable"]
+    assert "3 unreadable objects are left out: 'deep', 'none', 'x' (The XML is nested" in document.warnings[0]
+
+
+def test_regions_without_control_file_are_placed_by_their_folders() -> None:
+    shed = made.linkset(made.part("Shed"))
+    data = made.packed(
+        ("./regions/3_2_Old_Town/objects/a.xml", shed),
+        ("./regions/odd/objects/a.xml", shed),
+        ("./regions/3_2_Old_Town/terrains/Old T?wn.r32", bytes(7)),
+        ("./objects/a.xml", shed),
+    )
+    document = reader.read(data)
+    assert [(group.name, group.origin, group.folder) for group in document.groups] == [
+        ("Old T?wn", (512, 256, 0), "regions/3_2_Old_Town/"),
+        ("odd", (0, 0, 0), "regions/odd/"),
+        ("Region", (0, 0, 0), ""),
+    ]
+    assert codes(document) == ["terrain-size", "control-file-missing"]
+
+
+def test_rows_of_regions_run_from_south_to_north() -> None:
+    rows = made.control("1.0", [["", "1_1_A"], [], ["1_3_B"]], size="512,300")
+    shed = made.linkset(made.part("Shed"))
+    data = made.packed(
+        ("regions/1_3_B/objects/a.xml", shed), ("archive.xml", rows), ("regions/new/objects/a.xml", shed)
+    )
+    document = reader.read(data)
+    assert [(group.name, group.origin, group.size) for group in document.groups] == [
+        ("A", (256, 0, 0), (512, 300)),
+        ("B", (0, 512, 0), (512, 300)),
+        ("new", (0, 0, 0), (256, 256)),
+    ]
+    assert [len(group.linksets) for group in document.groups] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("version", ["2.0", "-1.0", "x.1"])
+def test_other_versions_are_refused(version: str) -> None:
+    with pytest.raises(UnsupportedFormatError, match="newer"):
+        reader.read(made.packed(("archive.xml", made.control(version))))
+
+
+def test_other_archives_are_refused() -> None:
+    with pytest.raises(UnsupportedFormatError, match="no objects or items"):
+        reader.read(made.packed(("src/a.c", b""), ("assets/logo.png", b"")))
+
+
+def test_objects_of_items_may_come_before_them_and_be_used_twice() -> None:
+    chair = made.linkset(made.part("Object", position=("NaN", 0, 0)))
+    script = "<TaskInventory><TaskInventoryItem><Type>10</Type></TaskInventoryItem></TaskInventory>"
+    data = made.packed(
+        (f"assets/{ID}1_object.xml", chair),
+        (f"assets/{ID}2_object.xml", made.linkset(made.part("Lamp", more=script))),
+        (f"inventory/A &amp; B&#47;C__{ID}3/D__{ID}4/one__{ID}5.xml", made.item("chair <1>", ID + "1")),
+        (f"inventory/A &amp; B&#47;C__{ID}3/two__{ID}6.xml", made.item("", ID + "1")),
+        (f"inventory/gone__{ID}7.xml", made.item("gone", ID + "8")),
+        (f"inventory/lamp__{ID}9.xml", made.item("lamp", ID + "2")),
+        (f"inventory/shirt__{ID}a.xml", made.item("shirt", ID + "b", 5)),
+    )
+    document = reader.read(data)
+    assert [(group.name, group.parent) for group in document.groups] == [
+        *(("A & B/C", -1), ("D", 0), ("chair <1>", 1), ("two", 0), ("lamp", -1))
+    ]
+    assert names_of(document) == [["chair <1>"], ["two"], ["Lamp"]]
+    assert document.groups[2].linksets[0].parts[0].position == (0, 0, 0)
+    assert [group.left_out for group in document.groups] == [{}, {}, {}, {}, {"script": 1}]
+    assert codes(document) == ["item-object-missing", "items-left-out", "control-file-missing"]
+    assert "'gone'" in document.warnings[0] and "'shirt'" in document.warnings[1]
+
+
+def test_number_of_inventory_folders_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from meshferry.io_formats.second_life.archive import inventory
+
+    monkeypatch.setattr(inventory, "_MOST_GROUPS", 3)
+    path = "inventory/" + "".join(f"{number}__{ID}0/" for number in range(9))
+    chair = (f"assets/{ID}1_object.xml", made.linkset(made.part()))
+    document = reader.read(made.packed((path + "chair.xml", made.item("chair", ID + "1")), chair))
+    assert [(group.name, group.parent) for group in document.groups] == [("0", -1), ("1", 0), ("2", 1), ("chair", 2)]
+
+
+def test_members_with_long_and_foreign_names(tmp_path: Path) -> None:
+    """Other packers write other headers; OpenSim replaces letters, so only the XML has the name."""
+    shed = made.linkset(made.part("Häuschen/Süd" + "x" * 100))
+    for number in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        path = tmp_path / "packed.oar"
+        with tarfile.open(path, "w:gz", format=number) as tar:
+            for name in ("./objects/Häuschen/Süd" + "x" * 60 + ".xml", "objects/" + "y/" * 40 + "z.xml"):
+                info = tarfile.TarInfo(name)
+                info.size = len(shed)
+                tar.addfile(info, io.BytesIO(shed))
+        assert names_of(reader.read_path(path)) == [["Häuschen/Süd" + "x" * 100]] * 2
+    document = region(("objects/" + "?" * 300 + ".xml", shed), ("objects/H\udcfctte\\a.xml", b"<"))
+    assert names_of(document) == [["Häuschen/Süd" + "x" * 100]]
+    assert "'H\ufffdtte\\a'" in document.warnings[0]
+
+
+def test_every_truncation_is_refused() -> None:
+    """A cut archive is refused before anything is made of it; the checksum at the end of gzip counts."""
+    members = (("archive.xml", made.control()), ("objects/a.xml", made.linkset(made.part("Shed"))))
+    plain, data = made.opensim_tar(*members), made.packed(*members)
+    assert names_of(reader.read(plain)) == names_of(reader.read(data)) == [["Shed"]]
+    for length in (*range(0, len(data), 7), *range(len(data) - 9, len(data))):
+        with pytest.raises(FormatError):
+            reader.read(data[:length])
+        with pytest.raises(FormatError):
+            read_assets(lambda cut=data[:length]: io.BytesIO(cut), ())  # type: ignore[misc]
+    for length in range(0, len(plain) - 1023, 256):
+        with pytest.raises(FormatError):
+            reader.read(plain[:length])
+    damaged = bytearray(data)
+    damaged[-6] ^= 1  # in the checksum
+    with pytest.raises(FormatError, match="damaged"):
+        reader.read(bytes(damaged))
+
+
+def test_inflated_size_is_bounded() -> None:
+    data = made.packed(("objects/a.xml", made.linkset(made.part())), ("assets/zeros", bytes(100_000)))
+    assert names_of(reader.read(data, inflated_limit=110_000)) == [["a"]]
+    with pytest.raises(FormatError, match="more than 90,000 bytes"):
+        reader.read(data, inflated_limit=90_000)
+
+
+def assets(count: int = 4) -> list[tuple[str, bytes]]:
+    return [(f"assets/{ID}{number}_mesh.llmesh", bytes([number]) * 1000) for number in range(count)]
+
+
+@pytest.fixture
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    yield tmp_path
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_wanted_assets_are_held_and_beyond_a_limit_in_a_file(temporary_folder: Path) -> None:
+    data = made.packed(
+        *assets(),
+        (f"assets/{ID}1_texture.jp2", b"picture"),
+        (f"./assets/{ID.upper()}2_material.xml", b"material"),
+        (f"assets/{ID}3_animation.bvh", b"dance"),
+        (f"assets/{ID}1_mesh.llmesh", b"another"),
+    )
+    wanted = {ID + str(number) for number in (1, 2, 3, 7)}
+    for memory in (10**9, 1500, 0):
+        with read_assets(lambda: io.BytesIO(data), wanted, memory_limit=memory) as found:
+            assert [found.mesh(ID + str(number)) for number in range(4)] == [
+                *(None, b"\1" * 1000, b"\2" * 1000, b"\3" * 1000)
+            ]
+            assert (found.picture(ID + "1"), found.picture(ID + "2")) == (b"picture", None)
+            assert (found.material(ID + "2"), found.mesh(ID + "7")) == (b"material", None)
+        assert found.mesh(ID + "1") is None
+
+
+def test_temporary_file_is_deleted_after_an_error(temporary_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+    monkeypatch.setattr(ContentStore, "close", lambda self, close=ContentStore.close: (closed.append(1), close(self)))
+    data = made.packed(*assets())[:-5]
+    with pytest.raises(FormatError, match="cut off"):
+        read_assets(lambda: io.BytesIO(data), {ID + "1"}, memory_limit=0)
+    assert closed
+
+
+def test_full_disk_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", fail)
+    with pytest.raises(FormatError, match="cannot be written: No space left"):
+        read_assets(lambda: io.BytesIO(made.packed(*assets())), {ID + "1"}, memory_limit=0)
+
+
+def test_unplaced_assets_add_no_memory() -> None:
+    data = made.packed(*((f"assets/{ID}{number}_mesh.llmesh", bytes(3_000_000)) for number in range(5)))
+    tracemalloc.start()
+    reader.read(made.packed(("archive.xml", made.control())))  # imports
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    with pytest.raises(FormatError):
+        reader.read(data)
+    read_assets(lambda: io.BytesIO(data), {ID + "9"}).close()
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def test_older_materials_have_the_mode_of_their_alpha() -> None:
+    start = '<?xml version="1.0" encoding="utf-8"?><llsd><map><key>DiffuseAlphaMode</key>'
+    rest = f"<integer>2</integer><key>AlphaMaskCutoff</key><integer>51</integer><key>SpecMap</key><uuid>{ID}1</uuid>"
+    null = f"<key>NormMap</key><uuid>{made.NULL}</uuid></map></llsd>"
+    found = older_materials.read(f"{start}{rest}{null}".encode())
+    assert found == older_materials.OlderMaterial(older_materials.MASK, 0.2, False, True)
+    odd = older_materials.read(f"{start}<integer>9</integer><key>NormMap</key><uuid>{ID}1</uuid></map></llsd>".encode())
+    assert odd == older_materials.OlderMaterial(older_materials.BLEND, 0.0, True, False)
+    for text in (b"<llsd><array/></llsd>", b"", b'<!DOCTYPE a [<!ENTITY b "c">]><llsd><map/></llsd>'):
+        with pytest.raises(FormatError):
+            older_materials.read(text)
+
+
+def test_same_content_compares_the_files_in_archives() -> None:
+    members = (("archive.xml", made.control()), *assets(2))
+    assert reader.same_content(made.packed(*members), made.opensim_tar(*members))
+    assert not reader.same_content(made.packed(*members), made.packed(*members[:-1]))
+    assert not reader.same_content(made.packed(*members), made.packed(*members[:-1], (members[-1][0], b"x")))
+
+
+def test_two_archives_are_read_by_path_and_by_content_alike(tmp_path: Path) -> None:
+    path = tmp_path / "a.oar"
+    path.write_bytes(made.packed(("objects/a.xml", made.linkset(made.part("Shed")))))
+    by_path, by_content = reader.read_path(path), reader.read(path.read_bytes())
+    assert by_path.groups == by_content.groups and codes(by_path) == codes(by_content)
+    with by_path.open() as stream:
+        assert stream.read() == path.read_bytes()
+    path.unlink()
+    with pytest.raises(FormatError, match=r"a\.oar: The archive cannot be read"):
+        reader.read_path(path)
+    path.mkdir()
+    with pytest.raises(FormatError, match=r"a\.oar: This is not a file"):
+        reader.read_path(path)
