@@ -19,7 +19,7 @@ class _ReachedRoot(Exception):
     """The prolog has been parsed."""
 
 
-def parse_xml(data: bytes, *, encoding: str | None = None, most_tags: int = MOST_TAGS) -> Element:
+def parse_xml(data: bytes, *, encoding: str | None = None, most_tags: int | None = None) -> Element:
     """Return the root element of an XML file.
 
     Parameters
@@ -27,14 +27,14 @@ def parse_xml(data: bytes, *, encoding: str | None = None, most_tags: int = MOST
     encoding:
         Encoding of the file, whatever it declares; None for the declared one.
     most_tags:
-        Limit of the number of ``<`` in the file.
+        Limit of the number of ``<`` in the file; None for ``MOST_TAGS``.
 
     Raises
     ------
     FormatError
         The file is not well-formed, is too large, is nested too deeply, or has a document type.
     """
-    if len(data) > SIZE_LIMIT or data.count(b"<") > most_tags:
+    if len(data) > SIZE_LIMIT or data.count(b"<") > (MOST_TAGS if most_tags is None else most_tags):
         raise FormatError("The XML file is too large")
     _check_prolog(data, encoding)
     try:

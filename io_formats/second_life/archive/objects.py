@@ -81,7 +81,7 @@ class ObjectReader:
         if not any(parts_of):
             raise FormatError("It has no parts")
         for group, parts in zip(groups, parts_of, strict=True):
-            position = _vector((group.get(f"offset{axis}", "") for axis in "xyz")) if is_item else None
+            position = _vector(group.get(f"offset{axis}", "") for axis in "xyz") if is_item else None
             if parts and (len(parts) > self._parts_left or self.is_full):
                 self.leave_out(_own_name(parts[0]) or name)
                 continue

@@ -260,7 +260,7 @@ class _Reader:
 
 
 def _region_part(path: str) -> tuple[str, str]:
-    """Return the folder of a region, empty if it is the only one, and the folder in it; both empty for other members."""
+    """Return the folder of a region (empty for a single one) and the folder in it; both empty for other members."""
     found = _REGION_FOLDER.match(path)
     folder = found[0] if found else ""
     kind, slash, _ = path[len(folder) :].partition("/")

@@ -98,9 +98,9 @@ def read(data: bytes) -> tuple[TextureEntry, bool]:
     faces = [face for face in range(MOST_FACES) if used >> face & 1]
     columns = {face: tuple(row[face] for row in values) for face in (MOST_FACES, *faces)}
     looks = {column: _face(column) for column in set(columns.values())}
-    default = looks[columns.pop(MOST_FACES)]
-    exceptions = {face: looks[column] for face, column in columns.items() if looks[column] != default}
-    return TextureEntry(default, exceptions), is_whole
+    plain = looks[columns.pop(MOST_FACES)]
+    exceptions = {face: looks[column] for face, column in columns.items() if looks[column] != plain}
+    return TextureEntry(plain, exceptions), is_whole
 
 
 def _face(column: tuple[Any, ...]) -> TextureFace:
