@@ -188,6 +188,20 @@ def test_random_prims_are_as_the_page_says(seed: int) -> None:
         {"PathCurve": 32, "PathScaleY": 160, "PathRadiusOffset": -100, "PathTaperY": -60},
         {"PathCurve": 32, "PathScaleY": 150, "PathRadiusOffset": 100, "PathTaperY": 0},
         {"PathCurve": 32, "PathRevolutions": 100, "PathSkew": -10},
+        {"PathCurve": 32, "PathScaleX": 195, "PathRevolutions": 1, "PathSkew": 2},
+        {"PathCurve": 144, "PathScaleX": 150},
+        {"ProfileCurve": 65, "PathScaleX": 150},
+        {"ProfileCurve": 17},
+        {"PathBegin": 5000},
+        {"ProfileBegin": 50000, "ProfileEnd": 20000},
+        {"ProfileBegin": 20000, "ProfileEnd": 50000},
+        {"ProfileHollow": 50000},
+        {"ProfileHollow": 50001},
+        # Poles up to 0.001 wide have the normal of a pole.
+        {"ProfileCurve": 5, "PathCurve": 32, "ProfileBegin": 60, "ProfileEnd": 60},
+        {"ProfileCurve": 5, "PathCurve": 32, "ProfileBegin": 300, "ProfileEnd": 300},
+        # A hole that is larger than its outline, where the shorter of two segments decides.
+        {"ProfileCurve": 36, "ProfileHollow": 47500, "ProfileBegin": 36220, "ProfileEnd": 8849},
     ],
 )
 def test_special_prims_are_as_the_page_says(changes: dict[str, int]) -> None:
