@@ -28,10 +28,10 @@ UPRIGHT = ("cells", "x", "y", "z", "front", "front_rise", "back", "back_rise", "
 distance to the front and the height of the front above the centre; the same for the back; half width; exponent of the
 superellipse (2: ellipse)."""
 TRUNK = (
-    ("mPelvis", 2, 0, 0, -0.162, 0.089, 0, 0.112, 0, 0.1765, 2.7),
-    ("mPelvis", 2, -0.004, 0, -0.107, 0.095, 0, 0.119, 0, 0.176, 2.5),
-    ("mPelvis", 2, -0.004, 0, -0.047, 0.096, 0, 0.113, 0, 0.168, 2.3),
-    ("mPelvis", 2, -0.002, 0, 0.018, 0.096, 0, 0.092, 0, 0.151, 2.15),
+    ("mPelvis", 2, 0, 0, -0.162, 0.088, 0, 0.116, 0, 0.1765, 2.6),
+    ("mPelvis", 2, -0.004, 0, -0.107, 0.095, 0, 0.1165, 0, 0.176, 2.4),
+    ("mPelvis", 2, -0.004, 0, -0.047, 0.097, 0, 0.1095, 0, 0.168, 2.25),
+    ("mPelvis", 2, -0.002, 0, 0.018, 0.094, 0, 0.0915, 0, 0.151, 2.15),
     ("mTorso", 2, 0, 0, -0.001, 0.09, 0, 0.079, 0, 0.134, 2.15),
     ("mTorso", 2, -0.001, 0, 0.064, 0.088, 0, 0.075, 0, 0.125, 2.15),
     ("mTorso", 2, -0.004, 0, 0.129, 0.093, 0, 0.082, 0, 0.13, 2.15),
@@ -51,8 +51,8 @@ TRUNK = (
     ("mHead", 0, 0.015, 0, 0.167, 0.065, 0, 0.063, 0.002, 0.052, 2.1),
 )
 LEG = (
-    ("mHipLeft", 2, -0.032, -0.037, -0.191, 0.079, 0, 0.103, 0, 0.084, 2),
-    ("mHipLeft", 2, -0.027, -0.038, -0.256, 0.077, 0, 0.093, 0, 0.079, 2),
+    ("mHipLeft", 2, -0.032, -0.037, -0.191, 0.079, 0, 0.1095, 0, 0.084, 2),
+    ("mHipLeft", 2, -0.027, -0.038, -0.256, 0.077, 0, 0.0965, 0, 0.079, 2),
     ("mHipLeft", 2, -0.019, -0.041, -0.336, 0.071, 0, 0.08, 0, 0.072, 2),
     ("mHipLeft", 2, -0.012, -0.045, -0.426, 0.061, 0, 0.063, 0, 0.059, 2),
     ("mKneeLeft", 2, -0.009, 0, -0.005, 0.055, 0, 0.054, 0, 0.0535, 2),
@@ -67,8 +67,8 @@ LEG = (
     ("mAnkleLeft", 1, 0.071, 0.002, -0.039, 0.033, 0.029, 0.039, -0.032, 0.042, 2.4),
     ("mAnkleLeft", 1, 0.116, 0.004, -0.043, 0.017, 0.025, 0.02, -0.029, 0.046, 2.5),
     ("mAnkleLeft", 1, 0.164, 0.005, -0.047, 0.004, 0.02, 0.008, -0.025, 0.047, 2.5),
-    ("mAnkleLeft", 1, 0.201, 0.005, -0.051, 0, 0.017, 0.002, -0.021, 0.041, 2.5),
-    ("mAnkleLeft", 0, 0.218, 0.005, -0.054, 0, 0.011, 0.001, -0.012, 0.029, 2.5),
+    ("mAnkleLeft", 1, 0.201, 0.005, -0.05, 0, 0.019, 0.002, -0.022, 0.041, 2.5),
+    ("mAnkleLeft", 0, 0.217, 0.005, -0.053, 0, 0.014, 0.001, -0.016, 0.031, 2.5),
 )
 """The foot belongs to the leg: its sections turn until front is the top and back is the sole."""
 SIDEWAYS = ("cells", "x", "y", "z", "front", "back", "top", "bottom")
@@ -89,13 +89,13 @@ ARM = (
     ("mWristLeft", 1, 0.003, 0.178, 0.001, 0.034, 0.036, 0.012, 0.013),
     ("mWristLeft", 0, 0.001, 0.201, -0.003, 0.023, 0.024, 0.008, 0.008),
 )
-THUMB = ((0.01, 0.004, 0.95), (0.024, 0.02, 0.86), (0.036, 0.042, 0.76))
-"""Sections of the thumb: offset forward and outwards from its root, and size relative to the root."""
+THUMB = ((0.011, 0.003, 0.8, 20), (0.027, 0.02, 0.6, 40), (0.039, 0.043, 0.52, 55))
+"""Sections of the thumb: offset forward and outwards from its root, width relative to the root, turn in degrees."""
 CROTCH = ((-0.062, 0.876), (-0.010, 0.862), (0.045, 0.872))
 """X and Z of the points between the legs, from back to front."""
 SWELLINGS = (
-    (0.028, 0.074, 0.052, 1.385, 0.052),
-    (-0.014, 0.078, 0.055, 0.95, 0.08),
+    (0.022, 0.074, 0.054, 1.385, 0.056),
+    (-0.012, 0.08, 0.06, 0.92, 0.09),
     (0.010, 0.0, 0.03, 1.25, 0.12),
 )
 """Chest, buttocks and the groove of the spine: distance forward, then centre and spread in Y and in Z. Those with a
@@ -370,8 +370,11 @@ def _add_arm(cage: _Cage, hole: Indices, width: int) -> None:
     cage.close(rings[-1], 4, _FINGERTIPS, "arm")
     outline = np.concatenate([root[0, :2], root[:2, 2], root[2, :0:-1], root[:0:-1, 0]])
     base = cage.points[outline]
-    offset, size = np.array(THUMB)[:, None, [0, 1, 1]] * (1, 1, 0), np.array(THUMB)[:, 2, None, None]
-    thumb = cage.add(base.mean(axis=0) + offset + size * (base - base.mean(axis=0)), "arm", np.full(3, 0.69))
+    forward, outward, width, turn = np.array(THUMB).T[..., None]
+    x, y, z = (base - base.mean(axis=0)).T
+    turned = forward + 1j * outward + width * (x + 1j * y) * np.exp(1j * np.radians(turn))
+    sections = np.stack([turned.real, turned.imag, np.broadcast_to(z, turned.shape)], -1)
+    thumb = cage.add(base.mean(axis=0) + sections, "arm", np.full(3, 0.69))
     cage.bridge(np.concatenate([outline[None], thumb]))
     cage.close(thumb[-1], 2, _THUMB_TIP, "arm")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import avatar_rest
 import numpy as np
 import pytest
+import slow_shape
 from meshferry.io_formats.second_life.avatar import skeleton_table
 from meshferry.io_formats.second_life.body import mannequin
 
@@ -109,3 +111,22 @@ def test_subdivision_is_that_of_catmull_and_clark() -> None:
     assert (len(found), len(faces)) == (26, 24)
     kinds = sorted({tuple(sorted(np.abs(point).round(6).tolist())) for point in found})
     assert kinds == [(0.0, 0.0, 1.0), (0.0, 0.75, 0.75), (0.555556, 0.555556, 0.555556)]
+
+
+HEAVY = {34: 0.68, 105: 0.8, 157: 0.6, 637: 0.6, 649: 0.6, 652: 0.7, 676: 1.0, 753: 0.5, 795: 0.75}
+
+
+def test_a_heavy_belly_has_no_fold(figure: mannequin.Figure) -> None:
+    """The middle of the front is convex from the lower belly to the waist."""
+    joints = {name: np.array(six) for name, six in slow_shape.joints(HEAVY).items()}
+    middle = (np.abs(figure.points[:, 1]) < 1e-6) & (figure.points[:, 0] > 0.03) & (figure.points[:, 2] > 0.85)
+    points, moved = figure.points[middle], np.zeros((int(middle.sum()), 3))
+    for name, weight in zip(figure.joints, figure.weights[middle].T, strict=True):
+        rest, scale = avatar_rest.worlds()[name], joints[name][3:]
+        size = np.linalg.norm(rest[:3, :3], axis=1)
+        at_rest = (points - rest[3, :3]) @ np.linalg.inv(rest[:3, :3])
+        moved += weight[:, None] * (at_rest * scale @ (rest[:3, :3] / size[:, None]) + joints[name][:3])
+    order = np.argsort(moved[:, 2])
+    front = np.interp(np.arange(0.88, 1.14, 0.02), moved[order, 2], moved[order, 0])
+    assert front.max() > 0.15
+    assert np.diff(front, 2).max() < 0.0006  # metres, over 2 cm
