@@ -27,7 +27,7 @@ from meshferry.io_formats.second_life.models.levels import LEVEL_LABELS
 from meshferry.operators.families.second_life.starting_file import FILE, SCENE
 
 PHYSICS = (
-    ((-0.165, -0.18, 0.90), (0.165, 0.18, 1.595)),
+    ((-0.165, -0.18, 0.90), (0.165, 0.18, 1.622)),
     ((-0.12, 0.13, 1.44), (0.05, 0.59, 1.59)),
     ((-0.12, -0.59, 1.44), (0.05, -0.13, 1.59)),
 )

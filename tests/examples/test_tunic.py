@@ -41,6 +41,15 @@ def test_the_file_is_what_the_script_makes(tmp_path: Path, scene: Scene) -> None
         np.testing.assert_allclose(one.mesh.points, other.mesh.points, atol=1e-4)
 
 
+def test_the_sleeves_begin_inside_of_the_body() -> None:
+    made = script("make_tunic")
+    height, width, depth, forward = np.array(made.BODY).T
+    (_mesh, points), sides = made.sleeve(0, 1), made.SIDES[0]
+    x, y, z = points[:sides].T
+    across, along = (np.interp(z, height, values) for values in (width, depth))
+    assert (((x - np.interp(z, height, forward)) / along) ** 2 + (y / across) ** 2).max() < 1.0
+
+
 def test_the_uploader_has_nothing_against_it() -> None:
     loaded = api.load(TUNIC)
     assert loaded.format is SECOND_LIFE_MESH
