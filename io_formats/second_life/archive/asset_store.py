@@ -10,7 +10,15 @@ from .content_store import ContentStore
 
 MEMORY_LIMIT = 10**9
 """Bytes of assets that are held in memory; the others go to a temporary file."""
-_ASSET = re.compile(r"(?:\./)?assets/([0-9a-f-]{36})_(mesh\.llmesh|texture\.jp2|material\.xml)", re.IGNORECASE)
+MESH, PICTURE, MATERIAL = "mesh.llmesh", "texture.jp2", "material.xml"
+"""Kinds of assets: the ends of their names in an archive."""
+_ASSET = re.compile(rf"(?:\./)?assets/([0-9a-f-]{{36}})_({MESH}|{PICTURE}|{MATERIAL})", re.IGNORECASE)
+
+
+def asset_of(name: str) -> tuple[str, str] | None:
+    """Return UUID and kind of the asset in a file of an archive, in lower case; None for another file."""
+    found = _ASSET.fullmatch(name)
+    return (found[1].lower(), found[2].lower()) if found else None
 
 
 class AssetStore:
@@ -30,20 +38,20 @@ class AssetStore:
         self.close()
 
     def add(self, uuid: str, kind: str, content: bytes) -> None:
-        """Store an asset; ``kind`` is the end of its name in the archive."""
+        """Store an asset."""
         self._contents.add(uuid + kind, content)
 
     def mesh(self, uuid: str) -> bytes | None:
         """Return the content of ``assets/<uuid>_mesh.llmesh``, or None if the archive does not have it."""
-        return self._contents.get(uuid + "mesh.llmesh")
+        return self._contents.get(uuid + MESH)
 
     def picture(self, uuid: str) -> bytes | None:
         """Return the content of ``assets/<uuid>_texture.jp2``, or None."""
-        return self._contents.get(uuid + "texture.jp2")
+        return self._contents.get(uuid + PICTURE)
 
     def material(self, uuid: str) -> bytes | None:
         """Return the content of ``assets/<uuid>_material.xml``, or None."""
-        return self._contents.get(uuid + "material.xml")
+        return self._contents.get(uuid + MATERIAL)
 
 
 def read_assets(
@@ -64,15 +72,15 @@ def read_assets(
     """
 
     def limit_of(name: str) -> int:
-        found = _ASSET.fullmatch(name)
-        return container.LARGEST_ASSET if found and found[1].lower() in wanted else 0
+        asset = asset_of(name)
+        return container.LARGEST_ASSET if asset and asset[0] in wanted else 0
 
     store = AssetStore(memory_limit)
     try:
         for name, content in container.members(open_archive, limit_of, inflated_limit=inflated_limit):
-            found = _ASSET.fullmatch(name)
-            if content is not None and found:
-                store.add(found[1].lower(), found[2].lower(), content)
+            asset = asset_of(name)
+            if content is not None and asset:
+                store.add(*asset, content)
     except BaseException:
         store.close()
         raise

@@ -14,6 +14,12 @@ from ...core.messages import Message
 from ..prims.shape import PrimShape
 
 NULL_ID = "00000000-0000-0000-0000-000000000000"
+BLANK = "5748decc-f629-461c-9a36-a35a221fe21f"
+"""Plain white picture of the viewer, which is not in archives."""
+TRANSPARENT = "8dcd4a48-2d37-4909-9f78-f7a9eb4ef903"
+"""Transparent picture of the viewer, which is not in archives."""
+_MESH, _KIND = 5, 7
+_PCODES = {9: "prim", 95: "grass", 111: "tree", 143: "particles", 255: "tree"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,14 @@ class Part:
     light: PartLight | None = None
     has_gltf_materials: bool = False
     entry: TextureEntry = TextureEntry()
+
+    @property
+    def kind(self) -> str:
+        """``mesh``, ``sculpt``, ``prim``, ``tree``, ``grass``, ``particles`` or ``other``."""
+        kind = _PCODES.get(self.pcode, "other")
+        if kind == "prim" and self.sculpt_type:
+            return "mesh" if self.sculpt_type & _KIND == _MESH else "sculpt"
+        return kind
 
 
 @dataclass(frozen=True, slots=True)

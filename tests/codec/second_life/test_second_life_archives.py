@@ -15,10 +15,11 @@ import numpy as np
 import opensim_archives_made as made
 import pytest
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.second_life.archive import objects, older_materials, reader
+from meshferry.io_formats.core.recognition import Match
+from meshferry.io_formats.second_life.archive import checks, facts, objects, older_materials, reader, sniffing
 from meshferry.io_formats.second_life.archive.asset_store import read_assets
 from meshferry.io_formats.second_life.archive.content_store import ContentStore
-from meshferry.io_formats.second_life.archive.document import Archive, Linkset, Part, TextureFace
+from meshferry.io_formats.second_life.archive.document import BLANK, TRANSPARENT, Archive, Linkset, Part, TextureFace
 
 MAPPINGS = {"default": 0, "planar": 2}
 SCULPTS = {"sphere": 1, "torus": 2, "plane": 3, "cylinder": 4}
@@ -568,3 +569,93 @@ def test_two_archives_are_read_by_path_and_by_content_alike(tmp_path: Path) -> N
     path.mkdir()
     with pytest.raises(FormatError, match=r"a\.oar: This is not a file"):
         reader.read_path(path)
+
+
+def sniffed(data: bytes) -> Match:
+    return sniffing.sniff(data[:4096], len(data))
+
+
+def test_archives_are_recognised_by_their_first_file(folder: Path) -> None:
+    for path in (*folder.glob("*.?ar"), *folder.glob("hostile/*.?ar")):
+        is_archive = path.name != "not_gzip.oar"
+        assert sniffed(path.read_bytes()) == (Match.SIGNATURE if is_archive else Match.NONE), path
+        if is_archive and path.name != "gzip_cut.oar":
+            assert sniffed(gzip.decompress(path.read_bytes())) == Match.SIGNATURE
+
+
+def test_repacked_archives_are_recognised(tmp_path: Path) -> None:
+    whole = f"{ID}1"
+    for name in (
+        *("./archive.xml", "objects/a/b.xml", f"assets/{whole}_texture.jp2", f"landdata/{whole}.xml"),
+        *("regions/1_2_A b/objects/a.xml", "settings/A.xml", "terrains/A.r32"),
+        *(f"inventory/A__{whole}/b__{whole}.xml", f"objects/{'A' * 90}/b.xml"),
+    ):
+        for number in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+            path = tmp_path / "packed.tgz"
+            with tarfile.open(path, "w:gz", format=number, pax_headers={"comment": "repacked"}) as tar:
+                for above in ("./", "assets/", "objects/"):
+                    info = tarfile.TarInfo(above)
+                    info.type = tarfile.DIRTYPE
+                    tar.addfile(info)
+                info = tarfile.TarInfo(name)
+                data = made.control()
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+            assert sniffed(path.read_bytes()) == Match.SIGNATURE, name
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        made.packed(("archive.xml", b"<archive version='1'/>")),
+        made.packed(("assets/logo.png", b"")),
+        made.packed(("objects/a.c", b"")),
+        made.packed(("settings/a.json", b"")),
+        made.packed(("regions/europe/objects/a.xml", b"")),
+        made.packed(("inventory/list.xml", b"")),
+        made.packed(("myarchive.xml", made.control())),
+        made.packed(("src/objects/a.xml", b"")),
+        made.packed(("objects/", b""), ("src/a.xml", b"")),
+        made.v7_entry(b"objects/a.xml", b"").replace(b"objects", b"objectz"),
+        made.v7_entry(b"objects/a.xml", b"", size=b"0000zz00000"),
+        gzip.compress(b"objects/a.xml" * 100),
+        gzip.compress(b""),
+        b"\x1f\x8b\x08 not gzip",
+        bytes(4096),
+        b"",
+    ],
+)
+def test_other_files_are_not_claimed(data: bytes) -> None:
+    assert sniffed(data) == Match.NONE
+
+
+def test_facts_count_what_the_archives_place(folder: Path, expected: Any) -> None:
+    parts = expected["region.oar"]["parts"]
+    kinds = {"box": "prim", "cylinder": "prim", "sphere": "prim", "other prim": "prim"}
+    types = [kinds.get(part["kind"], part["kind"]) for part in parts]
+    found = facts.facts(reader.read_path(folder / "region.oar"))
+    assert (found["version"], found["nodes"], found["objects"], found["regions"]) == ("0.8", 47, 9, 1)
+    assert found["types"] == {kind: types.count(kind) for kind in ("sculpt", "mesh", "prim", "tree")}
+    assert found["meshes"] == len({part["asset"] for part in parts if part["kind"] == "mesh"})
+    looks = {json.dumps(face) for part in parts for face in part["faces"]}
+    assert found["materials"] == len(looks)
+    # no face of two parts has the default look
+    assert found["surfaces"] == sum(len({json.dumps(face) for face in part["faces"]}) for part in parts) + 2
+    assert (found["parcels"], found["scripts"]) == (1, 1)
+    textures = {face["texture"] for part in parts for face in part["faces"]}
+    assert found["textures"] == len(textures - {made.NULL, BLANK, TRANSPARENT})
+    found = facts.facts(reader.read_path(folder / "two_regions.oar"))
+    assert (found["nodes"], found["regions"], found["parcels"]) == (2, 2, 2)
+    found = facts.facts(reader.read_path(folder / "inventory.iar"))
+    assert (found["nodes"], found["objects"], found["items"]) == (6, 4, 3)
+    assert "regions" not in found
+
+
+def test_checks_name_parts_without_shape_or_texture(folder: Path, expected: Any) -> None:
+    found = checks.check(reader.read_path(folder / "region.oar"))
+    assert [message.code for message in found] == ["shape-asset-missing", "texture-asset-missing"]
+    assert "1 part has" in found[0] and "'missing mesh'" in found[0]
+    parts = expected["region.oar"]["parts"]
+    lacking = [part["name"] for part in parts if any(face["texture_missing"] for face in part["faces"])]
+    assert lacking == ["missing texture"] and "'missing texture'" in found[1]
+    assert not checks.check(reader.read_path(folder / "inventory.iar"))

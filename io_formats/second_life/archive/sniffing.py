@@ -1,0 +1,75 @@
+"""Recognise an archive of OpenSim by the names of the first files in it."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+
+from ...core.recognition import Match
+
+_GZIP = b"\x1f\x8b\x08"
+_BLOCK = 512
+_INFLATED = 2**16
+"""Bytes to inflate of the first ones of a file."""
+_NAME, _SIZE, _CHECKSUM, _KIND = slice(0, 100), slice(124, 136), slice(148, 156), slice(156, 157)
+_MAGIC, _PREFIX = slice(257, 263), slice(345, 500)
+_LONG_NAME, _EXTENDED, _COMMON, _FOLDER = b"L", b"x", b"g", b"5"
+_PATH = re.compile(rb"(?:^|\n)[0-9]+ path=([^\n]*)\n")
+_ID = rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_MEMBER = re.compile(
+    rb"(?:\./)?(?:"
+    rb"(?:regions/\d+_\d+_[^/]*/)?(?:objects/.*\.xml|settings/[^/]*\.xml|terrains/[^/]*\.r32|landdata/%b\.xml)"
+    rb"|assets/%b_[a-z]+\.\w+|inventory/.*__%b(?:\.xml|/.*\.xml))" % (_ID, _ID, _ID),
+    re.DOTALL,
+)
+"""OpenSim writes ``archive.xml`` first; archives that were repacked may begin with any file."""
+_CONTROL = re.compile(rb"(?:\./)?archive\.xml")
+_CONTROL_CONTENT = re.compile(rb"<archive\b[^>]*\bmajor_version")
+
+
+def sniff(head: bytes, size: int) -> Match:
+    """Return whether the first file in a gzipped or plain tar file is one that archives of OpenSim have."""
+    if head.startswith(_GZIP):
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, _INFLATED)
+        except zlib.error:
+            return Match.NONE
+    for name, content in _files(head):
+        if _CONTROL.fullmatch(name):
+            return Match.SIGNATURE if _CONTROL_CONTENT.search(content) else Match.NONE
+        return Match.SIGNATURE if _MEMBER.fullmatch(name) else Match.NONE
+    return Match.NONE
+
+
+def _files(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield names of files and the beginnings of their contents, without folders, as far as the headers are valid."""
+    long_name = b""
+    at = 0
+    while (header := data[at : at + _BLOCK]) and (length := _content_length(header)) is not None:
+        content = data[at + _BLOCK : at + _BLOCK + length]
+        kind = header[_KIND]
+        if kind == _LONG_NAME:
+            long_name = content.rstrip(b"\0")
+        elif kind == _EXTENDED:
+            path = _PATH.search(content)
+            long_name = path[1] if path else b""
+        elif kind != _COMMON:
+            folder = header[_PREFIX].rstrip(b"\0") if header[_MAGIC] == b"ustar\0" else b""
+            name = long_name or (folder + b"/" if folder else b"") + header[_NAME].rstrip(b"\0")
+            long_name = b""
+            if kind != _FOLDER and not name.endswith(b"/"):
+                yield name, content
+        at += _BLOCK + -(-length // _BLOCK) * _BLOCK
+
+
+def _content_length(header: bytes) -> int | None:
+    """Return the length of the content of a member; None if its header is not valid."""
+    checksum, size = (header[field].strip(b" \0") for field in (_CHECKSUM, _SIZE))
+    if len(header) < _BLOCK or not (checksum.isdigit() and size.isdigit()):
+        return None
+    try:
+        is_valid = sum(header) - sum(header[_CHECKSUM]) + 8 * ord(" ") == int(checksum, 8)
+        return int(size, 8) if is_valid else None
+    except ValueError:
+        return None
