@@ -14,12 +14,12 @@ from ...core.scene import Material, Scene
 from ...core.shading import Texture
 from ...disk.special_files import read_bytes
 from ...geometry.quaternions import matrices_to_quaternions
+from ...images import jpeg2000
 from ..mesh.asset_builder import BuiltAsset
 from ..mesh.document import Asset
 from ..mesh.physics_block import hulls_of
 from ..mesh.scene_mapping import assets_of, submodel_suffix
 from ..models.models import models_of
-from . import jpeg2000
 from .document import (
     CONVEX_SHAPE,
     NO_SHAPE,
