@@ -13,7 +13,7 @@ import pytest
 from meshferry.cli.batch.sources import archives
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.second_life.archive import container
-from opensim_archives_made import opensim_tar, v7_entry
+from meshfuzz.opensim_archive_seeds import opensim_tar, v7_entry
 
 ONE = "assets/0b0c0e6a-5f3e-4a0e-9d57-1c5e5c5e5c01_mesh.llmesh"
 TWO = "assets/0b0c0e6a-5f3e-4a0e-9d57-1c5e5c5e5c02_mesh.llmesh"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from meshfuzz import second_life_animation_seeds as made
-from opensim_archives_made import opensim_tar
+from meshfuzz.opensim_archive_seeds import opensim_tar
 
 JPEG_2000 = b"\xff\x4f\xff\x51\0\x2f" + bytes(100)
 

@@ -7,11 +7,9 @@ and its name, whatever the headers claim. Links and sparse files are not followe
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import stat
-import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
 from ...core.errors import FormatError, refusal
-from ...core.messages import Text
+from ...core.messages import Report, Text
 
 Opener: TypeAlias = Callable[[], BinaryIO]
 """Opens an archive at its start; called again for each pass. The stream can seek."""
@@ -33,12 +31,17 @@ INFLATED_RATIO = 100
 """An archive may inflate to this multiple of its size, or to the limit above. Text shrinks to a tenth."""
 _LONGEST_HEADERS = 2**18
 """Bytes of the headers of a member, such as names too long for the standard header."""
-_BLOCK, _PIECE = 2**16, 2**20
-"""Bytes that are skipped or read at a time."""
+_PIECE = 2**20
+"""Bytes of a member that are read at a time."""
+_BLOCK = 2**16
+"""Bytes that are skipped or inflated at a time."""
+_PACKED = 2**15
+"""Bytes of the file that are read at a time; the rest of them is copied at the end of each gzip stream."""
+_MOST_STREAMS = 1_000_000
 _MANY_DIGITS = re.compile(rb"[0-9]{400}")
 _GZIP = b"\x1f\x8b"
-_DAMAGE = (gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError, LookupError, ArithmeticError, RecursionError)
-"""Exceptions of ``gzip`` and ``tarfile`` for damaged files."""
+_DAMAGE = (zlib.error, tarfile.TarError, ValueError, LookupError, ArithmeticError, RecursionError)
+"""Exceptions of ``zlib`` and ``tarfile`` for damaged files."""
 
 
 def file_opener(path: str | Path) -> Opener:
@@ -58,6 +61,7 @@ def members(
     on_skip: Callable[[str, Text], None] | None = None,
     *,
     inflated_limit: int | None = None,
+    report: Report | None = None,
 ) -> Generator[tuple[str, bytes | None], None, None]:
     """Yield the names of the files in an archive in their order, each with its content if that is wanted.
 
@@ -73,6 +77,8 @@ def members(
         large or has a repeated name.
     inflated_limit:
         Maximum inflated size of the archive (default: the larger of 1 GiB and 100 times its size).
+    report:
+        Receives a note if bytes follow the archive.
 
     Raises
     ------
@@ -82,7 +88,7 @@ def members(
     seen: set[int] = set()
     offset = None
     try:
-        with _opened(open_archive, inflated_limit) as stream:
+        with _opened(open_archive, inflated_limit, report) as stream:
             offset = 0
             archive = tarfile.TarFile(fileobj=cast("BinaryIO", stream), encoding="utf-8")
             for _ in range(MOST_MEMBERS):
@@ -118,14 +124,53 @@ def members(
     raise problem from None
 
 
+class _Inflated:
+    """The inflated content of one or more gzip streams that follow each other."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed = packed
+        self._inflater = zlib.decompressobj(wbits=31)
+        self._input = b""
+        self._streams_left = _MOST_STREAMS
+        self.rest = 0
+        """Number of bytes after the last stream."""
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes, empty at the end; raise EOFError if a stream is cut off."""
+        data = b""
+        while not data and (not self._inflater.eof or self._start_next()):
+            packed = self._inflater.unconsumed_tail or self._input or self._packed.read(_PACKED)
+            self._input = b""
+            if not packed:
+                raise EOFError
+            data = self._inflater.decompress(packed, size)
+        return data
+
+    def _start_next(self) -> bool:
+        """Return whether another stream follows."""
+        after = self._inflater.unused_data
+        if len(after) < len(_GZIP):
+            after += self._packed.read(_PACKED)
+        if not after.startswith(_GZIP):
+            position = self._packed.tell()
+            self.rest = len(after) + self._packed.seek(0, os.SEEK_END) - position
+            return False
+        self._streams_left -= 1
+        if not self._streams_left:
+            raise FormatError("The archive has more than {:,} gzip streams", _MOST_STREAMS)
+        self._inflater = zlib.decompressobj(wbits=31)
+        self._input = after
+        return True
+
+
 class _Forward:
     """A forward-only stream for ``tarfile`` that limits the bytes it reads, whatever the headers claim."""
 
-    def __init__(self, stream: BinaryIO, limit: int, *, is_packed: bool) -> None:
+    def __init__(self, stream: BinaryIO | _Inflated, limit: int, report: Report) -> None:
         self._stream = stream
         self._limit = limit
+        self._report = report
         self._offset = 0
-        self._is_packed = is_packed
         self._last = b""
         """The last header bytes that were read."""
         self.start()
@@ -142,7 +187,7 @@ class _Forward:
         if offset < self._offset:
             raise tarfile.StreamError
         while self._offset < offset:
-            if not self._count(self._stream.read(min(offset - self._offset, _BLOCK))):
+            if not self._piece(min(offset - self._offset, _BLOCK)):
                 raise EOFError
         return self._offset
 
@@ -151,7 +196,7 @@ class _Forward:
         self._allowed -= size
         if self._allowed < 0:
             raise FormatError("The headers of a file in the archive are too long")
-        self._last = data = self._count(self._stream.read(size))
+        self._last = data = b"".join(self._pieces(size))
         if _MANY_DIGITS.search(data):  # Python 3.11.9 and older take hours to reject these as a number
             raise tarfile.ReadError
         return data
@@ -159,27 +204,31 @@ class _Forward:
     def read_content(self, offset: int, size: int) -> bytes:
         """Read the content of a member."""
         self.seek(offset)
-        end = offset + size
-        pieces = []
-        while self._offset < end:  # in pieces, since a read allocates all that a header claims
-            pieces.append(self._count(self._stream.read(min(end - self._offset, _PIECE))))
-            if not pieces[-1]:
-                raise EOFError
-        return b"".join(pieces)
+        data = b"".join(self._pieces(size))
+        if len(data) < size:
+            raise EOFError
+        return data
 
     def finish(self) -> None:
         """Check that the last header was the mark of the end, and read on to the end, where gzip stores a checksum."""
         if self._last.strip(b"\0"):  # tarfile takes a broken header for the end
             raise EOFError if len(self._last) < tarfile.BLOCKSIZE else tarfile.ReadError
-        if not self._last and not self._is_packed:  # only the mark tells a whole plain file from a cut one
-            raise EOFError
-        try:
-            self.seek(sys.maxsize)
-        except EOFError as end:
-            if end.args:  # of gzip, for a stream that is cut off
-                raise
+        if not self._last and not isinstance(self._stream, _Inflated):
+            raise EOFError  # only the mark tells a whole plain file from a cut one
+        while self._piece(_BLOCK):
+            pass
+        if isinstance(self._stream, _Inflated) and self._stream.rest:
+            self._report.note("bytes-after-end", "{} bytes after the gzip stream are ignored", self._stream.rest)
 
-    def _count(self, data: bytes) -> bytes:
+    def _pieces(self, size: int) -> Iterator[bytes]:
+        """Yield the next bytes in pieces, since a single read would allocate all that a header claims."""
+        end = self._offset + size
+        while self._offset < end and (piece := self._piece(min(end - self._offset, _PIECE))):
+            yield piece
+
+    def _piece(self, size: int) -> bytes:
+        """Read up to ``size`` bytes; none at the end."""
+        data = self._stream.read(size)
         self._offset += len(data)
         if self._offset > self._limit:
             raise FormatError("The archive inflates to more than {:,} bytes, the limit for its size", self._limit)
@@ -187,16 +236,15 @@ class _Forward:
 
 
 @contextmanager
-def _opened(open_archive: Opener, inflated_limit: int | None) -> Iterator[_Forward]:
+def _opened(open_archive: Opener, inflated_limit: int | None, report: Report | None) -> Iterator[_Forward]:
     """Open an archive for reading once."""
     with open_archive() as raw:
         size = raw.seek(0, os.SEEK_END)
         raw.seek(0)
         is_packed = raw.read(2) == _GZIP
         raw.seek(0)
-        plain = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if is_packed else raw
         limit = max(LEAST_INFLATED_LIMIT, INFLATED_RATIO * size) if inflated_limit is None else inflated_limit
-        yield _Forward(plain, limit, is_packed=is_packed)
+        yield _Forward(_Inflated(raw) if is_packed else raw, limit, report or Report())
 
 
 def _next_header(archive: tarfile.TarFile, stream: _Forward) -> tarfile.TarInfo | None:

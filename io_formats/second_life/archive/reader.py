@@ -102,9 +102,14 @@ class _Reader:
 
     def read(self) -> Archive:
         with self._assets:
-            for name, content in container.members(
-                self._document.open, self._limit_of, self._skip, inflated_limit=self._document.inflated_limit
-            ):
+            members = container.members(
+                self._document.open,
+                self._limit_of,
+                self._skip,
+                inflated_limit=self._document.inflated_limit,
+                report=self._report,
+            )
+            for name, content in members:
                 if _leads_outside(name):
                     self._skip(name, Text("its name leads out of the archive"))
                 elif content is not None:

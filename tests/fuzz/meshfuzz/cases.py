@@ -15,6 +15,7 @@ from . import (
     collada_cases,
     image_cases,
     mesh_serializer_cases,
+    opensim_archive_cases,
     raw,
     second_life_animation_cases,
     second_life_mutations,
@@ -74,6 +75,7 @@ _FOLDERS = {
     "second_life_animation": "secondlife_animation",
     "second_life_bvh": "secondlife_animation",
     "second_life_shape": "secondlife_shape",
+    "opensim_archive": "opensim_archives",
     "mesh_serializer": "unity_meshserializer",
 }
 """Where the samples of a format lie, if not in a folder of its name."""
@@ -173,6 +175,7 @@ _MAKERS: dict[str, tuple[Maker, Mapping[str, Any]]] = {
     "second_life_animation": (of_files(second_life_animation_cases.make_animation), {}),
     "second_life_bvh": (of_files(second_life_animation_cases.make_bvh), {}),
     "second_life_shape": (of_files(second_life_shape_cases.make), {}),
+    "opensim_archive": (of_files(opensim_archive_cases.make), {}),
     "mesh_serializer": (of_files(mesh_serializer_cases.make), {}),
 }
 """Makers of cases and their seeds: messages, rows or trees of values."""
