@@ -145,7 +145,7 @@ class IntoBlender:
         result = self._session.import_scene(scene, work.options, outcome.source, work.armatures, options)
         outcome.collection = result.collection.name
         made = [obj for obj in result.objects if obj.type != "ARMATURE"]
-        finest = [obj for obj in made if obj.data and _is_finest(obj)]
+        finest = [obj for obj in made if obj.type == "MESH" and _is_finest(obj)]
         triangles = sum(len(obj.data.loops) - 2 * len(obj.data.polygons) for obj in finest)
         outcome.facts = facts | {"nodes": len(made), "triangles": triangles}
         if scene.placement is not None:

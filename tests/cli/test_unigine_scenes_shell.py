@@ -78,6 +78,19 @@ def test_a_world_becomes_a_blend_with_instances(meshferry: Callable, data: Path,
 
 
 @pytest.mark.needs_bpy
+def test_a_scene_with_lights_and_cameras_is_converted(meshferry: Callable, data: Path, tmp_path: Path) -> None:
+    (data / "lit.node").write_bytes(
+        nodes(mesh("box.mesh", "box"), node("LightOmni", "lamp"), node("PlayerDummy", "eye"))
+    )
+    done = meshferry("convert", data / "lit.node", tmp_path / "lit.blend", "--lights", "--cameras")
+    assert done.status == 0, done.err
+    import bpy
+
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "lit.blend"))
+    assert {obj.name: obj.type for obj in bpy.data.objects} == {"box": "MESH", "lamp": "LIGHT", "eye": "CAMERA"}
+
+
+@pytest.mark.needs_bpy
 def test_hidden_nodes_are_left_out_of_conversions_of_a_blend_file(
     meshferry: Callable, data: Path, tmp_path: Path
 ) -> None:
