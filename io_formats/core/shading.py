@@ -30,6 +30,8 @@ class Texture:
     height: int = 0
     has_alpha: bool | None = None
     """Whether the image has an alpha channel; None if Blender must open the image to know."""
+    first_version: tuple[int, int] = (0, 0)
+    """First version of Blender that reads the image without risk of a crash."""
     read: Callable[[], bytes] | None = field(default=None, compare=False)
     """Function that returns the content of an image file or raises ``FormatError``; set for a texture of a project or
     with ``pixels``.
@@ -139,6 +141,18 @@ class Tint:
     image: ImageMap | None = None
     uses_vertex_color: bool = False
     """Whether the colour is also multiplied by the mesh's first colour layer."""
+    mixture: Mixture | None = None
+    """Colours that are shown in place of the image; ``value`` is then about their mean."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Colours that follow one another along a number on the mesh, with linear transitions."""
+
+    layer: str
+    """Name of the custom layer with the number: 0 shows the first colour, 1 the second, and so on."""
+    tints: tuple[Tint, ...]
+    """At least two."""
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,8 @@ class ProjectImages:
         self._folder = Path(bpy.data.filepath).parent / _FOLDER if bpy.data.filepath else None
         self._known: dict[tuple[str, bool], bpy.types.Image | None] | None = None
         self._unreadable: dict[str, Text] = {}
+        self._packed = 0
+        """Number of images that take long to decode and were not decoded."""
 
     def image(self, texture: Texture, *, is_color: bool) -> bpy.types.Image | None:
         """Return the image of a texture, or None if its files cannot be read.
@@ -87,8 +89,16 @@ class ProjectImages:
             names = listed(found, _MOST_NAMES)
             self._report.loss("textures-left-out", "{} left out: {}: {}", number, reason, names)
         self._unreadable.clear()
+        if self._packed:
+            number = counted(self._packed, "JPEG 2000 image is", "JPEG 2000 images are")
+            self._report.note(
+                "packed-undecoded", "{} packed undecoded; the first preview or render decodes them", number
+            )
+            self._packed = 0
 
     def _make(self, texture: Texture, *, is_color: bool) -> bpy.types.Image:
+        if bpy.app.version < texture.first_version:
+            raise FormatError("Blender before {}.{} may crash on it", *texture.first_version)
         label = PurePath(texture.name).stem if texture.name.lower().endswith(".texture") else texture.name
         if self._is_linked and texture.path and _is_image(Path(texture.path)):
             image = self._keep(bpy.data.images.load(texture.path))
@@ -114,6 +124,7 @@ class ProjectImages:
         if self._is_linked:
             text = "Textures are packed, because the .blend file has no folder before it is saved"
             self._report.change("textures-packed", text)
+        self._packed += extension_of(content, "") in JPEG_2000
         image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
         image.source = "FILE"
         image.filepath_raw = texture.path or f"//{_FOLDER}/{_with_extension(label, content)}"

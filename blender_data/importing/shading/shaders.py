@@ -15,6 +15,7 @@ from ....io_formats.core.shading import (
     Factor,
     ImageMap,
     Mapping,
+    Mixture,
     NormalMap,
     Opacity,
     Projection,
@@ -116,11 +117,18 @@ def with_numbers(shading: Shading) -> tuple[Shading, dict[Texture, Texture]]:
     """Replace the names of a shading's textures by numbers; return the shading, and the texture for each number."""
     numbers: dict[Texture, Texture] = {}
     numbered: dict[str, Any] = {}
+
+    def with_number(part: Any) -> Any:
+        texture = part.image.texture
+        number = numbers.setdefault(texture, Texture(str(len(numbers)), has_alpha=texture.has_alpha))
+        return replace(part, image=replace(part.image, texture=number))
+
     for name, part in vars(shading).items():
-        if (image := getattr(part, "image", None)) is not None:
-            texture = image.texture
-            number = numbers.setdefault(texture, Texture(str(len(numbers)), has_alpha=texture.has_alpha))
-            numbered[name] = replace(part, image=replace(image, texture=number))
+        if getattr(part, "image", None) is not None:
+            numbered[name] = with_number(part)
+        elif (mixture := getattr(part, "mixture", None)) is not None:
+            tints = tuple(tint if tint.image is None else with_number(tint) for tint in mixture.tints)
+            numbered[name] = replace(part, mixture=replace(mixture, tints=tints))
     return replace(shading, **numbered), {number: texture for texture, number in numbers.items()}
 
 
@@ -210,10 +218,21 @@ class _Builder:
 
     def _multiplied(self, first: Any, value: tuple[float, ...], second: Any, label: str) -> bpy.types.NodeSocket:
         """Multiply two colours; the first is ``value`` if ``first`` is None."""
-        mix = self._node("ShaderNodeMix", label, data_type="RGBA", blend_type="MULTIPLY")
+        return self._mix("MULTIPLY", label, (first, value), (second, value))
+
+    def _mix(
+        self,
+        operation: str,
+        label: str,
+        first: tuple[bpy.types.NodeSocket | None, tuple[float, ...]],
+        second: tuple[bpy.types.NodeSocket | None, tuple[float, ...]],
+        factor: bpy.types.NodeSocket | None = None,
+    ) -> bpy.types.NodeSocket:
+        """Mix two colours, each given by its socket and its value if that is None. The factor is clamped to 0 to 1."""
+        mix = self._node("ShaderNodeMix", label, data_type="RGBA", blend_type=operation)
         sockets = {socket.identifier: socket for socket in mix.inputs}
-        sockets["Factor_Float"].default_value = 1.0
-        for name, source in (("A_Color", first), ("B_Color", second)):
+        self._set(sockets["Factor_Float"], 1.0, factor)
+        for name, (source, value) in (("A_Color", first), ("B_Color", second)):
             self._set(sockets[name], (*value[:3], 1.0), source)
         return next(socket for socket in mix.outputs if socket.identifier == "Result_Color")
 
@@ -330,7 +349,17 @@ class _Builder:
             self.tints[tint] = self._new_tint(tint)
         return self.tints[tint]
 
+    def _mixture(self, mixture: Mixture) -> bpy.types.NodeSocket | None:
+        number = self._node("ShaderNodeAttribute", attribute_name=mixture.layer).outputs["Fac"]
+        first, *others = ((self._tint(tint), tint.value) for tint in mixture.tints)
+        for place, tint in enumerate(others):
+            factor = self._math("SUBTRACT", f"Mixture {place + 1}", number, float(place)) if place else number
+            first = (self._mix("MIX", f"Mixture {place + 1}", first, tint, factor), (1.0, 1.0, 1.0))
+        return first[0]
+
     def _new_tint(self, tint: Tint) -> bpy.types.NodeSocket | None:
+        if tint.mixture is not None:
+            return self._mixture(tint.mixture)
         node = self._image(tint.image) if tint.image is not None else None
         found = node.outputs["Color"] if node is not None else None
         if tint.uses_vertex_color and self.layers.color:
