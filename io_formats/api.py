@@ -38,7 +38,7 @@ class LoadedFile:
     format: Format
     document: Any
     data: bytes
-    """The content; its owner may empty it to free the memory."""
+    """The content; its owner may empty it to free the memory. Empty for a format that ``reads_paths``."""
     partners: dict[str, Path] = field(default_factory=dict)
     """The other files of the set that were read into the document, by the part of the model that they contain."""
     messages: list[Message] = field(default_factory=list)
@@ -68,13 +68,22 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
         The content is not a file of a known format, or is damaged; the error names the file.
     """
     path = Path(path)
-    if data is None:
-        data = read_bytes(path)
     try:
+        if data is None and (large := _read_by_path(path)) is not None:
+            return LoadedFile(path, large, large.read_path(path), b"")
+        data = read_bytes(path) if data is None else data
         found = registry.by_content(data[: registry.HEAD_SIZE], len(data))
         return LoadedFile(path, found, found.read(data, inflated_limit=inflated_limit), data)
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
+
+
+def _read_by_path(path: Path) -> Format | None:
+    """Return the format of a file if its extension is that of a format that ``reads_paths``, and it is of such one."""
+    if not path.name.lower().endswith(tuple(registry.large_extensions())):
+        return None
+    found = format_of(path)
+    return found if found is not None and found.reads_paths else None
 
 
 def load_set(files: FileSet, *, data: bytes | None = None, inflated_limit: int | None = None) -> LoadedFile:

@@ -82,6 +82,11 @@ def extension_of(path: str | os.PathLike[str]) -> str:
     return next((extension for extension in known if name.endswith(extension)), os.path.splitext(name)[1])
 
 
+def large_extensions() -> list[str]:
+    """Return the extensions of files that may be larger than the memory."""
+    return [extension for known in FORMATS if known.reads_paths for extension in known.extensions]
+
+
 def patched_by_extension(extension: str) -> Format | None:
     """Return the format with this extension that writes changes into its imported files, or None."""
     wanted = "." + extension.lower().lstrip(".")

@@ -27,6 +27,7 @@ print("from typing import TypeVar\n\nfrom meshferry.io_formats.core.format impor
 for known in registry.FORMATS:
     wanted = [*(READING.items() if known.is_read else ()), *(WRITING.items() if known.is_written else ())]
     wanted += [("writer", "SetWriter[T]")] if known.is_set else []
+    wanted += [("reader", "PathReader[T]")] if known.reads_paths else []
     wanted += [("linking", "Linker[T]")] if known.is_linked else []
     wanted += [("patching", "Patcher")] if known.is_patched else []
     wanted += [("partners", "Partners[T]")] if known.partner_suffixes else []

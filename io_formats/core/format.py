@@ -59,6 +59,13 @@ class Reader(Protocol[ReadT_co]):
     def same_content(self, one: bytes, other: bytes, /) -> bool: ...
 
 
+@runtime_checkable
+class PathReader(Protocol[ReadT_co]):
+    """Function of the module ``reader`` of a format whose files may be larger than the memory."""
+
+    def read_path(self, path: Path, /) -> ReadT_co: ...
+
+
 class SceneReader(Protocol[WrittenT_contra]):
     """Function of a format's module ``scene_mapping`` for import."""
 
@@ -174,6 +181,8 @@ class FileFormat:
     modules: Callable[[str], Any] = field(repr=False)
     """Imports a module of the format by its name, usually :func:`modules_of`. The protocols above name the modules."""
     is_read: bool = True
+    reads_paths: bool = False
+    """Whether a file may be larger than the memory, so that ``read_path`` reads it, and its document reads on later."""
     is_written: bool = True
     is_linked: bool = False
     """Whether ``linking`` completes scenes by other files of the project that their file is in."""
@@ -240,6 +249,17 @@ class FileFormat:
         """
         reader: Reader[Any] = self._for_reading("reader")
         return reader.read(data, inflated_limit=inflated_limit)
+
+    def read_path(self, path: Path) -> Any:
+        """Decode the file at a path without loading all of it, for a format that ``reads_paths``.
+
+        Raises
+        ------
+        FormatError
+            The data breaks the format, or the file cannot be read.
+        """
+        reader: PathReader[Any] = self._for_reading("reader")
+        return reader.read_path(path)
 
     def write(self, document: Any) -> bytes:
         """Encode a document; ``write(read(data))`` has the content of ``data``."""

@@ -58,12 +58,13 @@ def project_steps(label: str, function: Callable[[Projects], T]) -> Steps[T]:
 def reading_steps(files: FileSet, options: Mapping[str, Any]) -> Steps[tuple[LoadedFile, str, Scene]]:
     """Read a file with its partner files, and the files of its project that complete the scene.
 
-    Return the main file without its bytes, the digest of these bytes, and the scene.
+    Return the main file without its bytes, the digest of these bytes, and the scene. There is no digest of a file that
+    may be larger than the memory; such files are never written.
     """
 
     def read(projects: Projects) -> tuple[LoadedFile, str, Scene]:
         loaded = load_set(files)
-        digest = digest_of_content(loaded.data)
+        digest = "" if loaded.format.reads_paths else digest_of_content(loaded.data)
         loaded.data = b""
         return loaded, digest, scene_of(loaded, options, projects=projects)
 
