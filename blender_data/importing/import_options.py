@@ -168,28 +168,31 @@ class ImportOptions(Options):
     project_textures: str = _project_option(
         default="PACK",
         label="Textures",
-        description="Where the images of a project's textures are stored",
+        description="Where the images of a project's or an archive's textures are stored",
         choices=(
             Choice("PACK", "Packed", "Inside the .blend file, which then needs no other file"),
             Choice(
                 "LINK",
                 "Linked",
                 "Image files of the project are used where they are. Textures that exist only in the engine's format "
-                "are written to the folder 'textures' beside the .blend file, or packed if that is not saved yet",
+                "or in an archive are written to the folder 'textures' beside the .blend file, or packed if that is "
+                "not saved yet",
             ),
         ),
     )
-    use_ambient_occlusion: bool = _project_option(
+    use_ambient_occlusion: bool = option(
         default=False,
         label="Ambient Occlusion",
         description="Multiply the ambient occlusion of a project's materials onto their color. Otherwise its image "
         "stays unconnected, since Blender computes occlusion itself",
+        section="Materials",
+        needs=lambda can: can.ambient_occlusion,
     )
     use_backface_culling: bool = _project_option(
         default=True,
         label="Backface Culling",
-        description="Hide the backs of faces in EEVEE and in the viewport where a project's material is one-sided, as "
-        "the engine does",
+        description="Hide the backs of faces with one-sided materials in EEVEE and in the viewport, as the target "
+        "program does",
     )
 
 

@@ -35,7 +35,9 @@ class Capabilities:
     """Whether a vertex has one normal, UV and colour, so that files split vertices along seams."""
     materials: bool = False
     project_textures: bool = False
-    """Whether materials can have textures from the project folder of a file."""
+    """Whether materials can have textures from the project folder of a file, or from the file itself."""
+    ambient_occlusion: bool = False
+    """Whether such materials can have a map of ambient occlusion."""
     node_hierarchy: bool = False
     shape_keys: bool = False
     skeletons: bool = False

@@ -9,6 +9,7 @@ from ..core.capabilities import ANY_NUMBER, Capabilities
 from ..core.format import Family, FileFormat, modules_of
 from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
+from .archive import options as archive_options
 from .options import COLLADA_IMPORT_OPTIONS, EXPORT_OPTIONS, IMPORT_OPTIONS, UPLOAD_OPTIONS, VIEWER_FOLDER
 from .shape import options as shape_options
 
@@ -133,6 +134,25 @@ SECOND_LIFE_SHAPE = FileFormat(
     ambiguous=(".xml",),
 )
 
+OPENSIM_ARCHIVE = FileFormat(
+    name="opensim_archive",
+    label="OpenSim Archive",
+    extensions=(".oar", ".iar"),
+    capabilities=Capabilities(
+        uv_layers=1,
+        normals=True,
+        splits_vertices=True,
+        materials=True,
+        project_textures=True,
+        node_hierarchy=True,
+        placement=True,
+    ),
+    modules=modules_of(f"{__package__}.archive"),
+    reads_paths=True,
+    is_written=False,
+    import_options=archive_options.IMPORT_OPTIONS,
+)
+
 FORMATS = (
     SECOND_LIFE_MESH,
     SECOND_LIFE_BUNDLE,
@@ -142,6 +162,7 @@ FORMATS = (
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BVH,
     SECOND_LIFE_SHAPE,
+    OPENSIM_ARCHIVE,
 )
 
 

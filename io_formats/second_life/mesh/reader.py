@@ -54,6 +54,24 @@ def read_within(data: bytes, inflating: Inflater, *, item: str = "") -> Asset:
     return asset
 
 
+def read_highest(data: bytes) -> tuple[Asset, Any]:
+    """Decode only the finest level of a mesh asset that has triangles; return the asset, without blocks, and the level.
+
+    Raises
+    ------
+    FormatError
+        The header or the level is damaged, or no level of detail has a triangle.
+    """
+    asset, blocks = take_apart(data)
+    stored = {block: content for block, content in blocks.values() if block}
+    inflating = inflater(len(data), None)
+    for level in LEVELS:
+        value = inflating.value(stored[level], BLOCK_LABELS[level]) if level in stored else None
+        if _has_triangles(value):
+            return asset, value
+    raise FormatError("The mesh has no geometry: no level of detail has a triangle")
+
+
 def _has_triangles(block: Any) -> bool:
     """Return whether a face of a level has at least one triangle and its vertices."""
     return isinstance(block, list) and any(

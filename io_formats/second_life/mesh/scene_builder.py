@@ -280,7 +280,7 @@ class _Model:
     def mesh(self, faces: Sequence[Face], *, is_physics: bool = False) -> sc.Mesh:
         """Combine all faces into one mesh, with weights unless it is a physics mesh."""
         names = [*self.materials, *(f"{self.name}_face_{n}" for n in range(len(self.materials) + 1, len(faces) + 1))]
-        mesh = _mesh_of(faces, names, self.report)
+        mesh = mesh_of_faces(faces, names, self.report)
         if self.rig is not None and not is_physics:
             _add_weights(faces, mesh, self.rig, self.report)
         return mesh
@@ -292,7 +292,7 @@ def _lowered(text: str) -> Text:
     return Text(text.template[:1].lower() + text.template[1:], *text.values)
 
 
-def _mesh_of(faces: Sequence[Face], names: list[str], report: Report) -> sc.Mesh:
+def mesh_of_faces(faces: Sequence[Face], names: list[str], report: Report) -> sc.Mesh:
     """Combine all faces into one mesh with a material slot for each.
 
     The vertices of one face follow those of the previous.

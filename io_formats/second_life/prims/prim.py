@@ -14,6 +14,13 @@ from .shape import PrimShape, ShapeFace
 from .sides import cut_columns, inner_columns, outer_columns, side_of
 
 
+def face_count(shape: PrimShape) -> int:
+    """Return the number of faces of a prim, without building them."""
+    parameters = parameters_of(shape)
+    profile, path = profile_of(parameters), path_of(parameters)
+    return profile.side_count + profile.is_hollow + 2 * (path.is_open + profile.is_open)
+
+
 def faces_of(shape: PrimShape) -> list[ShapeFace]:
     """Build the faces of a prim, in the order of their numbers.
 

@@ -18,6 +18,7 @@ CAPABILITIES = Capabilities(
     normals=True,
     materials=True,
     project_textures=True,
+    ambient_occlusion=True,
     shape_keys=True,
     skeletons=True,
     influences=4,

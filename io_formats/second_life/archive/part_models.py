@@ -1,0 +1,173 @@
+"""The parts of an archive -> models: one for each mesh asset, each sculpt, and prims of equal values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ...core.errors import FormatError
+from ...core.messages import Report, Text, counted, listed
+from ...core.placement import EncodedPicture, PlacedModel
+from ...core.scene import Layer, Mesh, Node, Scene
+from ...geometry.normals import repair
+from ..mesh import reader as mesh_reader
+from ..mesh.lod_block import faces_of as faces_of_level
+from ..mesh.scene_builder import mesh_of_faces
+from ..prims.face_mesh import UV_NAME, mesh_of
+from ..prims.planar_mapping import planar_uvs
+from ..prims.prim import face_count, faces_of
+from ..prims.sculpt import CYLINDER, INVERTED, KIND_MASK, MIRRORED, MOST_PIXELS, sculpt_face
+from ..prims.shape import PrimShape
+from .asset_store import AssetStore
+from .document import Part
+from .pictures import Pictures
+
+FORMAT = "opensim_archive"
+"""Name of the format."""
+MOST_PRIMS = 20_000
+"""Number of different prims that are built; others become boxes."""
+_PLANAR = 2
+"""Value of ``TextureFace.mapping``."""
+_BOX = PrimShape()
+
+
+@dataclass(frozen=True)
+class PartModel:
+    """The model of a part: its index in the placement, and the number of its faces, which are its material slots."""
+
+    model: int
+    faces: int
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A mesh that models are made of."""
+
+    faces: int
+    build: Callable[[], Mesh]
+    picture: EncodedPicture | None = None
+
+
+class PartModels:
+    """The models of one import. Parts whose asset is missing or damaged have none, and :meth:`report` names them."""
+
+    def __init__(self, assets: AssetStore, pictures: Pictures) -> None:
+        self._assets = assets
+        self._pictures = pictures
+        self.models: list[PlacedModel] = []
+        self._sources: dict[Hashable, _Source | Text] = {}
+        """The mesh of each asset and prim so far, or the reason why there is none."""
+        self._known: dict[Hashable, int] = {}
+        self._prims = 0
+        self._boxes = 0
+        self._rigged = 0
+        self._left_out: dict[Text, list[str]] = {}
+
+    def find(self, part: Part) -> PartModel | None:
+        """Return the model of a part, or None if it is missing or damaged."""
+        key: Hashable = part.shape if part.kind == "prim" else (part.sculpt_type, part.sculpt_asset)
+        if key not in self._sources:
+            try:
+                self._sources[key] = self._source(part)
+            except FormatError as problem:
+                self._sources[key] = problem.sentence(with_file=False)
+        source = self._sources[key]
+        if isinstance(source, Text):
+            self._left_out.setdefault(source, []).append(f"{part.name} ({part.sculpt_asset})")
+            return None
+        planar = tuple(face for face in range(source.faces) if part.entry.face(face).mapping == _PLANAR)
+        whole = (key, planar, part.size if planar else None)
+        if whole not in self._known:
+            self._known[whole] = len(self.models)
+            read = partial(self._read, source, part.name, planar, part.size)
+            self.models.append(PlacedModel(part.name, read, picture=source.picture))
+        return PartModel(self._known[whole], source.faces)
+
+    def report(self, report: Report) -> None:
+        """Report the parts that have no model, and how others differ from the viewer's."""
+        for reason, names in self._left_out.items():
+            number = counted(len(names), "part")
+            template = "An empty stands for {}, since {}: {}"
+            report.loss("parts-without-mesh", template, number, reason, listed(names))
+        if self._rigged:
+            number = counted(self._rigged, "rigged mesh stands", "rigged meshes stand")
+            report.loss("rigged-meshes-unposed", "{} unposed, without an armature", number)
+        if self._boxes:
+            number = counted(self._boxes, "part")
+            template = "{} shown as boxes, since there are more than {:,} different prims"
+            report.loss("too-many-prims", template, number, MOST_PRIMS)
+
+    def _source(self, part: Part) -> _Source:
+        if part.kind == "prim":
+            return self._prim(part.shape)
+        if part.kind == "mesh":
+            return self._mesh(part)
+        if part.sculpt_type & KIND_MASK > CYLINDER:
+            raise FormatError("their kind of shape is not known")
+        return self._sculpt(part)
+
+    def _prim(self, shape: PrimShape) -> _Source:
+        self._prims += 1
+        if self._prims > MOST_PRIMS:
+            self._boxes += 1
+            shape = _BOX
+        return _Source(face_count(shape), lambda: mesh_of(faces_of(shape), ""))
+
+    def _mesh(self, part: Part) -> _Source:
+        content = self._assets.mesh(part.sculpt_asset)
+        if content is None:
+            raise FormatError("their mesh is not in the archive")
+        asset, level = mesh_reader.read_highest(content)
+        report = Report()
+        faces = faces_of_level(level, report)
+        self._rigged += "skin" in asset.header
+        names = [str(number) for number in range(len(faces))]
+        return _Source(len(faces), lambda: _turned(mesh_of_faces(faces, names, report), part.sculpt_type))
+
+    def _sculpt(self, part: Part) -> _Source:
+        found = self._pictures.examined(part.sculpt_asset)
+        if found is None:
+            raise FormatError("the picture of their shape is missing or left out")
+        if found.components < 3 or max(found.width, found.height) > MOST_PIXELS:
+            raise FormatError("the picture of their shape has no colors, or over {:,} pixels a side", MOST_PIXELS)
+        picture = EncodedPicture(part.sculpt_asset, partial(self._pictures.content, part.sculpt_asset))
+        return _Source(1, partial(_sculpt_mesh, picture, part.sculpt_type), picture)
+
+    def _read(self, source: _Source, name: str, planar: Sequence[int], size: tuple[float, float, float]) -> Scene:
+        mesh = source.build()
+        mesh.name = name
+        if planar:
+            mesh = _with_planar_uvs(mesh, planar, size)
+        return Scene(name, [Node(name, mesh=mesh)], format=FORMAT)
+
+
+def _sculpt_mesh(picture: EncodedPicture, sculpt_type: int) -> Mesh:
+    if picture.pixels is None:
+        raise FormatError("Its picture {} was not decoded", picture.name)
+    return mesh_of([sculpt_face(picture.pixels, sculpt_type)], "")
+
+
+def _turned(mesh: Mesh, sculpt_type: int) -> Mesh:
+    """Return a mesh mirrored at its centre or turned inside out, as the flags of its part demand."""
+    is_mirrored, is_inverted = bool(sculpt_type & MIRRORED), bool(sculpt_type & INVERTED)
+    if not (is_mirrored or is_inverted):
+        return mesh
+    points = -mesh.points if is_mirrored else mesh.points
+    corners, normal = mesh.corner_point, mesh.normal
+    if is_mirrored != is_inverted:
+        corners = np.ascontiguousarray(corners.reshape(-1, 3)[:, ::-1]).reshape(-1)
+        normal = replace(normal, values=-normal.values) if normal is not None else None
+    return replace(mesh, points=points, corner_point=corners, normal=normal)
+
+
+def _with_planar_uvs(mesh: Mesh, planar: Sequence[int], size: tuple[float, float, float]) -> Mesh:
+    """Return a mesh whose faces with these numbers have UVs that are projected onto them."""
+    normals = mesh.normal.values if mesh.normal is not None else np.zeros_like(mesh.points)
+    normals, _ = repair(normals.copy(), mesh.points, mesh.corner_point)
+    chosen = np.unique(mesh.corner_point.reshape(-1, 3)[np.isin(mesh.material_index, planar)])
+    uvs = mesh.uvs[0].values.copy() if mesh.uvs else np.zeros((len(mesh.points), 2), np.float32)
+    uvs[chosen] = planar_uvs(mesh.points[chosen], normals[chosen], size)
+    return replace(mesh, uvs=[Layer(UV_NAME, uvs)])

@@ -1,0 +1,259 @@
+"""Archive -> Placement (docs/formats/opensim_archives.md, section In Blender)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ...core.errors import FormatError
+from ...core.messages import Text, counted, joined, listed
+from ...core.options import resolve
+from ...core.placement import (
+    Channels,
+    Content,
+    Marker,
+    MarkerShape,
+    ModelUse,
+    PlacedCollection,
+    PlacedModel,
+    PlacedNode,
+    Placement,
+    PlacementPart,
+    SlotUse,
+)
+from ...core.scene import Material, Mesh, Node, Scene
+from . import trees
+from .asset_store import read_assets
+from .document import NULL_ID, TRANSPARENT, Archive, Group, Linkset, Part
+from .ground import Ground, water_material, water_mesh
+from .inventory_rows import origins
+from .lights import light_of
+from .looks import Looks
+from .options import GROUND, IMPORT_OPTIONS, LIGHTS, ONLY_NAMES, REGION, WATER
+from .part_models import FORMAT, PartModels
+from .pictures import Pictures
+
+_SHAPES = {"mesh", "sculpt", "prim"}
+"""Kinds of parts that become meshes."""
+_LEFT_OUT = {"grass": "patch of grass", "particles": "particle system"}
+"""Nouns for kinds of parts that are left out."""
+_MISSING_SIZE = 0.5
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
+_ORIGIN: Vector = (0.0, 0.0, 0.0)
+_UNTURNED: Quaternion = (1.0, 0.0, 0.0, 0.0)
+
+
+class PlacementBuilder:
+    """Builds the placement of an archive. Assets are read in a second pass over the archive.
+
+    Raises
+    ------
+    FormatError
+        The archive cannot be read again, or has no region of the wanted name.
+    """
+
+    def __init__(self, document: Archive, name: str, options: Mapping[str, Any] | None) -> None:
+        self._document = document
+        self._options = resolve(IMPORT_OPTIONS, options)
+        self._part = PlacementPart(name)
+        self._placement = Placement([self._part])
+        self.scene = Scene(name, placement=self._placement)
+        self._groups = _chosen(document, REGION.text(self._options), ONLY_NAMES.text(self._options))
+        self._ground = Ground([] if document.is_inventory else [group for group, _ in self._groups])
+        wanted = _assets_of(part for _, linksets in self._groups for linkset in linksets for part in linkset.parts)
+        wanted |= self._ground.textures if GROUND.flag(self._options) else set()
+        assets = read_assets(document.open, wanted, inflated_limit=document.inflated_limit)
+        self._pictures = Pictures(assets)
+        self._looks = Looks(assets, self._pictures)
+        self._models = PartModels(assets, self._pictures)
+        self._collections: dict[tuple[int, str], int] = {}
+        self._left_out: Counter[str] = Counter()
+        """Number of parts that are not built, by their kind."""
+        self._bumps = self._shine = self._media = self._gltf = self._at_rest = self._unseen = self._trees = 0
+        """Number of faces or parts of which something is not carried over, and of invisible parts."""
+
+    def build(self) -> Scene:
+        """Return the scene, with warnings."""
+        self._placement.models = self._models.models
+        self.scene.materials = self._looks.materials
+        if self._document.is_inventory:
+            for (group, linksets), origin in zip(self._groups, origins(self._groups), strict=True):
+                self._add_linksets(linksets, origin, self._folder(group.parent))
+        else:
+            for group, linksets in self._groups:
+                home = self._collection(group.name or "Region") if len(self._groups) > 1 else -1
+                self._add_ground(group, home)
+                self._add_linksets(linksets, group.origin, home)
+        self._report()
+        return self.scene
+
+    # -- collections ----------------------------------------------------------------------------
+
+    def _collection(self, name: str, parent: int = -1, *, is_hidden: bool = False) -> int:
+        """Return the index of the collection of this name in another one."""
+        key = (parent, name)
+        if key not in self._collections:
+            self._collections[key] = len(self._part.collections)
+            self._part.collections.append(PlacedCollection(name, parent, is_hidden))
+        return self._collections[key]
+
+    def _folder(self, group: int) -> int:
+        """Return the index of the collection of an inventory folder, after those of the folders that contain it."""
+        path = []
+        while group >= 0:
+            path.append(self._document.groups[group].name)
+            group = self._document.groups[group].parent
+        home = -1
+        for name in reversed(path):
+            home = self._collection(name, home)
+        return home
+
+    # -- nodes ----------------------------------------------------------------------------------
+
+    def _add_node(self, name: str, parent: int, channels: Channels, content: Content | None, home: int) -> int:
+        node = PlacedNode(name, parent, channels.matrix(), content, channels=channels, collection=home)
+        self._part.nodes.append(node)
+        return len(self._part.nodes) - 1
+
+    def _add_linksets(self, linksets: Iterable[Linkset], origin: Vector, home: int) -> None:
+        """Add the parts of each linkset below an empty at the place of its root, or a single part alone.
+
+        No part is the parent of another one, since children would inherit its scale, which is its size.
+        """
+        for linkset in linksets:
+            root, *others = linkset.parts
+            x, y, z = root.position
+            position = (x + origin[0], y + origin[1], z + origin[2])
+            if not others:
+                self._add_part(root, -1, position, root.rotation, home)
+                continue
+            above = self._add_node(linkset.name, -1, Channels(position, quaternion=root.rotation), None, home)
+            self._add_part(root, above, _ORIGIN, _UNTURNED, home)
+            for part in others:
+                self._add_part(part, above, part.position, part.rotation, home)
+
+    def _add_part(self, part: Part, parent: int, position: Vector, rotation: Quaternion, home: int) -> None:
+        if part.kind == "tree":
+            self._add_tree(part, parent, position, rotation, home)
+            return
+        if part.kind not in _SHAPES:
+            self._left_out[_LEFT_OUT.get(part.kind, "unknown object")] += 1
+            return
+        self._at_rest += part.is_flexible
+        self._gltf += part.has_gltf_materials
+        found = self._models.find(part)
+        content: Content = Marker(MarkerShape.CUBE, _MISSING_SIZE)
+        if found is not None:
+            faces = [part.entry.face(number) for number in range(found.faces)]
+            slots = [SlotUse(str(number), self._looks.material(face)) for number, face in enumerate(faces)]
+            content = ModelUse(found.model, tuple(slots))
+            self._bumps += sum(face.bump > 0 for face in faces)
+            self._shine += sum(face.shiny > 0 for face in faces)
+            self._media += sum(face.has_media for face in faces)
+            if all(face.color[3] == 0.0 or face.texture == TRANSPARENT for face in faces):
+                home = self._collection("Invisible", home, is_hidden=True)
+                self._unseen += 1
+        channels = Channels(position, scale=part.size, quaternion=rotation)
+        node = self._add_node(part.name, parent, channels, content, home)
+        if part.light is not None and LIGHTS.flag(self._options):
+            width, depth, height = part.size
+            undone = Channels(scale=(1 / width, 1 / depth, 1 / height), quaternion=_UNTURNED)
+            self._add_node(f"{part.name} Light", node, undone, light_of(part.light), home)
+
+    def _add_tree(self, part: Part, parent: int, position: Vector, rotation: Quaternion, home: int) -> None:
+        marker, species = trees.marker_of(part), trees.species_of(part)
+        place = Channels((*position[:2], position[2] - trees.DEPTH), quaternion=rotation)
+        node = self._add_node(species, parent, place, marker, self._collection("Trees", home))
+        self._part.nodes[node].properties = {"Species": species, "Height": f"{marker.size:.2f} m"}
+        self._trees += 1
+
+    def _add_ground(self, group: Group, home: int) -> None:
+        mesh = self._ground.mesh(group) if GROUND.flag(self._options) else None
+        if mesh is not None:
+            material = self._ground.material(group, f"{mesh.name} Material", self._pictures)
+            self._add_surface(mesh, material, group.origin, self._collection("Ground", home))
+        if WATER.flag(self._options) and (group.terrain or group.settings):
+            x, y, z = group.origin
+            place = (x, y, z + self._ground.water_height(group))
+            self._add_surface(water_mesh(group.size), water_material(), place, self._collection("Water", home))
+
+    def _add_surface(self, mesh: Mesh, material: Material, place: Vector, home: int) -> None:
+        """Add the ground or the water of a region."""
+        model = Scene(mesh.name, [Node(mesh.name, mesh=mesh)], format=FORMAT)
+        self._placement.models.append(PlacedModel(mesh.name, lambda: model))
+        if material not in self.scene.materials:
+            self.scene.materials.append(material)
+        use = ModelUse(len(self._placement.models) - 1, (SlotUse(mesh.materials[0], material.name),))
+        self._add_node(mesh.name, -1, Channels(place, quaternion=_UNTURNED), use, home)
+
+    # -- report ---------------------------------------------------------------------------------
+
+    def _report(self) -> None:
+        report = self.scene.report
+        for message in self._document.warnings:
+            report.add(message)
+        self._models.report(report)
+        self._pictures.report(report)
+        self._looks.report(report)
+        self._ground.report(report)
+        lost = [
+            Text(template, counted(number, noun))
+            for template, number, noun in (
+                ("bumps of {}", self._bumps, "face"),
+                ("shine of {}", self._shine, "face"),
+                ("media of {}", self._media, "face"),
+                ("glTF materials of {}", self._gltf, "part"),
+            )
+            if number
+        ]
+        if lost:
+            report.loss("looks-not-carried-over", "Not carried over: {}", joined(lost))
+        for group, _ in self._groups:
+            self._left_out.update(group.left_out)
+        if self._left_out:
+            kinds = joined(counted(number, kind) for kind, number in self._left_out.items())
+            report.loss("left-out", "Left out: {}", kinds)
+        if self._at_rest:
+            number = counted(self._at_rest, "flexible part stands", "flexible parts stand")
+            report.note("flexible-at-rest", "{} at rest", number)
+        if self._trees:
+            number = counted(self._trees, "tree is an empty", "trees are empties")
+            report.note("trees-as-empties", "{} with species and height, since viewers have the meshes", number)
+        if self._unseen:
+            number = counted(self._unseen, "invisible part is", "invisible parts are")
+            report.note("invisible-parts", "{} in the hidden collection 'Invisible'", number)
+
+
+def _chosen(document: Archive, region: str, pattern: str) -> list[tuple[Group, list[Linkset]]]:
+    """Return the groups to import, each with those of its linksets whose names match a pattern.
+
+    Raises
+    ------
+    FormatError
+        There is no region of the wanted name.
+    """
+    groups = document.groups
+    if region and not document.is_inventory:
+        groups = [group for group in groups if group.name.casefold() == region.strip().casefold()]
+        if not groups:
+            names = listed([group.name for group in document.groups])
+            raise FormatError("The archive has no region '{}'; it has {}", region, names)
+    wanted = pattern.strip().casefold() or "*"
+    found = [
+        (group, [linkset for linkset in group.linksets if fnmatchcase(linkset.name.casefold(), wanted)])
+        for group in groups
+    ]
+    return [(group, linksets) for group, linksets in found if linksets or not document.is_inventory]
+
+
+def _assets_of(parts: Iterable[Part]) -> set[str]:
+    """Return the UUIDs of all assets that parts name."""
+    found: set[str] = set()
+    for part in parts:
+        found.add(part.sculpt_asset)
+        for face in (part.entry.default, *part.entry.exceptions.values()):
+            found |= {face.texture, face.material}
+    return found - {"", NULL_ID}
