@@ -643,12 +643,13 @@ def test_repacked_archives_are_recognised(tmp_path: Path) -> None:
         made.packed(("objects/", b""), ("src/a.xml", b"")),
         made.v7_entry(b"objects/a.xml", b"").replace(b"objects", b"objectz"),
         made.v7_entry(b"objects/a.xml", b"", size=b"0000zz00000"),
-        gzip.compress(b"objects/a.xml" * 100),
-        gzip.compress(b""),
+        gzip.compress(b"objects/a.xml" * 100, mtime=0),
+        gzip.compress(b"", mtime=0),
         b"\x1f\x8b\x08 not gzip",
         bytes(4096),
         b"",
     ],
+    ids=lambda data: f"{len(data)} bytes",
 )
 def test_other_files_are_not_claimed(data: bytes) -> None:
     assert sniffed(data) == Match.NONE
