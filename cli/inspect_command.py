@@ -74,7 +74,7 @@ def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
     known = registry.by_name(entry["format"])
     form = f"{known.label} {entry['version']}" if entry["version"] else known.label
     lines = [f"{printable(entry['file'])}: {form}"]
-    if known.capabilities.meshes:
+    if known.capabilities.meshes and "parcels" not in entry:  # the assets of an archive are not read
         amounts = ", ".join(counted(entry[f"{noun}s"], noun) for noun in ("node", "triangle"))
         amounts += f", {counted(entry['vertices'], 'vertex', 'vertices')}, {counted(entry['surfaces'], 'surface')}"
         lines.append(f"  {amounts}")
@@ -92,6 +92,7 @@ def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
     if layers:
         lines.append(f"  {', '.join(layers)}")
     lines += _nodes(entry)
+    lines += _region(entry)
     lines += _building(entry)
     lines += _placed(entry)
     lines += _space(entry)
@@ -135,11 +136,23 @@ def _shape(entry: dict[str, Any]) -> list[str]:
 
 def _nodes(entry: dict[str, Any]) -> list[str]:
     """Return the additional lines for files that place models: references, and nodes by type."""
-    if "types" not in entry:
+    if "references" not in entry:
         return []
     models = f"{counted(entry['meshes'], 'mesh', 'meshes')} and {counted(entry['references'], 'node file')} referred to"
     types = ", ".join(f"{count:,} {printable(kind) or 'without a type'}" for kind, count in entry["types"].items())
     return [f"  {models}", *([f"  {types}"] if types else [])]
+
+
+def _region(entry: dict[str, Any]) -> list[str]:
+    """Return the additional lines for archives: regions or items, objects, parts by kind, assets."""
+    if "parcels" not in entry:
+        return []
+    places = counted(entry["items"], "item") if "items" in entry else counted(entry["regions"], "region")
+    assets = f"{counted(entry['meshes'], 'mesh asset')}, {counted(entry['textures'], 'texture')}"
+    left_out = f"{counted(entry['parcels'], 'parcel')}, {counted(entry['scripts'], 'script')}"
+    types = ", ".join(f"{count:,} {kind}" for kind, count in entry["types"].items())
+    parts = f"{counted(entry['objects'], 'object')}, {counted(entry['nodes'], 'part')}{f' ({types})' if types else ''}"
+    return [f"  {places}, {parts}", f"  {assets}, {left_out}"]
 
 
 def _building(entry: dict[str, Any]) -> list[str]:

@@ -80,9 +80,7 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
 
 def _read_by_path(path: Path) -> Format | None:
     """Return the format of a file if its extension is that of a format that ``reads_paths``, and it is of such one."""
-    if not path.name.lower().endswith(tuple(registry.large_extensions())):
-        return None
-    found = format_of(path)
+    found = format_of(path) if path.name.lower().endswith(registry.LARGE_EXTENSIONS) else None
     return found if found is not None and found.reads_paths else None
 
 

@@ -49,6 +49,10 @@ FAMILIES: tuple[Family, ...] = (
 FORMATS: tuple[Format, ...] = tuple(known for family in FAMILIES for known in family.formats)
 
 
+LARGE_EXTENSIONS = tuple(extension for known in FORMATS if known.reads_paths for extension in known.extensions)
+"""Extensions of files that may be larger than the memory."""
+
+
 def by_name(name: str) -> Format:
     """Return the format of that name."""
     for candidate in FORMATS:
@@ -80,11 +84,6 @@ def extension_of(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path).lower()
     known = {extension for known in FORMATS for extension in known.extensions if extension.count(".") > 1}
     return next((extension for extension in known if name.endswith(extension)), os.path.splitext(name)[1])
-
-
-def large_extensions() -> list[str]:
-    """Return the extensions of files that may be larger than the memory."""
-    return [extension for known in FORMATS if known.reads_paths for extension in known.extensions]
 
 
 def patched_by_extension(extension: str) -> Format | None:

@@ -215,7 +215,8 @@ def test_formats(meshferry):
     assert entry["name"] == "timbermesh"
     assert entry["holds"]["uv_layers"] == 3
     # keys of the output stay, whatever the fields of the capabilities are called
-    keys = "uv_layers color_layers custom_layers normals splits_vertices materials project_textures node_hierarchy"
+    keys = "uv_layers color_layers custom_layers normals splits_vertices materials project_textures"
+    keys += " ambient_occlusion node_hierarchy"
     keys += " shape_keys skeletons sliders influences node_clips joint_clips vertex_clips keyed_clips levels_of_detail"
     keys += " surfaces physics placed_models placement opaque_colors gltf_materials joins_objects joins_clips"
     keys += " longest_clip knows_joint"
