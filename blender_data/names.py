@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import bpy
@@ -11,6 +11,7 @@ import bpy
 from . import compat
 
 _NUMBER = re.compile(r"\.\d{3,}$")
+_ANY_NUMBER = re.compile(r"\.\d+$")
 
 
 def fit(name: str) -> str:
@@ -25,6 +26,32 @@ def fit(name: str) -> str:
 def readable(name: str) -> str:
     """Return a name with question marks in place of bytes that are not valid UTF-8."""
     return name.encode("utf-8", "replace").decode("utf-8")
+
+
+def distinct(wanted: Sequence[str], taken: Iterable[str]) -> list[str]:
+    """Return names for new data blocks, with the numbers that Blender would give them if they were created in turn.
+
+    ``taken`` are names of existing data blocks.
+    """
+    used, numbers = set(taken), dict[str, int]()
+    given = []
+    for name in wanted:
+        if name in used:
+            base = _ANY_NUMBER.sub("", name)
+            number = numbers.get(base, 0) + 1
+            while (numbered := f"{base}.{number:03d}") in used:
+                number += 1
+            numbers[base] = number
+            # If the number does not fit, Blender finds a name.
+            name = numbered if len(numbered.encode()) <= compat.MAX_NAME_BYTES else name  # noqa: PLW2901
+        used.add(name)
+        given.append(name)
+    return given
+
+
+def in_order(name: str) -> bytes:
+    """Return the key by which Blender sorts data blocks: bytes, without regard to the case of ASCII letters."""
+    return name.encode().lower()
 
 
 MAX_INNER_BYTES = 63

@@ -131,7 +131,7 @@ def test_nodes_have_their_channels_and_models_hang_below(clean_blender: Any) -> 
             assert import_marks.has_given_parent(part)
     assert found["/#Unfinished/Base"]["belongs to"] == "Base.blueprint"
     assert found["/#Finished"]["Model"] == "Buildings/Mill.Model"
-    assert not [obj for obj in bpy.data.objects if obj.name.startswith("Unplaced")]
+    assert not [obj for obj in bpy.data.objects if "Unplaced" in obj.name]
 
 
 def test_each_place_plays_the_animations_of_the_model(clean_blender: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
+from meshferry.blender_data import names
 from meshferry.blender_data.importing import importer
 from meshferry.blender_data.importing.importer import ImportOptions, ImportRequest, ImportResult
 from meshferry.blender_data.pictures import assets
@@ -118,6 +119,38 @@ def test_a_transform_of_channels_arrives_exactly() -> None:
         else:
             assert (obj.rotation_mode, tuple(obj.rotation_euler)) == ("XYZ", channels.rotation)
         np.testing.assert_allclose(np.array(obj.matrix_basis), channels.matrix(), atol=1e-5)
+
+
+def test_equal_names_get_the_numbers_that_blender_gives_them_in_turn() -> None:
+    rng = np.random.default_rng(8)
+    usual = ["Wall", "wall", "Wall.001", "Wall.002", "Wall.7", "Wall.", "Dach \u00e4.003", "x" * 59, "x" * 55 + ".001"]
+    wanted = [usual[number] for number in rng.integers(len(usual), size=1500)]
+    taken = [bpy.data.objects.new(name, None).name for name in usual[:4]]
+    expected = [bpy.data.objects.new(name, None).name for name in wanted]
+    assert names.distinct(wanted, taken) == expected
+    assert [obj.name for obj in bpy.data.objects] == sorted([*taken, *expected], key=names.in_order)
+
+
+def test_objects_are_in_the_order_of_the_file_whatever_their_names() -> None:
+    given = ["b", "a", "B.001", "b", "a.001", "c", "a", "B"]
+    nodes = [PlacedNode(name, number // 2 - 1, at(number), ModelUse(0)) for number, name in enumerate(given)]
+    nodes[3].instances = np.stack((at(7), at(8)))
+    nodes[4].content = nodes[5].content = Camera(1.0, is_main=True)
+    result = build(placed(*nodes))
+    expected = ["b", "a", "B.001", "b.001", "b.002", "b.003", "a.001", "c", "a.002", "B"]
+    assert [obj.name for obj in result.objects] == [obj.name for obj in result.collection.objects] == expected
+    owners = [obj for obj in result.objects if obj.name not in ("b.002", "b.003")]
+    assert [owners.index(obj.parent) if obj.parent else -1 for obj in owners] == [node.parent for node in nodes]
+    assert [names.name_in_file(obj) for obj in owners] == given
+    assert bpy.context.scene.camera.name == "a.001", "the first camera of the file"
+
+
+def test_objects_are_made_in_the_order_of_their_names() -> None:
+    """Blender keeps objects sorted, so that 40,000 names in random order would take a minute."""
+    given = [f"{number:x}" for number in np.random.default_rng(9).integers(1 << 40, size=300).tolist()]
+    result = build(placed(*(PlacedNode(name, content=ModelUse(0)) for name in given)))
+    made = [block.name for block in result.made if isinstance(block, bpy.types.Object)]
+    assert [obj.name for obj in result.objects] == given and made == sorted(given)
 
 
 @pytest.mark.parametrize("folder", SCENES)

@@ -31,18 +31,15 @@ class NodeObjects:
         self._wires: dict[int, bpy.types.Mesh] = {}
         """The mesh of each wire so far, by the wire's ``id``."""
 
-    def build(self, node: PlacedNode) -> bpy.types.Object:
+    def build(self, node: PlacedNode, name: str) -> bpy.types.Object:
         """Create the object of a node, without its transform."""
         content = node.content
-        made: bpy.types.Object = self.job.keep(bpy.data.objects.new(names.fit(node.name), self._data(node)))
+        made: bpy.types.Object = self.job.keep(bpy.data.objects.new(name, self._data(node)))
         if made.data is None:
             made.empty_display_size = content.size if isinstance(content, Marker) else _EMPTY_SIZE
         if isinstance(content, PartUse):
             made.instance_type = "COLLECTION"
             made.instance_collection = self.parts[content.part]
-        elif isinstance(content, Camera):
-            if content.is_main and self.job.request.context.scene.camera is None:
-                self.job.request.context.scene.camera = made
         elif isinstance(content, Wire):
             made.display_type = "WIRE"
             made.hide_render = True
@@ -62,6 +59,12 @@ class NodeObjects:
         if node.owner:
             lock(made)
         return made
+
+    def set_camera(self, node: PlacedNode, made: bpy.types.Object) -> None:
+        """Use the object of the main camera as the camera of a scene that has none."""
+        scene = self.job.request.context.scene
+        if isinstance(node.content, Camera) and node.content.is_main and scene.camera is None:
+            scene.camera = made
 
     def _data(self, node: PlacedNode) -> bpy.types.ID | None:
         if isinstance(node.content, Light):

@@ -26,7 +26,11 @@ from ..import_context import ImportContext
 from .node_objects import lock
 
 _NAMED = 5
-_UNPLACED = "Unplaced"
+_UNPLACED = "!Unplaced"
+"""Name of the objects of templates and of new copies, which sorts before nearly all others.
+
+Blender searches its sorted objects from the end for the location of a renamed one.
+"""
 
 SlotNames = tuple[str, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import bpy
@@ -22,7 +23,7 @@ from ..import_context import ImportContext, ImportResult
 from ..shading.shaders import layers_of
 from .node_objects import NodeObjects
 from .placed_collections import PlacedCollections
-from .placed_models import ModelBuilder, Stand
+from .placed_models import ModelBuilder, Stand, Template
 
 _SHEAR = 1e-3
 """Largest cosine between two axes that counts as perpendicular."""
@@ -30,6 +31,16 @@ _EXACT = 3e-7
 """Largest cosine between two axes at which an object's transform represents a matrix exactly in single precision."""
 _STEP = 256
 """Number of nodes that are created between two points at which the user can cancel."""
+
+
+@dataclass
+class _NewObjects:
+    """Objects that are created for a node: copies of a template, or one object without a model."""
+
+    node: PlacedNode
+    names: list[str]
+    template: Template | None = None
+    made: list[bpy.types.Object] = field(default_factory=list)
 
 
 class PlacementImporter:
@@ -53,16 +64,19 @@ class PlacementImporter:
         nodes = [node for part in self.placement.parts for node in part.nodes]
         self.job.materials.link_from_library(_material_names(nodes))
         yield from scaled(self._build_models(nodes), 0.0, 0.7)
+        planned = [self._plan(node) for node in nodes]
+        yield from scaled(self._create([new for some in planned for new in some]), 0.7, 0.85)
         done = 0
         for number, part in enumerate(self.placement.parts):
             made: list[bpy.types.Object] = []
             hidden: list[bool] = []
             for node in part.nodes:
                 if done % _STEP == 0:
-                    yield Step("Placing objects", 0.7 + 0.3 * done / len(nodes))
-                done += 1
+                    yield Step("Placing objects", 0.85 + 0.15 * done / len(nodes))
+                parent = made[node.parent] if node.parent >= 0 else None
                 hidden.append(node.is_hidden or (node.parent >= 0 and hidden[node.parent]))
-                made.append(self._build_node(number, node, made[node.parent] if node.parent >= 0 else None, hidden[-1]))
+                made.append(self._build_node(number, node, planned[done], parent, hidden[-1]))
+                done += 1
             self._find_sheared(part.nodes, made)
         self._models.remove_templates()
         self.job.materials.report_textures()
@@ -100,16 +114,63 @@ class PlacementImporter:
             building = self._models.build(placed, found)
             yield from scaled(building, number / len(uses), (number + 1) / len(uses), placed.name)
 
+    def _stand(self, node: PlacedNode) -> Stand | None:
+        return self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
+
+    def _plan(self, node: PlacedNode) -> list[_NewObjects]:
+        """Return the objects of a node that have to be created, other than those of a model with a tree.
+
+        If the model is below the node's object, that object comes first.
+        """
+        fitting, stand = names.fit(node.name), self._stand(node)
+        if stand is None or stand.is_tree:
+            return [_NewObjects(node, [fitting])]
+        objects = stand.template.objects
+        wanted = [
+            names.fit(f"{node.name} Armature") if len(objects) > 1 and obj.type == "ARMATURE" else fitting
+            for obj in objects
+        ]
+        if node.instances is None:
+            return [_NewObjects(node, wanted, stand.template)]
+        copies = [_NewObjects(node, wanted, stand.template) for _ in node.instances]
+        return [_NewObjects(node, [fitting]), *copies]
+
+    def _create(self, planned: Sequence[_NewObjects]) -> Steps[None]:
+        """Create objects, and name them in the order of their names.
+
+        In another order, 40,000 objects would take a minute, since Blender searches their locations in a sorted list.
+        """
+        wanted = [name for new in planned for name in new.names]
+        given = names.distinct(wanted, (obj.name for obj in bpy.data.objects if obj.library is None))
+        numbers = ((new, number) for new in planned for number in range(len(new.names)))
+        named = sorted(zip(given, numbers, strict=True), key=lambda entry: names.in_order(entry[0]))
+        for done, (_name, (new, _number)) in enumerate(named):
+            if done % _STEP == 0:
+                yield Step("Creating objects", 0.5 * done / len(named))
+            if new.template is not None and not new.made:
+                new.made = new.template.copy(self.job.keep)
+        for done, (name, (new, number)) in enumerate(named):
+            if done % _STEP == 0:
+                yield Step("Creating objects", 0.5 + 0.5 * done / len(named))
+            if new.template is None:
+                new.made = [self._plain.build(new.node, name)]
+            else:
+                new.made[number].name = name
+
     def _build_node(
-        self, part: int, node: PlacedNode, parent: bpy.types.Object | None, is_hidden: bool
+        self,
+        part: int,
+        node: PlacedNode,
+        planned: Sequence[_NewObjects],
+        parent: bpy.types.Object | None,
+        is_hidden: bool,
     ) -> bpy.types.Object:
-        """Create the objects of a node; return the object that has the transform of the node."""
-        stand = self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
-        is_below = stand is not None and (stand.is_tree or node.instances is not None)
-        if stand is not None and not is_below:
-            made = self._put(part, node, stand, parent, node.channels or node.matrix, is_hidden)
+        """Place and mark the objects of a node; return the object that has the transform of the node."""
+        stand, made = self._stand(node), planned[0].made[0]
+        if stand is not None and planned[0].template is not None:
+            self._put(part, planned[0], stand, parent, node.channels or node.matrix, is_hidden)
         else:
-            made = self._plain.build(node)
+            self._plain.set_camera(node, made)
             _place(made, parent, node.channels or node.matrix)
             if is_hidden:
                 _hide(made)
@@ -119,8 +180,8 @@ class PlacementImporter:
         if stand is not None and stand.is_tree:
             self._hang(part, node, stand, made, is_hidden)
         elif stand is not None and node.instances is not None:
-            for matrix in node.instances:
-                self._put(part, node, stand, made, matrix, is_hidden)
+            for new, matrix in zip(planned[1:], node.instances, strict=True):
+                self._put(part, new, stand, made, matrix, is_hidden)
         return made
 
     def _link_object(self, made: bpy.types.Object, part: int, node: PlacedNode) -> None:
@@ -142,18 +203,16 @@ class PlacementImporter:
     def _put(
         self,
         part: int,
-        node: PlacedNode,
+        new: _NewObjects,
         stand: Stand,
         parent: bpy.types.Object | None,
         place: Channels | npt.NDArray[np.float64],
         is_hidden: bool,
-    ) -> bpy.types.Object:
-        """Put a model at a node; return its object, or the armature object that is the object's parent."""
-        made = stand.template.copy(self.job.keep)
+    ) -> None:
+        """Put the objects of a model at a node; the first is the mesh object, or the armature object above it."""
+        node, made = new.node, new.made
         level = _level_of(node)
-        fitting = names.fit(node.name)
         for obj in made:
-            obj.name = names.fit(f"{node.name} Armature") if len(made) > 1 and obj.type == "ARMATURE" else fitting
             if level:
                 obj.meshferry.lod = level
             if stand.materials != stand.template.materials and obj.type == "MESH":
@@ -174,7 +233,6 @@ class PlacementImporter:
         for obj in made[0 if node.instances is not None else 1 :]:
             names.remember(obj, node.name)
             import_marks.mark_object(obj, self._import_ids[part])
-        return made[0]
 
     def _set_materials(self, obj: bpy.types.Object, stand: Stand) -> None:
         """Set the materials that differ from those of the mesh data on the object itself."""
