@@ -206,6 +206,12 @@ def is_of_body(obj: bpy.types.Object) -> bool:
     return bool(obj.meshferry.body or (finest is not None and finest.meshferry.body))
 
 
+def has_only_bodies(objects: Iterable[bpy.types.Object]) -> bool:
+    """Return whether all surfaces among objects belong to bodies to fit clothes on, and there are some."""
+    surfaces = [obj for obj in objects if has_surface(obj)]
+    return bool(surfaces) and all(map(is_of_body, surfaces))
+
+
 def is_hidden_node(obj: bpy.types.Object) -> bool:
     """Return whether an object is a node that is hidden in its imported file, and that is still hidden in Blender."""
     return bool(obj.hide_viewport and obj.meshferry.given_hidden and obj.meshferry.node_key)

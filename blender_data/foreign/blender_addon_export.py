@@ -20,7 +20,7 @@ from ...io_formats.images.kinds import JPEG_2000, extension_of
 from .. import arrays, compat
 from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.clips.clip_sources import clip_name
-from ..exporting.object_selection import MESHABLE, enabled_objects, is_disabled, shown_by
+from ..exporting.object_selection import MESHABLE, enabled_objects, is_disabled, is_of_body, shown_by
 from ..exporting.reading.material_reading import packed_content
 from ..importing.rigs import shown_bindings
 
@@ -43,9 +43,10 @@ def chosen_objects(
 ) -> tuple[list[bpy.types.Object], list[bpy.types.Object]]:
     """Return the objects of a collection (None: the scene) to export, and those that are left out intentionally.
 
-    Coarser LODs, physics shapes and hidden objects are left out.
+    Coarser LODs, physics shapes and hidden objects are left out. Bodies to fit clothes on are in neither list.
     """
-    candidates = list(collection.all_objects if collection is not None else context.scene.objects)
+    members = collection.all_objects if collection is not None else context.scene.objects
+    candidates = [obj for obj in members if not is_of_body(obj)]
     enabled = set(enabled_objects(context.view_layer.layer_collection))
     chosen: list[bpy.types.Object] = []
     left_out: list[bpy.types.Object] = []

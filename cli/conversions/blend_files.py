@@ -301,7 +301,7 @@ class BlendSession:
         return contextlib.nullcontext() if self._show_chatter else _without_chatter(errors=errors)
 
 
-def parts_to_export(scene: Any, wanted: Sequence[str], *, several: bool) -> list[BlendPart]:
+def parts_to_export(scene: Any, wanted: Sequence[str], *, several: bool, with_meshes: bool) -> list[BlendPart]:
     """Return the parts of a Blender scene to export.
 
     Parameters
@@ -310,21 +310,26 @@ def parts_to_export(scene: Any, wanted: Sequence[str], *, several: bool) -> list
         Names of collections. If empty, imported collections, or if there are none, those that are not empty.
     several:
         Whether several files may be written; otherwise several collections are exported as one scene.
+    with_meshes:
+        Whether the files hold meshes. Then collections of which all meshes are bodies to fit clothes on are left out.
 
     Raises
     ------
     ExportError
         A wanted collection does not exist.
     """
+    from ...blender_data.exporting.object_selection import has_only_bodies
+
     collections = {collection.name: collection for collection in scene.collection.children_recursive}
     if wanted:
         return [BlendPart(_collection(collections, name)) for name in dict.fromkeys(wanted)]
-    found = [collection for collection in collections.values() if collection.meshferry.from_file]
+    bodies = [one for one in collections.values() if with_meshes and has_only_bodies(one.all_objects)]
+    found = [one for one in collections.values() if one.meshferry.from_file and one not in bodies]
     if not found and not any(_is_exportable(one) for one in scene.collection.objects):
         children = scene.collection.children
         found = [child for child in children if any(_is_exportable(one) for one in child.all_objects)]
     if len(found) == 1 or (found and several):
-        return [BlendPart(collection) for collection in found]
+        return [BlendPart(one) for one in found if one not in bodies] or [BlendPart(None)]
     return [BlendPart(None)]
 
 

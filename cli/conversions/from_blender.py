@@ -111,7 +111,8 @@ class FromBlender:
         if not source.is_blend and not self._settings.collections:
             return [BlendPart(None)]
         scene = self._session.load_for_changes().context.scene
-        parts = parts_to_export(scene, self._settings.collections, several=job.in_folder)
+        with_meshes = job.format.capabilities.meshes
+        parts = parts_to_export(scene, self._settings.collections, several=job.in_folder, with_meshes=with_meshes)
         if len(parts) > 1 and not job.in_folder:
             raise ExportError(
                 "{} collections cannot become one file; use --to EXTENSION -o FOLDER to write one for each", len(parts)

@@ -77,6 +77,42 @@ def test_a_blend_file_becomes_a_set_with_everything_made(meshferry, scene, tmp_p
     assert entry["facts"]["triangles"] == 16 * 2 + 16 * 10 * 2
 
 
+def dressed(bpy):
+    """Add an avatar with a body and a worn ball in a collection of its own."""
+    bpy.ops.object.second_life_add_mannequin()
+    avatar = bpy.context.object
+    worn = ball(bpy)
+    clothes = bpy.data.collections.new("Clothes")
+    bpy.context.scene.collection.children.link(clothes)
+    clothes.objects.link(worn)
+    bpy.context.scene.collection.objects.unlink(worn)
+    worn.select_set(True)
+    avatar.select_set(True)
+    bpy.ops.object.second_life_bind()
+
+
+@pytest.mark.parametrize("command", ["convert", pytest.param("batch", marks=pytest.mark.slow)])
+def test_bodies_to_fit_clothes_on_are_left_out(meshferry, scene, tmp_path, command):
+    scene(dressed)
+    done = meshferry(command, tmp_path / "body.blend", "--to", "llmesh", "-o", tmp_path / "out")
+    assert done.status == 0, done.err
+    (path,) = (tmp_path / "out").rglob("*.llmesh")
+    skin = oracle.decode(path.read_bytes()).skin
+    assert skin is not None and "mHead" not in skin.joints
+
+
+def test_an_imported_kit_that_is_a_body_does_not_take_the_place_of_clothes(meshferry, scene, tmp_path):
+    def fill(bpy):
+        dressed(bpy)
+        bpy.data.collections["Mannequin"].meshferry.from_file = True
+
+    done = meshferry("convert", scene(fill), tmp_path / "one.glb")
+    assert done.status == 0, done.err
+    content, _ = glb_oracle.read_glb((tmp_path / "one.glb").read_bytes())
+    assert [mesh["name"] for mesh in content["meshes"]] == ["Ball"]
+    assert len(content["skins"]) == 1
+
+
 def test_the_physics_file_of_an_earlier_set_is_removed(meshferry, scene, tmp_path):
     blend = scene(ball)
     target = tmp_path / "out" / "body.dae"

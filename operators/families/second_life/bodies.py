@@ -23,7 +23,7 @@ from ...layouts import IN_EDITABLE_SCENE, button, path_property, requires
 from ...preferences import preferences, preferred_path
 from ...reporting import Messages, conclude, inform, refuse, warn
 from ...translations import CONTEXT
-from .avatar_joints import HAS_AVATAR, NeedsAvatar, chosen_avatar
+from .avatar_joints import HAS_AVATAR, chosen_avatar
 from .fit import OBJECT_OT_second_life_check_fit
 
 
@@ -59,8 +59,11 @@ class OBJECT_OT_second_life_use_as_body(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class ForBody(NeedsAvatar):
+class ForBody:
     """Mixin of operators for a body of the avatar."""
+
+    bl_options = {"REGISTER", "UNDO"}
+    poll = requires(HAS_AVATAR)
 
     body: StringProperty(name="Body", description="Name of the body", options={"SKIP_SAVE"})
 
@@ -71,6 +74,9 @@ class ForBody(NeedsAvatar):
         found = bodies.bodies_of(avatar, context.view_layer.objects).get(self.body)
         if not found:
             return refuse(self, "'{}' has no body '{}'", avatar.name, self.body)
+        linked = [obj.name for obj in found if not obj.is_editable]
+        if linked:
+            return refuse(self, "{}: linked from another file; make a library override of it", listed(linked, 3))
         self.change(avatar, found)
         return {"FINISHED"}
 
@@ -193,6 +199,7 @@ def add_body(
     with messages.outcome(path, name):
         scene = read()
         made = importer.import_scene(importer.ImportRequest(context, scene, ImportOptions.of({}), armature=avatar))
+        made.collection.meshferry.property_unset("from_file")  # conversions of .blend files prefer imported collections
         avatar = next(iter(made.armatures))
         meshes = [obj for obj in made.objects if obj.type == "MESH"]
         for obj, node in zip(meshes, scene.nodes, strict=True):
@@ -226,7 +233,9 @@ def draw_bodies(layout: Any, context: bpy.types.Context, _models: Any) -> None:
     if not found:
         column.label(text="No body to fit clothes on", text_ctxt=CONTEXT, icon="INFO")
     button(column, OBJECT_OT_second_life_use_as_body, text="Use as Body", icon="MOD_CLOTH")
-    button(column, OBJECT_OT_second_life_add_mannequin, text="Add Mannequin", icon="ARMATURE_DATA")
-    button(column, OBJECT_OT_second_life_load_body, text="Load Body from Viewer…", icon="OUTLINER_OB_ARMATURE")
+    if mannequin.NAME not in found:
+        button(column, OBJECT_OT_second_life_add_mannequin, text="Add Mannequin", icon="ARMATURE_DATA")
+    if classic_body.NAME not in found:
+        button(column, OBJECT_OT_second_life_load_body, text="Load Body from Viewer…", icon="OUTLINER_OB_ARMATURE")
     if found:
         button(layout, OBJECT_OT_second_life_check_fit, text="Check Fit", icon="CHECKMARK")

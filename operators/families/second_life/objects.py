@@ -10,7 +10,7 @@ from typing import Any
 import bpy
 
 from ....blender_data.exporting.models.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
-from ....blender_data.exporting.object_selection import MESHABLE, armature_of
+from ....blender_data.exporting.object_selection import MESHABLE, armature_of, is_of_body
 from ....io_formats.core.messages import Text
 from ....io_formats.second_life.formats import SECOND_LIFE_MESH
 from ....io_formats.second_life.models.levels import LEVEL_LABELS
@@ -37,7 +37,8 @@ def chosen_models(context: bpy.types.Context) -> list[ModelObjects]:
 
     Without a selection, use the active object.
 
-    A selected LOD or physics object selects its model; a selected armature selects all meshes that it deforms.
+    A selected LOD or physics object selects its model; a selected armature selects all meshes that it deforms, without
+    bodies to fit clothes on.
     """
     active = context.view_layer.objects.active
     selected = sorted(context.view_layer.objects.selected, key=lambda obj: (obj != active, obj.name))
@@ -48,7 +49,8 @@ def chosen_models(context: bpy.types.Context) -> list[ModelObjects]:
     for obj in selected:
         parts = [obj] if obj.type in MESHABLE else []
         if obj.type == "ARMATURE":
-            parts = sorted((one for one in context.scene.objects if armature_of(one) == obj), key=_name)
+            worn = (one for one in context.scene.objects if armature_of(one) == obj and not is_of_body(one))
+            parts = sorted(worn, key=_name)
         for part in parts:
             finest = index.finest_of(part)
             if finest.meshferry.role == "RENDER":
