@@ -216,11 +216,13 @@ def _summed(rows: Indices, values: Floats, count: int) -> Floats:
 
 def _relaxed(values: Floats, edges: Indices, share: Floats | float, rounds: int) -> Floats:
     """Move values of points, (P, k), towards the mean of their neighbours several times, each time by a share."""
-    count = np.bincount(edges.ravel(), minlength=len(values))[:, None]
+    ends, others = np.concatenate([edges, edges[:, ::-1]]).T
+    others = others[np.argsort(ends, kind="stable")]
+    count = np.bincount(ends)
+    starts = np.cumsum(count) - count
     for _ in range(rounds):
-        around = _summed(edges[:, :1], values[edges[:, 1]], len(values))
-        around += _summed(edges[:, 1:], values[edges[:, 0]], len(values))
-        values = values + share * (around / count - values)
+        around = np.add.reduceat(values[others], starts)
+        values = values + share * (around / count[:, None] - values)
     return values
 
 
