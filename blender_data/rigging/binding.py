@@ -22,12 +22,18 @@ from ..importing.rigs import shown_bindings
 from . import heat_weights, joint_weights
 from .fitting import filled_weights
 from .joint_weights import JointWeights, Weights
-from .weighted_surfaces import Points, WeightedSurface, surface_of, triangles_of, world_normals, world_points
+from .weighted_surfaces import (
+    Points,
+    WeightedSurface,
+    require_scale,
+    surface_of,
+    triangles_of,
+    world_normals,
+    world_points,
+)
 
 Bindings = dict[bpy.types.Object, JointWeights]
 
-_LEAST_SCALE = 1e-9
-"""Scale below which an object counts as flat."""
 RIGID_SIZE = 0.05
 """Largest diagonal, in metres, of a loose part that does not bend, such as a button."""
 
@@ -45,12 +51,11 @@ def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Obje
             problem = Text("it has no faces")
         elif not np.isfinite(world_points(obj)).all():
             problem = Text("it has vertices that are NaN or infinite; delete or correct them")
-        elif np.linalg.matrix_rank(np.array(obj.matrix_world.to_3x3()), tol=_LEAST_SCALE) < 3:
-            problem = Text("it has a scale of zero; correct the scale first")
         elif obj in _ancestors(armature):
             problem = Text("'{}' is its child", armature.name)
         if problem:
             raise MeshferryError("{}: {}", obj.name, problem)
+        require_scale(obj)
 
 
 def automatic(

@@ -11,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from mathutils.bvhtree import BVHTree
 
+from ...io_formats.core.errors import MeshferryError
 from .. import arrays
 from .joint_weights import Weights
 
 _FACING = np.cos(np.radians(60.0))
+_LEAST_SCALE = 1e-9
+"""Scale below which an object counts as flat."""
 
 Points = npt.NDArray[np.float64]
 Triangles = npt.NDArray[np.int32]
@@ -91,6 +94,12 @@ class WeightedSurface:
         corners = self.triangles[np.array(triangle, np.intp)]
         share = barycentric(found, self.points[corners])
         return _Nearest(found, facing, corners, share, np.array(distances, np.float64))
+
+
+def require_scale(obj: bpy.types.Object) -> None:
+    """Raise an error if an object has a scale of zero."""
+    if np.linalg.matrix_rank(np.array(obj.matrix_world.to_3x3()), tol=_LEAST_SCALE) < 3:
+        raise MeshferryError("{}: it has a scale of zero; correct the scale first", obj.name)
 
 
 def world_points(obj: bpy.types.Object) -> Points:

@@ -23,6 +23,7 @@ from ...mesh_data import element_selection, file_normals
 from .. import joint_poses, joint_weights, rig_copies
 from ..joint_poses import Array
 from ..joint_weights import JointWeights
+from ..weighted_surfaces import require_scale
 
 LEAST_SIZE = 0.3
 """Smallest singular value of a blended transform by which a vertex is carried; others follow their strongest joint."""
@@ -38,7 +39,14 @@ Flags = npt.NDArray[np.bool_]
 
 
 def bone_transforms(armature: bpy.types.Object) -> dict[str, Array]:
-    """Return the transform of each bone of an armature object from its rest to its pose, (4, 4)."""
+    """Return the transform of each bone of an armature object from its rest to its pose, (4, 4).
+
+    Raises
+    ------
+    MeshferryError
+        The armature object has a scale of zero.
+    """
+    require_scale(armature)
     world = np.array(armature.matrix_world, np.float64)
     back = np.linalg.inv(world)
     return {

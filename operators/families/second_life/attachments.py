@@ -140,12 +140,13 @@ def offset_of(obj: Any) -> tuple[Vector, Vector]:
     avatar, bone = obj.parent, obj.parent.pose.bones[obj.parent_bone]
     heads = {joint: np.array(avatar.data.bones[name].head_local) for name, joint in known_bones(avatar).items()}
     at_rest = avatar_space.facing_of(heads)[:3, :3].T @ skeleton_table.table()[point_of(obj)].axes
-    posed = bone.matrix.to_3x3().normalized() @ bone.bone.matrix_local.to_3x3().inverted()
+    posed = bone.matrix.to_3x3().normalized() @ bone.bone.matrix_local.to_3x3().inverted_safe()
     axes = avatar.matrix_world.to_3x3().normalized() @ posed @ Matrix(at_rest.tolist())
     centre = sum((Vector(corner) for corner in obj.bound_box), Vector()) / 8
     away = obj.matrix_world @ centre - avatar.matrix_world @ bone.head
-    turn = axes.inverted() @ obj.matrix_world.to_3x3().normalized()
-    return axes.inverted() @ away, Vector(np.degrees(turn.to_euler("ZYX")).tolist())
+    back = axes.inverted_safe()
+    turn = back @ obj.matrix_world.to_3x3().normalized()
+    return back @ away, Vector(np.degrees(turn.to_euler("ZYX")).tolist())
 
 
 class WM_OT_second_life_copy_text(bpy.types.Operator):
@@ -182,7 +183,7 @@ def draw_attachments(layout: Any, context: bpy.types.Context, avatar: Any) -> No
         position, rotation = offset_of(obj)
         column = body.column(align=True)
         for label, values, digits in (("Position", position, 5), ("Rotation", rotation, 2)):
-            text = ", ".join(f"{value:.{digits}f}" for value in values)
+            text = ", ".join(f"{round(value, digits) + 0.0:.{digits}f}" for value in values)  # without -0
             row = column.row(align=True)
             row.label(text=f"{iface_(label)}: {text}", translate=False)
             row.operator(WM_OT_second_life_copy_text.bl_idname, text="", icon="COPYDOWN").text = f"<{text}>"

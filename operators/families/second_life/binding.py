@@ -326,8 +326,9 @@ class OBJECT_OT_second_life_fitted_mesh(KeepsForm, NeedsMeshes, bpy.types.Operat
         header, body = layout.panel("SECOND_LIFE_factors", default_closed=True)
         header.label(text="By Volume", text_ctxt=CONTEXT)
         if body is not None:
+            column = body.column(align=True)
             for name in FACTORS:
-                body.prop(self, name)
+                column.prop(self, name)
 
     def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
         """Split the weights of each bone with volumes; the sum of a bone and its volumes stays the same."""

@@ -11,6 +11,7 @@ from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.mesh_data.element_selection import select_points
 from ....blender_data.rigging import body_shapes
 from ....blender_data.rigging.fitting import bodies, fit
+from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, joined
 from ....io_formats.second_life.shape import parameters
 from ...importing.import_base import leave_edit_mode
@@ -61,7 +62,10 @@ class OBJECT_OT_second_life_check_fit(bpy.types.Operator):
         clothes = clothes_of(context, avatar)
         if not clothes:
             return refuse(self, "No other mesh is bound to '{}'", avatar.name)
-        found = inside_at_shapes(context, avatar, clothes, body)
+        try:
+            found = inside_at_shapes(context, avatar, clothes, body)
+        except MeshferryError as problem:
+            return refuse(self, problem.sentence())
         for obj in clothes:
             flags = {key: at[obj] for key, at in found.items()}
             chosen = np.any(list(flags.values()), axis=0) if self.select == _ALL else flags[self.select]
