@@ -309,8 +309,8 @@ def gate() -> list[Part]:
 
 def lamp() -> list[Part]:
     """Return a street lamp, whose glass shines."""
-    glass = Look(color=WARM, is_bright=True, glow=0.35)
-    iron = Look(color=(0.12, 0.12, 0.13), shiny=1)
+    glass = Look(color=WARM, alpha=0.6, is_bright=True, glow=0.35)
+    iron = Look(color=(0.12, 0.12, 0.13))
     return [
         Part("Lamp", (0.5, 0.5, 0.3), look=iron, shape=CYLINDER | NARROWER),
         Part("Pole", (0.16, 0.16, 3.4), (0, 0, 1.8), shape=CYLINDER | NARROWER, look=iron),
@@ -378,7 +378,7 @@ def objects() -> list[Placed]:
         found.append(Placed(lamp(), on_ground(x, y, 0.2)))
     clay, glaze = (0.72, 0.36, 0.2), (0.3, 0.42, 0.55)
     for x, y, color in ((-4, -14.5, clay), (4, -14.5, glaze), (-7.2, 12.6, glaze), (-1.2, 13.4, clay)):
-        look, handles = Look(color=color, shiny=1), {1: Look(color=(0.9, 0.8, 0.6))}
+        look, handles = Look(color=color), {1: Look(color=(0.9, 0.8, 0.6))}
         part = Part("Vase", (0.95, 0.8, 1.25), look=look, faces=handles, extra=asset("vase", MESH))
         found.append(Placed([part], on_ground(x, y, 0.72)))
     rocks = ((26, -30, 5, 0), (31, -26, 3, 80), (22, -37, 2.2, 200), (-48, 30, 7, 20), (-20, -38, 4, 140))
@@ -387,7 +387,7 @@ def objects() -> list[Placed]:
         part = Part("Rock", (size, size, 0.7 * size), look=Look("cliff", repeats=(3, 2)), extra=asset("rock map", kind))
         found.append(Placed([part], on_ground(x, y, 0.1), turn("Z", angle)))
     for species, x, y in ((1, -22, 4), (1, 20, -12), (7, -14, 22), (7, 5, 24), (3, 40, -22), (9, -34, 40)):
-        found.append(Placed([Part("Tree", (2, 2, 2))], on_ground(x, y), pcode=255, state=species))
+        found.append(Placed([Part("Tree", (6, 6, 6))], on_ground(x, y), pcode=255, state=species))
     return found
 
 
