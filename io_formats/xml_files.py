@@ -19,22 +19,20 @@ class _ReachedRoot(Exception):
     """The prolog has been parsed."""
 
 
-def parse_xml(data: bytes, *, encoding: str | None = None, most_tags: int | None = None) -> Element:
+def parse_xml(data: bytes, *, encoding: str | None = None) -> Element:
     """Return the root element of an XML file.
 
     Parameters
     ----------
     encoding:
         Encoding of the file, whatever it declares; None for the declared one.
-    most_tags:
-        Limit of the number of ``<`` in the file; None for ``MOST_TAGS``.
 
     Raises
     ------
     FormatError
         The file is not well-formed, is too large, is nested too deeply, or has a document type.
     """
-    if len(data) > SIZE_LIMIT or data.count(b"<") > (MOST_TAGS if most_tags is None else most_tags):
+    if len(data) > SIZE_LIMIT or data.count(b"<") > MOST_TAGS:
         raise FormatError("The XML file is too large")
     _check_prolog(data, encoding)
     try:

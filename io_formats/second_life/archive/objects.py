@@ -14,7 +14,7 @@ from ..prims.shape import PrimShape
 from . import extra_params, texture_entry
 from .binary_text import binary_of
 from .document import NULL_ID, Linkset, Part, TextureEntry
-from .xml_text import integer, name_of, number, parse, text_of, uuid_of
+from .xml_text import Allowance, integer, name_of, number, parse, text_of, uuid_of
 
 MOST_PARTS = 100_000
 FARTHEST = 100_000.0
@@ -41,7 +41,8 @@ Vector = tuple[float, float, float]
 class ObjectReader:
     """Reads the objects of an archive, up to a number of parts in all."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
         self._parts_left = MOST_PARTS
         self._entries: dict[str, tuple[TextureEntry, bool]] = {}
         self._shapes: dict[PrimShape, PrimShape] = {}
@@ -74,7 +75,7 @@ class ObjectReader:
         FormatError
             The XML is not well-formed, is too large, has a document type or no parts.
         """
-        root = parse(data)
+        root = parse(data, self._allowance)
         found = []
         groups = root.findall("SceneObjectGroup") if root.tag == "CoalescedObject" else [root]
         parts_of = [list(group.iter("SceneObjectPart")) for group in groups]

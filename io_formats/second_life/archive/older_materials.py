@@ -7,10 +7,11 @@ from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError
 from .document import NULL_ID
-from .xml_text import integer, parse, text_of, uuid_of
+from .xml_text import Allowance, integer, parse, text_of, uuid_of
 
 OPAQUE, BLEND, MASK, EMISSIVE = range(4)
 """What the alpha of the face's picture means."""
+_MOST_TAGS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def read(data: bytes) -> OlderMaterial:
     FormatError
         The XML is not well-formed, is too large, or has no map.
     """
-    root = parse(data)
+    root = parse(data, Allowance(_MOST_TAGS, _MOST_TAGS))
     stored = root if root.tag == "map" else root.find("map")
     if stored is None:
         raise FormatError("It is not a material: it has no map")

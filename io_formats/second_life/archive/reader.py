@@ -17,6 +17,7 @@ from .document import Archive, Group, Linkset
 from .inventory import Folders, Item
 from .objects import ObjectReader
 from .regions import REGIONS, Control, read_control, unlisted_region
+from .xml_text import Allowance
 
 CONTROL, OBJECTS, SETTINGS, TERRAINS, PARCELS = "archive.xml", "objects/", "settings/", "terrains/", "landdata/"
 _REGION_PARTS = {OBJECTS: ".xml", SETTINGS: ".xml", TERRAINS: ".r32", PARCELS: ".xml"}
@@ -81,7 +82,8 @@ class _Reader:
     def __init__(self, open_archive: container.Opener, inflated_limit: int | None) -> None:
         self._document = Archive([], open_archive, inflated_limit)
         self._report = Report(self._document.warnings)
-        self._objects = ObjectReader()
+        self._allowance = Allowance()
+        self._objects = ObjectReader(self._allowance)
         self._control: Control | None = None
         self._linksets: dict[str, list[Linkset]] = {}
         """The objects of each region by its folder; each region with any content has an entry."""
@@ -159,7 +161,7 @@ class _Reader:
 
     def _read_control(self, content: bytes) -> None:
         try:
-            self._control = read_control(content)
+            self._control = read_control(content, self._allowance)
         except UnsupportedFormatError:
             raise
         except FormatError as problem:
@@ -198,7 +200,7 @@ class _Reader:
 
     def _add_item(self, path: str, content: bytes) -> None:
         try:
-            item = inventory.read_item(_readable(path, None), content)
+            item = inventory.read_item(_readable(path, None), content, self._allowance)
         except FormatError as problem:
             self._damaged.append(_readable(inventory.plain_name(path.rpartition("/")[2])))
             self._cause = self._cause or problem.sentence()

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from ...core.errors import UnsupportedFormatError
 from .document import Group
-from .xml_text import integer, parse, text_of
+from .xml_text import Allowance, integer, parse, text_of
 
 REGIONS = "regions/"
 _STEP = 256.0
@@ -31,7 +31,7 @@ class Control:
     """The regions without their content; empty if there is only one."""
 
 
-def read_control(data: bytes) -> Control:
+def read_control(data: bytes, allowance: Allowance) -> Control:
     """Decode the control file ``archive.xml``.
 
     Raises
@@ -39,12 +39,11 @@ def read_control(data: bytes) -> Control:
     FormatError
         It is not well-formed, or (``UnsupportedFormatError``) states another major version than 0 and 1.
     """
-    root = parse(data)
+    root = parse(data, allowance)
     major = root.get("major_version", "").strip()
     version = f"{major}.{root.get('minor_version', '0').strip()}"[:20] if major else ""
     if major not in _SUPPORTED:
-        template = "The archive is of version {}; it is newer than the versions that are read (0 and 1)"
-        raise UnsupportedFormatError(template, version)
+        raise UnsupportedFormatError("The archive is of version {}; newer ones than 0 and 1 are not read", version)
     control = Control(version, _size(root.find("region_info/size_in_meters")))
     for row, regions in enumerate(root.iterfind("regions/row")):
         for column, region in enumerate(regions.iterfind("region")):

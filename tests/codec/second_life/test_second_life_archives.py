@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.recognition import Match
-from meshferry.io_formats.second_life.archive import checks, facts, objects, older_materials, reader, sniffing
+from meshferry.io_formats.second_life.archive import checks, facts, objects, older_materials, reader, sniffing, xml_text
 from meshferry.io_formats.second_life.archive.asset_store import read_assets
 from meshferry.io_formats.second_life.archive.content_store import ContentStore
 from meshferry.io_formats.second_life.archive.document import BLANK, TRANSPARENT, Archive, Linkset, Part, TextureFace
@@ -358,6 +358,22 @@ def test_unreadable_objects_are_named_with_the_first_cause() -> None:
     assert names_of(document) == []
     assert codes(document) == ["objects-unreadable"]
     assert "3 unreadable objects are left out: 'deep', 'none', 'x' (The XML is nested" in document.warnings[0]
+
+
+def test_xml_of_all_objects_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "Allowance", lambda: xml_text.Allowance(tags=300, attributes=100))
+    shed = made.linkset(made.part("Shed"))
+    attributes = b" ".join(b"b%d='x'" % number for number in range(99))
+    for many in (made.linkset(*[made.part()] * 9), b"<a " + attributes + b"/>"):
+        document = region(("objects/a.xml", shed), ("objects/many.xml", many), ("objects/b.xml", shed))
+        assert names_of(document) == [["Shed"]]
+        assert "2 unreadable objects are left out: 'many', 'b' (The XML in the archive" in document.warnings[0]
+    monkeypatch.setattr(xml_text, "_MOST_TAGS", 100)
+    monkeypatch.setattr(xml_text, "_MOST_ATTRIBUTES", 50)
+    document = region(("objects/a.xml", made.linkset(*[made.part()] * 9)), ("objects/b.xml", shed))
+    assert names_of(document) == [["Shed"]] and "'a' (The XML file is too large)" in document.warnings[0]
+    document = region(("objects/a.xml", b"<a " + attributes + b"/>"), ("objects/b.xml", shed))
+    assert names_of(document) == [["Shed"]] and "'a' (The XML file is too large)" in document.warnings[0]
 
 
 def test_regions_without_control_file_are_placed_by_their_folders() -> None:
