@@ -45,15 +45,17 @@ class Allowance:
             raise FormatError("The XML in the archive is too large")
 
 
-def parse(data: bytes, allowance: Allowance) -> Element:
+def parse(data: bytes, allowance: Allowance | None = None) -> Element:
     """Return the root element of a member.
+
+    Members of which an archive may have many share an ``allowance``.
 
     Raises
     ------
     FormatError
         It is not well-formed, even without forbidden characters; it is too large, or has a document type.
     """
-    allowance.spend(data)
+    (allowance or Allowance()).spend(data)
     try:
         return parse_xml(data, encoding="utf-8")
     except FormatError:
