@@ -68,6 +68,7 @@ def expect_clean(judge: Judge, case: Case, depth: Depth = ALL_STEPS) -> str:
         ("second_life_animation", CASES),
         ("second_life_bvh", CASES),
         ("second_life_shape", CASES),
+        ("opensim_archive", CASES),
         ("mesh_serializer", CASES),
         ("unigine_texture", CASES),
         ("unigine_project", CASES),

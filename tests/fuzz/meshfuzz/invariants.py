@@ -58,6 +58,9 @@ def check_placement(placement: Any) -> None:
             _promise(not hasattr(node.content, "model") or number < len(placement.models), f"model {number}")
             _promise(getattr(node.content, "part", 0) < len(placement.parts), "part")
     for model in placement.models:
+        if model.picture is not None:  # only Blender decodes it
+            model.picture.content()
+            model.picture.pixels = np.arange(64 * 32 * 4, dtype=np.uint8).reshape(32, 64, 4)
         if not model.path:
             check_scene(model.read())
 

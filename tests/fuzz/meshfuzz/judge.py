@@ -97,7 +97,7 @@ class Verdict:
 
 
 _PLACING: dict[str, Any] = {"unigine_scene": unigine_scene_cases, "timberborn_blueprint": timberborn_blueprint_cases}
-"""Modules that link and patch the cases of formats that place models."""
+"""Modules that link and patch the cases of formats that place models of other files."""
 
 
 class Judge:
@@ -203,10 +203,11 @@ class Judge:
             check_scene(scene)
             if scene.placement is not None:
                 check_placement(scene.placement)
-                placing = _PLACING[found.name]
-                linked = room("link", lambda: placing.link(document, data, reading))
+                placing = _PLACING.get(found.name)
+                linked = scene if placing is None else room("link", lambda: placing.link(document, data, reading))
                 check_placement(room("expand", lambda: expanded_if_small(linked.placement)) if linked else None)
-                room("patch", lambda: placing.patch(found, data, scene, rng))
+                if placing is not None:
+                    room("patch", lambda: placing.patch(found, data, scene, rng))
             if depth.export and is_written:
                 self._exported(found, scene, writing, room, timed)
             self.peak = memory.peak()
