@@ -65,6 +65,8 @@ class BlenderFormat:
 
     Constant poses of bones are kept, which also preserves the length of the animation.
     """
+    scales_before_rotating: bool = False
+    """Whether exporters only write transforms of images that scale before they rotate."""
     holds_times: bool = False
     """Whether files store times in seconds without a frame rate, but can store custom properties of the scene."""
     times_are_frames: bool = False
@@ -182,6 +184,7 @@ GLB = BlenderFormat(
     left_out=frozenset({"META"}),
     is_triangulated=True,
     keeps_still_clips=True,
+    scales_before_rotating=True,
     holds_times=True,
     moves_rigs_in="second_life_upload",
 )

@@ -123,3 +123,23 @@ def test_the_transform_of_a_face_is_a_mapping() -> None:
     np.testing.assert_allclose(
         uv_transforms.of_node(node), uv_transforms.of_face(repeats, offsets, rotation), atol=1e-6
     )
+
+
+def test_pbr_materials_name_transforms_that_gltf_cannot_store() -> None:
+    import bpy
+    from meshferry.blender_data.exporting.models.gltf_materials import gltf_materials
+    from meshferry.io_formats.core.gltf_materials import TextureUse
+
+    materials = {"held": shown(Mapping(scale=(2.0, -2.0), rotation=0.75)),
+                 "lost": shown(Mapping(scale=(2.0, 3.0), rotation=0.75))}  # fmt: skip
+    for name, material in materials.items():
+        material.name = name
+        next(node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED").inputs[1].default_value = 1.0
+    report = Report()
+    made = gltf_materials(bpy.context, materials, report)
+    transforms = {name: one.textures[TextureUse.BASE_COLOR].transform for name, one in made.items()}
+    assert transforms["held"].rotation == pytest.approx(0.75) and transforms["held"].scale == (2.0, -2.0)
+    assert transforms["lost"].rotation == 0.0 and transforms["lost"].scale == pytest.approx((2.0, 3.0))
+    (message,) = report.messages
+    assert message.code == "glb-texture-transform" and "'lost'" in message and "'held'" not in message
+    assert all(mapping_nodes(material)[0].vector_type == "TEXTURE" for material in materials.values())

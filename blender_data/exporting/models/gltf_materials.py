@@ -18,6 +18,7 @@ from ....io_formats.core.gltf_materials import GltfImage, GltfMaterial, GltfText
 from ....io_formats.core.messages import Named, Report, Text, joined
 from ....io_formats.images import png
 from ... import compat
+from ...foreign import texture_transforms
 from ...foreign.operator_errors import operator_error
 from ...pictures import decoding
 from ..reading.material_reading import (
@@ -113,7 +114,8 @@ def gltf_materials(
         report.loss("pbr-materials-left-out", text)
         return {}
     try:
-        exported = _exported(context, list(wanted.values()))
+        with texture_transforms.scaled_before_rotated(wanted.values(), report):
+            exported = _exported(context, list(wanted.values()))
     except (RuntimeError, OSError, ValueError, KeyError) as problem:
         text = "PBR materials are left out, since Blender's glTF exporter failed: {}"
         report.loss("pbr-materials-left-out", text, operator_error(problem))
