@@ -60,7 +60,7 @@ def _mapping_nodes(material: bpy.types.Material) -> list[Any]:
     output = output_of(tree) if tree is not None else None
     if tree is None or output is None:
         return []
-    found = {}
+    found: dict[Any, None] = {}
     for socket in (output.inputs["Surface"], *occlusion_inputs(tree)):
         for reached in sources(Socket(socket)):
             if reached.node.type == "TEX_IMAGE":
