@@ -1,4 +1,4 @@
-"""The extra parameters of a part: sculpts, meshes, lights and more (formats page, section Shapes)."""
+"""The extra parameters of a part: sculpts, lights and more (docs/formats/opensim_archives.md, section Shapes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The items of an inventory, and the folders that hold them (formats page, section Container)."""
+"""The items of an inventory, and the folders that hold them (docs/formats/opensim_archives.md, section Container)."""
 
 from __future__ import annotations
 

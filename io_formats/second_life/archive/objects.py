@@ -1,4 +1,4 @@
-"""The XML of an object: linksets and their parts (formats page, sections Objects and Shapes)."""
+"""The XML of an object: linksets and their parts (docs/formats/opensim_archives.md, sections Objects and Shapes)."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _MOST_NAMED = 8
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Archive:
-    """Read the objects of an archive (formats page of archives).
+    """Read the objects of an archive (``docs/formats/opensim_archives.md``).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The control file of an archive, and the regions of which it consists (formats page, section Container)."""
+"""The control file of an archive, and its regions (docs/formats/opensim_archives.md, section Container)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texture entry of a part: how its faces look (formats page, section Faces)."""
+"""The texture entry of a part: how its faces look (docs/formats/opensim_archives.md, section Faces)."""
 
 from __future__ import annotations
 
