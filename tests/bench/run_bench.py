@@ -29,6 +29,7 @@ GROUPS = {
     "timberborn_blueprint": ("import",),
     "second_life": ("import", "export", "animation", "shape"),
     "second_life_collada": ("import", "memory", "memory_rigged"),
+    "opensim_archive": ("import", "unplaced", "shapes"),
     "batch": ("library", "exchange", "million", "memory"),
 }
 """What is measured, by family of formats: the groups of ``meshbench/<family>_rows.py``."""
@@ -112,6 +113,7 @@ def _child(options: argparse.Namespace) -> int:
     from meshbench import peers
 
     package = load_package()
+    sys.path.append(str(ROOT / "tests" / "fuzz"))  # writers of small files
 
     name, group, result = options.child
     peers.enable()

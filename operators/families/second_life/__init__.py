@@ -9,6 +9,7 @@ from ....blender_data.exporting.export_options import HIDDEN
 from ....blender_data.importing.import_options import BONE_DIRECTION
 from ....io_formats.core.messages import Message
 from ....io_formats.second_life.formats import (
+    OPENSIM_ARCHIVE,
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_BVH,
@@ -33,6 +34,7 @@ FORMATS = (
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BVH,
     SECOND_LIFE_SHAPE,
+    OPENSIM_ARCHIVE,
 )
 
 UUID = "*-????-????-*"
@@ -45,9 +47,10 @@ class Importer(ImportAnyName):
     bl_label = "Import SL Asset"
     bl_description = (
         "Import mesh assets and model bundles of Second Life and OpenSim and Collada files of uploads, with levels of "
-        "detail, physics and rig, and animations and body shapes, onto the active avatar if there is one"
+        "detail, physics and rig; animations and body shapes, onto the active avatar if there is one; and whole "
+        "regions and inventories from archives of OpenSim"
     )
-    entry_text = "Second Life (.llmesh, .slm, .dae, .anim, .bvh, .xml)"
+    entry_text = "Second Life (.llmesh, .slm, .dae, .anim, .bvh, .xml, .oar)"
     # The direction of bones is not an option, since the avatar skeleton defines it.
     option_table = tuple(option for option in import_table(*FORMATS) if option is not BONE_DIRECTION)
     usual_names = ";".join(
