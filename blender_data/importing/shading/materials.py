@@ -110,6 +110,8 @@ class MaterialFinder:
         """New materials by their shading. In these shadings, textures are replaced by numbers."""
         self._by_identity: dict[str, bpy.types.Material] | None = None
         """Materials that existed before the import, by identity."""
+        self._by_source_name: dict[str, list[bpy.types.Material]] | None = None
+        """The same by their name in the file that they came from."""
         self._given = {material.name: material for material in given}
         is_linked = options.project_textures == "LINK"
         report = report or Report()
@@ -168,7 +170,11 @@ class MaterialFinder:
         found = bpy.data.materials.get(names.fit(name))
         if found is not None and names.name_in_file(found) != name:
             found = None
-        named = (m for m in bpy.data.materials if m.meshferry.source_name == name and names.name_in_file(m) == name)
+        if self._by_source_name is None:
+            self._by_source_name = {}
+            for material in bpy.data.materials:
+                self._by_source_name.setdefault(material.meshferry.source_name, []).append(material)
+        named = (m for m in self._by_source_name.get(name, ()) if names.name_in_file(m) == name)
         candidates = itertools.chain([found] if found is not None else [], named)
         return next((m for m in candidates if not identity or m.meshferry.identity in ("", identity)), None)
 

@@ -19,7 +19,7 @@ from meshfuzz import opensim_archive_seeds as made
 from . import models, peers
 from .measure import Row, Task, in_turns, memory_of, ratio_row, reset_peak
 
-OBJECTS, MESHES, MATERIALS, TRIANGLES, SIDE = 1000, 400, 300, 1000, 512
+OBJECTS, MESHES, MATERIALS, TRIANGLES, SIDE = 1000, 400, 300, 5000, 512
 PRIMS, SCULPTS = 1000, 100
 UNPLACED = 400_000_000
 """Bytes of assets that no object names; random, so that they do not shrink."""
@@ -29,7 +29,8 @@ OPTIONS = f"""\
 import, ours    a region of {OBJECTS:,} objects of {MESHES} meshes ({TRIANGLES:,} triangles, four levels of detail),
                 {MATERIALS} materials, each with a picture of {SIDE}² pixels, packed and not read; exact normals, all
                 else default
-import, glTF    the same scene as one .glb with JPEG images; import_scene.gltf with its defaults
+import, glTF    the same scene as one .glb, with the images as Blender's exporter writes them (PNG);
+                import_scene.gltf with its defaults
 unplaced        the same region with {UNPLACED // 10**6} MB of assets that no object names, against the region alone;
                 and inflating the file twice, since an archive is read in two passes
 prims           {PRIMS:,} different prims; {SCULPTS} sculpts with maps of 64²; the ground of a region alone"""
@@ -73,11 +74,13 @@ def _grid(number: int, side: int) -> Mesh:
 
 
 def _picture(side: int) -> bytes:
-    """Return a JPEG 2000 stream of noise, encoded by Blender."""
+    """Return a JPEG 2000 stream, encoded by Blender."""
     image = bpy.data.images.new("noise", side, side)
-    noise = np.random.default_rng(side).random((side, side, 4), np.float32)
-    noise[..., 3] = 1
-    image.pixels.foreach_set(noise.reshape(-1))
+    pixels = np.tile(np.linspace(0, 1, side, dtype=np.float32)[:, None, None], (1, side, 4))
+    noisy = side * 9 // 20  # a PNG image of it then has 1.3 bytes a pixel, as images of real materials
+    pixels[:noisy] = np.random.default_rng(side).random((noisy, side, 4), np.float32)
+    pixels[..., 3] = 1
+    image.pixels.foreach_set(pixels.reshape(-1))
     settings = bpy.context.scene.render.image_settings
     settings.file_format, settings.jpeg2k_codec, settings.quality, settings.color_mode = "JPEG2000", "J2K", 50, "RGB"
     path = Path(bpy.app.tempdir) / "noise.j2c"
@@ -108,7 +111,7 @@ def _as_gltf(path: Path) -> Path:
     if not gltf.exists():
         models.empty_file()
         _import(path, use_ground=False, use_water=False)
-        peers.export_gltf(gltf, export_tangents=False, export_image_format="JPEG")
+        peers.export_gltf(gltf, export_tangents=False)
     return gltf
 
 
@@ -162,7 +165,12 @@ def unplaced(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     peaks = [_peak(each) for each in (alone, path)]
     detail = f"{added:.3f} s : {median(seconds['inflate']):.3f} s"
     return [
-        Row(f"{UNPLACED // 10**6} MB of unplaced assets : inflating them", added / median(seconds["inflate"]), 1.1, detail),
+        Row(
+            f"{UNPLACED // 10**6} MB of unplaced assets : inflating them",
+            added / median(seconds["inflate"]),
+            1.1,
+            detail,
+        ),
         Row(f"{UNPLACED // 10**6} MB of unplaced assets, peak memory (MiB)", (peaks[1] - peaks[0]) / 2**20, 20.0),
     ]
 
