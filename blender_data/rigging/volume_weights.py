@@ -52,7 +52,8 @@ def split(
 
     The sum of a bone and its volumes is preserved, so that factors of 0 restore the weights before the first split. The
     full weight of each volume is the one that the object has; where it has none for the volumes of a bone, it follows
-    from the distances to them. A vertex gets at most ``most`` weights, as far as possible by joining its smallest
+    from the distances to them. An object with weights for volumes keeps those of a family whose factors do not change.
+    A vertex gets at most ``most`` weights, as far as possible by joining its smallest
     weights with others of the same family.
     """
     before = joint_weights.read(obj, joints)
@@ -60,10 +61,13 @@ def split(
     values = before.for_joints(names).astype(np.float64)
     column = {name: number for number, name in enumerate(names)}
     points = world_points(obj)
+    is_fitted = not {name for family in families for name in family.volumes}.isdisjoint(before.used)
     family_of = np.arange(len(names))
     for family in families:
         bone, volumes = column[family.bone], [column[name] for name in family.volumes]
         family_of[volumes] = bone
+        if is_fitted and all(factors.wanted[name] == factors.last.get(name, 1.0) for name in family.volumes):
+            continue
         total = values[:, [bone, *volumes]].sum(axis=1)
         used = np.flatnonzero(total > 0)
         full = _full(values[np.ix_(used, volumes)], total[used], points[used], family, factors)

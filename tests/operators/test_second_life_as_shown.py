@@ -187,7 +187,7 @@ def test_a_garment_over_a_body_in_an_a_pose(clean_blender: Any) -> None:
     """A copy of a body that is 12 mm larger all around, modelled on the posed body, fits it at rest.
 
     The judge has the weights of the body itself, vertex by vertex. In the armpits, which are bent the most, its rest is
-    not the body's plus 12 mm either.
+    not the body's plus 12 mm either. Edges there are shorter in the pose than in any garment that fits at rest.
     """
     from mathutils import Vector
     from meshferry.blender_data.rigging import binding, joint_weights
@@ -239,7 +239,10 @@ def test_a_garment_over_a_body_in_an_a_pose(clean_blender: Any) -> None:
     assert (lengths / wanted_lengths).max() < 2.0
     body.data.update()
     larger = rest_body + 0.012 * np.array([tuple(one.vector) for one in body.data.vertex_normals])
-    assert np.quantile(np.linalg.norm(found - larger, axis=1), 0.99) < 0.006
+    apart = np.linalg.norm(found - larger, axis=1)
+    assert np.quantile(apart, 0.99) < 0.004 and apart.max() < 0.009
+    fitting_lengths = np.linalg.norm(larger[ends[:, 0]] - larger[ends[:, 1]], axis=1)
+    assert (lengths / fitting_lengths).max() < 1.5
 
 
 def test_both_sides_of_thick_cloth_get_the_weights_of_the_body(clean_blender: Any) -> None:

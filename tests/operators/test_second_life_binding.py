@@ -548,20 +548,23 @@ def test_factors_by_volume(clean_blender, avatar):
     _select(bpy, cloth)
     fit = bpy.ops.object.second_life_fitted_mesh
     assert fit(**first_factors(cloth, avatar)) == {"FINISHED"}, "the weights of a kit stay as they are"
-    near = weights_of(cloth)
-    assert near[:3] == [pytest.approx(entries, abs=1e-5) for entries in kit[:3]]
-    assert "mTorso" not in near[3] or near[3]["mTorso"] < 1e-5
+    assert weights_of(cloth) == [pytest.approx(entries, abs=1e-5) for entries in kit]
     assert fit(factor=0.5, factor_handle=0.4) == {"FINISHED"}
     half = weights_of(cloth)
     assert half[0] == pytest.approx(
         {"mTorso": 0.775, "BELLY": 0.175, "LEFT_HANDLE": 0.03, "RIGHT_HANDLE": 0.02}, abs=1e-5
     )
+    assert half[3]["mTorso"] == pytest.approx(0.5, abs=1e-5), "elsewhere, volumes get weights by their distances"
     assert fit(**first_factors(cloth, avatar)) == {"FINISHED"}, "the last factors again change nothing"
     assert weights_of(cloth) == [pytest.approx(entries, abs=1e-5) for entries in half]
     assert fit(factor=1.0) == {"FINISHED"}
-    assert weights_of(cloth) == [pytest.approx(entries, abs=1e-5) for entries in near]
+    near = weights_of(cloth)
+    assert near[:3] == [pytest.approx(entries, abs=1e-5) for entries in kit[:3]]
+    assert "mTorso" not in near[3]
     assert fit(factor=0.0) == {"FINISHED"}
     assert all(name.startswith("m") for entries in weights_of(cloth) for name in entries)
+    assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+    assert first_factors(cloth, avatar) == {}, "new weights have no factors"
 
 
 # -- cleaning -------------------------------------------------------------------------------------

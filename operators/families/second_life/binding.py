@@ -113,6 +113,9 @@ class NeedsMeshes:
         used = sorted({name for weights in bindings.values() for name in weights.used})
         with as_shown.kept_form(bpy.context, items, avatar if pose else None) as said:
             released = binding.apply(bindings, avatar, set(known_bones(avatar)))
+            if not getattr(self, "vertex_group", ""):
+                for obj in items:
+                    obj.data.meshferry.property_unset("volume_factors")
             deform_bones.switch_on(avatar, used)
         parts = [Text("{}: bound to {} of '{}'", names_of(models), counted(len(used), "bone"), avatar.name)]
         without = sum(weights.unweighted for weights in bindings.values())
