@@ -19,6 +19,7 @@ from ..avatar.skeletons import avatar_skeleton
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+Names = npt.NDArray[np.str_]
 
 NAME = "Mannequin"
 COLOR = (0.62, 0.6, 0.57, 1.0)
@@ -274,7 +275,7 @@ class _Cage:
         grid[1:-1, 1:-1] = self.add(inner[1:-1, 1:-1], part, self.along[grid[0, 0]])
         self.bridge(grid, closes=False)
 
-    def mirrored(self) -> tuple[Floats, Indices, npt.NDArray[np.str_], Floats]:
+    def mirrored(self) -> tuple[Floats, Indices, Names, Floats]:
         """Return points, quads, parts and places of both halves, without unused points."""
         used, quads = np.unique(np.concatenate([part.reshape(-1, 4) for part in self.quads]), return_inverse=True)
         quads, points = quads.reshape(-1, 4), self.points[used]
@@ -290,10 +291,9 @@ class _Cage:
 
 
 def _rings(sections: Iterable[tuple[str | float, ...]], columns: tuple[str, ...]) -> dict[str, Floats]:
-    """Return the columns of sections with further ones between them, on cubic curves; their centres are absolute."""
-    joints = [str(joint) for joint, *_ in sections]
+    """Return the columns of sections with further ones between them, on cubic curves, and their absolute centres."""
     rows = np.array([numbers for _, *numbers in sections], np.float64)
-    rows[:, 1:4] += [skeleton_table.rest_matrices()[joint][:3, 3] for joint in joints]
+    rows[:, 1:4] += [skeleton_table.rest_matrices()[str(joint)][:3, 3] for joint, *_ in sections]
     place = np.append(0, np.cumsum(np.linalg.norm(np.diff(rows[:, 1:], axis=0), axis=1)))
     slope = np.gradient(rows, place, axis=0)
     found = []
@@ -301,7 +301,8 @@ def _rings(sections: Iterable[tuple[str | float, ...]], columns: tuple[str, ...]
         t, step = (np.arange(cells) / cells)[:, None], place[number + 1] - place[number]
         ends = (1 + 2 * t) * (1 - t) ** 2 * rows[number] + t * t * (3 - 2 * t) * rows[number + 1]
         found.append(ends + step * t * (1 - t) * ((1 - t) * slope[number] - t * slope[number + 1]))
-    return dict(zip(columns, np.concatenate([*found, rows[-1:]]).T, strict=True))
+    rows = np.concatenate([*found, rows[-1:]])
+    return dict(zip(columns, rows.T, strict=True), centre=rows[:, 1:4])
 
 
 def _ovals(centre: Floats, half_axes: tuple[Floats, ...], angle: Floats, power: Floats | float = 2.0) -> Floats:
@@ -321,7 +322,7 @@ def _upright(of: dict[str, Floats], angle: Floats) -> Floats:
     front = np.stack([of["front"], zero, of["front_rise"]], -1)
     back = np.stack([-of["back"], zero, of["back_rise"]], -1)
     left = np.stack([zero, of["side"], zero], -1)
-    return _ovals(np.stack([of["x"], of["y"], of["z"]], -1), (front, left, back, -left), angle, of["power"])
+    return _ovals(of["centre"], (front, left, back, -left), angle, of["power"])
 
 
 def _left_half() -> _Cage:
@@ -364,8 +365,7 @@ def _add_arm(cage: _Cage, hole: Indices, width: int) -> None:
     x, z = np.eye(3)[0], np.eye(3)[2]
     ways = {"front": x, "top": z, "back": -x, "bottom": -z}
     half_axes = tuple(arm[name][:, None] * way for name, way in ways.items())
-    centre = np.stack([arm["x"], arm["y"], arm["z"]], -1)
-    rings = np.concatenate([hole[None], cage.add(_ovals(centre, half_axes, angle), "arm", arm["y"])])
+    rings = np.concatenate([hole[None], cage.add(_ovals(arm["centre"], half_axes, angle), "arm", arm["y"])])
     first, column = 1 + int(np.searchsorted(arm["y"], 0.648)), int(np.argmax(np.cos(angle)))
     root = np.take(rings[first : first + 3], np.arange(column - 1, column + 2), axis=1, mode="wrap")
     cage.bridge(rings, without=(slice(first, first + 2), slice(column - 1, column + 1)))
@@ -375,8 +375,8 @@ def _add_arm(cage: _Cage, hole: Indices, width: int) -> None:
     forward, outward, width, turn = np.array(THUMB).T[..., None]
     x, y, z = (base - base.mean(axis=0)).T
     turned = forward + 1j * outward + width * (x + 1j * y) * np.exp(1j * np.radians(turn))
-    sections = np.stack([turned.real, turned.imag, np.broadcast_to(z, turned.shape)], -1)
-    thumb = cage.add(base.mean(axis=0) + sections, "arm", np.full(3, 0.69))
+    thumb = base.mean(axis=0) + np.stack([turned.real, turned.imag, np.broadcast_to(z, turned.shape)], -1)
+    thumb = cage.add(thumb, "arm", np.full(3, 0.69))
     cage.bridge(np.concatenate([outline[None], thumb]))
     cage.close(thumb[-1], 2, _THUMB_TIP, "arm")
 
@@ -387,26 +387,23 @@ def _add_leg(cage: _Cage, lowest: Indices) -> None:
     ring = np.concatenate([lowest, cage.add(between, "leg", 0.88)])
     leg = _rings(LEG, UPRIGHT)
     angle = np.radians(360 / len(ring)) * (np.arange(len(ring)) - len(lowest) / 2 + 0.5) + np.pi / 2
-    path = np.linalg.norm(np.diff(np.stack([leg["x"], leg["y"], leg["z"]], -1), axis=0), axis=1)
+    path = np.linalg.norm(np.diff(leg["centre"], axis=0), axis=1)
     along = leg["z"][0] - np.append(0, np.cumsum(path))
     rings = np.concatenate([ring[None], cage.add(_upright(leg, angle), "leg", along)])[:, ::-1]
     cage.bridge(rings)
     cage.close(np.roll(rings[-1], -5), 4, _TOES, "leg")
 
 
-def _weights(
-    points: Floats, edges: Indices, parts: npt.NDArray[np.str_], along: Floats
-) -> tuple[tuple[str, ...], Floats]:
+def _weights(points: Floats, edges: Indices, parts: Names, along: Floats) -> tuple[tuple[str, ...], Floats]:
     """Return joints and the weights of points for them, (P, J)."""
     bones = list(dict.fromkeys(name for knots in BONES.values() for name, *_ in knots))
     names = [*bones, *VOLUMES]
-    column = {name: number for number, name in enumerate(names)}
     weights = np.zeros((len(points), len(names)))
     for part, knots in BONES.items():
         rows = parts == part
         places = [place for _name, *ends in knots for place in ends]
         for number, (name, *_) in enumerate(knots):
-            weights[rows, column[name]] = np.interp(along[rows], places, np.repeat(np.eye(len(knots))[number], 2))
+            weights[rows, names.index(name)] = np.interp(along[rows], places, np.repeat(np.eye(len(knots))[number], 2))
     x, y, z = points.T
     away, is_trunk = np.abs(y), parts == "trunk"
     # Shoulders and hips move the sides of the trunk, too.
@@ -414,9 +411,8 @@ def _weights(
     hip = is_trunk * np.clip((away - 0.02) / 0.08, 0, 1) * np.clip((1.07 - z) / 0.17, 0, 1) * 0.35
     for name, share in (("mCollarLeft", collar), ("mHipLeft", hip)):
         weights *= (1 - share)[:, None]
-        weights[:, column[name]] += share
+        weights[:, names.index(name)] += share
     names, weights = _on_both_sides(names, weights, y)
-    column = {name: number for number, name in enumerate(names)}
     weights = _relaxed(weights, edges, 0.5, 12)
     forward = np.clip((x + 0.06) / 0.12, 0, 1)
     forward = forward * forward * (3 - 2 * forward)
@@ -431,9 +427,9 @@ def _weights(
         for side in {name, skeleton_table.other_side(name) or name}:
             parent = bone if side == name else skeleton_table.other_side(bone) or bone
             on_side = (_leftness(y) if side == name else 1 - _leftness(y)) if name == _BREAST else 1.0
-            moved = whole[:, column[parent]] * share * local * on_side
-            weights[:, column[side]] += moved
-            weights[:, column[parent]] -= moved
+            moved = whole[:, names.index(parent)] * share * local * on_side
+            weights[:, names.index(side)] += moved
+            weights[:, names.index(parent)] -= moved
     weights = _relaxed(weights, edges, 0.5, 4)
     # Thighs and pelvis grow in different directions, so that their blend has to be wide.
     weights = _relaxed(weights, edges, 0.5 * np.exp(-(((z[:, None] - 0.95) / 0.25) ** 4)), 80)
