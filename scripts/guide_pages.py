@@ -28,6 +28,7 @@ GUIDES = (
     "second_life",
     "second_life_animation",
     "second_life_shapes",
+    "opensim_regions",
     "second_life_rfp",
     "mesh_serializer",
     "reload",

@@ -22,6 +22,7 @@ from meshferry.io_formats.core.options import Option, applicable
 from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
 from meshferry.io_formats.registry import FORMATS
 from meshferry.io_formats.second_life.formats import (
+    OPENSIM_ARCHIVE,
     SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_BVH,
@@ -201,6 +202,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ),
     ("docs/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
     ("docs/second_life_animation.md", "export options"): lambda: export_table(SECOND_LIFE_ANIMATION),
+    ("docs/opensim_regions.md", "import options"): lambda: import_table(OPENSIM_ARCHIVE),
     ("docs/mesh_serializer.md", "import options"): lambda: import_table(MESH_SERIALIZER),
     ("docs/mesh_serializer.md", "export options"): lambda: export_table(MESH_SERIALIZER),
 }

@@ -95,6 +95,7 @@ def test_nothing_of_one_machine(page: Path) -> None:
         ("docs/second_life.md", 15),
         ("docs/mesh_serializer.md", 15),
         ("docs/second_life_animation.md", 4),
+        ("docs/opensim_regions.md", 15),
     ],
 )
 def test_troubleshooting_quotes_what_the_code_says(guide: str, least: int) -> None:
