@@ -149,5 +149,5 @@ def test_blender_shows_the_looks_of_faces(script: ModuleType, archive: Path, cle
 
 
 def test_only_wanted_objects_are_imported(archive: Path, clean_blender: Any) -> None:
-    imported(clean_blender, archive, only_names="fount*", use_ground=False, use_water=False)
+    imported(clean_blender, archive, only_names="FOUNTA*", use_ground=False, use_water=False)
     assert len([obj for obj in clean_blender.data.objects if obj.type == "MESH"]) == LINKSETS["Fountain"]
