@@ -35,7 +35,7 @@ HOSTILE = (
 
 def imported(path: Path, **options: Any) -> ImportResult:
     scene = api.read_scene(path, options)
-    return importer.import_scene(ImportRequest(bpy.context, scene, ImportOptions.of(), str(path)))
+    return importer.import_scene(ImportRequest(bpy.context, scene, ImportOptions.of({"normals": "AUTO"}), str(path)))
 
 
 def facts(samples: Path, file: str) -> dict[str, Any]:
