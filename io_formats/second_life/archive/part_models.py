@@ -49,6 +49,7 @@ class _Source:
     faces: int
     build: Callable[[], Mesh]
     picture: EncodedPicture | None = None
+    is_rigged: bool = False
 
 
 class PartModels:
@@ -61,23 +62,25 @@ class PartModels:
         self._sources: dict[Hashable, _Source | Text] = {}
         """The mesh of each asset and prim so far, or the reason why there is none."""
         self._known: dict[Hashable, int] = {}
-        self._prims = 0
+        self._prims: set[PrimShape] = set()
         self._boxes = 0
         self._rigged = 0
         self._left_out: dict[Text, list[str]] = {}
 
     def find(self, part: Part) -> PartModel | None:
         """Return the model of a part, or None if it is missing or damaged."""
-        key: Hashable = part.shape if part.kind == "prim" else (part.sculpt_type, part.sculpt_asset)
+        shape = self._shape(part)
+        key: Hashable = shape or (part.sculpt_type, part.sculpt_asset)
         if key not in self._sources:
             try:
-                self._sources[key] = self._source(part)
+                self._sources[key] = _prim(shape) if shape is not None else self._source(part)
             except FormatError as problem:
                 self._sources[key] = problem.sentence(with_file=False)
         source = self._sources[key]
         if isinstance(source, Text):
             self._left_out.setdefault(source, []).append(f"{part.name} ({part.sculpt_asset})")
             return None
+        self._rigged += source.is_rigged
         planar = tuple(face for face in range(source.faces) if part.entry.face(face).mapping == _PLANAR)
         whole = (key, planar, part.size if planar else None)
         if whole not in self._known:
@@ -100,21 +103,22 @@ class PartModels:
             template = "{} shown as boxes, since there are more than {:,} different prims"
             report.loss("too-many-prims", template, number, MOST_PRIMS)
 
+    def _shape(self, part: Part) -> PrimShape | None:
+        """Return the shape of a prim, or that of a box beyond the largest number of different ones."""
+        if part.kind != "prim":
+            return None
+        if part.shape not in self._prims and len(self._prims) >= MOST_PRIMS:
+            self._boxes += 1
+            return _BOX
+        self._prims.add(part.shape)
+        return part.shape
+
     def _source(self, part: Part) -> _Source:
-        if part.kind == "prim":
-            return self._prim(part.shape)
         if part.kind == "mesh":
             return self._mesh(part)
         if part.sculpt_type & KIND_MASK > CYLINDER:
             raise FormatError("their kind of shape is not known")
         return self._sculpt(part)
-
-    def _prim(self, shape: PrimShape) -> _Source:
-        self._prims += 1
-        if self._prims > MOST_PRIMS:
-            self._boxes += 1
-            shape = _BOX
-        return _Source(face_count(shape), lambda: mesh_of(faces_of(shape), ""))
 
     def _mesh(self, part: Part) -> _Source:
         content = self._assets.mesh(part.sculpt_asset)
@@ -123,9 +127,9 @@ class PartModels:
         asset, level = mesh_reader.read_highest(content)
         report = Report()
         faces = faces_of_level(level, report)
-        self._rigged += "skin" in asset.header
         names = [str(number) for number in range(len(faces))]
-        return _Source(len(faces), lambda: _turned(mesh_of_faces(faces, names, report), part.sculpt_type))
+        build = partial(mesh_of_faces, faces, names, report)
+        return _Source(len(faces), lambda: _turned(build(), part.sculpt_type), is_rigged="skin" in asset.header)
 
     def _sculpt(self, part: Part) -> _Source:
         found = self._pictures.examined(part.sculpt_asset)
@@ -142,6 +146,10 @@ class PartModels:
         if planar:
             mesh = _with_planar_uvs(mesh, planar, size)
         return Scene(name, [Node(name, mesh=mesh)], format=FORMAT)
+
+
+def _prim(shape: PrimShape) -> _Source:
+    return _Source(face_count(shape), lambda: mesh_of(faces_of(shape), ""))
 
 
 def _sculpt_mesh(picture: EncodedPicture, sculpt_type: int) -> Mesh:
