@@ -113,8 +113,10 @@ class PlacementBuilder:
 
     # -- nodes ----------------------------------------------------------------------------------
 
-    def _add_node(self, name: str, parent: int, channels: Channels, content: Content | None, home: int) -> int:
-        node = PlacedNode(name, parent, channels.matrix(), content, channels=channels, collection=home)
+    def _add_node(
+        self, name: str, parent: int, channels: Channels, content: Content | None, home: int, key: str = ""
+    ) -> int:
+        node = PlacedNode(name, parent, channels.matrix(), content, channels=channels, collection=home, key=key)
         self._part.nodes.append(node)
         return len(self._part.nodes) - 1
 
@@ -130,7 +132,8 @@ class PlacementBuilder:
             if not others:
                 self._add_part(root, -1, position, root.rotation, home)
                 continue
-            above = self._add_node(linkset.name, -1, Channels(position, quaternion=root.rotation), None, home)
+            place = Channels(position, quaternion=root.rotation)
+            above = self._add_node(linkset.name, -1, place, None, home, _key(root, "linkset"))
             self._add_part(root, above, _ORIGIN, _UNTURNED, home)
             for part in others:
                 self._add_part(part, above, part.position, part.rotation, home)
@@ -157,16 +160,16 @@ class PlacementBuilder:
                 home = self._collection("Invisible", home, is_hidden=True)
                 self._unseen += 1
         channels = Channels(position, scale=part.size, quaternion=rotation)
-        node = self._add_node(part.name, parent, channels, content, home)
+        node = self._add_node(part.name, parent, channels, content, home, _key(part))
         if part.light is not None and LIGHTS.flag(self._options):
             width, depth, height = part.size
             undone = Channels(scale=(1 / width, 1 / depth, 1 / height), quaternion=_UNTURNED)
-            self._add_node(f"{part.name} Light", node, undone, light_of(part.light), home)
+            self._add_node(f"{part.name} Light", node, undone, light_of(part.light), home, _key(part, "light"))
 
     def _add_tree(self, part: Part, parent: int, position: Vector, rotation: Quaternion, home: int) -> None:
         marker, species = trees.marker_of(part), trees.species_of(part)
         place = Channels((*position[:2], position[2] - trees.DEPTH), quaternion=rotation)
-        node = self._add_node(species, parent, place, marker, self._collection("Trees", home))
+        node = self._add_node(species, parent, place, marker, self._collection("Trees", home), _key(part))
         self._part.nodes[node].properties = {"Species": species, "Height": f"{marker.size:.2f} m"}
         self._trees += 1
 
@@ -225,6 +228,11 @@ class PlacementBuilder:
         if self._unseen:
             number = counted(self._unseen, "invisible part is", "invisible parts are")
             report.note("invisible-parts", "{} in the hidden collection 'Invisible'", number)
+
+
+def _key(part: Part, kind: str = "part") -> str:
+    """Return the key by which *Reload File* finds a node; empty if the part has no UUID."""
+    return f"{kind} {part.uuid}" if part.uuid not in ("", NULL_ID) else ""
 
 
 def _chosen(document: Archive, region: str, pattern: str) -> list[tuple[Group, list[Linkset]]]:

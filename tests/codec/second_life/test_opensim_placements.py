@@ -246,6 +246,13 @@ def test_a_linkset_is_an_empty_with_all_its_parts_below() -> None:
     np.testing.assert_allclose(below.channels.quaternion, (half, 0, 0, half))  # type: ignore[arg-type]
 
 
+def test_nodes_are_known_by_the_uuids_of_their_parts() -> None:
+    named = made.part("root").replace(made.NULL, made.identity(90), 1)
+    files = {"objects/a.xml": made.linkset(named, made.part("child", is_root=False))}
+    uuid = made.identity(90)
+    assert [node.key for node in nodes_of(scene_of(files))] == [f"linkset {uuid}", f"part {uuid}", ""]
+
+
 def test_names_choose_objects_and_not_their_parts() -> None:
     files = {
         "objects/a.xml": made.linkset(made.part("Barn [old]"), made.part("door", is_root=False)),
