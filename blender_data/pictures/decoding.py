@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 
 import bpy
-import numpy as np
 
+from ...io_formats.binary.quantization import to_unorm
 from ...io_formats.core.errors import FormatError
 from ...io_formats.core.shading import Pixels
 from ..exporting.reading.material_reading import pixels_of
@@ -31,7 +31,7 @@ def decode(content: bytes, name: str) -> Pixels:
 
 def as_bytes(image: bpy.types.Image) -> Pixels:
     """Return the pixels of a Non-Color image, (H, W, 4) uint8, the lowest row first."""
-    return np.rint(np.clip(pixels_of(image), 0.0, 1.0) * 255).astype(np.uint8)
+    return to_unorm(pixels_of(image))
 
 
 @contextlib.contextmanager
