@@ -26,8 +26,17 @@ def render(material: Any, folder: Path, size: int, samples: int) -> npt.NDArray[
     """Render a plane of 2 m with a material from above; return linear RGB (H, W, 3), the lowest row first."""
     import bpy
 
-    scene = bpy.context.scene
     plane = plane_with(material)
+    pixels = render_from_above(folder, size, samples)
+    bpy.data.objects.remove(plane)
+    return pixels
+
+
+def render_from_above(folder: Path, size: int, samples: int) -> npt.NDArray[np.float32]:
+    """Render the 2 m around the origin from above; return linear RGB (H, W, 3), the lowest row first."""
+    import bpy
+
+    scene = bpy.context.scene
     camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
     camera.data.type, camera.data.ortho_scale, camera.location = "ORTHO", 2.0, (0.0, 0.0, 5.0)
     scene.collection.objects.link(camera)
@@ -43,7 +52,6 @@ def render(material: Any, folder: Path, size: int, samples: int) -> npt.NDArray[
     picture = bpy.data.images.load(scene.render.filepath)
     pixels = np.empty(size * size * picture.channels, np.float32)
     picture.pixels.foreach_get(pixels)
-    for obj in (plane, camera):
-        bpy.data.objects.remove(obj)
+    bpy.data.objects.remove(camera)
     bpy.data.images.remove(picture)
     return pixels.reshape(size, size, -1)[..., :3]

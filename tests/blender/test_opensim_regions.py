@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tarfile
 from pathlib import Path
@@ -11,11 +12,14 @@ import bpy
 import numpy as np
 import pytest
 import uv_transforms
+from helpers_render import render_from_above
 from meshferry.blender_data import names
 from meshferry.blender_data.importing import importer
 from meshferry.blender_data.importing.importer import ImportOptions, ImportRequest, ImportResult
 from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.second_life.archive import ground
+from meshfuzz import opensim_archive_seeds as made
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -213,6 +217,36 @@ def check_ground(stated: dict[str, Any], ground: Any) -> None:
         point = ground.data.vertices[number].co
         np.testing.assert_allclose(point, (x, y, sample["height"]), atol=1e-5)
         assert mixture[number].value == pytest.approx(sample["mix"], abs=1e-5)
+
+
+def test_the_ground_shows_its_mixture_at_its_corners(tmp_path: Path) -> None:
+    """The picture is that of a region of 16 m without textures of its own, from above, without any light."""
+    side, colors = 16, np.array(ground.COLORS)
+    south_west, south_east, north_west, north_east = 17.5, 32.5, 47.5, 54.0  # the mixture is 0.5, 1.5, 2.5 and 2.93
+    y, x = np.mgrid[:side, :side] / (side - 1)
+    south, north = south_west + (south_east - south_west) * x, north_west + (north_east - north_west) * x
+    heights = (south + (north - south) * y).astype("<f4")
+    path = tmp_path / "slope.oar"
+    control, settings = made.control(size=f"{side},{side}"), b"<RegionSettings/>"
+    files = (("archive.xml", control), ("settings/a.xml", settings), ("terrains/a.r32", heights.tobytes()))
+    path.write_bytes(made.packed(*files))
+    imported(path, use_water=False)
+    (shown,) = bpy.data.objects
+    tree = shown.material_slots[0].material.node_tree
+    (output,) = (node for node in tree.nodes if node.type == "OUTPUT_MATERIAL")
+    (shader,) = (node for node in tree.nodes if node.type == "BSDF_PRINCIPLED")
+    emission = tree.nodes.new("ShaderNodeEmission")
+    tree.links.new(shader.inputs["Base Color"].links[0].from_socket, emission.inputs["Color"])
+    tree.links.new(emission.outputs["Emission"], output.inputs["Surface"])
+    shown.location, shown.scale = (-1, -1, 0), (2 / side, 2 / side, 0.01)
+    picture = render_from_above(tmp_path, 4 * side, 16)
+    for row, column in itertools.product((4, -5), repeat=2):  # the outermost pixels show the border, too
+        x, y = (((at % (4 * side)) + 0.5) / 4 / (side - 1) for at in (column, row))
+        south, north = south_west + (south_east - south_west) * x, north_west + (north_east - north_west) * x
+        mixed = 4 * (south + (north - south) * y - 10) / 60
+        first = min(int(mixed), 2)
+        expected = colors[first] + (colors[first + 1] - colors[first]) * (mixed - first)
+        np.testing.assert_allclose(picture[row, column], expected, atol=1e-3)
 
 
 def test_several_regions_stand_side_by_side(samples: Path) -> None:

@@ -37,7 +37,7 @@ _DEFAULTS = (
 )
 """The textures of the viewer, which archives never contain."""
 _NAMES = ("dirt", "grass", "hill", "rock")
-_COLORS = ((0.13, 0.085, 0.05), (0.06, 0.12, 0.03), (0.12, 0.115, 0.06), (0.16, 0.15, 0.14))
+COLORS = ((0.13, 0.085, 0.05), (0.06, 0.12, 0.03), (0.12, 0.115, 0.06), (0.16, 0.15, 0.14))
 """Linear colours in place of the default textures."""
 _CORNERS = ("SW", "SE", "NW", "NE")
 _LOW, _RANGE, _WATER = 10.0, 60.0, 20.0
@@ -137,7 +137,7 @@ class Ground:
         """Return the material of the ground of a region."""
         textures = self._settings[id(group)].textures
         tints = tuple(self._tint(place, uuid, pictures) for place, uuid in enumerate(textures))
-        base = Tint(_COLORS[1], mixture=Mixture(MIXTURE, tints))
+        base = Tint(COLORS[1], mixture=Mixture(MIXTURE, tints))
         identity = f"ground {' '.join(textures)}"
         return Material(name, shading=Shading(base, roughness=Factor(1.0)), identity=identity)
 
@@ -195,10 +195,10 @@ class Ground:
         if uuid in (*_DEFAULTS, NULL_ID):
             place = _DEFAULTS.index(uuid) if uuid in _DEFAULTS else place
             self._defaults[_NAMES[place]] = None
-            return Tint(_COLORS[place])
+            return Tint(COLORS[place])
         texture = pictures.texture(uuid)
         if texture is None:
-            return Tint(_COLORS[place])
+            return Tint(COLORS[place])
         return Tint((1.0, 1.0, 1.0), ImageMap(texture, is_color=True))
 
 
