@@ -108,10 +108,10 @@ class MaterialFinder:
         self._known: dict[str, bpy.types.Material] = {}
         self._shown: dict[tuple[Shading, MeshLayers], ShownMaterial | None] = {}
         """New materials by their shading. In these shadings, textures are replaced by numbers."""
-        self._by_identity: dict[str, bpy.types.Material] | None = None
+        self._by_identity: dict[str, bpy.types.Material] = {}
         """Materials that existed before the import, by identity."""
-        self._by_source_name: dict[str, list[bpy.types.Material]] | None = None
-        """The same by their name in the file that they came from."""
+        self._by_name: dict[str, list[bpy.types.Material]] | None = None
+        """The same by their name in the file that they came from; None until it is needed."""
         self._given = {material.name: material for material in given}
         is_linked = options.project_textures == "LINK"
         report = report or Report()
@@ -162,20 +162,15 @@ class MaterialFinder:
         """
         given = self._given.get(name)
         identity = given.identity if given is not None else ""
-        if identity and self._by_identity is None:
-            self._by_identity = {m.meshferry.identity: m for m in reversed(bpy.data.materials)}
-        same = (self._by_identity or {}).get(identity) if identity else None
-        if same is not None:
-            return same
-        found = bpy.data.materials.get(names.fit(name))
-        if found is not None and names.name_in_file(found) != name:
-            found = None
-        if self._by_source_name is None:
-            self._by_source_name = {}
+        if self._by_name is None:
+            self._by_name = {}
             for material in bpy.data.materials:
-                self._by_source_name.setdefault(material.meshferry.source_name, []).append(material)
-        named = (m for m in self._by_source_name.get(name, ()) if names.name_in_file(m) == name)
-        candidates = itertools.chain([found] if found is not None else [], named)
+                self._by_identity.setdefault(material.meshferry.identity, material)
+                self._by_name.setdefault(names.name_in_file(material), []).append(material)
+        if identity in self._by_identity and identity:
+            return self._by_identity[identity]
+        fitting = names.fit(name)
+        candidates = sorted(self._by_name.get(name, ()), key=lambda material: material.name != fitting)
         return next((m for m in candidates if not identity or m.meshferry.identity in ("", identity)), None)
 
     def find(self, name: str, layers: MeshLayers = _NO_LAYERS) -> bpy.types.Material | None:
