@@ -39,8 +39,8 @@ SlotNames = tuple[str, ...]
 class Template:
     """The objects of a model, with the surfaces that a node shows.
 
-    They are copied for each node and then removed. The objects themselves are not put at a node, since copies would
-    then inherit parent, level of detail and materials from there.
+    Before any of them is changed, all copies for further nodes have to be made, since copies inherit parent, level of
+    detail and materials.
     """
 
     objects: list[bpy.types.Object]
@@ -55,7 +55,10 @@ class Template:
     """Whether the objects themselves have been put at a node, so that further nodes get copies."""
 
     def copy(self, keep: Callable[[bpy.types.ID], Any]) -> list[bpy.types.Object]:
-        """Return copies of the objects that share their data; ``keep`` is called with each copy."""
+        """Return the objects, and after the first call copies that share their data; ``keep`` is called with each."""
+        if not self.is_placed:
+            self.is_placed = True
+            return self.objects
         if len(self.objects) == 1:
             return [keep(self.objects[0].copy())]
         copies = {made: keep(made.copy()) for made in self.objects}
@@ -248,11 +251,13 @@ class ModelBuilder:
         return objects, sum(meshes.triangle_count(obj.data) for obj in part.objects if obj.type == "MESH")
 
     def remove_templates(self) -> None:
-        """Remove the objects of templates, and the data of models that no node uses."""
-        objects = [made for template in self._templates for made in template.objects]
+        """Remove the objects of templates that no node uses, and their data."""
+        unused = [template for template in self._templates if not template.is_placed]
+        objects = [made for template in unused for made in template.objects]
         data = dict.fromkeys(made.data for made in objects if made.data is not None)
-        self.job.discard(objects)
-        self.job.discard([block for block in data if not block.users])
+        if objects:  # Blender searches all node trees for each removed object
+            self.job.discard(objects)
+            self.job.discard([block for block in data if not block.users])
 
 
 def _read(model: PlacedModel) -> Steps[Scene]:
