@@ -29,7 +29,7 @@ _SHEAR = 1e-3
 """Largest cosine between two axes that counts as perpendicular."""
 _EXACT = 3e-7
 """Largest cosine between two axes at which an object's transform represents a matrix exactly in single precision."""
-_STEP = 256
+_STEP = 32
 """Number of nodes that are created between two points at which the user can cancel."""
 
 
