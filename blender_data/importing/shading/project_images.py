@@ -104,7 +104,8 @@ class ProjectImages:
             image = self._keep(bpy.data.images.load(texture.path))
         else:
             image = self._from_content(label, texture)
-        image.name = names.fit(label)
+        if image.name != names.fit(label):  # naming thousands of images takes seconds
+            image.name = names.fit(label)
         if not is_color:
             image.colorspace_settings.name = _NUMBERS
         image.alpha_mode = "CHANNEL_PACKED"
