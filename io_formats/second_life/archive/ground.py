@@ -93,9 +93,10 @@ class Ground:
 
     def __init__(self, groups: Iterable[Group]) -> None:
         self._settings: dict[int, Settings] = {}
-        self._heights: dict[tuple[float, float], Heights] = {}
+        self._heights: dict[int, Heights] = {}
+        self._heights_at: dict[tuple[float, float], Heights] = {}
         """Heights by the place of the south-western corner of their region."""
-        self._damaged: list[str] = []
+        self._too_large: list[str] = []
         self._without_settings: list[str] = []
         self._defaults: dict[str, None] = {}
         self._invalid = 0
@@ -113,7 +114,7 @@ class Ground:
         The mesh has a point for each metre, and beyond the last metre those of the neighbour or copies. Its UVs are
         metres divided by the size of a tile, and its layer ``MIXTURE`` tells which texture is where.
         """
-        heights = self._heights.get(group.origin[:2])
+        heights = self._heights.get(id(group))
         if heights is None:
             return None
         heights = self._with_borders(group, heights)
@@ -138,7 +139,8 @@ class Ground:
         textures = self._settings[id(group)].textures
         tints = tuple(self._tint(place, uuid, pictures) for place, uuid in enumerate(textures))
         base = Tint(COLORS[1], mixture=Mixture(MIXTURE, tints))
-        identity = f"ground {' '.join(textures)}"
+        shown = (uuid if tint.image is not None else "" for uuid, tint in zip(textures, tints, strict=True))
+        identity = f"ground {' '.join(shown)}"
         return Material(name, shading=Shading(base, roughness=Factor(1.0)), identity=identity)
 
     def water_height(self, group: Group) -> float:
@@ -151,9 +153,8 @@ class Ground:
             number_of = counted(len(self._defaults), "texture")
             template = "{} of the ground not in the archive, since viewers have their own; plain colors instead: {}"
             report.loss("default-ground", template, number_of, listed(list(self._defaults)))
-        report.loss_of(
-            "ground-left-out", "The ground of {} is damaged or too large; left out: {}", self._damaged, "region"
-        )
+        template = "The ground of {} left out, with more than 2,048 m on a side: {}"
+        report.loss_of("ground-left-out", template, self._too_large, "region")
         template = "The settings of {} are damaged; those of a new region are used: {}"
         report.change_of("settings-damaged", template, self._without_settings, "region")
         if self._invalid:
@@ -169,24 +170,24 @@ class Ground:
         width, depth = group.size
         if not group.terrain:
             return
-        if len(group.terrain) != 4 * width * depth or max(group.size) > _LARGEST_SIDE:
-            self._damaged.append(group.name)
+        if max(group.size) > _LARGEST_SIDE:
+            self._too_large.append(group.name)
             return
         heights = np.frombuffer(group.terrain, "<f4").reshape(depth, width)
         valid = np.abs(heights) < _FARTHEST  # false for NaN
         self._invalid += int(np.count_nonzero(~valid))
-        self._heights[group.origin[:2]] = np.where(valid, heights, np.float32(0))
+        self._heights[id(group)] = self._heights_at[group.origin[:2]] = np.where(valid, heights, np.float32(0))
 
     def _with_borders(self, group: Group, heights: Heights) -> Heights:
         """Return heights with a further row and column: the first ones of neighbours, or copies of the last ones."""
         (x, y, _), (width, depth) = group.origin, group.size
         whole = np.pad(heights, ((0, 1), (0, 1)), mode="edge")
-        east, north = self._heights.get((x + width, y)), self._heights.get((x, y + depth))
+        east, north = self._heights_at.get((x + width, y)), self._heights_at.get((x, y + depth))
         if east is not None and len(east) == depth:
             whole[:depth, width], whole[depth, width] = east[:, 0], east[-1, 0]
         if north is not None and north.shape[1] == width:
             whole[depth, :width], whole[depth, width] = north[0], north[0, -1]
-        corner = self._heights.get((x + width, y + depth))
+        corner = self._heights_at.get((x + width, y + depth))
         if corner is not None and east is not None and north is not None:
             whole[depth, width] = corner[0, 0]
         return whole

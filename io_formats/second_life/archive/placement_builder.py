@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -52,7 +52,7 @@ class PlacementBuilder:
     Raises
     ------
     FormatError
-        The archive cannot be read again, or has no region of the wanted name.
+        The archive cannot be read again, or has no region or object of a wanted name.
     """
 
     def __init__(self, document: Archive, name: str, options: Mapping[str, Any] | None) -> None:
@@ -69,7 +69,7 @@ class PlacementBuilder:
         self._pictures = Pictures(assets)
         self._looks = Looks(assets, self._pictures)
         self._models = PartModels(assets, self._pictures)
-        self._collections: dict[tuple[int, str], int] = {}
+        self._collections: dict[Hashable, int] = {}
         self._left_out: Counter[str] = Counter()
         """Number of parts that are not built, by their kind."""
         self._bumps = self._shine = self._media = self._gltf = self._at_rest = self._unseen = self._trees = 0
@@ -84,7 +84,7 @@ class PlacementBuilder:
                 self._add_linksets(linksets, origin, self._folder(group.parent))
         else:
             for group, linksets in self._groups:
-                home = self._collection(group.name or "Region") if len(self._groups) > 1 else -1
+                home = self._collection(id(group), group.name, -1) if len(self._groups) > 1 else -1
                 self._add_ground(group, home)
                 self._add_linksets(linksets, group.origin, home)
         self._report()
@@ -92,24 +92,23 @@ class PlacementBuilder:
 
     # -- collections ----------------------------------------------------------------------------
 
-    def _collection(self, name: str, parent: int = -1, *, is_hidden: bool = False) -> int:
-        """Return the index of the collection of this name in another one."""
-        key = (parent, name)
+    def _collection(self, key: Hashable, name: str, parent: int, *, is_hidden: bool = False) -> int:
+        """Return the index of the collection with this key, which is added to another one if it is new."""
         if key not in self._collections:
             self._collections[key] = len(self._part.collections)
             self._part.collections.append(PlacedCollection(name, parent, is_hidden))
         return self._collections[key]
 
-    def _folder(self, group: int) -> int:
+    def _collection_of(self, kind: str, home: int, *, is_hidden: bool = False) -> int:
+        """Return the index of the collection of a kind of objects, such as "Trees", in another one."""
+        return self._collection((kind, home), kind, home, is_hidden=is_hidden)
+
+    def _folder(self, index: int) -> int:
         """Return the index of the collection of an inventory folder, after those of the folders that contain it."""
-        path = []
-        while group >= 0:
-            path.append(self._document.groups[group].name)
-            group = self._document.groups[group].parent
-        home = -1
-        for name in reversed(path):
-            home = self._collection(name, home)
-        return home
+        if index < 0:
+            return -1
+        folder = self._document.groups[index]
+        return self._collection(id(folder), folder.name, self._folder(folder.parent))
 
     # -- nodes ----------------------------------------------------------------------------------
 
@@ -149,6 +148,7 @@ class PlacementBuilder:
         self._gltf += part.has_gltf_materials
         found = self._models.find(part)
         content: Content = Marker(MarkerShape.CUBE, _MISSING_SIZE)
+        own_home = home
         if found is not None:
             faces = [part.entry.face(number) for number in range(found.faces)]
             slots = [SlotUse(str(number), self._looks.material(face)) for number, face in enumerate(faces)]
@@ -157,10 +157,10 @@ class PlacementBuilder:
             self._shine += sum(face.shiny > 0 for face in faces)
             self._media += sum(face.has_media for face in faces)
             if all(face.color[3] == 0.0 or face.texture == TRANSPARENT for face in faces):
-                home = self._collection("Invisible", home, is_hidden=True)
+                own_home = self._collection_of("Invisible", home, is_hidden=True)
                 self._unseen += 1
         channels = Channels(position, scale=part.size, quaternion=rotation)
-        node = self._add_node(part.name, parent, channels, content, home, _key(part))
+        node = self._add_node(part.name, parent, channels, content, own_home, _key(part))
         if part.light is not None and LIGHTS.flag(self._options):
             width, depth, height = part.size
             undone = Channels(scale=(1 / width, 1 / depth, 1 / height), quaternion=_UNTURNED)
@@ -169,7 +169,7 @@ class PlacementBuilder:
     def _add_tree(self, part: Part, parent: int, position: Vector, rotation: Quaternion, home: int) -> None:
         marker, species = trees.marker_of(part), trees.species_of(part)
         place = Channels((*position[:2], position[2] - trees.DEPTH), quaternion=rotation)
-        node = self._add_node(species, parent, place, marker, self._collection("Trees", home), _key(part))
+        node = self._add_node(species, parent, place, marker, self._collection_of("Trees", home), _key(part))
         self._part.nodes[node].properties = {"Species": species, "Height": f"{marker.size:.2f} m"}
         self._trees += 1
 
@@ -177,11 +177,11 @@ class PlacementBuilder:
         mesh = self._ground.mesh(group) if GROUND.flag(self._options) else None
         if mesh is not None:
             material = self._ground.material(group, f"{mesh.name} Material", self._pictures)
-            self._add_surface(mesh, material, group.origin, self._collection("Ground", home))
+            self._add_surface(mesh, material, group.origin, self._collection_of("Ground", home))
         if WATER.flag(self._options) and (group.terrain or group.settings):
             x, y, z = group.origin
             place = (x, y, z + self._ground.water_height(group))
-            self._add_surface(water_mesh(group.size), water_material(), place, self._collection("Water", home))
+            self._add_surface(water_mesh(group.size), water_material(), place, self._collection_of("Water", home))
 
     def _add_surface(self, mesh: Mesh, material: Material, place: Vector, home: int) -> None:
         """Add the ground or the water of a region."""
@@ -241,19 +241,23 @@ def _chosen(document: Archive, region: str, pattern: str) -> list[tuple[Group, l
     Raises
     ------
     FormatError
-        There is no region of the wanted name.
+        There is no region of the wanted name, or no object whose name matches.
     """
     groups = document.groups
+    region = region.strip()
     if region and not document.is_inventory:
-        groups = [group for group in groups if group.name.casefold() == region.strip().casefold()]
+        groups = [group for group in groups if group.name.strip().casefold() == region.casefold()]
         if not groups:
             names = listed([group.name for group in document.groups])
             raise FormatError("The archive has no region '{}'; it has {}", region, names)
-    wanted = pattern.strip().casefold() or "*"
+    # In names of objects, a bracket is a usual character.
+    wanted = pattern.strip().casefold().replace("[", "[[]") or "*"
     found = [
         (group, [linkset for linkset in group.linksets if fnmatchcase(linkset.name.casefold(), wanted)])
         for group in groups
     ]
+    if wanted != "*" and not any(linksets for _, linksets in found):
+        raise FormatError("The archive has no object whose name matches '{}'", pattern)
     return [(group, linksets) for group, linksets in found if linksets or not document.is_inventory]
 
 

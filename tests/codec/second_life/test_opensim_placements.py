@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.messages import Message
 from meshferry.io_formats.core.placement import Light, LightKind, Marker, ModelUse, PlacedNode
 from meshferry.io_formats.core.scene import Scene
@@ -69,6 +70,9 @@ def look(**changes: bytes) -> bytes:
         "material": bytes(16),
     }
     return made.texture_entry([(value, ()) for value in {**values, **changes}.values()])
+
+
+CLEAR = look(color=bytes((0, 0, 0, 255)))
 
 
 @pytest.mark.parametrize(
@@ -220,8 +224,20 @@ def test_lights_hang_below_their_parts_without_their_size() -> None:
     np.testing.assert_allclose((lamp.matrix @ light.matrix)[:3, :3], np.identity(3))
     assert isinstance(other.content, Light)
     assert (other.content.kind, other.content.cone) == (LightKind.SPOT, pytest.approx(1.5))
+    clear = of_parts(
+        made.part("c", params=made.extra((0x20, bytes((9, 9, 9, 255)) + struct.pack("<3f", 3e38, 0, 0))), entry=CLEAR)
+    )
+    hidden, shown = nodes_of(clear)
+    assert (hidden.collection, shown.collection) == (0, -1)
+    assert isinstance(shown.content, Light) and shown.content.intensity <= 4
     off = scene_of({"objects/a.xml": made.linkset(made.part("a", params=point))}, use_region_lights=False)
     assert len(nodes_of(off)) == 1
+
+
+def test_materials_of_missing_pictures_are_not_those_of_the_pictures() -> None:
+    part, asset = made.part(entry=look(texture=uuid_bytes(PICTURE))), f"assets/{PICTURE}_texture.jp2"
+    without, whole = of_parts(part).materials[0], of_parts(part, assets={asset: made.picture()}).materials[0]
+    assert without.name == whole.name and without.identity != whole.identity
 
 
 def test_trees_are_as_high_as_the_viewer_grows_them() -> None:
@@ -261,7 +277,9 @@ def test_names_choose_objects_and_not_their_parts() -> None:
     found: Callable[[str], list[str]] = lambda text: [node.name for node in nodes_of(scene_of(files, only_names=text))]  # noqa: E731
     assert found("BARN*") == ["Barn [old]", "Barn [old]", "door"]
     assert found("door") == ["door"]
-    assert found("nothing") == []
+    assert found("barn [old]") == found("barn*")
+    with pytest.raises(FormatError, match="no object whose name matches 'nothing'"):
+        found("nothing")
 
 
 def heights_of(*rows: tuple[float, ...]) -> bytes:
@@ -286,11 +304,52 @@ def test_heights_that_are_not_valid_are_replaced_and_counted() -> None:
     assert "2 heights of the ground are not valid" in str(messages(scene)["invalid-heights"])
 
 
-def test_ground_of_a_wrong_length_is_left_out_and_named() -> None:
-    group = Group("short", size=(2, 2), terrain=heights_of((1, 2)))
+def test_ground_that_is_too_large_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ground, "_LARGEST_SIDE", 1)
+    group = Group("wide", size=(2, 1), terrain=heights_of((1, 2)))
     built, scene = ground.Ground([group]), Scene("region")
     built.report(scene.report)
-    assert built.mesh(group) is None and "'short'" in str(messages(scene)["ground-left-out"])
+    assert built.mesh(group) is None and "'wide'" in str(messages(scene)["ground-left-out"])
+
+
+def test_regions_of_one_name_and_place_keep_their_own_grounds_and_collections() -> None:
+    files = {"archive.xml": made.control(size="1,1")}
+    for number, folder in enumerate(("first", "second")):
+        files[f"regions/{folder}/objects/a.xml"] = made.linkset(made.part(folder))
+        files[f"regions/{folder}/terrains/Same.r32"] = heights_of((number,))
+    scene = OPENSIM_ARCHIVE.to_scene(reader.read(made.packed(*files.items())), "both", {"use_water": False})
+    assert scene.placement is not None
+    (part,) = scene.placement.parts
+    assert [home.name for home in part.collections if home.parent < 0] == ["Same", "Same"]
+    assert {node.name: part.collections[node.collection].name for node in part.nodes} == {
+        "first": "Same",
+        "second": "Same",
+        "Same Ground": "Ground",
+    }
+    homes = {node.name: node.collection for node in part.nodes}
+    assert homes["first"] != homes["second"]
+    grounds = [model.read() for model in scene.placement.models if model.name == "Same Ground"]
+    meshes = [found.nodes[0].mesh for found in grounds]
+    assert [mesh.points[:, 2].tolist() for mesh in meshes if mesh is not None] == [[0.0] * 4, [1.0] * 4]
+
+
+def test_folders_of_an_inventory_are_not_the_collections_of_kinds() -> None:
+    paths = [f"inventory/{name}__{made.identity(number)}/" for number, name in enumerate(("Dup", "Dup"), 80)]
+    files = {"archive.xml": made.control("0.3")}
+    for number, path in enumerate([*paths, f"inventory/Invisible__{made.identity(82)}/", "inventory/"]):
+        files[f"{path}item__{made.identity(90 + number)}.xml"] = made.item("item", made.identity(100 + number))
+        entry = CLEAR if path == "inventory/" else look()
+        files[f"assets/{made.identity(100 + number)}_object.xml"] = made.linkset(made.part("item", entry=entry))
+    scene = OPENSIM_ARCHIVE.to_scene(reader.read(made.packed(*files.items())), "mine", BARE)
+    assert scene.placement is not None
+    (part,) = scene.placement.parts
+    assert [(home.name, home.is_hidden) for home in part.collections] == [
+        ("Dup", False),
+        ("Dup", False),
+        ("Invisible", False),
+        ("Invisible", True),
+    ]
+    assert [node.collection for node in part.nodes] == [0, 1, 2, 3]
 
 
 def test_the_ground_faces_up_and_its_cells_are_split_from_south_west_to_north_east() -> None:
