@@ -67,7 +67,6 @@ class PartLight:
     """Linear."""
     intensity: float = 1.0
     radius: float = 10.0
-    falloff: float = 0.75
     projector: str = ""
     """UUID of the projected picture; empty for a light that shines in all directions."""
     field_of_view: float = 0.0

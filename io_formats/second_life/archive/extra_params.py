@@ -46,13 +46,13 @@ def read(data: bytes) -> tuple[ExtraParams, bool]:
     found, is_whole = _contents(data)
     light = None
     if _LIGHT_TYPE in found:
-        *color, intensity, radius, _cutoff, falloff = _LIGHT.unpack(found[_LIGHT_TYPE])
+        *color, intensity, radius, _cutoff, _falloff = _LIGHT.unpack(found[_LIGHT_TYPE])
         red, green, blue = (value / 255 for value in color)
-        light = PartLight((red, green, blue), intensity / 255, _length(radius), _length(falloff))
+        light = PartLight((red, green, blue), intensity / 255, _length(radius))
         if _PROJECTOR_TYPE in found:
             picture, angle, _focus, _ambiance = _PROJECTOR.unpack(found[_PROJECTOR_TYPE])
             angle = min(_length(angle), math.pi)
-            light = PartLight(light.color, light.intensity, light.radius, light.falloff, _uuid(picture), angle)
+            light = PartLight(light.color, light.intensity, light.radius, _uuid(picture), angle)
     sculpt = found.get(_SCULPT_TYPE, found.get(_OLD_MESH_TYPE))
     return (
         ExtraParams(

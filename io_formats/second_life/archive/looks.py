@@ -44,13 +44,16 @@ class Looks:
 
     def material(self, face: TextureFace) -> str:
         """Return the name of the material of a face."""
+        if face in self._names:
+            return self._names[face]
         look = replace(face, bump=0, shiny=0, has_media=False, mapping=0)
         if look not in self._names and len(self.materials) >= MOST_MATERIALS:
             self._plain += 1
             red, green, blue = (round(part * _STEPS) / _STEPS for part in face.color[:3])
-            look = TextureFace(color=(red, green, blue, 1.0))
+            look = face = TextureFace(color=(red, green, blue, 1.0))
         if look not in self._names:
             self._names[look] = self._add(look)
+        self._names[face] = self._names[look]
         return self._names[look]
 
     def report(self, report: Report) -> None:
@@ -71,7 +74,10 @@ class Looks:
         digits = look.texture[:8]
         number = self._numbers[digits] = self._numbers.get(digits, 0) + 1
         name = digits if number == 1 else f"{digits}_{number}"
-        identity = hashlib.sha256(repr(look).encode()).hexdigest()
+        # Another archive may lack the picture or the older material.
+        has_picture = self._pictures.texture(look.texture) is not None
+        known = repr((look, has_picture, self._older_material(look.material)))
+        identity = hashlib.sha256(known.encode()).hexdigest()
         self.materials.append(Material(name, shading=self._shading(look), identity=identity))
         return name
 
