@@ -166,6 +166,8 @@ class Archive:
     """Opens the archive's file again, for the pass that reads the assets."""
     inflated_limit: int | None = None
     """Maximum inflated size of the archive that was given for its reading."""
+    path: str = ""
+    """Path of the archive; empty if it was read from bytes."""
     is_inventory: bool = False
     version: str = ""
     warnings: list[Message] = field(default_factory=list)

@@ -29,8 +29,9 @@ class Pictures:
     Pictures that are missing or refused are left out, and :meth:`report` names them.
     """
 
-    def __init__(self, assets: AssetStore) -> None:
+    def __init__(self, assets: AssetStore, path: str) -> None:
         self._assets = assets
+        self._path = path
         self._known: dict[str, jpeg2000.Jpeg2000Info | None] = {}
         self._missing: list[str] = []
         self._refused: dict[Text, list[str]] = {}
@@ -52,7 +53,7 @@ class Pictures:
             has_alpha=found.components in _WITH_ALPHA,
             first_version=_FIRST_WITH_TWO if found.components == 2 else (0, 0),
             read=read,
-            source=uuid,
+            source=f"{self._path}/{uuid}",
         )
 
     def content(self, uuid: str) -> bytes:

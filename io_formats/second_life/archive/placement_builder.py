@@ -66,7 +66,7 @@ class PlacementBuilder:
         wanted = _assets_of(part for _, linksets in self._groups for linkset in linksets for part in linkset.parts)
         wanted |= self._ground.textures if GROUND.flag(self._options) else set()
         assets = read_assets(document.open, wanted, inflated_limit=document.inflated_limit)
-        self._pictures = Pictures(assets)
+        self._pictures = Pictures(assets, document.path)
         self._looks = Looks(assets, self._pictures)
         self._models = PartModels(assets, self._pictures)
         self._collections: dict[Hashable, int] = {}

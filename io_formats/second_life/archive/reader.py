@@ -61,9 +61,11 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Archive:
 def read_path(path: Path, *, inflated_limit: int | None = None) -> Archive:
     """Read the objects of the archive at a path like :func:`read`, without loading the file into memory."""
     try:
-        return _Reader(container.file_opener(path), inflated_limit).read()
+        document = _Reader(container.file_opener(path), inflated_limit).read()
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
+    document.path = str(path.absolute())
+    return document
 
 
 def same_content(one: bytes, other: bytes) -> bool:
