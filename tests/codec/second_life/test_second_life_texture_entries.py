@@ -146,9 +146,9 @@ def test_lights_projectors_and_other_parameters() -> None:
     data = made.extra((0x10, bytes(16)), (0x20, LIGHT), (0x40, projector), (0x70, bytes(4)), (0x90, bytes(9)))
     found, is_whole = extra_params.read(data)
     assert is_whole and found.is_flexible and found.sculpt is None and not found.has_gltf_materials
-    assert found.light == PartLight((1.0, 0.2, 0.0), 0.8, 12.5, 0.75, str(uuid.UUID(bytes=RAW)), 1.5)
+    assert found.light == PartLight((1.0, 0.2, 0.0), 0.8, 12.5, str(uuid.UUID(bytes=RAW)), 1.5)
     found, _ = extra_params.read(made.extra((0x20, LIGHT)))
-    assert found.light == PartLight((1.0, 0.2, 0.0), 0.8, 12.5, 0.75)
+    assert found.light == PartLight((1.0, 0.2, 0.0), 0.8, 12.5)
     found, _ = extra_params.read(made.extra((0x40, projector), (0x80, b"\1\0" + RAW)))
     assert found.light is None and found.has_gltf_materials
     assert not extra_params.read(made.extra((0x80, b"\0")))[0].has_gltf_materials
