@@ -224,6 +224,7 @@ def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
     assert run.summary.by_status == {Status.DONE: 4}
 
 
+@pytest.mark.slow
 def test_nothing_is_held_as_a_whole(tmp_path):
     class Idle:
         """Does nothing to a task at once."""

@@ -38,6 +38,10 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads((folder / "found.json").read_text("utf-8"))
 
 
+drawn = pytest.mark.slow
+"""Marks tests of the drawn pictures, since a Blender of its own draws them."""
+
+
 def spot(picture: dict[str, Any], x: int, y: int) -> str:
     """Name the colour that is strongest at a place, per cent from the left and from below."""
     red, green, blue, alpha = picture["spots"][f"{x},{y}"]
@@ -58,6 +62,7 @@ def test_a_fifo_in_the_place_of_a_picture_is_no_picture(tmp_path: Path) -> None:
 FRONT, RIGHT, TOP = (30, 40), (75, 45), (52, 82)
 
 
+@drawn
 def test_a_box_fills_its_picture_and_nothing_else_does(pictures: dict[str, Any]) -> None:
     box = pictures["box"]
     assert box["size"] == [128, 128]
@@ -68,10 +73,12 @@ def test_a_box_fills_its_picture_and_nothing_else_does(pictures: dict[str, Any])
     assert len(box["content"]) // 2 < 8000
 
 
+@drawn
 def test_the_same_model_gives_the_same_picture(pictures: dict[str, Any]) -> None:
     assert pictures["again"]["content"] == pictures["box"]["content"]
 
 
+@drawn
 def test_the_front_is_seen_from_the_right_and_above(pictures: dict[str, Any]) -> None:
     """The side towards -Y is red, that towards +X blue, the upper one green."""
     sides = pictures["sides"]
@@ -82,6 +89,7 @@ def test_the_front_is_seen_from_the_right_and_above(pictures: dict[str, Any]) ->
     assert green > 1.5 * max(red, blue)
 
 
+@drawn
 @pytest.mark.parametrize("size", ["huge", "tiny", "far"])
 def test_size_and_place_do_not_matter(pictures: dict[str, Any], size: str) -> None:
     assert pictures[size]["extent"] == pytest.approx(pictures["box"]["extent"], abs=1)
@@ -89,17 +97,20 @@ def test_size_and_place_do_not_matter(pictures: dict[str, Any], size: str) -> No
     assert spot(pictures[size], 50, 50) == "red"
 
 
+@drawn
 def test_the_finest_level_alone_is_shown(pictures: dict[str, Any]) -> None:
     assert pictures["finest"]["content"] == pictures["box"]["content"]
     assert spot(pictures["physics"], 50, 50) == "red", "shapes are shown where there is nothing else"
 
 
+@drawn
 def test_colours_of_vertices_and_of_materials_are_both_shown(pictures: dict[str, Any]) -> None:
     assert spot(pictures["painted"], 50, 50) == "green"
     beside = pictures["beside_painted"]
     assert spot(beside, *FRONT) == "red" and spot(beside, *RIGHT) == "green"
 
 
+@drawn
 @pytest.mark.parametrize("name", ["points", "one_point", "line", "bones", "nod"])
 def test_what_has_no_surface_is_drawn(pictures: dict[str, Any], name: str) -> None:
     """Points, edges and bones: in a colour of their own, a light blue."""
@@ -109,16 +120,19 @@ def test_what_has_no_surface_is_drawn(pictures: dict[str, Any], name: str) -> No
     assert pictures[name]["covered"] < 0.5
 
 
+@drawn
 def test_an_image_is_shown_in_place_of_its_material(pictures: dict[str, Any]) -> None:
     assert spot(pictures["textured"], 50, 50) == "green"
 
 
+@drawn
 def test_a_flat_model_is_seen(pictures: dict[str, Any]) -> None:
     assert pictures["flat"]["covered"] > 0.1
     assert 0.05 < pictures["flat"]["outline"] < 0.2, "a dark line around it"
     assert spot(pictures["flat"], 50, 50) == "red"
 
 
+@drawn
 def test_models_of_files(pictures: dict[str, Any]) -> None:
     assert pictures["lamp"]["covered"] > 0.1 and pictures["tunic"]["covered"] > 0.2
     assert pictures["lamp"]["extent"][1] > 85, "it stands upright"
@@ -126,6 +140,7 @@ def test_models_of_files(pictures: dict[str, Any]) -> None:
     assert pictures["in_archive"]["content"] == pictures["lamp"]["content"]
 
 
+@drawn
 @pytest.mark.parametrize("extension", ["blend", "glb"])
 def test_files_of_blenders_own_kinds(pictures: dict[str, Any], extension: str) -> None:
     """A cone; what a .blend file does not render is not in the picture either."""
@@ -134,6 +149,7 @@ def test_files_of_blenders_own_kinds(pictures: dict[str, Any], extension: str) -
     assert max(picture["extent"]) > 85 and picture["covered"] > 0.3
 
 
+@drawn
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -163,7 +163,9 @@ def test_cases_repeat() -> None:
     assert all(one.make(number) == other.make(number) for number in (0, 17, 333))
 
 
-@pytest.mark.parametrize("shape", sorted(BOMBS))
+@pytest.mark.parametrize(
+    "shape", [pytest.param(shape, marks=pytest.mark.slow) if shape == "data" else shape for shape in sorted(BOMBS)]
+)
 def test_stream_that_inflates_to_much(judge: Judge, shape: str) -> None:
     expect_clean(judge, Case(0, BOMBS[shape](40), shape))
 

@@ -153,7 +153,7 @@ def test_lights_projectors_and_other_parameters() -> None:
     assert found.light is None and found.has_gltf_materials
     assert not extra_params.read(made.extra((0x80, b"\0")))[0].has_gltf_materials
     broken = LIGHT[:4] + struct.pack("<3f", math.nan, 0, -1)
-    assert extra_params.read(made.extra((0x20, broken)))[0].light == PartLight((1.0, 0.2, 0.0), 0.8, 0.0, 0.0)
+    assert extra_params.read(made.extra((0x20, broken)))[0].light == PartLight((1.0, 0.2, 0.0), 0.8, 0.0)
 
 
 def test_damaged_parameters_keep_those_before_the_damage() -> None:
