@@ -260,11 +260,11 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
         else:
             shutil.copyfile(source, place)
         kept.append((image, is_packed, image.name, image.filepath))
+        if is_packed:  # first, since a new path would make Blender look for the old file
+            image.unpack(method="REMOVE")
         image.filepath = str(place)
         if image.library is None:
             image.name = place.stem
-        if is_packed:
-            image.unpack(method="REMOVE")
     try:
         yield
     finally:
