@@ -74,7 +74,11 @@ def show(
     material.node_tree.nodes.clear()
     builder = _Builder(material.node_tree, layers, image_of)
     builder.build(shading, multiply_occlusion=multiply_occlusion)
-    red, green, blue = (min(max(part, 0.0), 1.0) for part in shading.base_color.value)
+    # Solid view shows the emission of materials that only emit.
+    shown = shading.base_color
+    if shading.emission is not None and not any(shown.value):
+        shown = shading.emission
+    red, green, blue = (min(max(part, 0.0), 1.0) for part in shown.value)
     alpha = 1.0 if shading.opacity is Opacity.OPAQUE else min(max(shading.alpha.value, 0.0), 1.0)
     material.diffuse_color = (red, green, blue, alpha)
     material.metallic = shading.metallic.value
