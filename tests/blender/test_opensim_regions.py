@@ -117,6 +117,7 @@ def check_face(material: Any, face: dict[str, Any], with_alpha: set[str]) -> Non
         assert tuple(shader.inputs["Base Color"].default_value)[:3] == (0, 0, 0)
         assert shader.inputs["Specular IOR Level"].default_value == 0
         assert shader.inputs["Emission Strength"].default_value == 1
+        np.testing.assert_allclose(material.diffuse_color[:3], linear(face["colour"]), atol=VALUE)
     elif face["glow"]:
         np.testing.assert_allclose(value_of(shader.inputs["Emission Color"]), linear(face["colour"]), atol=VALUE)
         assert shader.inputs["Emission Strength"].default_value == pytest.approx(face["glow"], abs=VALUE)
@@ -260,6 +261,7 @@ def test_several_regions_stand_side_by_side(samples: Path) -> None:
         ground = bpy.data.objects[f"{region['name']} Ground"]
         np.testing.assert_allclose(ground.location, region["origin"])
         check_ground(region["terrain"], ground)
+    assert {"Ground", "Ground North East"} <= set(bpy.data.collections.keys())
 
 
 def test_one_of_several_regions(samples: Path) -> None:

@@ -63,11 +63,12 @@ class PlacedCollections:
         made: list[bpy.types.Collection] = []
         for group in groups:
             is_taken = names.fit(group.name) in bpy.data.collections
-            inner = self._new(names.fit(f"{group.name} {home.name}" if is_taken else group.name))
+            above = made[group.parent] if group.parent >= 0 else home
+            inner = self._new(names.fit(f"{group.name} {above.name}" if is_taken else group.name))
             inner.meshferry.source_name = names.readable(group.name)
             inner.hide_render = group.is_hidden
             # in instanced collections, hiding with the eye icon has no effect
             inner.hide_viewport = group.is_hidden and part > 0
-            (made[group.parent] if group.parent >= 0 else home).children.link(inner)
+            above.children.link(inner)
             made.append(inner)
         return made
