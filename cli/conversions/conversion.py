@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
 
-PLACES_MODELS = "It places models of other files; convert it to .blend, .glb or another of Blender's own formats"
+PLACES_MODELS = "It places many models; convert it to .blend, .glb or another of Blender's own formats"
 
 
 class Conversion:

@@ -151,7 +151,7 @@ class Ground:
         """Report what is not shown as in the viewer."""
         if self._defaults:
             number_of = counted(len(self._defaults), "texture")
-            template = "{} of the ground not in the archive, since viewers have their own; plain colors instead: {}"
+            template = "{} of the ground not in the archive, since viewers have their own; plain colours instead: {}"
             report.loss("default-ground", template, number_of, listed(list(self._defaults)))
         template = "The ground of {} left out, with more than 2,048 m on a side: {}"
         report.loss_of("ground-left-out", template, self._too_large, "region")

@@ -60,7 +60,7 @@ class Looks:
         """Report what the materials do not hold."""
         if self._plain:
             number = counted(self._plain, "face has", "faces have")
-            template = "{} a plain color, since the objects have more than {:,} materials"
+            template = "{} a plain colour, since the objects have more than {:,} materials"
             report.loss("too-many-materials", template, number, MOST_MATERIALS)
         maps = sum(older.has_normal_map + older.has_specular_map for older in self._older.values())
         if maps:

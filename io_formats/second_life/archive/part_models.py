@@ -93,7 +93,7 @@ class PartModels:
         """Report the parts that have no model, and how others differ from the viewer's."""
         for reason, names in self._left_out.items():
             number = counted(len(names), "part is an empty", "parts are empties")
-            report.loss("parts-without-mesh", "{}, since {}: {}", number, reason, listed(names))
+            report.loss("parts-without-mesh", "{}: {} ({})", number, listed(names), reason)
         if self._rigged:
             number = counted(self._rigged, "rigged mesh stands", "rigged meshes stand")
             report.loss("rigged-meshes-unposed", "{} unposed, without an armature", number)
@@ -116,13 +116,13 @@ class PartModels:
         if part.kind == "mesh":
             return self._mesh(part)
         if part.sculpt_type & KIND_MASK > CYLINDER:
-            raise FormatError("the kind of shape is not known")
+            raise FormatError("The kind of shape is not known")
         return self._sculpt(part)
 
     def _mesh(self, part: Part) -> _Source:
         content = self._assets.mesh(part.sculpt_asset)
         if content is None:
-            raise FormatError("the mesh is not in the archive")
+            raise FormatError("The mesh is not in the archive")
         asset, level = mesh_reader.read_highest(content)
         report = Report()
         faces = faces_of_level(level, report)
@@ -133,9 +133,9 @@ class PartModels:
     def _sculpt(self, part: Part) -> _Source:
         found = self._pictures.examined(part.sculpt_asset)
         if found is None:
-            raise FormatError("the picture of the shape is missing or left out")
+            raise FormatError("The picture of the shape is missing or left out")
         if found.components < 3 or max(found.width, found.height) > MOST_PIXELS:
-            raise FormatError("the picture of the shape has no colors, or over {:,} pixels a side", MOST_PIXELS)
+            raise FormatError("The picture of the shape has no colours, or over {:,} pixels a side", MOST_PIXELS)
         picture = EncodedPicture(part.sculpt_asset, partial(self._pictures.content, part.sculpt_asset))
         return _Source(1, partial(_sculpt_mesh, picture, part.sculpt_type), picture)
 

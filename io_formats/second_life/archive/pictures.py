@@ -94,9 +94,9 @@ class Pictures:
         """Report the pictures that are left out."""
         if self._missing:
             number = counted(len(self._missing), "picture is", "pictures are")
-            template = "{} not in the archive; the faces have their color alone: {}"
+            template = "{} not in the archive; the faces have their colour alone: {}"
             report.loss("missing-pictures", template, number, listed(self._missing))
         for reason, names in self._refused.items():
             number = counted(len(names), "picture")
-            template = "{} left out; the faces have their color alone: {}: {}"
+            template = "{} left out; the faces have their colour alone: {}: {}"
             report.loss("pictures-left-out", template, number, reason, listed(names))
