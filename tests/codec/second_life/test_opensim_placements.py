@@ -127,7 +127,7 @@ def test_beyond_the_largest_number_of_materials_faces_have_plain_colours(monkeyp
     monkeypatch.setattr(looks, "MOST_MATERIALS", 3)
     colors = [bytes((number * 9, 0, 0, 0)) for number in range(8)]
     scene = of_parts(*(made.part(entry=look(color=color, glow=b"\x80")) for color in colors))
-    assert "30 faces have a plain color" in str(messages(scene)["too-many-materials"])
+    assert "30 faces have a plain colour" in str(messages(scene)["too-many-materials"])
     plain = [material.shading for material in scene.materials[3:]]
     assert 0 < len(plain) < 5 and not any(shading.emission for shading in plain if shading is not None)
 
