@@ -185,7 +185,13 @@ def write_objects(
     ExportError
         Blender reports an error.
     """
-    from ...blender_data.foreign import blender_addon_export, duplicate_faces, green_up, texture_transforms
+    from ...blender_data.foreign import (
+        blender_addon_export,
+        duplicate_faces,
+        green_up,
+        image_mixtures,
+        texture_transforms,
+    )
 
     context = session.load_for_changes().context
     context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale
@@ -212,8 +218,10 @@ def write_objects(
             stack.enter_context(blender_addon_export.own_image_files(Path(images), target.stem))
         if known.drops_duplicates:
             stack.enter_context(duplicate_faces.separated(objects))
+        used = dict.fromkeys(slot.material for obj in objects for slot in obj.material_slots if slot.material)
+        if known.capabilities.materials:
+            image_mixtures.report_mixtures(used, report)
         if known.scales_before_rotating:
-            used = dict.fromkeys(slot.material for obj in objects for slot in obj.material_slots if slot.material)
             stack.enter_context(texture_transforms.scaled_before_rotated(used, report))
         try:
             for text in _run(session, known.exporters, {**known.writing, **more}, chosen):

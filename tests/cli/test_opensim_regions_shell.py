@@ -84,6 +84,8 @@ def test_a_region_as_glb_has_every_part_at_its_place(meshferry: Callable, folder
 def test_materials_that_gltf_cannot_hold_are_named(meshferry: Callable, folder: Path, tmp_path: Path) -> None:
     done = meshferry("convert", folder / "region.oar", tmp_path / "region.glb", "--only-names", "face parameters")
     assert "'3bd5a2dc_2'" in done.err
+    mixed = "1 material with a mixture of images, which the file does not hold: 'Sample Region Ground Material'"
+    assert mixed in done.err
 
 
 @pytest.mark.needs_bpy
