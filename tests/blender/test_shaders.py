@@ -365,9 +365,9 @@ def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_on
     from meshferry.blender_data.importing.import_options import ImportOptions
     from meshferry.blender_data.importing.shading import materials, shaders
 
-    shown: list[Any] = []
-    show = shaders.show
-    monkeypatch.setattr(shaders, "show", lambda *args, **options: shown.append(0) or show(*args, **options))
+    built: list[Any] = []
+    arrange = shaders.arrange
+    monkeypatch.setattr(shaders, "arrange", lambda *args: built.append(0) or arrange(*args))
     given = [
         Material(name, shading=shading, identity=name[:3], properties={"from": name[:1]} if name != "Elm" else {})
         for name, shading in ALIKE.items()
@@ -381,6 +381,6 @@ def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_on
         return materials.MaterialFinder(ImportOptions.of({"use_existing_materials": False}), given=given)
 
     alone = descriptions([finder() for _ in given])
-    assert len(shown) == len(given)
+    assert len(built) == len(given)
     assert descriptions([finder()] * len(given)) == alone
-    assert len(shown) == 2 * len(given) - 2, "two of them are copies"
+    assert len(built) == 2 * len(given) - 3, "three of them are copies"

@@ -6,7 +6,7 @@ import colorsys
 import itertools
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ...material_checksum import checksum
 from ..import_options import ImportOptions
 from . import shaders
 from .project_images import ProjectImages
-from .shaders import ImageOf, MeshLayers, ShownMaterial
+from .shaders import MeshLayers
 from .textures import TextureLoader
 
 _NO_LAYERS = MeshLayers()
@@ -106,8 +106,8 @@ class MaterialFinder:
         self.library = bpy.path.abspath(options.material_library) if options.material_library else ""
         self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
-        self._shown: dict[tuple[Shading, MeshLayers], ShownMaterial | None] = {}
-        """New materials by their shading. In these shadings, textures are replaced by numbers."""
+        self._shown: dict[Hashable, bpy.types.Material] = {}
+        """The last new material of each likeness and layers."""
         self._by_identity: dict[str, bpy.types.Material] = {}
         """Materials that existed before the import, by identity."""
         self._by_name: dict[str, list[bpy.types.Material]] | None = None
@@ -186,47 +186,38 @@ class MaterialFinder:
         return self._known[name]
 
     def _new(self, name: str, layers: MeshLayers) -> bpy.types.Material:
-        """Create a material.
-
-        If the import has created one with the same shading, it is copied.
-        """
+        """Create a material, from a copy if the import has created a similar one."""
         given = self._given.get(name) or Material(name, (*steady_color(name), 1.0))
-        shading, image_of = self._shading(given, layers)
-        alike = self._shown.get((shading, layers))
-        copied = alike.copy(image_of) if alike is not None else None
-        material: bpy.types.Material = self.keep(copied or bpy.data.materials.new(names.fit(name)))
-        if copied is not None:
-            copied.name = names.fit(name)
+        key = shaders.likeness(self._shading(given, layers)), layers
+        alike = self._shown.get(key)
+        material: bpy.types.Material = self.keep(
+            bpy.data.materials.new(names.fit(name)) if alike is None else alike.copy()
+        )
+        if alike is not None:
+            material.property_unset("meshferry")
+            material.name = names.fit(name)
         names.remember(material, name)
-        if copied is None:
-            self._shown[shading, layers] = self.fill(material, given, layers)
-        else:
-            _store_properties(material, given)
-            material.meshferry.fingerprint = checksum(material) if given.identity else ""
+        self.fill(material, given, layers, is_copy=alike is not None)
+        self._shown[key] = material
         return material
 
-    def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers) -> ShownMaterial | None:
+    def fill(self, material: bpy.types.Material, given: Material, layers: MeshLayers, *, is_copy: bool = False) -> None:
         """Replace the nodes and settings of a material by those for a material of the file; see :func:`.show`."""
         _store_properties(material, given)
-        shading, image_of = self._shading(given, layers)
-        occlusion = self.options.use_ambient_occlusion
-        shown = shaders.show(material, shading, layers, image_of, multiply_occlusion=occlusion)
-        material.meshferry.fingerprint = checksum(material) if given.identity else ""
-        return shown
 
-    def _shading(self, given: Material, layers: MeshLayers) -> tuple[Shading, ImageOf]:
-        """Return a material's shading, with textures replaced by numbers, and the function that returns its images."""
+        def image_of(texture: Texture, is_color: bool) -> bpy.types.Image | None:
+            return self._textures.image(given.name, texture, is_color=is_color)
+
+        occlusion = self.options.use_ambient_occlusion
+        shading = self._shading(given, layers)
+        shaders.show(material, shading, layers, image_of, multiply_occlusion=occlusion, is_copy=is_copy)
+        material.meshferry.fingerprint = checksum(material) if given.identity else ""
+
+    def _shading(self, given: Material, layers: MeshLayers) -> Shading:
         shading = given.shading
         if shading is None:
             shading = plain_shading(given, has_vertex_color=bool(layers.color))
-        if not self.options.use_backface_culling:
-            shading = replace(shading, is_two_sided=True)
-        shading, textures = shaders.with_numbers(shading)
-
-        def image_of(number: Texture, is_color: bool) -> bpy.types.Image | None:
-            return self._textures.image(given.name, textures[number], is_color=is_color)
-
-        return shading, image_of
+        return shading if self.options.use_backface_culling else replace(shading, is_two_sided=True)
 
 
 def _store_properties(material: bpy.types.Material, given: Material) -> None:

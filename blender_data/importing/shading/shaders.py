@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,18 +62,24 @@ def show(
     image_of: ImageOf,
     *,
     multiply_occlusion: bool = False,
-) -> ShownMaterial | None:
+    is_copy: bool = False,
+) -> None:
     """Replace the nodes and settings of a material by those for a shading.
 
     A channel whose image is missing gets its constant value. Ambient occlusion is only multiplied onto the base colour
-    if ``multiply_occlusion`` is set; otherwise its node stays unconnected, since Blender computes occlusion itself. The
-    result can make copies of the material with other images. It is None if the nodes depend on which images have alpha
-    and a texture does not state it.
+    if ``multiply_occlusion`` is set; otherwise its node stays unconnected, since Blender computes occlusion itself. If
+    the material is a copy of one that was made for the same ``layers``, its nodes are kept where they fit: new ones
+    take ten times as long, since Blender updates the tree after each of them.
     """
     compat.enable_nodes(material)
-    material.node_tree.nodes.clear()
-    builder = _Builder(material.node_tree, layers, image_of)
-    builder.build(shading, multiply_occlusion=multiply_occlusion)
+    tree = material.node_tree
+    try:
+        if not is_copy:
+            raise _OtherNodesError
+        _Builder(tree, layers, image_of, iter(tree.nodes)).build(shading, multiply_occlusion=multiply_occlusion)
+    except _OtherNodesError:
+        tree.nodes.clear()
+        _Builder(tree, layers, image_of).build(shading, multiply_occlusion=multiply_occlusion)
     # Solid view shows the emission of materials that only emit.
     shown = shading.base_color
     if shading.emission is not None and not any(shown.value):
@@ -86,54 +92,26 @@ def show(
     is_blended = shading.opacity in (Opacity.BLEND, Opacity.ADD)
     material.surface_render_method = "BLENDED" if is_blended else "DITHERED"
     material.use_backface_culling = not shading.is_two_sided
-    nodes = [(wanted, None if node is None else node.name) for wanted, node in builder.images.items()]
-    return None if builder.asks_for_alpha else ShownMaterial(material, nodes)
 
 
-@dataclass(frozen=True)
-class ShownMaterial:
-    """A material that can be copied for other materials that differ only in their images.
-
-    A copy takes 0.3 ms. New nodes take 3 ms, since Blender updates the tree after each of them.
-    """
-
-    material: bpy.types.Material
-    nodes: list[tuple[ImageMap, str | None]]
-    """Each image map with the name of its node; the name is None if the image is missing."""
-
-    def copy(self, image_of: ImageOf) -> bpy.types.Material | None:
-        """Return a copy with images from ``image_of``.
-
-        Return None if not the same images are missing.
-        """
-        images = [(node, image_of(wanted.texture, wanted.is_color)) for wanted, node in self.nodes]
-        if any((image is None) != (node is None) for node, image in images):
-            return None
-        made: bpy.types.Material = self.material.copy()
-        made.property_unset("meshferry")
-        for node, image in images:
-            if node is not None:
-                made.node_tree.nodes[node].image = image
-        return made
+def likeness(shading: Shading) -> Hashable:
+    """Return a key that shadings share whose nodes probably differ in nothing but values and images."""
+    found: list[Hashable] = [shading.emission == shading.base_color]
+    for part in vars(shading).values():
+        image = getattr(part, "image", None)
+        if isinstance(part, Opacity):
+            found.append(part)
+        elif image is None:
+            found.append(part is None)
+        else:
+            plain = replace(image.mapping, rotation=0.0) == Mapping()
+            is_white = getattr(part, "value", None) in (1.0, (1.0, 1.0, 1.0))
+            found.append((is_white, image.mapping.rotation != 0.0, plain, image.texture.has_alpha))
+    return tuple(found)
 
 
-def with_numbers(shading: Shading) -> tuple[Shading, dict[Texture, Texture]]:
-    """Replace the names of a shading's textures by numbers; return the shading, and the texture for each number."""
-    numbers: dict[Texture, Texture] = {}
-    numbered: dict[str, Any] = {}
-
-    def with_number(part: Any) -> Any:
-        texture = part.image.texture
-        number = numbers.setdefault(texture, Texture(str(len(numbers)), has_alpha=texture.has_alpha))
-        return replace(part, image=replace(part.image, texture=number))
-
-    for name, part in vars(shading).items():
-        if getattr(part, "image", None) is not None:
-            numbered[name] = with_number(part)
-        elif (mixture := getattr(part, "mixture", None)) is not None:
-            tints = tuple(tint if tint.image is None else with_number(tint) for tint in mixture.tints)
-            numbered[name] = replace(part, mixture=replace(mixture, tints=tints))
-    return replace(shading, **numbered), {number: texture for texture, number in numbers.items()}
+class _OtherNodesError(Exception):
+    """A shading needs other nodes than those of the material that was copied for it."""
 
 
 @dataclass
@@ -143,12 +121,12 @@ class _Builder:
     tree: bpy.types.NodeTree
     layers: MeshLayers
     image_of: ImageOf
+    copied: Iterator[bpy.types.Node] | None = None
+    """The nodes of a copied tree, which are used in place of new ones as long as they and their links fit."""
     images: dict[ImageMap, bpy.types.Node | None] = field(default_factory=dict)
     vectors: dict[Mapping, bpy.types.NodeSocket | None] = field(default_factory=dict)
     separated: dict[bpy.types.Node, bpy.types.Node] = field(default_factory=dict)
     tints: dict[Tint, bpy.types.NodeSocket | None] = field(default_factory=dict)
-    asks_for_alpha: bool = False
-    """Whether the nodes depend on which images have an alpha channel, and not all textures state it."""
 
     def build(self, shading: Shading, *, multiply_occlusion: bool) -> None:
         """Add all nodes, starting at the output and ending at the texture coordinates."""
@@ -176,23 +154,35 @@ class _Builder:
         if shading.emission is not None:
             emitted = self._tint(shading.emission)
             self._set(shader.inputs["Emission Color"], (*shading.emission.value, 1.0), emitted)
-            shader.inputs["Emission Strength"].default_value = shading.emission_strength
+            self._set(shader.inputs["Emission Strength"], shading.emission_strength, None)
         if shading.normal is not None:
             self._set(shader.inputs["Normal"], None, self._normal(shading.normal))
-        arrange(self.tree, output)
+        if self.copied is None:
+            arrange(self.tree, output)
+        elif next(self.copied, None) is not None:
+            raise _OtherNodesError
 
     # -- nodes ----------------------------------------------------------------------------------
 
     def _node(self, kind: str, label: str = "", **settings: Any) -> Any:
-        node = self.tree.nodes.new(kind)
-        if label:
-            node.name = node.label = label
+        if self.copied is None:
+            node = self.tree.nodes.new(kind)
+            if label:
+                node.name = node.label = label
+        else:
+            node = next(self.copied, None)
+            if node is None or (node.bl_idname, node.label) != (kind, label):
+                raise _OtherNodesError
         for name, value in settings.items():
-            setattr(node, name, value)
+            if getattr(node, name) != value:
+                setattr(node, name, value)
         return node
 
     def _link(self, source: bpy.types.NodeSocket, target: bpy.types.NodeSocket) -> None:
-        self.tree.links.new(source, target)
+        if self.copied is None:
+            self.tree.links.new(source, target)
+        elif not any(link.from_socket == source for link in target.links or ()):
+            raise _OtherNodesError
 
     def _set(self, target: Any, value: Any, source: bpy.types.NodeSocket | None) -> None:
         """Set the value of a socket, and link ``source`` to it if that is not None."""
@@ -201,6 +191,8 @@ class _Builder:
             target.default_value = value
         if source is not None:
             self._link(source, target)
+        elif self.copied is not None and target.is_linked:
+            raise _OtherNodesError
 
     def _math(self, operation: str, label: str, first: Any, *values: float, clamp: bool = False) -> Any:
         node = self._node("ShaderNodeMath", label, operation=operation, use_clamp=clamp)
@@ -217,7 +209,7 @@ class _Builder:
             if isinstance(value, bpy.types.NodeSocket):
                 self._link(value, target)
             else:
-                target.default_value = value
+                self._set(target, value, None)
         return node
 
     def _multiplied(self, first: Any, value: tuple[float, ...], second: Any, label: str) -> bpy.types.NodeSocket:
@@ -274,8 +266,8 @@ class _Builder:
             node = self._mapped(replace(mapping, scale=(1.0, 1.0), offset=(0.0, 0.0)), "POINT")
             # For a box projection, x and y are horizontal and z is vertical.
             scale = (horizontal, horizontal, vertical) if mapping.projection in _BOXES else (horizontal, vertical, 1.0)
-            node.inputs["Scale"].default_value = scale
-            node.inputs["Location"].default_value = (*mapping.offset, 0.0)
+            self._set(node.inputs["Scale"], scale, None)
+            self._set(node.inputs["Location"], (*mapping.offset, 0.0), None)
             return node.outputs["Vector"]
         if mapping.projection is Projection.UV:
             return self._uv_map(mapping.uv_layer).outputs["UV"] if mapping.uv_layer else None
@@ -291,9 +283,9 @@ class _Builder:
         node = self._mapped(replace(mapping, scale=(1.0, 1.0), offset=(0.0, 0.0), rotation=0.0), "TEXTURE")
         sine, cosine = math.sin(mapping.rotation), math.cos(mapping.rotation)
         u, v = (-offset / scale for offset, scale in zip(mapping.offset, mapping.scale, strict=True))
-        node.inputs["Location"].default_value = (u * cosine - v * sine, u * sine + v * cosine, 0.0)
-        node.inputs["Rotation"].default_value[2] = mapping.rotation
-        node.inputs["Scale"].default_value = (1.0 / mapping.scale[0], 1.0 / mapping.scale[1], 1.0)
+        self._set(node.inputs["Location"], (u * cosine - v * sine, u * sine + v * cosine, 0.0), None)
+        self._set(node.inputs["Rotation"], (0.0, 0.0, mapping.rotation), None)
+        self._set(node.inputs["Scale"], (1.0 / mapping.scale[0], 1.0 / mapping.scale[1], 1.0), None)
         return node.outputs["Vector"]
 
     def _mapped(self, mapping: Mapping, kind: str) -> Any:
@@ -326,7 +318,6 @@ class _Builder:
         """Return whether the image of a texture has an alpha channel."""
         if texture.has_alpha is not None:
             return texture.has_alpha
-        self.asks_for_alpha = True
         return image.depth in _DEPTHS_WITH_ALPHA  # Blender opens the image
 
     # -- inputs of the shader -------------------------------------------------------------------
@@ -410,7 +401,7 @@ class _Builder:
         made = self._node("ShaderNodeNormalMap", space="OBJECT" if normal.is_object_space else "TANGENT")
         if not normal.is_object_space:
             made.uv_map = self._uv_name(normal.image.mapping.uv_layer)
-        made.inputs["Strength"].default_value = normal.strength
+        self._set(made.inputs["Strength"], normal.strength, None)
         if not normal.has_blue:
             color = self._with_computed_blue(color, is_green_down=normal.is_green_down)
         elif normal.is_green_down and not compat.set_green_down(made):
