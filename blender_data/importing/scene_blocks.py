@@ -14,7 +14,8 @@ from .rigs.skeletons import build_skeletons, set_sliders, switch_on_weighted
 def build(job: ImportContext) -> Steps[int]:
     """Create the content of an import without linking it to a collection; return the number of actions."""
     nodes = job.scene.nodes
-    yield Step("Building armatures", 0.0)
+    if job.scene.skeletons:
+        yield Step("Building armatures", 0.0)
     job.materials.link_from_library({name for node in nodes if node.mesh for name in node.mesh.materials if name})
     build_skeletons(job)
     builder = NodeBuilder(job)

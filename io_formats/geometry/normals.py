@@ -10,7 +10,7 @@ from .vectors import cross
 
 FloatArray = npt.NDArray[np.float32]
 
-_MOST_CHECKED = 100_000
+_MOST_CHECKED = 500
 """Maximum number of triangles sampled for detecting inverted normals."""
 
 

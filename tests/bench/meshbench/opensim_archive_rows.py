@@ -27,8 +27,8 @@ _ASSET = 4_000_000
 
 OPTIONS = f"""\
 import, ours    a region of {OBJECTS:,} objects of {MESHES} meshes ({TRIANGLES:,} triangles, four levels of detail),
-                {MATERIALS} materials, each with a picture of {SIDE}² pixels, packed and not read; exact normals, all
-                else default
+                {MATERIALS} materials, each with a picture of {SIDE}² pixels, packed and not read; all default but
+                exact vertices and normals, as pipelines import (use_weld off)
 import, glTF    the same scene as one .glb, with the images as Blender's exporter writes them (PNG);
                 import_scene.gltf with its defaults
 unplaced        the same region with {UNPLACED // 10**6} MB of assets that no object names, against the region alone;
@@ -36,7 +36,8 @@ unplaced        the same region with {UNPLACED // 10**6} MB of assets that no ob
 prims           {PRIMS:,} different prims; {SCULPTS} sculpts with maps of 64²; the ground of a region alone"""
 
 
-def _import(path: Path, **options: object) -> None:
+def _import(path: Path, *, use_weld: bool = False, has_ground: bool = True) -> None:
+    options = {"use_weld": use_weld, "use_ground": has_ground, "use_water": has_ground}
     bpy.ops.import_scene.second_life(filepath=str(path), normals="EXACT", **options)
 
 
@@ -110,7 +111,7 @@ def _as_gltf(path: Path) -> Path:
     gltf = path.with_suffix(".glb")
     if not gltf.exists():
         models.empty_file()
-        _import(path, use_ground=False, use_water=False)
+        _import(path, has_ground=False)
         peers.export_gltf(gltf, export_tangents=False)
     return gltf
 
@@ -122,20 +123,25 @@ def _count(objects: int) -> Callable[[], None]:
     return check
 
 
-def _compared(name: str, path: Path, objects: int, limit: float | None, rounds: int) -> Row:
-    """Compare our import of an archive with that of the same scene as glTF."""
+def _compared(name: str, path: Path, objects: int, limit: float | None, rounds: int) -> list[Row]:
+    """Compare our import of an archive, with and without welded vertices, with that of the same scene as glTF."""
     gltf = _as_gltf(path)
     tasks = [
-        Task("ours", lambda: _import(path, use_ground=False, use_water=False), models.empty_file, _count(objects)),
+        Task("ours", lambda: _import(path, has_ground=False), models.empty_file, _count(objects)),
+        Task("welded", lambda: _import(path, use_weld=True, has_ground=False), models.empty_file, _count(objects)),
         Task("glTF", lambda: peers.import_gltf(gltf), models.empty_file, _count(objects)),
     ]
-    return ratio_row(name, "ours", "glTF", limit, in_turns(tasks, min(rounds, 3)))
+    seconds = in_turns(tasks, min(rounds, 3))
+    return [
+        ratio_row(f"{name} : glTF", "ours", "glTF", limit, seconds),
+        ratio_row(f"{name}, welded : glTF", "welded", "glTF", None, seconds),
+    ]
 
 
 def importing(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     """Compare imports of the region."""
-    name = f"import region, {OBJECTS:,} objects, {MATERIALS} materials : glTF"
-    return [_compared(name, _whole_region(folder), OBJECTS, 0.6, rounds)]
+    name = f"import region, {OBJECTS:,} objects, {MATERIALS} materials"
+    return _compared(name, _whole_region(folder), OBJECTS, 0.6, rounds)
 
 
 def unplaced(_triangles: int, rounds: int, folder: Path) -> list[Row]:
@@ -193,8 +199,8 @@ def shapes(_triangles: int, rounds: int, folder: Path) -> list[Row]:
         assets = dict.fromkeys((f"assets/{uuid}_texture.jp2" for uuid in ids), _picture(64))
         _region(sculpts, [_placed(n, made.sculpt(1 + n % 4, uuid)) for n, uuid in enumerate(ids)], assets)
     return [
-        _compared(f"import region of {PRIMS:,} different prims : glTF", prims, PRIMS, None, rounds),
-        _compared(f"import region of {SCULPTS} sculpts : glTF", sculpts, SCULPTS, None, rounds),
+        *_compared(f"import region of {PRIMS:,} different prims", prims, PRIMS, None, rounds),
+        *_compared(f"import region of {SCULPTS} sculpts", sculpts, SCULPTS, None, rounds),
         _ground(folder / "region" / "ground.oar", rounds),
     ]
 
