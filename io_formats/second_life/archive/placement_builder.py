@@ -37,8 +37,6 @@ from .pictures import Pictures
 
 _SHAPES = {"mesh", "sculpt", "prim"}
 """Kinds of parts that become meshes."""
-_LEFT_OUT = {"grass": "patch of grass", "particles": "particle system"}
-"""Nouns for kinds of parts that are left out."""
 _MISSING_SIZE = 0.5
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
@@ -142,7 +140,7 @@ class PlacementBuilder:
             self._add_tree(part, parent, position, rotation, home)
             return
         if part.kind not in _SHAPES:
-            self._left_out[_LEFT_OUT.get(part.kind, "unknown object")] += 1
+            self._left_out[part.kind] += 1
             return
         self._at_rest += part.is_flexible
         self._gltf += part.has_gltf_materials
@@ -202,23 +200,27 @@ class PlacementBuilder:
         self._pictures.report(report)
         self._looks.report(report)
         self._ground.report(report)
-        lost = [
-            Text(template, counted(number, noun))
-            for template, number, noun in (
-                ("bumps of {}", self._bumps, "face"),
-                ("shine of {}", self._shine, "face"),
-                ("media of {}", self._media, "face"),
-                ("glTF materials of {}", self._gltf, "part"),
-            )
-            if number
-        ]
+        looks = (
+            (self._bumps, Text("bumps of {}", counted(self._bumps, "face"))),
+            (self._shine, Text("shine of {}", counted(self._shine, "face"))),
+            (self._media, Text("media of {}", counted(self._media, "face"))),
+            (self._gltf, Text("glTF materials of {}", counted(self._gltf, "part"))),
+        )
+        lost = [text for number, text in looks if number]
         if lost:
             report.loss("looks-not-carried-over", "Not carried over: {}", joined(lost))
         for group, _ in self._groups:
             self._left_out.update(group.left_out)
-        if self._left_out:
-            kinds = joined(counted(number, kind) for kind, number in self._left_out.items())
-            report.loss("left-out", "Left out: {}", kinds)
+        left_out = self._left_out
+        kinds = {
+            "parcel": counted(left_out["parcel"], "parcel"),
+            "script": counted(left_out["script"], "script"),
+            "grass": counted(left_out["grass"], "patch of grass", "patches of grass"),
+            "particles": counted(left_out["particles"], "particle system"),
+            "other": counted(left_out["other"], "unknown object"),
+        }
+        if left_out:
+            report.loss("left-out", "Left out: {}", joined(text for kind, text in kinds.items() if left_out[kind]))
         if self._at_rest:
             number = counted(self._at_rest, "flexible part stands", "flexible parts stand")
             report.note("flexible-at-rest", "{} at rest", number)
