@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -50,6 +50,8 @@ class _Source:
     build: Callable[[], Mesh]
     picture: EncodedPicture | None = None
     is_rigged: bool = False
+    report: Report = field(default_factory=Report)
+    """What is repaired or left out; ``build`` adds to it."""
 
 
 class PartModels:
@@ -124,11 +126,12 @@ class PartModels:
         if content is None:
             raise FormatError("The mesh is not in the archive")
         asset, level = mesh_reader.read_highest(content)
-        report = Report()
+        report = Report(item=part.sculpt_asset)
         faces = faces_of_level(level, report)
         names = [str(number) for number in range(len(faces))]
         build = partial(mesh_of_faces, faces, names, report)
-        return _Source(len(faces), lambda: _turned(build(), part.sculpt_type), is_rigged="skin" in asset.header)
+        is_rigged = "skin" in asset.header
+        return _Source(len(faces), lambda: _turned(build(), part.sculpt_type), is_rigged=is_rigged, report=report)
 
     def _sculpt(self, part: Part) -> _Source:
         found = self._pictures.examined(part.sculpt_asset)
@@ -144,7 +147,7 @@ class PartModels:
         mesh.name = name
         if planar:
             mesh = _with_planar_uvs(mesh, planar, size)
-        return Scene(name, [Node(name, mesh=mesh)], format=FORMAT)
+        return Scene(name, [Node(name, mesh=mesh)], warnings=list(source.report.messages), format=FORMAT)
 
 
 def _prim(shape: PrimShape) -> _Source:

@@ -172,6 +172,19 @@ def test_damaged_meshes_are_empties_of_their_size() -> None:
     assert MESH in str(messages(scene)["parts-without-mesh"])
 
 
+def test_what_is_repaired_or_left_out_of_a_mesh_is_reported_with_its_asset() -> None:
+    face = second_life_seeds.square(
+        Normal=second_life_seeds.shorts(*(32767,) * 12), TriangleList=second_life_seeds.shorts(0, 1, 2, 0, 2, 9)
+    )
+    asset = {f"assets/{MESH}_mesh.llmesh": mesh_asset(high_lod=[face])}
+    scene = of_parts(made.part(shape=made.sculpt(5, MESH)), assets=asset)
+    assert scene.placement is not None
+    (model,) = scene.placement.models
+    for _ in range(2):
+        found = {message.code: str(message.item) for message in model.read().warnings}
+        assert found == {"triangles-beyond-vertices": f"{MESH}, face 1", "normals-without-direction": MESH}
+
+
 @pytest.mark.parametrize(("flags", "sign", "is_turned"), [(0x40, 1, True), (0x80, -1, True), (0xC0, -1, False)])
 def test_mirrored_and_inverted_meshes(flags: int, sign: int, is_turned: bool) -> None:
     """Mirroring negates all axes, which turns triangles over; both flags swap their order."""
