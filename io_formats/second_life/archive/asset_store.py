@@ -21,37 +21,20 @@ def asset_of(name: str) -> tuple[str, str] | None:
     return (found[1].lower(), found[2].lower()) if found else None
 
 
-class AssetStore:
-    """The assets that were asked for, by UUID in lower case.
-
-    Close the store, or use it as a context manager, to delete its temporary file.
-    """
-
-    def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
-        self._contents = ContentStore(memory_limit)
-        self.close = self._contents.close
-
-    def __enter__(self) -> AssetStore:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def add(self, uuid: str, kind: str, content: bytes) -> None:
-        """Store an asset."""
-        self._contents.add(uuid + kind, content)
+class AssetStore(ContentStore):
+    """The assets that were asked for, by UUID in lower case; their keys are UUID and kind."""
 
     def mesh(self, uuid: str) -> bytes | None:
         """Return the content of ``assets/<uuid>_mesh.llmesh``, or None if the archive does not have it."""
-        return self._contents.get(uuid + MESH)
+        return self.get(uuid + MESH)
 
     def picture(self, uuid: str) -> bytes | None:
         """Return the content of ``assets/<uuid>_texture.jp2``, or None."""
-        return self._contents.get(uuid + PICTURE)
+        return self.get(uuid + PICTURE)
 
     def material(self, uuid: str) -> bytes | None:
         """Return the content of ``assets/<uuid>_material.xml``, or None."""
-        return self._contents.get(uuid + MATERIAL)
+        return self.get(uuid + MATERIAL)
 
 
 def read_assets(
@@ -80,7 +63,8 @@ def read_assets(
         for name, content in container.members(open_archive, limit_of, inflated_limit=inflated_limit):
             asset = asset_of(name)
             if content is not None and asset:
-                store.add(*asset, content)
+                uuid, kind = asset
+                store.add(uuid + kind, content)
     except BaseException:
         store.close()
         raise

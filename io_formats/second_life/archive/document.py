@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from ...core.messages import Message
 from ..prims.shape import PrimShape
@@ -142,19 +142,6 @@ class Group:
     linksets: list[Linkset] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
     """Numbers of things that are not read, by what they are: ``parcel``, ``script``."""
-
-
-class Assets(Protocol):
-    """The assets that were asked for, by UUID in lower case."""
-
-    def mesh(self, uuid: str) -> bytes | None:
-        """Return the content of ``assets/<uuid>_mesh.llmesh``, or None if the archive does not have it."""
-
-    def picture(self, uuid: str) -> bytes | None:
-        """Return the content of ``assets/<uuid>_texture.jp2``, or None."""
-
-    def material(self, uuid: str) -> bytes | None:
-        """Return the content of ``assets/<uuid>_material.xml``, or None."""
 
 
 @dataclass
