@@ -5,16 +5,20 @@ from __future__ import annotations
 from ...core.messages import Message, counted, listed, warning
 from . import container
 from .asset_store import MESH, PICTURE, asset_of
-from .document import BLANK, NULL_ID, TRANSPARENT, Archive, Part
+from .document import NEVER_STORED, Archive
 
 _SHAPES = {"mesh": MESH, "sculpt": PICTURE}
 
 
 def check(document: Archive) -> list[Message]:
     """Return findings about parts that name assets that the archive does not have."""
-    parts = [part for group in document.groups for linkset in group.linksets for part in linkset.parts]
+    parts = document.parts
     shapes = [(part.name, (part.sculpt_asset, _SHAPES[part.kind])) for part in parts if part.kind in _SHAPES]
-    pictures = [(part.name, (texture, PICTURE)) for part in parts for texture in _textures(part)]
+    pictures = [
+        (part.name, (texture, PICTURE))
+        for part in parts
+        for texture in {look.texture for look in part.entry.looks} - NEVER_STORED
+    ]
     wanted = {asset for _, asset in (*shapes, *pictures)}
     members = container.members(document.open, lambda _name: 0, inflated_limit=document.inflated_limit)
     missing = wanted - {asset_of(name) for name, _ in members if asset_of(name) in wanted}
@@ -29,9 +33,3 @@ def check(document: Archive) -> list[Message]:
             warning("texture-asset-missing", "{} a texture that is not in the archive: {}", count, listed(names))
         )
     return findings
-
-
-def _textures(part: Part) -> set[str]:
-    """Return the pictures on a part, without those that are never in an archive."""
-    looks = (part.entry.default, *part.entry.exceptions.values())
-    return {look.texture for look in looks} - {NULL_ID, BLANK, TRANSPARENT}

@@ -18,6 +18,8 @@ BLANK = "5748decc-f629-461c-9a36-a35a221fe21f"
 """Plain white picture of the viewer, which is not in archives."""
 TRANSPARENT = "8dcd4a48-2d37-4909-9f78-f7a9eb4ef903"
 """Transparent picture of the viewer, which is not in archives."""
+NEVER_STORED = frozenset({NULL_ID, BLANK, TRANSPARENT})
+"""Pictures of faces that are not in archives."""
 _MESH, _KIND = 5, 7
 _PCODES = {9: "prim", 95: "grass", 111: "tree", 143: "particles", 255: "tree"}
 
@@ -57,6 +59,11 @@ class TextureEntry:
     def face(self, number: int) -> TextureFace:
         """Return the look of a face."""
         return self.exceptions.get(number, self.default)
+
+    @property
+    def looks(self) -> tuple[TextureFace, ...]:
+        """The default and the exceptions."""
+        return self.default, *self.exceptions.values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +165,8 @@ class Archive:
     is_inventory: bool = False
     version: str = ""
     warnings: list[Message] = field(default_factory=list)
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts of all linksets of all groups, in order."""
+        return [part for group in self.groups for linkset in group.linksets for part in linkset.parts]

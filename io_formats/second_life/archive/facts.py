@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from .document import BLANK, NULL_ID, TRANSPARENT, Archive
+from .document import NEVER_STORED, Archive
 
 
 def facts(document: Archive) -> dict[str, Any]:
@@ -14,10 +14,9 @@ def facts(document: Archive) -> dict[str, Any]:
     ``nodes`` counts the parts, ``materials`` the different looks of faces, and ``surfaces`` the different looks in each
     part, since the number of faces is in the assets.
     """
-    linksets = [linkset for group in document.groups for linkset in group.linksets]
-    parts = [part for linkset in linksets for part in linkset.parts]
+    parts = document.parts
     entries = [part.entry for part in parts]
-    looks = {look for entry in entries for look in (entry.default, *entry.exceptions.values())}
+    looks = {look for entry in entries for look in entry.looks}
     kinds = Counter(part.kind for part in parts)
     left_out: Counter[str] = Counter()
     for group in document.groups:
@@ -26,13 +25,13 @@ def facts(document: Archive) -> dict[str, Any]:
     return {
         "version": document.version,
         "nodes": len(parts),
-        "surfaces": sum(len({entry.default, *entry.exceptions.values()}) for entry in entries),
+        "surfaces": sum(len(set(entry.looks)) for entry in entries),
         "materials": len(looks),
         places: sum(bool(group.linksets) or not document.is_inventory for group in document.groups),
-        "objects": len(linksets),
+        "objects": sum(len(group.linksets) for group in document.groups),
         "types": dict(kinds.most_common()),
         "meshes": len({part.sculpt_asset for part in parts if part.kind == "mesh"}),
-        "textures": len({look.texture for look in looks} - {NULL_ID, BLANK, TRANSPARENT}),
+        "textures": len({look.texture for look in looks} - NEVER_STORED),
         "parcels": left_out["parcel"],
         "scripts": left_out["script"],
         "warnings": document.warnings,

@@ -12,9 +12,9 @@ from ...core.messages import Report, Text, counted, listed
 from ...core.shading import Texture
 from ...images import jpeg2000
 from .asset_store import AssetStore
-from .document import BLANK, NULL_ID, TRANSPARENT
+from .document import NEVER_STORED
 
-_WITHOUT_PICTURE = {NULL_ID, BLANK, TRANSPARENT, ""}
+_WITHOUT_PICTURE = {*NEVER_STORED, ""}
 _WITH_ALPHA = {2, 4, 5}
 """Numbers of components of pictures that have an alpha channel. The fifth component of avatar textures is ignored."""
 _FIRST_WITH_TWO = (5, 2)

@@ -268,6 +268,6 @@ def _assets_of(parts: Iterable[Part]) -> set[str]:
     found: set[str] = set()
     for part in parts:
         found.add(part.sculpt_asset)
-        for face in (part.entry.default, *part.entry.exceptions.values()):
+        for face in part.entry.looks:
             found |= {face.texture, face.material}
     return found - {"", NULL_ID}
