@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
-import uuid
 from dataclasses import dataclass
 
+from .binary_text import uuid_text
 from .document import PartLight
 
 _HEAD, _LIGHT, _PROJECTOR = struct.Struct("<HI"), struct.Struct("<4B3f"), struct.Struct("<16s3f")
@@ -52,11 +52,11 @@ def read(data: bytes) -> tuple[ExtraParams, bool]:
         if _PROJECTOR_TYPE in found:
             picture, angle, _focus, _ambiance = _PROJECTOR.unpack(found[_PROJECTOR_TYPE])
             angle = min(_length(angle), math.pi)
-            light = PartLight(light.color, light.intensity, light.radius, _uuid(picture), angle)
+            light = PartLight(light.color, light.intensity, light.radius, uuid_text(picture), angle)
     sculpt = found.get(_SCULPT_TYPE, found.get(_OLD_MESH_TYPE))
     return (
         ExtraParams(
-            (_uuid(sculpt[:16]), sculpt[16]) if sculpt is not None else None,
+            (uuid_text(sculpt[:16]), sculpt[16]) if sculpt is not None else None,
             _FLEXIBLE_TYPE in found,
             light,
             found.get(_MATERIALS_TYPE, b"\0")[:1] > b"\0",
@@ -88,7 +88,3 @@ def _contents(data: bytes) -> tuple[dict[int, bytes], bool]:
 def _length(value: float) -> float:
     """Return a number that is at least 0; 0 for NaN and infinity."""
     return max(value, 0.0) if math.isfinite(value) else 0.0
-
-
-def _uuid(data: bytes) -> str:
-    return str(uuid.UUID(bytes=data))

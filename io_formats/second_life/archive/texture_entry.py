@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import struct
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .binary_text import uuid_text
 from .document import TextureEntry, TextureFace
 
 MOST_FACES = 45
@@ -30,10 +30,6 @@ class _Property:
     is_required: bool = True
 
 
-def _uuid(data: bytes) -> str:
-    return str(uuid.UUID(bytes=data))
-
-
 def _color(data: bytes) -> tuple[float, ...]:
     return tuple((_COLOR_MAXIMUM - value) / _COLOR_MAXIMUM for value in data)
 
@@ -51,7 +47,7 @@ def _rotation(data: bytes) -> float:
 
 
 _PROPERTIES = (
-    _Property(16, _uuid, _DEFAULT.texture),
+    _Property(16, uuid_text, _DEFAULT.texture),
     _Property(4, _color, _DEFAULT.color),
     _Property(4, _repeats, _DEFAULT.repeats[0]),
     _Property(4, _repeats, _DEFAULT.repeats[1]),
@@ -62,7 +58,7 @@ _PROPERTIES = (
     _Property(1, ord, 0),
     _Property(1, lambda data: data[0] / 255, _DEFAULT.glow),
     # Entries of old servers end before the material.
-    _Property(16, _uuid, _DEFAULT.material, is_required=False),
+    _Property(16, uuid_text, _DEFAULT.material, is_required=False),
 )
 
 
