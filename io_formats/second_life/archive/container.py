@@ -214,7 +214,7 @@ class _Forward:
         if self._last.strip(b"\0"):  # tarfile takes a broken header for the end
             raise EOFError if len(self._last) < tarfile.BLOCKSIZE else tarfile.ReadError
         if not self._last and not isinstance(self._stream, _Inflated):
-            raise EOFError  # only the mark tells a whole plain file from a cut one
+            raise EOFError  # without gzip's checksum, a file that lacks the mark may be cut off
         while self._piece(_BLOCK):
             pass
         if isinstance(self._stream, _Inflated) and self._stream.rest:

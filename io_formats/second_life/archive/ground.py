@@ -89,7 +89,10 @@ def _number(root: Element, path: str, default: float) -> float:
 
 
 class Ground:
-    """The ground and the water of the regions of an import; :meth:`report` tells what is not shown as in the viewer."""
+    """The ground and the water of the regions of an import.
+
+    :meth:`report` names textures and grounds that are left out, and settings and heights that are replaced.
+    """
 
     def __init__(self, groups: Iterable[Group]) -> None:
         self._settings: dict[int, Settings] = {}
@@ -148,7 +151,7 @@ class Ground:
         return self._settings[id(group)].water
 
     def report(self, report: Report) -> None:
-        """Report what is not shown as in the viewer."""
+        """Report what is left out or replaced."""
         if self._defaults:
             number_of = counted(len(self._defaults), "texture")
             template = "{} of the ground not in the archive, since viewers have their own; plain colours instead: {}"

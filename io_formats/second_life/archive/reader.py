@@ -258,7 +258,10 @@ class _Reader:
     def _report_all(self) -> None:
         report = self._report
         if self._control is None:
-            report.change("control-file-missing", "There is no archive.xml; folders tell where regions are")
+            report.change(
+                "control-file-missing",
+                "There is no archive.xml; regions stand where the names of their folders say",
+            )
         if self._skipped:
             files = counted(self._skipped_count, "file")
             report.loss("members-left-out", "{} of the archive left out: {}", files, joined(self._skipped))

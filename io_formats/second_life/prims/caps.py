@@ -1,4 +1,4 @@
-"""The caps at the ends of a prim's path (format page of prims, section Caps)."""
+"""The caps at the ends of a prim's path (docs/formats/second_life_prims.md, section Caps)."""
 
 from __future__ import annotations
 

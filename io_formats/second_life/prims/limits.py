@@ -1,4 +1,4 @@
-"""The numbers of a prim, decoded and clamped to the viewer's limits (format page of prims, section Parameters)."""
+"""The numbers of a prim, decoded and clamped to the viewer's limits (docs/formats/second_life_prims.md, Parameters)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The path of a prim: the rows in which its profile is placed (format page of prims, section Path)."""
+"""The path of a prim: the rows in which its profile is placed (docs/formats/second_life_prims.md, section Path)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planar mapping: UVs from positions, which a face may have in place of its own (format page of archives, Faces)."""
+"""Planar mapping: UVs from positions, in place of those of the face (docs/formats/opensim_archives.md, Faces)."""
 
 from __future__ import annotations
 

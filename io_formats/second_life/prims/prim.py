@@ -1,7 +1,7 @@
 """The faces of a prim from the numbers of its shape, as the viewer shows it at its highest level of detail.
 
-It follows the format page of prims in double precision, with exact parameters, and is within 6e-5 of the viewer, which
-computes in single precision.
+It follows docs/formats/second_life_prims.md in double precision, with exact parameters, and is within 6e-5 of the
+viewer, which computes in single precision.
 """
 
 from __future__ import annotations

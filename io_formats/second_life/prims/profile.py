@@ -1,4 +1,4 @@
-"""The profile of a prim: an outline in the plane, which may have a hole (format page of prims, section Profile)."""
+"""The profile of a prim: a plane outline, which may have a hole (docs/formats/second_life_prims.md, Profile)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The face of a sculpt, a grid whose points are the colours of a picture (format page of archives, section Sculpts)."""
+"""The face of a sculpt, a grid of points: the colours of a picture (docs/formats/opensim_archives.md, Sculpts)."""
 
 from __future__ import annotations
 

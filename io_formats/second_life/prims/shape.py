@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class PrimShape:
-    """The numbers that describe a prim, as the archives store them (formats page of prims, section Parameters)."""
+    """The numbers that describe a prim, as the archives store them (docs/formats/second_life_prims.md, Parameters)."""
 
     profile_curve: int = 1
     path_curve: int = 16

@@ -1,4 +1,4 @@
-"""The sides of a prim: outer, inner and cut faces, which are grids (format page of prims, from section Faces on)."""
+"""The sides of a prim: outer, inner and cut faces; all are grids (docs/formats/second_life_prims.md, from Faces on)."""
 
 from __future__ import annotations
 
