@@ -190,12 +190,11 @@ class MaterialFinder:
         given = self._given.get(name) or Material(name, (*steady_color(name), 1.0))
         key = shaders.likeness(self._shading(given, layers)), layers
         alike = self._shown.get(key)
-        material: bpy.types.Material = self.keep(
-            bpy.data.materials.new(names.fit(name)) if alike is None else alike.copy()
-        )
+        fitting = names.fit(name)
+        material: bpy.types.Material = self.keep(alike.copy() if alike is not None else bpy.data.materials.new(fitting))
         if alike is not None:
             material.property_unset("meshferry")
-            material.name = names.fit(name)
+            material.name = fitting
         names.remember(material, name)
         self.fill(material, given, layers, is_copy=alike is not None)
         self._shown[key] = material
