@@ -1,9 +1,9 @@
 """File > Export > Re-export: write the file that the active object was last exported to or imported from again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import bpy
 from bpy.props import BoolProperty
@@ -14,10 +14,10 @@ from ...blender_data.exporting.clips.clip_sources import clip_name
 from ...blender_data.exporting.placing.placement_patch import BACKUP
 from ...blender_data.file_records import FileRecord, SessionFile
 from ...blender_data.steps import Steps, scaled, without_bpy
-from ...io_formats.api import load_set, scene_name
+from ...io_formats.api import EncodedFile, SceneFiles, load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
 from ...io_formats.core.format import Format
-from ...io_formats.core.messages import Text, counted
+from ...io_formats.core.messages import Message, Text, counted
 from ...io_formats.core.option_rules import EMBED_ANIMATION
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
@@ -38,6 +38,62 @@ from .clips_of_files import note as note_of_clips
 from .clips_of_files import question as question_of_clips
 from .export_base import encode_steps, file_steps, without_needless_clips, would_change
 from .scene_changes import is_patched, patch_steps, question_of_patch, question_of_path, refuse_unknown
+
+
+class FoundFile(NamedTuple):
+    """A file that can be exported again."""
+
+    record: FileRecord
+    owners: list[Any]
+    """The objects or the collection with this record."""
+    source: exporter.Source
+
+
+@dataclass
+class EncodedAgain:
+    """The new content of a file, ready to be written."""
+
+    record: FileRecord
+    target: Format
+    values: dict[str, Any]
+    """Values of the options of the export."""
+    files: SceneFiles
+    encoded: EncodedFile
+    others: list[Any]
+    """Actions from other files that concern this file."""
+    left_out: list[Any]
+    """Those of them that are not in the new content."""
+
+    def is_changed(self) -> bool:
+        """Return whether the content differs from the files on disk."""
+        path, outputs = self.record.path, self.encoded.outputs
+        places = [*(path.with_name(output.name) for output in outputs[:-1]), path]
+        is_other = any(
+            not place.exists() or would_change(place, output) for place, output in zip(places, outputs, strict=True)
+        )
+        return is_other or bool(obsolete_files(path, outputs)[0])
+
+    def write(self, *, use_first_backup: bool = False) -> list[Message]:
+        """Replace the file, whose old content stays beside it as a backup; return the messages of the export.
+
+        Parameters
+        ----------
+        use_first_backup:
+            Whether the backup keeps the content before the first write since the .blend file was opened.
+
+        Raises
+        ------
+        ExportError
+            The file was changed since it was last read or written, or cannot be written.
+        """
+        path, outputs = self.record.path, self.encoded.outputs
+        refuse_changed(self.record)  # check again: the file may have been changed meanwhile
+        session = file_records.session_files().setdefault(str(path), SessionFile())
+        if not (use_first_backup and session.has_backup):
+            keep_old_files(path, self.target, outputs)
+            session.has_backup = True
+        written = write_outputs(path, outputs)
+        return [*self.files.messages, *self.encoded.messages, *written, *note_of_clips(self.left_out, self.record)]
 
 
 class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
@@ -80,14 +136,14 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser."""
-        record, _owners, source = found_file(context)
+        record, _owners, source = _file(context)
         self.has_others = not is_patched(record) and bool(others_of(context, record, source))
         self.confirm_text = "Replace" if record.path.exists() else "Export"
         return self.execute(context)
 
     def question(self, context: bpy.types.Context) -> str:
         """Return a question before a file is replaced for the first time, and about animations of other files."""
-        record, _owners, source = found_file(context)
+        record, _owners, source = _file(context)
         if is_patched(record):
             return question_of_patch(context, record, source.collection)
         others = others_of(context, record, source)
@@ -109,46 +165,61 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         """Write the file, and report its differences from the previous version."""
         messages = Messages()
         changes: list[str] = []
-        record, owners, source = found_file(context)
+        found = _file(context)
+        record, owners, source = found
         if is_patched(record):
             is_agreed = bool(self.asked or self.is_confirmed or self.is_dry_run)
             patching = patch_steps(self, context, source.collection, is_agreed=is_agreed, is_dry_run=self.is_dry_run)
             return (yield from patching)
         path = record.path
-        target = EXPORTERS[record.format].format
-        encoded = None
+        ready = None
         with messages.attempt(str(path)):
             refuse_changed(record)
             if not (self.asked or self.is_confirmed):
                 refuse_unknown(record)
-            values = yield from scaled(without_bpy("Reading", values_of, record), 0.0, 0.1)
-            others = clips_left_out(context, record, source, lambda _record: values)
-            own = None if self.use_other_animations or not others else file_clips_of(context, record, source)
-            name = source.collection.name if source.collection is not None else scene_name(path)
-            files = yield from scaled(file_steps(context, source, name, target, values, own), 0.1, 0.7)
-            if len(files.parts) != 1:
-                raise ExportError("{} files would be written; choose File > Export", len(files.parts))
-            encoding = encode_steps(files.parts[0], path, target, values, given=record.given)
-            encoded = yield from scaled(encoding, 0.7, 0.9)
-            comparing = without_bpy("Comparing", changes_of, path, target, encoded.outputs)
+            encoding = encode_again(context, found, use_other_animations=self.use_other_animations)
+            ready = yield from scaled(encoding, 0.0, 0.9)
+            outputs = ready.encoded.outputs
+            comparing = without_bpy("Comparing", changes_of, path, ready.target, outputs)
             changes = yield from scaled(comparing, 0.9, 1.0)
-        if encoded is not None:
+        if ready is not None:
             with messages.outcome(str(path)) as name:
-                refuse_changed(record)  # check again: the file may have been changed meanwhile
-                keep_old_files(path, target, encoded.outputs)
-                written = write_outputs(path, encoded.outputs)
-                messages.warn(name, [*files.messages, *encoded.messages, *written])
+                messages.warn(name, ready.write())
                 record = replace(record, digest=file_records.digest_of(path))
-                if own is None:
-                    record = replace(record, clip_files=clip_files_of(context, source, values))
-                    if others:
-                        record = replace(record, options=values)  # the next re-export includes them, too
+                if not ready.left_out:
+                    record = replace(record, clip_files=clip_files_of(context, source, ready.values))
+                    if ready.others:
+                        record = replace(record, options=ready.values)  # the next re-export includes them, too
                 file_records.write(owners, record, is_confirmed=True)
-                names = frozenset(clip_name(action) for action in others)
+                names = frozenset(clip_name(action) for action in ready.others)
                 file_records.session_files()[str(path)].left_out |= names
-                messages.warn(name, note_of_clips(others, record) if own is not None else [])
-        usage = encoded.usage if encoded is not None and messages.done else ""
+        usage = ready.encoded.usage if ready is not None and messages.done else ""
         return conclude(self, messages, [*changes, usage], "Exported")
+
+
+def encode_again(
+    context: bpy.types.Context, found: FoundFile, *, use_other_animations: bool = False
+) -> Steps[EncodedAgain]:
+    """Encode the objects of a file as on its last export, for its path.
+
+    Raises
+    ------
+    MeshferryError
+        The objects cannot be exported, or would become several files.
+    """
+    record, _owners, source = found
+    path = record.path
+    target = EXPORTERS[record.format].format
+    values = yield from scaled(without_bpy("Reading", values_of, record), 0.0, 0.1)
+    others = clips_left_out(context, record, source, lambda _record: values)
+    left_out = [] if use_other_animations else others
+    own = file_clips_of(context, record, source) if left_out else None
+    name = source.collection.name if source.collection is not None else scene_name(path)
+    files = yield from scaled(file_steps(context, source, name, target, values, own), 0.1, 0.8)
+    if len(files.parts) != 1:
+        raise ExportError("{} files would be written; choose File > Export", len(files.parts))
+    encoded = yield from scaled(encode_steps(files.parts[0], path, target, values, given=record.given), 0.8, 1.0)
+    return EncodedAgain(record, target, values, files, encoded, others, left_out)
 
 
 def others_of(context: bpy.types.Context, record: FileRecord, source: exporter.Source) -> list[Any]:
@@ -159,7 +230,12 @@ def others_of(context: bpy.types.Context, record: FileRecord, source: exporter.S
         return []  # the export reports it
 
 
-def found_file(context: bpy.types.Context) -> Any:
+def _file(context: bpy.types.Context) -> FoundFile:
+    """Return the file to write; the poll refuses contexts without one."""
+    return cast(FoundFile, found_file(context))
+
+
+def found_file(context: bpy.types.Context) -> FoundFile | None:
     """Return the record of the active object or its collection, the data blocks with that record, and the source.
 
     Return None if neither has a record; the operator is then disabled.
@@ -170,11 +246,11 @@ def found_file(context: bpy.types.Context) -> Any:
         if record is not None and record.format in EXPORTERS:
             others = [other for other in context.scene.objects if other.meshferry.file.path == str(record.path)]
             objects = [other for other in others if file_records.read(other) is not None]
-            return record, objects, exporter.Source("OBJECTS", objects=tuple(objects))
+            return FoundFile(record, objects, exporter.Source("OBJECTS", objects=tuple(objects)))
     for collection in import_homes_of(obj) if obj is not None else [context.collection]:
         record = file_records.read(collection)
         if record is not None and (record.format in EXPORTERS or is_patched(record)):
-            return record, [collection], exporter.Source("COLLECTION", collection)
+            return FoundFile(record, [collection], exporter.Source("COLLECTION", collection))
     return None
 
 
