@@ -12,6 +12,8 @@ from typing import Any
 
 import bpy
 
+from .exports_on_save import written_digest
+
 
 @dataclass(frozen=True)
 class FileRecord:
@@ -99,13 +101,19 @@ def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = Fal
 
 
 def read(owner: Any) -> FileRecord | None:
-    """Return the record of an object or a collection; None if it has none, or was copied from another one."""
+    """Return the record of an object or a collection; None if it has none, or was copied from another one.
+
+    A record that is damaged, as a .blend file of another program may have it, counts as none.
+    """
     stored = owner.meshferry.file
     if not stored.path or _is_copy(owner, stored.owner):
         return None
-    options = json.loads(stored.options) if stored.options else None
-    given = tuple(json.loads(stored.given or "[]"))
-    clip_files = tuple(json.loads(stored.clip_files)) if stored.clip_files else None
+    try:
+        options = dict(json.loads(stored.options)) if stored.options else None
+        given = tuple(json.loads(stored.given or "[]"))
+        clip_files = tuple(json.loads(stored.clip_files)) if stored.clip_files else None
+    except (ValueError, TypeError, RecursionError):
+        return None
     return FileRecord(Path(stored.path), stored.format, stored.digest, options, given, clip_files)
 
 
@@ -138,5 +146,10 @@ def is_unchanged(record: FileRecord) -> bool:
     """Return whether a file is as Blender last read or wrote it; a deleted file counts as unchanged."""
     if not record.path.exists():
         return True
+    return digest_of(record.path) in known_digests(record)
+
+
+def known_digests(record: FileRecord) -> set[str]:
+    """Return the digests of a file as Blender last read or wrote it; exports on save are not in the record."""
     entry = session_file(record.path)
-    return digest_of(record.path) in {record.digest, entry.digest if entry is not None else ""} - {""}
+    return {record.digest, entry.digest if entry is not None else "", written_digest(record.path)} - {""}

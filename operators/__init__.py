@@ -3,7 +3,7 @@
 
 def _modules():
     from . import last_report, preferences
-    from .exporting import clip_choice, export_again, export_refusal
+    from .exporting import clip_choice, export_again, export_on_save, export_refusal
     from .findings import finding_fixes, finding_list, finding_selection
     from .importing import reload_file
     from .object_tools import mesh_normals, surfaces
@@ -13,6 +13,7 @@ def _modules():
         clip_choice,
         last_report,
         export_again,
+        export_on_save,
         reload_file,
         mesh_normals,
         surfaces,
@@ -25,18 +26,22 @@ def _modules():
 
 def register():
     """Register the translations, all modules in order, then the families of formats."""
-    from . import format_operators, registration, translations
+    from . import format_operators, preferences, registration, translations
+    from .exporting import save_queue
 
     translations.register()
     for module in _modules():
         registration.register(*registration.parts_of(module))
     format_operators.register()
+    save_queue.switch(on=preferences.exports_on_save_enabled())
 
 
 def unregister():
     """Unregister them in reverse order."""
     from . import format_operators, registration, translations
+    from .exporting import save_queue
 
+    save_queue.switch(on=False)
     format_operators.unregister()
     for module in reversed(_modules()):
         registration.unregister(*registration.parts_of(module))

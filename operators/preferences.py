@@ -1,4 +1,4 @@
-"""The add-on's preferences: formats in use, folders, the view after imports, links to the guides.
+"""The add-on's preferences: formats in use, folders, the view after imports, export on save, links to the guides.
 
 They only affect the user interface. Operators, file handlers, collection exporters and the command line work for every
 format.
@@ -12,9 +12,12 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
+from ..blender_data import exports_on_save
 from ..io_formats import registry
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.options import Option
+from .exporting import save_queue
+from .layouts import draw_rest
 from .translations import CONTEXT, iface_
 
 PACKAGE = __package__.rpartition(".")[0]
@@ -38,7 +41,16 @@ PATHS = tuple(
 """Folders that the preferences hold, each once, also if several formats have an option for it."""
 OTHER_GUIDES = {"Convert Files": "conversion.md", "Convert Many Files": "batch.md"}
 
+_MOST_FILES = 12
+"""Largest number of files listed for a .blend file."""
+
 _IN_USE = "Show panels and menu entries of this format. Scripts, drag and drop and the command line always work"
+
+
+def _switch_on_save(settings: Any, _context: Any) -> None:
+    save_queue.switch(on=settings.use_export_on_save)
+    if settings.use_export_on_save:
+        save_queue.session()
 
 
 class MeshferryPreferences(bpy.types.AddonPreferences):
@@ -52,6 +64,13 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
             description="After an import, move the 3D view to the new objects, and raise its clip end if they reach "
             "beyond it. Views through a camera and local views stay as they are",
             default=True,
+        ),
+        "use_export_on_save": BoolProperty(
+            name="Re-export on Save",
+            description="After each save of a .blend file, export again the files that were exported from it and that "
+            "you allowed for it; only files whose content changes are written",
+            default=False,
+            update=_switch_on_save,
         ),
         **{
             f"use_{family.name}": BoolProperty(name=family.label, description=_IN_USE, default=True)
@@ -77,6 +96,11 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
         column.label(text="Import", text_ctxt=CONTEXT)
         column.prop(self, "use_frame_imported")
         column = self.layout.column(align=True)
+        column.label(text="Export", text_ctxt=CONTEXT)
+        column.prop(self, "use_export_on_save")
+        if exports_on_save_enabled():
+            _draw_exports_on_save(self.layout)
+        column = self.layout.column(align=True)
         column.label(text="Folders", text_ctxt=CONTEXT)
         for option in PATHS:
             column.prop(self, option.preference)
@@ -87,6 +111,50 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
             row = column.split(factor=0.6)
             row.label(text=text, text_ctxt=CONTEXT)
             draw_guide(row, name)
+
+
+def _draw_exports_on_save(layout: Any) -> None:
+    """Draw the allowed files of each .blend file with buttons that remove them."""
+    blends = list(exports_on_save.of_all())
+    if not blends:
+        layout.label(text="No file is allowed yet: save a .blend file from which files were exported", icon="INFO")
+    for allowed in blends:
+        column = layout.box().column(align=True)
+        _draw_allowed(column, allowed.blend, allowed.blend, "", "FILE_BLEND")
+        for file in list(allowed.digests)[:_MOST_FILES]:
+            _draw_allowed(column, file, allowed.blend, file, "BLANK1")
+        draw_rest(column, list(allowed.digests), _MOST_FILES)
+
+
+def _draw_allowed(layout: Any, text: str, blend: str, file: str, icon: str) -> None:
+    row = layout.row()
+    row.label(text=text, icon=icon, translate=False)
+    button = row.operator(PREFERENCES_OT_meshferry_forbid.bl_idname, text="", icon="X", emboss=False)
+    button.blend, button.file = blend, file
+
+
+class PREFERENCES_OT_meshferry_forbid(bpy.types.Operator):
+    """Remove a file, or all files of a .blend file, from those that are exported again on save."""
+
+    bl_idname = "preferences.meshferry_forbid_on_save"
+    bl_label = "Do Not Re-export on Save"
+    bl_description = "Remove from the files that are exported again on save. No file on disk is removed"
+    bl_options = {"INTERNAL"}
+
+    blend: StringProperty(name="Blend File", options={"SKIP_SAVE"})
+    file: StringProperty(name="File", description="Empty for all files of the .blend file", options={"SKIP_SAVE"})
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Change the list."""
+        allowed = exports_on_save.of_blend(self.blend)
+        for file in [self.file] if self.file else list(allowed.digests):
+            allowed.digests.pop(file, None)
+        try:
+            allowed.store()
+        except (MeshferryError, OSError) as problem:
+            self.report({"ERROR"}, str(problem))
+            return {"CANCELLED"}
+        return {"FINISHED"}
 
 
 def _draw_problem(layout: Any, option: Option) -> None:
@@ -129,6 +197,11 @@ def is_used(family: str) -> bool:
 def frames_imported() -> bool:
     """Return whether the 3D view moves to imported objects."""
     return bool(getattr(preferences(), "use_frame_imported", True))
+
+
+def exports_on_save_enabled() -> bool:
+    """Return whether saves export the allowed files again."""
+    return bool(getattr(preferences(), "use_export_on_save", False))
 
 
 def is_format_used(name: str) -> bool:

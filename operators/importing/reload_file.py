@@ -25,7 +25,7 @@ from ...io_formats.core.messages import Named, Report, Text, counted, joined, li
 from ...io_formats.core.options import resolve
 from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
-from ..exporting import export_again
+from ..exporting import export_again, export_on_save
 from ..last_report import draw_report
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import import_table, values_for
@@ -350,7 +350,8 @@ class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the buttons and the report."""
         draw_button(self.layout, context)
-        export_again.draw_button(self.layout, context)
+        if export_again.draw_button(self.layout, context):
+            export_on_save.draw_switch(self.layout, context)
         draw_report(self.layout, context)
 
 

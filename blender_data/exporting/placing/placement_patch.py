@@ -22,6 +22,7 @@ from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.passes.placement_changes import node_edits
 from ... import file_records, import_marks
+from ...exports_on_save import written_digest
 from ...file_records import FileRecord, digest_of_content
 from ...steps import Steps, without_bpy
 from .placed_objects import PlacedObjects
@@ -59,16 +60,26 @@ class PlannedPatch:
             report.note("scene-change", line.template, *line.values)
         return report.messages
 
-    def write(self) -> None:
+    def write(self, *, use_blend: bool = True) -> None:
         """Replace the file, and store on the objects that the file contains their state.
+
+        Parameters
+        ----------
+        use_blend:
+            Whether data blocks may be changed. Otherwise nothing is stored on the objects.
 
         Raises
         ------
         ExportError
-            The file was changed meanwhile, or cannot be written.
+            The file was changed meanwhile, or cannot be written; or the objects must store keys of added nodes, and
+            data blocks may not be changed.
         """
         if not self.edits:
             return
+        if not use_blend and (self.patched.keys or self.gone):
+            raise ExportError(
+                "Objects were added or removed: choose Re-export, which also stores this in the .blend file"
+            )
         path, collection = self.record.path, self.objects.collection
         self._refuse(path)
         if file_records.digest_of(path) != digest_of_content(self.data):
@@ -79,8 +90,10 @@ class PlannedPatch:
             session.has_backup = True
         replace_file(path, self.patched.data)
         digest = digest_of_content(self.patched.data)
+        session.written[collection.meshferry.import_id] = session.digest = digest
+        if not use_blend:
+            return
         file_records.write([collection], replace(self.record, digest=digest), is_confirmed=True)
-        session.written[collection.meshferry.import_id] = digest
         self.objects.agree(self.patched.keys, self.gone)
         collection.meshferry.unshown_nodes = json.dumps(sorted(self.unshown))
 
@@ -206,7 +219,8 @@ def refuse_other_content(collection: bpy.types.Collection, record: FileRecord, d
     Another import of the same file may have changed the file since. *Undo* reverts the stored digest, but not the file.
     """
     session = file_records.session_file(record.path)
-    known = {record.digest, session.written.get(collection.meshferry.import_id, "") if session is not None else ""}
+    written = session.written.get(collection.meshferry.import_id, "") if session is not None else ""
+    known = {record.digest, written, written_digest(record.path)}
     if digest_of_content(data) not in known:
         raise ExportError(
             "The file was changed since '{}' was imported from it or written to it; choose Reload from File first",

@@ -1,0 +1,321 @@
+"""Re-export on save: export the files of a .blend file again after each save, where the user allowed it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import StringProperty
+
+from ...blender_data import exports_on_save, file_records
+from ...blender_data.exporting import exporter
+from ...blender_data.exporting.placing.placement_patch import BACKUP, PlannedPatch, plan_patch
+from ...blender_data.exports_on_save import file_key
+from ...blender_data.file_records import FileRecord
+from ...blender_data.steps import Steps, scaled
+from ...io_formats.core.errors import ExportError, MeshferryError
+from ...io_formats.core.messages import Text, counted, joined, listed
+from ...io_formats.disk.rooted_files import is_network_path
+from ..format_operators import EXPORTERS
+from ..importing.session_projects import session_projects
+from ..last_report import keep_report
+from ..layouts import draw_rest
+from ..preferences import exports_on_save_enabled
+from ..progress import DIALOG_WIDTH, LongWork
+from ..reporting import Messages, readable, report, warn
+from ..sidebar import draw_wrapped
+from ..translations import iface_, rpt_
+from . import save_queue
+from .export_again import EncodedAgain, FoundFile, encode_again, refuse_changed, shown_file
+from .scene_changes import is_patched
+
+_MOST_SHOWN = 12
+"""Largest number of files in the question."""
+
+
+class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
+    """Export the allowed files of the .blend file again; the timer of ``save_queue`` starts it."""
+
+    bl_idname = "export_scene.meshferry_on_save"
+    bl_label = "Re-export on Save"
+    bl_description = "Export again all files of this .blend file for which Re-export on Save is allowed"
+    bl_options = {"INTERNAL"}
+
+    is_again = True  # modal at once: Blender shows no report of an operator that a timer called and that is not
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        """Return whether there are allowed files."""
+        return bool(_split(context)[0])
+
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
+        """Encode all files, then write those whose content changed; report in one line."""
+        messages = Messages()
+        ready: list[EncodedAgain | PlannedPatch] = []
+        allowed = _split(context)[0]
+        for number, (path, found) in enumerate(allowed.items()):
+            with messages.attempt(str(path)):
+                start, end = number / len(allowed), (number + 1) / len(allowed)
+                encoded = yield from scaled(_encode(context, found), start, end, path.name)
+                if encoded is not None:
+                    ready.append(encoded)
+        digests: dict[str, str] = {}
+        for encoded in ready:
+            path = encoded.record.path
+            with messages.outcome(str(path)) as name:
+                _write(encoded, name, messages)
+                digests[file_key(path)] = file_records.digest_of(path)
+        with messages.attempt(bpy.data.filepath):
+            _store_digests(allowed, digests)
+        save_queue.done()
+        _conclude(self, messages, unchanged=len(allowed) - len(ready) - len(messages.failures))
+        return {"FINISHED"}
+
+
+def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[EncodedAgain | PlannedPatch | None]:
+    """Encode a file without changing data blocks; return None if its content would stay the same.
+
+    Raises
+    ------
+    MeshferryError
+        The file cannot be exported.
+    """
+    if len(found) > 1:
+        names = listed([found_file.owners[0].name for found_file in found])
+        raise ExportError("Several imports or exports belong to this file: {}; choose Re-export for one of them", names)
+    record, _owners, source = found[0]
+    if is_patched(record):
+        plan = yield from plan_patch(source.collection, session_projects())
+        return plan if plan.edits else None
+    refuse_changed(record)
+    encoded = yield from encode_again(context, found[0])
+    return encoded if encoded.is_changed() else None
+
+
+def _write(encoded: EncodedAgain | PlannedPatch, name: str, messages: Messages) -> None:
+    """Replace a file; its content before the first write since the .blend file was opened stays as a backup."""
+    if isinstance(encoded, PlannedPatch):
+        encoded.write(use_blend=False)
+        messages.warn(name, encoded.messages)
+        return
+    path = encoded.record.path
+    session = file_records.session_files().setdefault(str(path), file_records.SessionFile())
+    told = encoded.write(use_first_backup=True)
+    session.digest, session.is_confirmed = file_records.digest_of(path), True
+    messages.warn(name, told)
+
+
+def _store_digests(paths: Iterable[Path], digests: dict[str, str]) -> None:
+    """Store the digests of written files, and new files in folders that the user allowed."""
+    allowed = exports_on_save.of_blend(bpy.data.filepath)
+    before = dict(allowed.digests)
+    for path in paths:
+        allowed.allow(path)
+    allowed.digests.update(digests)
+    if allowed.digests != before:
+        _store(allowed)
+
+
+def _store(allowed: exports_on_save.AllowedExports) -> None:
+    """Store a list.
+
+    Raises
+    ------
+    MeshferryError
+        It cannot be written.
+    """
+    try:
+        allowed.store()
+    except OSError as problem:
+        raise ExportError("The list of files cannot be stored: {}", problem) from None
+
+
+def _conclude(operator: Any, messages: Messages, *, unchanged: int) -> None:
+    """Report the result in one line; the sidebar has the warnings and all causes of failures."""
+    warnings = messages.lines(messages.warnings)
+    failures = [Text("{}: {}", *failure) for failure in messages.failures]
+    parts = [Text("{} written", listed(messages.done, 3, quote=""))] if messages.done else []
+    if unchanged:
+        parts.append(Text("{} unchanged", counted(unchanged, "file")))
+    if warnings:
+        parts.append(counted(len(warnings), "warning"))
+    if len(failures) > 1:
+        parts.append(Text("{} failed", counted(len(failures), "file")))
+    line = rpt_(Text("Re-export on save: {}", joined([*parts, *failures[:1]], ", ")))
+    is_problem = bool(warnings or failures)
+    others = [*(rpt_(failure) for failure in failures[1:]), *warnings, *messages.lines(messages.notes)]
+    keep_report(readable(line), [readable(other) for other in others], is_problem=is_problem)
+    report(operator, "WARNING" if is_problem else "INFO", line)
+
+
+def files_in(scene: bpy.types.Scene) -> dict[Path, list[FoundFile]]:
+    """Return the files of a scene that can be exported again, each with the objects or collections that belong to it.
+
+    No file is accessed: a path in a .blend file of another user may lead to another machine.
+    """
+    found: dict[Path, list[FoundFile]] = defaultdict(list)
+    for collection in scene.collection.children_recursive:
+        record = _exportable(collection)
+        if record is not None:
+            found[record.path].append(FoundFile(record, [collection], exporter.Source("COLLECTION", collection)))
+    objects: dict[Path, list[Any]] = defaultdict(list)
+    records: dict[Path, FileRecord] = {}
+    for obj in scene.objects:
+        record = _exportable(obj)
+        if record is not None:
+            objects[record.path].append(obj)
+            records[record.path] = record
+    for path, owners in objects.items():
+        # Objects exported over the file of their import belong to it by themselves, as for Re-export.
+        found[path] = [one for one in found[path] if not {*owners} <= {*one.source.collection.all_objects}]
+        found[path].append(FoundFile(records[path], owners, exporter.Source("OBJECTS", objects=tuple(owners))))
+    return dict(found)
+
+
+def _exportable(owner: Any) -> FileRecord | None:
+    record = file_records.read(owner) if owner.meshferry.file.path else None
+    if record is None or not record.path.is_absolute():
+        return None
+    return record if record.format in EXPORTERS or is_patched(record) else None
+
+
+def _split(context: bpy.types.Context) -> tuple[dict[Path, list[FoundFile]], list[Path]]:
+    """Return the allowed files of a scene, and those about which the user is asked.
+
+    The user is asked about files that were exported from this .blend file, and that the list does not have. A file that
+    the user exported since the .blend file was opened, beside an allowed one, needs no question.
+    """
+    session = save_queue.session()
+    listed_files = exports_on_save.of_blend(bpy.data.filepath)
+    allowed: dict[Path, list[FoundFile]] = {}
+    asked: list[Path] = []
+    for path, found in files_in(context.scene).items():
+        entry = file_records.session_file(path)
+        is_chosen = entry is not None and entry.is_confirmed
+        is_known = listed_files.allows(path) or (is_chosen and listed_files.has_folder_of(path))
+        if is_known and session.is_trusted():
+            allowed[path] = found
+        elif is_known or is_chosen or any(one.record.options is not None for one in found):
+            asked.append(path)
+    return allowed, [path for path in asked if file_key(path) not in session.declined]
+
+
+class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
+    """Ask which files are exported again on each save of the open .blend file."""
+
+    bl_idname = "wm.meshferry_allow_on_save"
+    bl_label = "Re-export on Save"
+    bl_description = "Allow to export files of this .blend file again on each save"
+    bl_options = {"INTERNAL"}
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        """Return whether there are files to ask about."""
+        return bool(bpy.data.filepath and _split(context)[1])
+
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
+        """Open the question."""
+        manager: Any = context.window_manager
+        return manager.invoke_props_dialog(self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=iface_("Allow"))
+
+    def draw(self, context: bpy.types.Context) -> None:
+        """Draw the question and the files."""
+        paths = _split(context)[1]
+        column = self.layout.column(align=True)
+        name = Path(bpy.data.filepath).name
+        question = Text("Export these files again on each save of {}?", name)
+        draw_wrapped(column, context, rpt_(question), "QUESTION", width=DIALOG_WIDTH)
+        for path in paths[:_MOST_SHOWN]:
+            icon = "URL" if is_network_path(str(path)) else "FILE"
+            draw_wrapped(column, context, str(path), icon, width=DIALOG_WIDTH)
+        draw_rest(column, [str(path) for path in paths], _MOST_SHOWN)
+        note = Text(
+            "Their content before the first save stays beside them as {}. The preferences list them.", f"*{BACKUP}"
+        )
+        draw_wrapped(column, context, rpt_(note), width=DIALOG_WIDTH)
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Add the files to the user's list, and export them."""
+        return allow(self, _split(context)[1])
+
+    def cancel(self, context: bpy.types.Context) -> None:
+        """Do not ask again until the .blend file is opened again."""
+        save_queue.session().declined.update(file_key(path) for path in _split(context)[1])
+
+
+def allow(operator: Any, paths: Iterable[Path]) -> set[str]:
+    """Add files to the list of the open .blend file, and export them as soon as Blender is idle."""
+    allowed = exports_on_save.of_blend(bpy.data.filepath)
+    session = save_queue.session()
+    for path in paths:
+        allowed.allow(path)
+        session.declined.discard(file_key(path))
+    try:
+        _store(allowed)
+    except MeshferryError as problem:
+        warn(operator, "{}", problem.sentence())
+        return {"CANCELLED"}
+    session.trusted = bpy.data.filepath
+    save_queue.queue()
+    return {"FINISHED"}
+
+
+class WM_OT_meshferry_missed_on_save(LongWork, bpy.types.Operator):
+    """Report that Blender was closed between the last save of the open .blend file and its export."""
+
+    bl_idname = "wm.meshferry_missed_on_save"
+    bl_label = "Re-export on Save"
+    bl_options = {"INTERNAL"}
+
+    is_again = True
+
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
+        """Report the files."""
+        yield from ()
+        allowed = exports_on_save.of_blend(bpy.data.filepath)
+        names = listed([Path(path).name for path in allowed.digests], 3, quote="")
+        line = Text("Not re-exported since the last save, because Blender was closed: {}; save again", names)
+        keep_report(readable(rpt_(line)), [], is_problem=True)
+        report(self, "WARNING", rpt_(line))
+        save_queue.done()
+        return {"FINISHED"}
+
+
+class WM_OT_meshferry_switch_on_save(bpy.types.Operator):
+    """Allow or forbid to export a file again on each save."""
+
+    bl_idname = "wm.meshferry_switch_on_save"
+    bl_label = "Re-export on Save"
+    bl_description = "Export this file again on each save of the .blend file, if its content changed"
+    bl_options = {"INTERNAL"}
+
+    path: StringProperty(name="Path", options={"SKIP_SAVE"})
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Add the file to the user's list, or remove it."""
+        path = Path(self.path)
+        if not is_allowed(path):
+            return allow(self, [path])
+        allowed = exports_on_save.of_blend(bpy.data.filepath)
+        allowed.digests.pop(file_key(path), None)
+        _store(allowed)
+        save_queue.session().declined.add(file_key(path))
+        return {"FINISHED"}
+
+
+def is_allowed(path: Path) -> bool:
+    """Return whether a file of the open .blend file is exported again on save."""
+    return save_queue.session().is_trusted() and exports_on_save.of_blend(bpy.data.filepath).allows(path)
+
+
+def draw_switch(layout: Any, context: bpy.types.Context) -> None:
+    """Draw the switch of the file of the Re-export button, if the preference is on and the .blend file was saved."""
+    record = shown_file(context)
+    if record is None or not exports_on_save_enabled() or not bpy.data.filepath:
+        return
+    is_on = is_allowed(record.path)
+    icon = "CHECKBOX_HLT" if is_on else "CHECKBOX_DEHLT"
+    layout.operator(WM_OT_meshferry_switch_on_save.bl_idname, icon=icon, depress=is_on).path = str(record.path)
