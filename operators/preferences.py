@@ -117,7 +117,8 @@ def _draw_exports_on_save(layout: Any) -> None:
     """Draw the allowed files of each .blend file with buttons that remove them."""
     blends = list(exports_on_save.of_all())
     if not blends:
-        layout.label(text="No file is allowed yet: save a .blend file from which files were exported", icon="INFO")
+        text = "No file is allowed yet: save a .blend file from which files were exported"
+        layout.label(text=text, text_ctxt=CONTEXT, icon="INFO")
     for allowed in blends:
         column = layout.box().column(align=True)
         _draw_allowed(column, allowed.blend, allowed.blend, "", "FILE_BLEND")

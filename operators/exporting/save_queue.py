@@ -58,7 +58,8 @@ def switch(*, on: bool) -> None:
     for timer in (start_when_idle, report_missed):
         if bpy.app.timers.is_registered(timer):
             bpy.app.timers.unregister(timer)
-    bpy.app.driver_namespace.pop(_SESSION, None)
+    if is_interactive():  # once asked for this namespace, Blender as a Python module hangs at exit
+        bpy.app.driver_namespace.pop(_SESSION, None)
 
 
 def is_interactive() -> bool:
