@@ -1,4 +1,4 @@
-"""Re-export on save: what is queued, asked, written and reported. The window, its timers and dialogs are stood in for."""
+"""Re-export on save: what is queued, asked, written and reported. Timers and dialogs of the window are stood in for."""
 
 from __future__ import annotations
 
