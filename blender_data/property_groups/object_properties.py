@@ -234,6 +234,10 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         name="Top-Level Node",
         description="Export this object as a root of the file rather than below a root named like the collection",
     )
+    is_linkset_root: BoolProperty(
+        name="Root of Linkset",
+        description="The object to which the others of its linkset are linked; uploads to OpenSim put it first",
+    )
     body: StringProperty(
         name="Body",
         description="Name of the body that the mesh belongs to. Clothes are fitted on bodies; exports leave them out",

@@ -210,6 +210,8 @@ class PlacedNode:
     owner: str = ""
     """Path of the file that defines the node, if it is not the file of the part. The node is shown, but can only be
     changed in that file."""
+    is_linkset_root: bool = False
+    """Whether the node is the one to which its siblings are linked, and becomes the root again in an upload."""
     is_unplaced: bool = False
     """Whether the file does not store the node's transform, so that moving the node is not an edit."""
 

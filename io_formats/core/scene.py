@@ -310,6 +310,8 @@ class Node:
     is_root: bool = False
     """Whether the node is a root in a file. If no node of an export is marked so, a root named like the collection is
     added."""
+    is_linkset_root: bool = False
+    """Whether the node is the one to which all others of the file are linked."""
     lod_of: int | None = None
     """Index of the node of which this is a coarser level of detail."""
     shape_of: int | None = None

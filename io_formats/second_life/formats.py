@@ -10,7 +10,14 @@ from ..core.format import Family, FileFormat, modules_of
 from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
 from .archive import options as archive_options
-from .options import COLLADA_IMPORT_OPTIONS, EXPORT_OPTIONS, IMPORT_OPTIONS, UPLOAD_OPTIONS, VIEWER_FOLDER
+from .options import (
+    COLLADA_IMPORT_OPTIONS,
+    EXPORT_OPTIONS,
+    IMPORT_OPTIONS,
+    REQUEST_OPTIONS,
+    UPLOAD_OPTIONS,
+    VIEWER_FOLDER,
+)
 from .shape import options as shape_options
 
 if TYPE_CHECKING:
@@ -92,7 +99,7 @@ SECOND_LIFE_REQUEST = FileFormat(
     modules=modules_of(f"{__package__}.request"),
     is_read=False,
     is_set=True,
-    export_options=EXPORT_OPTIONS,
+    export_options=REQUEST_OPTIONS,
 )
 
 

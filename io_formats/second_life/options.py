@@ -123,7 +123,26 @@ LOCK_SCALE = Option(
     shown_when=_moves_joints,
 )
 
+SERVER = Option(
+    name="server",
+    default="SECOND_LIFE",
+    label="Server",
+    description="The server that takes the upload, since released servers of OpenSim misread some requests",
+    section="File",
+    choices=(
+        Choice("SECOND_LIFE", "Second Life", "Equal objects share a mesh. The active object is the root"),
+        Choice(
+            "OPENSIM",
+            "OpenSim",
+            "A mesh for each object, and a white texture for faces without one if others have one. The root is the "
+            "object marked as root of its linkset, otherwise the parent of all others, otherwise the active object",
+        ),
+    ),
+)
+
 EXPORT_OPTIONS: tuple[Option, ...] = (MANY_MATERIALS, JOINT_POSITIONS, LOCK_SCALE)
+
+REQUEST_OPTIONS: tuple[Option, ...] = (SERVER, *EXPORT_OPTIONS)
 
 TEXTURES = Option(
     name="use_textures",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import bpy
@@ -100,6 +101,7 @@ class LodModelExport(SceneExport):
             _name_apart(models)
             if not self.as_imported:
                 yield from scaled(MissingParts(self.options, self.report).fill(models), 0.2, 1.0)
+            linkset_root(models).finest.is_linkset_root = True
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
             wanted = [name for node in self.scene.nodes if node.mesh is not None for name in node.mesh.materials]
@@ -271,6 +273,27 @@ def _file_matrix(finest: bpy.types.Object) -> Matrix4 | None:
         return np.array(numbers, np.float64).reshape(4, 4) if numbers else None
     except ValueError:
         return None
+
+
+def linkset_root(models: Sequence[LodModel]) -> LodModel:
+    """Return the model to which the others of an upload are linked.
+
+    It is the one whose object is marked as root, otherwise the one whose object is an ancestor of all others, otherwise
+    the first: that of the active object, the first by name, or with Keep as Imported the first in the file. If several
+    are marked, such as copies or several imported linksets, the same rules choose among these.
+    """
+    candidates = [model for model in models if model.obj.meshferry.is_linkset_root] or models
+    common = set.intersection(*(_with_ancestors(model.obj) for model in candidates))
+    return next((model for model in candidates if model.obj in common), candidates[0])
+
+
+def _with_ancestors(obj: bpy.types.Object | None) -> set[bpy.types.Object]:
+    """Return an object and all its parents."""
+    found = set()
+    while obj is not None:
+        found.add(obj)
+        obj = obj.parent
+    return found
 
 
 def _share_meshes(model: LodModel, known: EqualMeshes) -> None:

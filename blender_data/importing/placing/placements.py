@@ -175,6 +175,9 @@ class PlacementImporter:
             if is_hidden:
                 _hide(made)
             self._link_object(made, part, node)
+        if node.is_linkset_root:
+            for obj in planned[0].made:
+                obj.meshferry.is_linkset_root = True
         import_marks.mark_node(made, node.key, node.name)
         import_marks.mark_object(made, self._import_ids[part])
         if stand is not None and stand.is_tree:

@@ -131,11 +131,13 @@ class PlacementBuilder:
                 continue
             place = Channels(position, quaternion=root.rotation)
             above = self._add_node(linkset.name, -1, place, None, home, _key(root, "linkset"))
-            self._add_part(root, above, _ORIGIN, _UNTURNED, home)
+            self._add_part(root, above, _ORIGIN, _UNTURNED, home, is_root=True)
             for part in others:
                 self._add_part(part, above, part.position, part.rotation, home)
 
-    def _add_part(self, part: Part, parent: int, position: Vector, rotation: Quaternion, home: int) -> None:
+    def _add_part(
+        self, part: Part, parent: int, position: Vector, rotation: Quaternion, home: int, *, is_root: bool = False
+    ) -> None:
         if part.kind == "tree":
             self._add_tree(part, parent, position, rotation, home)
             return
@@ -159,6 +161,7 @@ class PlacementBuilder:
                 self._unseen += 1
         channels = Channels(position, scale=part.size, quaternion=rotation)
         node = self._add_node(part.name, parent, channels, content, own_home, _key(part))
+        self._part.nodes[node].is_linkset_root = is_root
         if part.light is not None and LIGHTS.flag(self._options):
             width, depth, height = part.size
             undone = Channels(scale=(1 / width, 1 / depth, 1 / height), quaternion=_UNTURNED)

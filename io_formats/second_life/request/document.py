@@ -30,7 +30,7 @@ class RequestInstance:
 
     name: str
     mesh: int
-    """Index of the mesh among the request's meshes."""
+    """Index of the mesh among the request's meshes; for OpenSim the same as the index of the object."""
     position: tuple[float, float, float]
     rotation: tuple[float, float, float, float]
     """(x, y, z, w), unlike everywhere else in Meshferry."""
@@ -38,7 +38,7 @@ class RequestInstance:
     """Size in metres."""
     physics_shape: int
     faces: list[RequestFace]
-    """Appearance of each face of the mesh, in its order."""
+    """Appearance of each face of the mesh, in its order. For OpenSim, a further one may follow."""
 
 
 @dataclass

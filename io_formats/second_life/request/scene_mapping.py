@@ -10,6 +10,7 @@ import numpy as np
 from ...binary.quantization import linear_to_srgb
 from ...core.errors import FormatError
 from ...core.messages import listed
+from ...core.options import resolve
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
 from ...disk.special_files import read_bytes
@@ -20,6 +21,8 @@ from ..mesh.document import Asset
 from ..mesh.physics_block import hulls_of
 from ..mesh.scene_mapping import assets_of, submodel_suffix
 from ..models.models import models_of
+from ..options import REQUEST_OPTIONS, SERVER
+from . import opensim
 from .document import (
     CONVEX_SHAPE,
     NO_SHAPE,
@@ -35,14 +38,16 @@ FULL_BRIGHT = 0.25
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the whole scene: all its models are one upload, and the first node is the root of the linkset."""
+    """Return the whole scene: all its models are one upload."""
     return [scene] if models_of(scene) else []
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> UploadRequest:
-    """Map a scene to an upload request with the options of ``options.EXPORT_OPTIONS``.
+    """Map a scene to an upload request with the options of ``options.REQUEST_OPTIONS``.
 
-    Models with the same content share a mesh. Further parts of models of more than 8 faces follow all models.
+    Models with the same content share a mesh, and the first model is the root. For OpenSim, each object has its own
+    mesh, and the root is the model that the scene marks as root, if any. Further parts of models of more than 8 faces
+    follow all models.
     ``scene.warnings`` reports what is left out or repaired, for example textures that are not JPEG 2000.
 
     Raises
@@ -50,7 +55,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
     ExportError
         Data that no asset can hold; the message names the object and says what to do.
     """
+    is_opensim = SERVER.text(resolve(REQUEST_OPTIONS, options)) == "OPENSIM"
     models = models_of(scene)
+    if is_opensim:
+        models.sort(key=lambda model: not model.finest.is_linkset_root)
     built = [
         (model.name, part)
         for model, parts in zip(models, assets_of(models, scene, options), strict=True)
@@ -61,11 +69,14 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
     request = UploadRequest(scene.name or (models[0].name if models else ""))
     number_of: dict[int, int] = {}
     for name, part in built:
-        mesh = number_of.setdefault(id(part.asset), len(request.meshes))
-        if mesh == len(request.meshes):
+        number = len(request.meshes)
+        mesh = number if is_opensim else number_of.setdefault(id(part.asset), number)
+        if mesh == number:
             request.meshes.append(part.asset)
         request.instances.append(_instance(name, part, mesh, looks))
     request.textures = looks.textures
+    if is_opensim:
+        opensim.adapt(request)
     looks.say_left_out()
     return request
 

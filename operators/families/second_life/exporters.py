@@ -31,7 +31,7 @@ from ....io_formats.second_life.formats import (
     SECOND_LIFE_UPLOAD,
 )
 from ....io_formats.second_life.models.equal_models import mesh_count
-from ....io_formats.second_life.models.models import models_of
+from ....io_formats.second_life.models.models import Model, models_of
 from ....io_formats.second_life.rules.rules import MOST_TRIANGLES
 from ....io_formats.second_life.upload_set.pbr_files import pbr_names
 from ....io_formats.second_life.upload_set.writer import chosen_file
@@ -150,11 +150,15 @@ class ExportSecondLife(ExportFiles):
         models = [model for scene in written for model in models_of(scene)]
         # ``mesh`` of each submodel has the triangles of all
         whole = [model for model in models if not model.finest.submodel]
-        meshes = sum(mesh_count(models_of(scene)) for scene in written)
+        meshes = sum(self.stored_mesh_count(models_of(scene)) for scene in written)
         return (
             *object_counts(len(models), meshes),
             counted(sum(model.mesh.triangle_count for model in whole), "triangle"),
         )
+
+    def stored_mesh_count(self, models: Sequence[Model]) -> int:
+        """Return the number of meshes that the files hold for these models."""
+        return mesh_count(models)
 
 
 class ExportSet(ExportSecondLife):
@@ -306,6 +310,10 @@ class ExportUploadRequest(ExportSet):
     def set_names(self, stem: str, models: Sequence[ModelObjects]) -> list[str]:
         """Return the names of both request bodies."""
         return [stem + self.filename_ext, f"{stem}.fee{self.filename_ext}"]
+
+    def stored_mesh_count(self, models: Sequence[Model]) -> int:
+        """Return the number of meshes that the files hold for these models; for OpenSim, each has its own."""
+        return len(models) if self.server == "OPENSIM" else super().stored_mesh_count(models)
 
 
 class ExportAnimation(ExportClips):

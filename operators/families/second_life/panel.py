@@ -104,6 +104,7 @@ def draw_model(layout: Any, context: bpy.types.Context, models: Sequence[ModelOb
     column = layout.column(align=True)
     draw_physics(column, context, models[0], parts.get(PHYSICS, []))
     split_row(column, "Physics Shape", factor=0.4).prop(finest.meshferry, "physics_shape", text="")
+    column.prop(finest.meshferry, "is_linkset_root")
     header, body = layout.panel("SECOND_LIFE_faces", default_closed=True)
     header.label(text="Faces", text_ctxt=CONTEXT)
     if body is not None:
