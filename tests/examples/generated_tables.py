@@ -30,6 +30,7 @@ from meshferry.io_formats.second_life.formats import (
     SECOND_LIFE_MESH,
     SECOND_LIFE_UPLOAD,
 )
+from meshferry.io_formats.second_life.options import SERVER
 from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE, UNIGINE_SKELETON
 from translation_template import literals
@@ -201,6 +202,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
         SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_COLLADA, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
     ),
     ("docs/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
+    ("docs/second_life.md", "request options"): lambda: _options((SERVER,)),
     ("docs/second_life_animation.md", "export options"): lambda: export_table(SECOND_LIFE_ANIMATION),
     ("docs/opensim_regions.md", "import options"): lambda: import_table(OPENSIM_ARCHIVE),
     ("docs/mesh_serializer.md", "import options"): lambda: import_table(MESH_SERIALIZER),

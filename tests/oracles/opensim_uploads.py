@@ -7,9 +7,9 @@ compared in single precision and cut to bytes, as there.
 from __future__ import annotations
 
 import base64
+import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import second_life_oracle
@@ -20,11 +20,11 @@ Look = tuple[bytes | None, tuple[int, ...], bool]
 
 def parse(data: bytes) -> Any:
     """Return the value of an LLSD XML document."""
-    (value,) = ElementTree.fromstring(data)
+    (value,) = ET.fromstring(data)
     return _value(value)
 
 
-def _value(element: ElementTree.Element) -> Any:
+def _value(element: ET.Element) -> Any:
     text = element.text or ""
     match element.tag:
         case "map":
