@@ -134,8 +134,8 @@ SERVER = Option(
         Choice(
             "OPENSIM",
             "OpenSim",
-            "A mesh for each object, and a white texture for faces without one if others have one. The root is the "
-            "object marked as root of its linkset, otherwise the parent of all others, otherwise the active object",
+            "A mesh for each object, and a white texture for faces without one. The root is the object marked as root "
+            "of its linkset, otherwise the parent of all others, otherwise the active object",
         ),
     ),
 )

@@ -29,9 +29,9 @@ def adapt(request: UploadRequest) -> None:
 
 
 def _add_white_texture(request: UploadRequest) -> None:
-    """Give faces without a texture a white one. Without any other texture, servers show white by themselves."""
+    """Give faces without a texture a white one."""
     faces = [face for instance in request.instances for face in instance.faces if face.texture is None]
-    if not faces or not request.textures:
+    if not faces:
         return
     for face in faces:
         face.texture = len(request.textures)

@@ -112,13 +112,13 @@ def test_every_face_looks_as_its_material(count: int, is_released: bool) -> None
         scene = scene_of(sc.Node("a", mesh=strip(slots)))
         scene.materials = [sc.Material(**{**vars(MATERIALS[n]), "name": s}) for n, s in zip(names, slots, strict=True)]
         body = for_opensim(scene)
-        assert body["texture_list"] == ([WOOD] if "wood" in names else []) + (
-            [WHITE] if "wood" in names and set(names) != {"wood"} else []
-        )
+        assert body["texture_list"] == [
+            *([WOOD] if "wood" in names else []),
+            *([WHITE] if set(names) != {"wood"} else []),
+        ]
         (prim,) = opensim_uploads.upload(body, is_released=is_released)
-        plain = WHITE if "wood" in names else None
         assert prim.looks == [
-            (WOOD if name == "wood" else plain, LOOKS[name], name in ("lamp", "ember")) for name in names
+            (WOOD if name == "wood" else WHITE, LOOKS[name], name in ("lamp", "ember")) for name in names
         ]
 
 
