@@ -15,7 +15,7 @@ from ...blender_data.exporting import exporter
 from ...blender_data.exporting.placing.placement_patch import BACKUP, PlannedPatch, plan_patch
 from ...blender_data.exports_on_save import file_key
 from ...blender_data.file_records import FileRecord
-from ...blender_data.steps import Steps, scaled
+from ...blender_data.steps import Step, Steps, scaled
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, counted, joined, listed
 from ...io_formats.disk.rooted_files import is_network_path
@@ -44,7 +44,8 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
     bl_description = "Export again all files of this .blend file for which Re-export on Save is allowed"
     bl_options = {"INTERNAL"}
 
-    is_again = True  # modal at once: Blender shows no report of an operator that a timer called and that is not
+    is_again = True
+    """Modal after the first step: Blender shows no report of an operator that a timer started and that is not modal."""
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
@@ -53,6 +54,7 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Encode all files, then write those whose content changed; report in one line."""
+        yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
         messages = Messages()
         ready: list[EncodedAgain | PlannedPatch] = []
         allowed = _split(context)[0]
@@ -274,10 +276,10 @@ class WM_OT_meshferry_missed_on_save(LongWork, bpy.types.Operator):
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Report the files."""
-        yield from ()
+        yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
         allowed = exports_on_save.of_blend(bpy.data.filepath)
         names = listed([Path(path).name for path in allowed.digests], 3, quote="")
-        line = Text("Not re-exported since the last save, because Blender was closed: {}; save again", names)
+        line = Text("Not re-exported after the last save, because Blender was closed before: {}. Save again", names)
         keep_report(readable(rpt_(line)), [], is_problem=True)
         report(self, "WARNING", rpt_(line))
         save_queue.done()

@@ -271,7 +271,7 @@ def test_blender_closed_before_the_export_is_reported_once(saving):
     saving.bpy.ops.wm.save_as_mainfile(filepath=str(saving.folder / "lamp.blend"))
     ((level, text),) = saving.open()
     assert level == "WARNING"
-    assert text == "Not re-exported since the last save, because Blender was closed: lamp.mesh; save again"
+    assert text == "Not re-exported after the last save, because Blender was closed before: lamp.mesh. Save again"
     assert content(path) == before
     assert saving.open() == []
     assert "lamp.mesh written" in saving.save()[0][1]  # trusted: it is the file that was saved last

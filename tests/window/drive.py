@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import animation_steps
 import mesh_serializer_steps
+import save_steps
 import second_life_steps
 import timbermesh_steps
 import unigine_steps
@@ -70,6 +71,7 @@ def steps() -> Steps:
         yield from view_steps.sidebar()
         yield from view_steps.scaled_dialog()
         yield from view_steps.unused_name()
+        yield from save_steps.exports_on_save()
         yield from view_steps.starting_file()
     finally:
         addon.unregister()
