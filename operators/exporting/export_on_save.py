@@ -1,7 +1,5 @@
 """Re-export on save: export the files of a .blend file again after each save, where the user allowed it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
