@@ -89,8 +89,11 @@ def written_digest(path: Path) -> str:
 
 
 def file_key(path: Path) -> str:
-    """Return the path of a file for comparing, without access to it: it may be on another machine."""
-    return os.path.normcase(os.path.normpath(path))
+    """Return the path of a file for comparing, without access to it: it may be on another machine.
+
+    Other spellings of an allowed path count as other files, since ``..`` after a link leads elsewhere.
+    """
+    return os.path.normcase(path)
 
 
 def stamp_of(path: str) -> list[int]:

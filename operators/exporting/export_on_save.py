@@ -252,7 +252,6 @@ def allow(operator: Any, paths: Iterable[Path]) -> set[str]:
     session = save_queue.session()
     for path in paths:
         allowed.allow(path)
-        session.declined.discard(file_key(path))
     try:
         _store(allowed)
     except MeshferryError as problem:

@@ -145,9 +145,12 @@ def test_ten_saves_write_what_was_edited(saving, tmp_path, name, operator):
             assert said == [("INFO", "Re-export on save: 1 file unchanged")]
             assert content(path) == before
     assert len(saving.asked) == 1
-    written = path.read_bytes()
-    saving.export_again()  # knows the file, although no data block does
-    assert path.read_bytes() == written
+    saving.edit()
+    saving.save()
+    saving.edit()
+    saving.save("copy.blend", copy=True)
+    saving.open()
+    saving.export_again()  # knows the file, although no data block has its digest
 
 
 def test_the_backup_keeps_the_content_before_the_first_save(saving, tmp_path):
@@ -349,7 +352,7 @@ def test_paths_in_a_hostile_blend_file_are_neither_opened_nor_written(saving, tm
 
 
 @pytest.mark.parametrize("options", ["{", "[1]", "3", "null", "[" * 100_000])
-def test_damaged_records_of_a_hostile_blend_file_are_left_alone(saving, options):
+def test_damaged_records_of_a_hostile_blend_file_are_left_alone(saving, capfd, options):
     path = allowed_lamp(saving)
     for owner in (*saving.bpy.data.objects, *saving.bpy.data.collections):
         owner.meshferry.file.options = options
@@ -357,6 +360,18 @@ def test_damaged_records_of_a_hostile_blend_file_are_left_alone(saving, options)
     before = content(path)
     assert saving.save() == []
     assert content(path) == before
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("folder", ["//server/share", r"\\server\share", "/home/artist/game"])
+def test_files_on_other_machines_are_always_asked_about(folder):
+    from meshferry.blender_data.exports_on_save import AllowedExports, file_key
+
+    separator = folder[0]
+    allowed = AllowedExports("/home/artist/lamp.blend", digests={file_key(Path(f"{folder}{separator}lamp.mesh")): ""})
+    beside = Path(f"{folder}{separator}vase.mesh")
+    assert allowed.has_folder_of(beside) == folder.startswith("/home")
+    assert not allowed.has_folder_of(Path("/home/artist/game/models/vase.mesh"))
 
 
 def test_two_imports_of_a_file_are_named(saving):
@@ -428,11 +443,15 @@ def test_the_preferences_list_and_remove_what_is_allowed(saving):
     assert saving.asked == [["lamp.mesh"]]
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"blend": 1, "stamp": 2, "digests": 3, "is_pending": 4}'])
-def test_a_damaged_list_allows_nothing(saving, damage):
+@pytest.mark.parametrize("digests", ["", "{", "3", '{"/a/b.mesh": 4}', '["/a/b.mesh"]'])
+def test_a_damaged_list_allows_nothing(saving, digests):
+    from meshferry.blender_data import exports_on_save
+
     path = allowed_lamp(saving)
     (place,) = (saving.folder / "settings").iterdir()
-    place.write_bytes(damage)
+    place.write_text(f'{{"blend": "x", "stamp": [], "is_pending": true, "digests": {digests}}}' if digests else "")
+    assert [*exports_on_save.of_all()] == []
+    assert exports_on_save.of_blend(str(saving.folder / "lamp.blend")).digests == {}
     saving.edit()
     saving.is_agreed = False
     before = content(path)
