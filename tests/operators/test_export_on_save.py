@@ -238,6 +238,34 @@ def test_a_failing_export_does_not_stop_the_others(saving, make_file):
     assert saving.save()[0][1].startswith("Re-export on save: 1 file unchanged, lamp.mesh: The file was changed")
 
 
+def test_a_deleted_file_is_written_again(saving):
+    path = allowed_lamp(saving)
+    before = path.read_bytes()
+    path.unlink()
+    assert "lamp.mesh written" in saving.save()[0][1]
+    assert path.read_bytes() == before
+
+
+def test_a_set_is_written_if_one_of_its_files_changes(saving, tmp_path):
+    bpy = saving.bpy
+    imported(bpy, tmp_path, "tunic.llmesh", "second_life")
+    saving.mesh()
+    out = tmp_path / "set"
+    out.mkdir()
+    assert bpy.ops.export_scene.second_life_upload(filepath=str(out / "tunic.dae")) == {"FINISHED"}
+    files = {path.name for path in out.iterdir()}
+    assert len(files) > 2
+    saving.save()
+    assert saving.asked == [["tunic.dae"]]
+    (bystander := out / "other.dae").write_bytes(b"other")
+    for name in sorted(files):
+        assert saving.save() == [("INFO", "Re-export on save: 1 file unchanged")]
+        (out / name).unlink()
+        assert "tunic.dae written" in saving.save()[0][1]
+        assert {path.name for path in out.iterdir() if path.suffix != ".bak"} == files | {bystander.name}
+    assert bystander.read_bytes() == b"other"
+
+
 def test_saves_and_edits_while_the_export_waits_become_one_export(saving):
     path = allowed_lamp(saving)
     bpy = saving.bpy
