@@ -55,12 +55,15 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
         yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
         messages = Messages()
         ready: list[EncodedAgain | PlannedPatch] = []
+        unchanged = 0
         allowed = _split(context)[0]
         for number, (path, found) in enumerate(allowed.items()):
             with messages.attempt(str(path)):
                 start, end = number / len(allowed), (number + 1) / len(allowed)
                 encoded = yield from scaled(_encode(context, found), start, end, path.name)
-                if encoded is not None:
+                if encoded is None:
+                    unchanged += 1
+                else:
                     ready.append(encoded)
         digests: dict[str, str] = {}
         for encoded in ready:
@@ -71,8 +74,15 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
         with messages.attempt(bpy.data.filepath):
             _store_digests(allowed, digests)
         save_queue.done()
-        _conclude(self, messages, unchanged=len(allowed) - len(ready) - len(messages.failures))
+        _conclude(self, messages, unchanged)
         return {"FINISHED"}
+
+    def modal(self, context: bpy.types.Context, event: Any) -> set[str]:
+        """Continue the work; after Esc, the files no longer wait, unlike after Blender was closed."""
+        result = super().modal(context, event)
+        if result == {"CANCELLED"}:
+            save_queue.done()
+        return result
 
 
 def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[EncodedAgain | PlannedPatch | None]:
@@ -133,7 +143,7 @@ def _store(allowed: exports_on_save.AllowedExports) -> None:
         raise ExportError("The list of files cannot be stored: {}", problem) from None
 
 
-def _conclude(operator: Any, messages: Messages, *, unchanged: int) -> None:
+def _conclude(operator: Any, messages: Messages, unchanged: int) -> None:
     """Report the result in one line; the sidebar has the warnings and all causes of failures."""
     warnings = messages.lines(messages.warnings)
     failures = [Text("{}: {}", *failure) for failure in messages.failures]
