@@ -129,6 +129,16 @@ def _store_digests(paths: Iterable[Path], digests: dict[str, str]) -> None:
         _store(allowed)
 
 
+def _is_stored(operator: Any, allowed: exports_on_save.AllowedExports) -> bool:
+    """Store a list, or warn; return whether it is stored."""
+    try:
+        _store(allowed)
+    except MeshferryError as problem:
+        warn(operator, "{}", problem.sentence())
+        return False
+    return True
+
+
 def _store(allowed: exports_on_save.AllowedExports) -> None:
     """Store a list.
 
@@ -203,6 +213,8 @@ def _split(context: bpy.types.Context) -> tuple[dict[Path, list[FoundFile]], lis
     allowed: dict[Path, list[FoundFile]] = {}
     asked: list[Path] = []
     for path, found in files_in(context.scene).items():
+        if file_key(path) in session.declined:
+            continue
         entry = file_records.session_file(path)
         is_chosen = entry is not None and entry.is_confirmed
         is_known = listed_files.allows(path) or (is_chosen and listed_files.has_folder_of(path))
@@ -210,7 +222,7 @@ def _split(context: bpy.types.Context) -> tuple[dict[Path, list[FoundFile]], lis
             allowed[path] = found
         elif is_known or is_chosen or any(one.record.options is not None for one in found):
             asked.append(path)
-    return allowed, [path for path in asked if file_key(path) not in session.declined]
+    return allowed, asked
 
 
 class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
@@ -262,10 +274,8 @@ def allow(operator: Any, paths: Iterable[Path]) -> set[str]:
     session = save_queue.session()
     for path in paths:
         allowed.allow(path)
-    try:
-        _store(allowed)
-    except MeshferryError as problem:
-        warn(operator, "{}", problem.sentence())
+        session.declined.discard(file_key(path))
+    if not _is_stored(operator, allowed):
         return {"CANCELLED"}
     session.trusted = bpy.data.filepath
     save_queue.queue()
@@ -310,14 +320,15 @@ class WM_OT_meshferry_switch_on_save(bpy.types.Operator):
             return allow(self, [path])
         allowed = exports_on_save.of_blend(bpy.data.filepath)
         allowed.digests.pop(file_key(path), None)
-        _store(allowed)
         save_queue.session().declined.add(file_key(path))
-        return {"FINISHED"}
+        return {"FINISHED"} if _is_stored(self, allowed) else {"CANCELLED"}
 
 
 def is_allowed(path: Path) -> bool:
     """Return whether a file of the open .blend file is exported again on save."""
-    return save_queue.session().is_trusted() and exports_on_save.of_blend(bpy.data.filepath).allows(path)
+    session = save_queue.session()
+    is_listed = exports_on_save.of_blend(bpy.data.filepath).allows(path)
+    return is_listed and session.is_trusted() and file_key(path) not in session.declined
 
 
 def draw_switch(layout: Any, context: bpy.types.Context) -> None:

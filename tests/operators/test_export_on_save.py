@@ -456,6 +456,22 @@ def test_the_switch_takes_a_file_out_of_the_list(saving):
     assert "lamp.mesh written" in saving.wait()[0][1]
 
 
+def test_a_file_that_was_declined_stays_so_if_another_is_allowed(saving, make_file):
+    path = allowed_lamp(saving)
+    bpy = saving.bpy
+    sails = make_file("sails.timbermesh")
+    bpy.ops.import_scene.timbermesh(filepath=str(sails))
+    bpy.ops.export_scene.timbermesh(filepath=str(sails), collection="sails")
+    saving.edit()
+    saving.is_agreed = False
+    before = content(path)
+    saving.save("other.blend")
+    assert sorted(saving.asked.pop()) == ["lamp.mesh", "sails.timbermesh"]
+    bpy.ops.wm.meshferry_switch_on_save(path=str(sails))
+    assert saving.wait() == [("INFO", "Re-export on save: 1 file unchanged")]
+    assert content(path) == before
+
+
 def test_the_preferences_list_and_remove_what_is_allowed(saving):
     from meshferry.blender_data import exports_on_save
 
