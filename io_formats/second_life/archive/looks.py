@@ -12,7 +12,7 @@ from ...binary.quantization import srgb_to_linear
 from ...core.errors import FormatError
 from ...core.messages import Report, counted, listed
 from ...core.scene import Material
-from ...core.shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Tint
+from ...core.shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Texture, Tint
 from .asset_store import AssetStore
 from .document import NULL_ID, TRANSPARENT, TextureFace
 from .older_materials import BLEND, MASK, OlderMaterial
@@ -74,15 +74,14 @@ class Looks:
         digits = look.texture[:8]
         number = self._numbers[digits] = self._numbers.get(digits, 0) + 1
         name = digits if number == 1 else f"{digits}_{number}"
+        texture = self._pictures.texture(look.texture)
         # Another archive may lack the picture or the older material.
-        has_picture = self._pictures.texture(look.texture) is not None
-        known = repr((look, has_picture, self._older_material(look.material)))
+        known = repr((look, texture is not None, self._older_material(look.material)))
         identity = hashlib.sha256(known.encode()).hexdigest()
-        self.materials.append(Material(name, shading=self._shading(look), identity=identity))
+        self.materials.append(Material(name, shading=self._shading(look, texture), identity=identity))
         return name
 
-    def _shading(self, look: TextureFace) -> Shading:
-        texture = self._pictures.texture(look.texture)
+    def _shading(self, look: TextureFace, texture: Texture | None) -> Shading:
         image = ImageMap(texture, is_color=True, mapping=mapping_of(look)) if texture is not None else None
         red, green, blue = srgb_to_linear(np.array([look.color], np.float32))[0, :3].tolist()
         tint = Tint((red, green, blue), image)
