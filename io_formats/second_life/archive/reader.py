@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import re
@@ -271,6 +272,8 @@ class _Reader:
         self._objects.report(report)
 
 
+# The last result is cached: each member's name is examined for its limit, then with its content.
+@functools.lru_cache(maxsize=1)
 def _region_part(path: str) -> tuple[str, str]:
     """Return the folder of a region (empty for a single one) and the folder in it; both empty for other members."""
     found = _REGION_FOLDER.match(path)
@@ -280,6 +283,7 @@ def _region_part(path: str) -> tuple[str, str]:
     return (folder, kind) if kind in _REGION_PARTS and path.endswith(_REGION_PARTS[kind]) else ("", "")
 
 
+@functools.lru_cache(maxsize=1)
 def _leads_outside(name: str) -> bool:
     """Return whether the name of a member is absolute or leads out of the archive's folder."""
     return name.startswith(("/", "\\")) or bool(_DRIVE.match(name)) or ".." in re.split(r"[/\\]", name)
