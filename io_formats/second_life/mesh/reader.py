@@ -50,7 +50,7 @@ def read_within(data: bytes, inflating: Inflater, *, item: str = "") -> Asset:
         else:
             asset.opaque[key] = stored
     if not any(_has_triangles(asset.blocks.get(level)) for level in LEVELS):
-        raise FormatError("The mesh has no geometry: no level of detail has a triangle", item=item)
+        raise _no_geometry(item)
     return asset
 
 
@@ -69,7 +69,11 @@ def read_highest(data: bytes) -> tuple[Asset, Any]:
         value = inflating.value(stored[level], BLOCK_LABELS[level]) if level in stored else None
         if _has_triangles(value):
             return asset, value
-    raise FormatError("The mesh has no geometry: no level of detail has a triangle")
+    raise _no_geometry()
+
+
+def _no_geometry(item: str = "") -> FormatError:
+    return FormatError("The mesh has no geometry: no level of detail has a triangle", item=item)
 
 
 def _has_triangles(block: Any) -> bool:
