@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import re
-import zlib
 
 from .core.messages import Text
 
@@ -47,11 +46,6 @@ _KINDS = (
     (b"\x1f\x8b\x08", "a gzip archive"),
 )
 """Starts of files that other programs read."""
-_GZIP = b"\x1f\x8b\x08"
-_TAR_HEADER = 512
-_CHECKSUM = slice(148, 156)
-_OPENSIM_MEMBER = re.compile(rb"archive\.xml\0|(assets|objects|inventory|regions|settings|landdata|terrains)/")
-"""OpenSim writes ``archive.xml`` first; archives that were repacked may begin with any folder."""
 _TEXT = re.compile(rb"[\t\n\f\r\x20-\x7e\x80-\xff]+")
 _TEXT_STARTS = (
     (b"<!DOCTYPE html", "a web page; the download went wrong"),
@@ -65,26 +59,12 @@ def signature_text(head: bytes) -> str:
     for magic, text in _STARTS:
         if head.startswith(magic):
             return Text("This is {}", Text(text))
-    return _opensim_archive(head) or _text(head)
+    return _text(head)
 
 
 def is_unity_asset(head: bytes) -> bool:
     """Return whether the Unity editor wrote this file as the text of a mesh or an animation clip."""
     return bool(_unity_class(head))
-
-
-def _opensim_archive(head: bytes) -> str:
-    """Return a sentence about a gzipped tar file with a first member as in archives of OpenSim, or an empty string."""
-    if not head.startswith(_GZIP):
-        return ""
-    try:
-        first = zlib.decompressobj(wbits=31).decompress(head, 2 * _TAR_HEADER)
-    except zlib.error:
-        return ""
-    name = _TAR_HEADER if first.startswith(b"././@LongLink\0") else 0
-    if not re.fullmatch(rb"[0-7]{6,7}[ \0]+", first[_CHECKSUM]) or not _OPENSIM_MEMBER.match(first, name):
-        return ""
-    return "This is an archive of OpenSim; convert the meshes and animations in it with 'meshferry batch'"
 
 
 def _text(head: bytes) -> str:

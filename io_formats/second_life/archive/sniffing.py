@@ -6,7 +6,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from ...core.recognition import Match
+from ...core.recognition import Match, NearMiss
 
 _GZIP = b"\x1f\x8b\x08"
 _BLOCK = 512
@@ -24,11 +24,18 @@ _MEMBER = re.compile(
     re.DOTALL,
 )
 """OpenSim writes ``archive.xml`` first; archives that were repacked may begin with any file."""
+_FOLDER_MEMBER = re.compile(rb"(?:\./)?(?:assets|objects|inventory|regions|settings|landdata|terrains)/")
 _CONTROL = re.compile(rb"(?:\./)?archive\.xml")
 _CONTROL_CONTENT = re.compile(rb"<archive\b[^>]*\bmajor_version")
 
 
-def sniff(head: bytes, size: int) -> Match:
+_OTHER = NearMiss(
+    "This is an archive of OpenSim; convert the meshes and animations in it with 'meshferry batch'", has_signature=True
+)
+"""The result if the first file is only in a folder that archives of OpenSim have, such as an unnamed mesh."""
+
+
+def sniff(head: bytes, size: int) -> Match | NearMiss:
     """Return whether the first file in a gzipped or plain tar file is one that archives of OpenSim have."""
     if head.startswith(_GZIP):
         try:
@@ -37,8 +44,10 @@ def sniff(head: bytes, size: int) -> Match:
             return Match.NONE
     for name, content in _files(head):
         if _CONTROL.fullmatch(name):
-            return Match.SIGNATURE if _CONTROL_CONTENT.search(content) else Match.NONE
-        return Match.SIGNATURE if _MEMBER.fullmatch(name) else Match.NONE
+            return Match.SIGNATURE if _CONTROL_CONTENT.search(content) else _OTHER
+        if _MEMBER.fullmatch(name):
+            return Match.SIGNATURE
+        return _OTHER if _FOLDER_MEMBER.match(name) else Match.NONE
     return Match.NONE
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.core.recognition import Match
+from meshferry.io_formats.core.recognition import Match, NearMiss
 from meshferry.io_formats.second_life.archive import checks, facts, objects, older_materials, reader, sniffing, xml_text
 from meshferry.io_formats.second_life.archive.asset_store import read_assets
 from meshferry.io_formats.second_life.archive.content_store import ContentStore
@@ -612,7 +612,7 @@ def test_two_archives_are_read_by_path_and_by_content_alike(tmp_path: Path) -> N
         reader.read_path(path)
 
 
-def sniffed(data: bytes) -> Match:
+def sniffed(data: bytes) -> Match | NearMiss:
     return sniffing.sniff(data[:4096], len(data))
 
 
@@ -646,14 +646,24 @@ def test_repacked_archives_are_recognised(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("archive.xml", b"<archive version='1'/>"),
+        ("assets/logo.png", b""),
+        ("objects/a.c", b""),
+        ("settings/a.json", b""),
+        ("regions/europe/objects/a.xml", b""),
+        ("inventory/list.xml", b""),
+    ],
+)
+def test_similar_archives_are_explained_and_not_claimed(name: str, content: bytes) -> None:
+    found = sniffed(made.packed((name, content)))
+    assert isinstance(found, NearMiss) and "'meshferry batch'" in found.text and found.has_signature
+
+
+@pytest.mark.parametrize(
     "data",
     [
-        made.packed(("archive.xml", b"<archive version='1'/>")),
-        made.packed(("assets/logo.png", b"")),
-        made.packed(("objects/a.c", b"")),
-        made.packed(("settings/a.json", b"")),
-        made.packed(("regions/europe/objects/a.xml", b"")),
-        made.packed(("inventory/list.xml", b"")),
         made.packed(("myarchive.xml", made.control())),
         made.packed(("src/objects/a.xml", b"")),
         made.packed(("objects/", b""), ("src/a.xml", b"")),
