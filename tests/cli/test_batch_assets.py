@@ -65,8 +65,8 @@ def test_catalogs_of_the_user_stay(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.needs_bpy
 def test_a_batch_makes_an_asset_library(tmp_path, run_python):
-    pytest.importorskip("bpy", reason="Blender is absent")
     pytest.importorskip("rich")
     source, out = tmp_path / "source", tmp_path / "out"
     for name, place in (("windmill.timbermesh", "houses/north"), ("lamp.mesh", "props"), ("vase.data", "")):

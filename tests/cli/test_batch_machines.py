@@ -20,6 +20,8 @@ from meshferry.cli.batch.tasks import Task
 from meshferry.cli.conversions.settings import Settings
 from meshferry.io_formats.core.errors import MeshferryError
 
+pytestmark = pytest.mark.any_version
+
 PATIENCE = 60
 """Seconds; everything takes a few, on a machine that does nothing else."""
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads((folder / "found.json").read_text("utf-8"))
 
 
-drawn = pytest.mark.slow
-"""Marks tests of the drawn pictures, since a Blender of its own draws them."""
+def drawn(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test of the drawn pictures. A Blender of its own draws them."""
+    return pytest.mark.slow(pytest.mark.needs_bpy(test))
 
 
 def spot(picture: dict[str, Any], x: int, y: int) -> str:

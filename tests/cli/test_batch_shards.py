@@ -16,6 +16,8 @@ from meshferry.cli.batch.plan import Plan, PlannedNames
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk import locks
 
+pytestmark = pytest.mark.any_version
+
 
 @pytest.mark.parametrize(
     ("text", "group", "lines"),

@@ -148,10 +148,10 @@ def test_ctrl_c_while_libraries_are_imported(run_script, windmill, tmp_path, mod
 
 
 @pytest.mark.slow
+@pytest.mark.needs_bpy
 @pytest.mark.parametrize("signals", [1, 2])
 def test_ctrl_c_inside_an_exporter_of_blender(run_script, write_windmill, tmp_path, signals):
     """Blender turns an exception in an exporter written in Python into an error of its operator."""
-    pytest.importorskip("bpy", reason="Blender is absent")
     files = [write_windmill(f"in/{letter}.timbermesh") for letter in "ab"]
     code = f"""
 def install():

@@ -58,8 +58,20 @@ def made_up_language(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def files() -> list[Path]:
-    """Return the examples, some real files of all formats, and damaged ones."""
+    """Return the examples."""
     return [ROOT / "examples" / name for name in EXAMPLES]
+
+
+@pytest.fixture
+def chosen(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
+    """Return the examples or some real files of all formats, and a damaged file."""
+    damaged = tmp_path / "damaged.mesh"
+    damaged.write_bytes((ROOT / "examples" / "lamp.mesh").read_bytes()[:400])
+    if request.param == "examples":
+        return [*files(), damaged]
+    samples = request.getfixturevalue("samples")
+    real = sorted(path for path in samples.rglob("*") if path.suffix in KINDS)
+    return [*real[:: max(1, len(real) // SAMPLES)], damaged]
 
 
 def without_texts(record: dict[str, Any]) -> dict[str, Any]:
@@ -84,22 +96,19 @@ def sentences(record: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.needs_bpy
+@pytest.mark.parametrize(
+    "chosen",
+    ["examples", pytest.param("samples", marks=[pytest.mark.slow, pytest.mark.any_version])],
+    indirect=True,
+)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_all_commands_give_the_same_in_another_language(
     command: tuple[str, ...],
+    chosen: list[Path],
     meshferry: Callable[..., Any],
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:
-    chosen = files()
-    damaged = tmp_path / "damaged.mesh"
-    damaged.write_bytes((ROOT / "examples" / "lamp.mesh").read_bytes()[:400])
-    chosen.append(damaged)
-    samples = request.getfixturevalue("samples") if request.config.getoption("markexpr") != "not slow" else None
-    if samples is not None:
-        real = sorted(path for path in samples.rglob("*") if path.suffix in KINDS)
-        chosen += real[:: max(1, len(real) // SAMPLES)]
-
     def run(folder: str) -> Any:
         arguments = [str(tmp_path / folder) if text == "out" else text for text in command]
         return meshferry(*arguments, "--json", *chosen)

@@ -140,9 +140,9 @@ def test_an_interruption(meshferry, windmill, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.needs_bpy
 def test_to_blend_and_back_with_the_wheel(run_script, windmill, tmp_path):
     """Also that the process ends: classes left registered crash or hang some versions."""
-    pytest.importorskip("bpy", reason="Blender is absent")
     there = run_script("--", "--json", windmill, tmp_path / "windmill.blend")
     assert (there.status, there.err) == (0, "")
     assert there.entries[0]["facts"]["triangles"] == 24
@@ -189,10 +189,10 @@ def test_script_in_a_real_blender_has_a_true_exit_status(blender, broken, tmp_pa
 @pytest.mark.parametrize(
     "closed", [*(pytest.param(one, marks=pytest.mark.slow) for one in (">&-", "2>&-")), ">&- 2>&- <&-"]
 )
+@pytest.mark.needs_bpy
 @pytest.mark.needs_workers
 def test_closed_streams_change_nothing(windmill, tmp_path, closed):
     """Blender prints to the first and second file descriptor, which must not be those of other files."""
-    pytest.importorskip("bpy", reason="Blender is absent")
     target = tmp_path / "out.glb"
     command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, str(SCRIPT), "--", str(windmill), str(target)]
     # Blender 5.2 sets this variable in this process, and prints a line to standard output in one that inherits it.

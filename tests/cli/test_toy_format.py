@@ -44,6 +44,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.needs_bpy
 @pytest.mark.needs_workers
 def test_blender_imports_checks_and_exports_an_external_format(toy: Path, run_python: Any) -> None:
     done = run_python("-c", PROGRAM.format(tests=str(TESTS)))
@@ -57,6 +58,7 @@ def test_blender_imports_checks_and_exports_an_external_format(toy: Path, run_py
 
 
 @pytest.mark.slow
+@pytest.mark.needs_bpy
 @pytest.mark.needs_workers
 def test_the_command_line_converts_and_batches_an_external_format(toy: Path, run_python: Any) -> None:
     for number, arguments in enumerate(

@@ -48,7 +48,7 @@ def pages() -> list[object]:
     found = []
     for page in PAGES:
         text = "".join(text for language, text in blocks(page) if language == "sh")
-        marks = [pytest.mark.slow] if "meshferry batch" in text else []
+        marks = [pytest.mark.slow, pytest.mark.any_version] if "meshferry batch" in text else []
         if text:
             found.append(pytest.param(page, marks=marks, id=page.relative_to(ROOT).as_posix()))
     return found

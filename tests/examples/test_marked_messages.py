@@ -73,6 +73,7 @@ def test_commands_do_not_read_sentences_of_samples(tmp_path: Path, folder: str) 
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 @pytest.mark.needs_bpy
 @pytest.mark.parametrize("folder", sorted(path.name for path in SAMPLES.glob("*") if path.is_dir()))
 def test_operators_do_not_read_sentences_of_samples(clean_blender: Any, tmp_path: Path, folder: str) -> None:

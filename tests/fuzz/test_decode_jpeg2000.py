@@ -7,8 +7,10 @@ import pytest
 
 
 @pytest.mark.slow
+@pytest.mark.needs_bpy
 def test_hostile_pictures_that_pass_the_check_cost_little() -> None:
-    bpy = pytest.importorskip("bpy")
+    import bpy
+
     if bpy.app.binary_path:
         pytest.skip("the child processes need Blender as a Python module; this is the program")
     outcome = decode_jpeg2000.run(600, seed=4)

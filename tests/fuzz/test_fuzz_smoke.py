@@ -30,6 +30,8 @@ from meshfuzz.wire import number as number_field
 
 pytest.importorskip("google.protobuf")
 
+pytestmark = pytest.mark.any_version
+
 CASES = 60
 CONVERTED = 8
 """Each of so many cases is converted to the other formats, too, which takes as long as all other steps."""

@@ -15,6 +15,8 @@ from meshfuzz.workers import Totals
 
 pytest.importorskip("google.protobuf")
 
+pytestmark = pytest.mark.any_version
+
 CRASH, HANG = 5, 8
 
 

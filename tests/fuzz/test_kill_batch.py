@@ -12,6 +12,8 @@ pytest.importorskip("llsd")
 pytest.importorskip("rich")
 pytest.importorskip("psutil")
 
+pytestmark = pytest.mark.any_version
+
 
 @pytest.mark.slow
 def test_a_killed_batch_ends_as_an_undisturbed_one(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("google.protobuf")
 
+pytestmark = pytest.mark.any_version
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
