@@ -14,7 +14,6 @@ MESHFERRY_SAMPLES
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib.util
 import os
 import shutil
@@ -25,7 +24,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from load_package import SAMPLES, load_package
@@ -76,26 +74,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder))
     tempfile.tempdir = None  # computed anew from the environment
     config.stash[_temporary_folder] = Path(folder)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute whole modules, and all modules with tests in Blender to one worker.
-
-    Loading Blender takes seconds and hundreds of MB in each worker.
-    """
-    from xdist.scheduler import LoadFileScheduling
-
-    @functools.cache
-    def needs_blender(module: str) -> bool:
-        return "needs_bpy" in (config.rootpath / module).read_text(encoding="utf-8")
-
-    class Scheduler(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            module = super()._split_scope(nodeid)
-            return "Blender" if needs_blender(module) else module
-
-    return Scheduler(config, log)
 
 
 @pytest.hookimpl(trylast=True)
