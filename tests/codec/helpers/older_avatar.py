@@ -54,10 +54,19 @@ def joints(avatar: Any) -> Any:
     from meshferry.blender_data.rigging.joint_poses import rest_matrix
 
     bones = avatar.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones
-    found = rest_matrix(np.array([avatar.matrix_world @ bone.matrix for bone in bones], np.float64))
-    rests = rest_matrix(np.array([bone.bone.matrix_local for bone in bones], np.float64))
+    found = rest_matrix(np.array(avatar.matrix_world, np.float64) @ matrices(bones, "matrix"))
+    # The order of pose bones and bones may differ.
+    order = [avatar.data.bones.find(bone.name) for bone in bones]
+    rests = rest_matrix(matrices(avatar.data.bones, "matrix_local")[order])
     found[:, :3, :3] = found[:, :3, :3] @ rests[:, :3, :3].transpose(0, 2, 1)
     return found
+
+
+def matrices(bones: Any, name: str) -> Any:
+    """Return a matrix of each bone, (bones, 4, 4)."""
+    flat = np.empty(16 * len(bones), np.float32)
+    bones.foreach_get(name, flat)
+    return flat.reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
 
 
 def skews(avatar: Any) -> Any:
