@@ -13,8 +13,8 @@ import bpy
 
 FOLDER = Path(sys.argv[sys.argv.index("--") + 1])
 RESULT = FOLDER / "result.txt"
-DRAW = 0.7
-"""Seconds for a redraw with software rendering."""
+DRAW = 0.3
+"""Seconds for a redraw. Blender draws before it calls the timer again, however slow the rendering is."""
 PATIENCE = 60.0
 """Seconds after which a step that waits for something has failed."""
 
