@@ -88,6 +88,7 @@ def test_random_regions_are_what_they_describe(
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 def test_many_random_regions_are_what_they_describe(
     clean_blender: Any, pictures: tuple[dict[str, Any], dict[str, bytes]], tmp_path: Path
 ) -> None:

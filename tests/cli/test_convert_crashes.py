@@ -81,6 +81,7 @@ def test_a_file_that_aborts_blender(meshferry, write_ply, tmp_path, kind):
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 @pytest.mark.parametrize("to", [("--to", "blend", "-o"), ()])
 def test_a_killed_worker_is_replaced(meshferry, write_ply, calls, tmp_path, to):
     """Also if all sources are imported into one file, which is then written without the one."""
@@ -96,6 +97,7 @@ def test_a_killed_worker_is_replaced(meshferry, write_ply, calls, tmp_path, to):
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 def test_scenes_whose_models_may_come_from_source_files(meshferry, calls, tmp_path):
     """Blender's FBX importer reads these in the same process."""
     scene = '<nodes version="2.19"><node type="NodeDummy" id="1" name="lone"/></nodes>'
@@ -110,6 +112,7 @@ def test_scenes_whose_models_may_come_from_source_files(meshferry, calls, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 def test_a_killed_worker_in_a_strict_conversion(meshferry, write_ply, calls, tmp_path):
     files = [write_ply(f"{letter}.ply") for letter in "ab"]
     calls["b.ply"] = kill
@@ -120,6 +123,7 @@ def test_a_killed_worker_in_a_strict_conversion(meshferry, write_ply, calls, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
 def test_a_signal_ends_a_run_between_files(meshferry, write_ply, calls, tmp_path, name, status, joint):

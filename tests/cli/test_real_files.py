@@ -96,7 +96,12 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize(
-    "key", ["mesh_serializer", *(pytest.param(key, marks=pytest.mark.slow) for key in ("unigine", "second_life"))]
+    "key",
+    [
+        "mesh_serializer",
+        # tests/blender/test_faithful.py goes through the same files in each version.
+        *(pytest.param(key, marks=[pytest.mark.slow, pytest.mark.any_version]) for key in ("unigine", "second_life")),
+    ],
 )
 def test_every_real_file_comes_back_through_the_shell(key: str, run_script: Any, samples: Path, tmp_path: Path) -> None:
     family = FAMILIES[key]
@@ -121,6 +126,7 @@ def test_every_real_file_comes_back_through_the_shell(key: str, run_script: Any,
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 def test_every_real_asset_becomes_an_upload_set_or_says_why_not(run_script: Any, samples: Path, tmp_path: Path) -> None:
     source = samples / "secondlife"
     if not source.is_dir():

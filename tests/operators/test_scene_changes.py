@@ -412,7 +412,11 @@ def check_objects(bpy: Any, data: bytes, orphans: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "rounds"), [(0, 4), *(pytest.param(block, 50, marks=pytest.mark.slow) for block in range(1, 11))]
+    ("block", "rounds"),
+    [
+        (0, 4),
+        *(pytest.param(block, 50, marks=[pytest.mark.slow, pytest.mark.any_version]) for block in range(1, 11)),
+    ],
 )
 def test_random_edits_in_blender_arrive(
     whole: Path, tmp_path: Path, clean_blender: Any, block: int, rounds: int

@@ -235,6 +235,7 @@ def pelvis_height(bpy: Any, rig: Any) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 def test_animations_are_exported_as_from_the_standard_avatar(clean_blender, samples, tmp_path, way) -> None:
     """With the keys of the file, computed anew with all positions, and as .bvh; imported before and after the shape."""
     from meshferry.blender_data.mesh_data import mesh_edits
