@@ -10,8 +10,8 @@ BENCH_ARGS ?=
 DOCS_ARGS ?=
 VERSION ?=
 PYTEST_ARGS ?=
-# Two processes; each takes the next module when it is free. PYTEST_ARGS=-n0 runs all tests in one.
-PROCESSES := -n 2 --dist loadfile
+# Two processes, with half of the tests in Blender each (see tests/conftest.py). PYTEST_ARGS=-n0 runs all tests in one.
+PROCESSES := -n 2
 # Compiled modules are kept, even on a machine whose environment says otherwise: pytest rewrites the assertions of all
 # test modules, which takes 13 s in each process, and the tests start many processes that import the whole package.
 unexport PYTHONDONTWRITEBYTECODE
