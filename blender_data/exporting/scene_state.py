@@ -61,13 +61,25 @@ def _played_settings(data: bpy.types.AnimData) -> Iterator[tuple[Any, str]]:
 
 @contextlib.contextmanager
 def restored(settings: Iterable[tuple[Any, str]]) -> Iterator[None]:
-    """Restore attributes of Blender data, given by their owners and names, after a ``with`` block."""
-    before = [(owner, name, getattr(owner, name)) for owner, name in settings]
+    """Restore attributes of Blender data, given by their owners and names, after a ``with`` block.
+
+    Data blocks that a script removed meanwhile are left out: Blender crashes on access to parts of them.
+    """
+    before = [(owner.id_data, owner, name, getattr(owner, name)) for owner, name in settings]
     try:
         yield
     finally:
-        for owner, name, value in before:
-            _set(owner, name, value)
+        for block, owner, name, value in before:
+            if exists(block):
+                _set(owner, name, value)
+
+
+def exists(block: bpy.types.ID) -> bool:
+    """Return whether a data block still exists."""
+    try:
+        return bool(block.name)
+    except ReferenceError:
+        return False
 
 
 @contextlib.contextmanager
@@ -97,12 +109,15 @@ def _set(owner: Any, name: str, value: Any) -> None:
 class Channel:
     """An animated value of a data block, with its current value."""
 
+    block: bpy.types.ID
     owner: Any
     name: str
     index: int
     value: Any
 
     def restore(self) -> None:
+        if not exists(self.block):
+            return
         if _value(self.owner, self.name, self.index) == self.value:
             return
         if self.index >= 0:
@@ -147,7 +162,7 @@ def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
             owner = block.path_resolve(path[:place]) if place > 0 else block
             value = owner.path_resolve(name)
             which = index if hasattr(value, "__setitem__") else -1
-            yield Channel(owner, name, which, _value(owner, name, which))
+            yield Channel(block, owner, name, which, _value(owner, name, which))
 
 
 def undeformed(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, Any]]:
