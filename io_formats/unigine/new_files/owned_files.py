@@ -60,11 +60,12 @@ def _others(folder: Path, allowed: Mapping[str, set[str]]) -> list[str]:
 
 
 def _digests(digest: str, known: list[str]) -> list[str]:
-    """Return the new digest and the last known one.
+    """Return the new digest and the last one before it.
 
-    Both are valid, since an export may be terminated before it replaces the file.
+    Both are valid, since an export may be terminated before it replaces the file. The next export of the same content
+    lists both again, so that the manifest stays the same, too.
     """
-    return [digest] if not known or known[0] == digest else [digest, known[0]]
+    return known[:2] if known[:1] == [digest] else [digest, *known[:1]]
 
 
 def _read(path: Path) -> dict[str, list[str]]:
