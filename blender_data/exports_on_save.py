@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import bpy
 
@@ -33,12 +34,10 @@ class AllowedExports:
     """Size in bytes and modification time in nanoseconds of the .blend file after the last save."""
     digests: dict[str, str] = field(default_factory=dict)
     """Digest of each allowed file as a save last wrote it, by path; empty before that."""
+    companions: dict[str, str] = field(default_factory=dict)
+    """Digest of each file that was written beside an allowed one, by path."""
     is_pending: bool = False
     """Whether the files wait for their export since the last save."""
-
-    def is_as_saved(self) -> bool:
-        """Return whether the .blend file is the one that was last saved here, and not replaced since."""
-        return bool(self.stamp) and self.stamp == stamp_of(self.blend)
 
     def allow(self, path: Path) -> None:
         """Allow a file."""
@@ -122,7 +121,11 @@ def _read(place: Path) -> AllowedExports | None:
     try:
         values = json.loads(place.read_bytes())
         allowed = AllowedExports(**{part.name: values[part.name] for part in fields(AllowedExports)})
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    is_sound = isinstance(allowed.blend, str) and isinstance(allowed.digests, dict)
-    return allowed if is_sound and all(isinstance(text, str) for text in allowed.digests.values()) else None
+    is_sound = isinstance(allowed.blend, str) and _has_texts(allowed.digests) and _has_texts(allowed.companions)
+    return allowed if is_sound else None
+
+
+def _has_texts(found: Any) -> bool:
+    return isinstance(found, dict) and all(isinstance(text, str) for text in found.values())

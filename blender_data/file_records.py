@@ -100,6 +100,12 @@ def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = Fal
     entry.is_confirmed |= is_confirmed
 
 
+def note_written(paths: Iterable[Path]) -> None:
+    """Note in :func:`session_files` that companion files of an exported file were written."""
+    for path in paths:
+        session_files().setdefault(str(path), SessionFile()).digest = digest_of(path)
+
+
 def read(owner: Any) -> FileRecord | None:
     """Return the record of an object or a collection; None if it has none, or was copied from another one.
 

@@ -1,6 +1,6 @@
 """File > Export > Re-export: write the file that the active object was last exported to or imported from again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -12,6 +12,7 @@ from ...blender_data import file_records
 from ...blender_data.exporting import exporter
 from ...blender_data.exporting.clips.clip_sources import clip_name
 from ...blender_data.exporting.placing.placement_patch import BACKUP
+from ...blender_data.exports_on_save import file_key
 from ...blender_data.file_records import FileRecord, SessionFile
 from ...blender_data.steps import Steps, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, load_set, scene_name
@@ -22,7 +23,7 @@ from ...io_formats.core.option_rules import EMBED_ANIMATION
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.atomic_write import replace_file
-from ...io_formats.disk.file_sets import obsolete_files, write_outputs
+from ...io_formats.disk.file_sets import beside, obsolete_files, write_outputs
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
 from ..format_operators import EXPORTERS
@@ -67,14 +68,36 @@ class EncodedAgain:
     def is_changed(self) -> bool:
         """Return whether the content differs from the files on disk."""
         path, outputs = self.record.path, self.encoded.outputs
-        places = [*(path.with_name(output.name) for output in outputs[:-1]), path]
-        is_other = any(
-            not place.exists() or would_change(place, output) for place, output in zip(places, outputs, strict=True)
-        )
-        return is_other or bool(obsolete_files(path, outputs)[0])
+        is_other = not path.exists() or would_change(path, outputs[-1])
+        return is_other or bool(self._changed_companions() or obsolete_files(path, outputs)[0])
+
+    def companions(self) -> list[tuple[Path, OutputFile]]:
+        """Return the files beside the chosen one, with their paths."""
+        *others, chosen = self.encoded.outputs
+        return [(beside(self.record.path, chosen, Path(output.name)), output) for output in others]
+
+    def _changed_companions(self) -> list[tuple[Path, OutputFile]]:
+        return [
+            (place, output) for place, output in self.companions() if not place.exists() or would_change(place, output)
+        ]
+
+    def unknown_companions(self, known: Mapping[str, str]) -> list[Path]:
+        """Return the files that would be replaced, although neither this session nor an export on save wrote them.
+
+        ``known`` has the digests of those that exports on save wrote, by their keys.
+        """
+        unknown = []
+        for place, _output in self._changed_companions():
+            entry = file_records.session_file(place)
+            digests = {entry.digest if entry is not None else "", known.get(file_key(place), "")}
+            if place.exists() and file_records.digest_of(place) not in digests - {""}:
+                unknown.append(place)
+        return unknown
 
     def write(self, *, use_first_backup: bool = False) -> list[Message]:
         """Replace the file, whose old content stays beside it as a backup; return the messages of the export.
+
+        Companion files whose content stays the same are not written.
 
         Parameters
         ----------
@@ -86,13 +109,12 @@ class EncodedAgain:
         ExportError
             The file was changed since it was last read or written, or cannot be written.
         """
-        path, outputs = self.record.path, self.encoded.outputs
+        path = self.record.path
+        outputs = [*(output for _place, output in self._changed_companions()), self.encoded.outputs[-1]]
         refuse_changed(self.record)  # check again: the file may have been changed meanwhile
-        session = file_records.session_files().setdefault(str(path), SessionFile())
-        if not (use_first_backup and session.has_backup):
-            keep_old_files(path, self.target, outputs)
-            session.has_backup = True
+        keep_old_files(path, self.target, outputs, only_first=use_first_backup)
         written = write_outputs(path, outputs)
+        file_records.note_written(place for place, _output in self.companions())
         return [*self.files.messages, *self.encoded.messages, *written, *note_of_clips(self.left_out, self.record)]
 
 
@@ -325,8 +347,10 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
         return [Text("replaced")]
 
 
-def keep_old_files(path: Path, target: Format, outputs: Sequence[OutputFile]) -> None:
+def keep_old_files(path: Path, target: Format, outputs: Sequence[OutputFile], *, only_first: bool = False) -> None:
     """Copy each file that will be replaced or removed to a file with ``.bak`` after its name.
+
+    With ``only_first``, files that were copied since the .blend file was opened are not copied again.
 
     For files that place models, only the chosen file is copied: copies of its companions would be new assets of the
     project.
@@ -338,10 +362,12 @@ def keep_old_files(path: Path, target: Format, outputs: Sequence[OutputFile]) ->
     """
     places_models = target.capabilities.placement
     others = [] if places_models else outputs[:-1]
-    companions = [path.with_name(output.name) for output in others if output.copy_of is None]
+    companions = [beside(path, outputs[-1], Path(output.name)) for output in others if output.copy_of is None]
     for place in (path, *companions, *obsolete_files(path, outputs)[0]):
-        if place.is_file():
+        session = file_records.session_files().get(str(place)) or SessionFile()
+        if place.is_file() and not (only_first and session.has_backup):
             replace_file(place.with_name(place.name + BACKUP), place.read_bytes())
+            file_records.session_files().setdefault(str(place), SessionFile()).has_backup = True
 
 
 def draw_button(layout: Any, context: bpy.types.Context) -> bool:

@@ -1,7 +1,8 @@
 """Re-export on save: export the files of a .blend file again after each save, where the user allowed it."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from ...io_formats.disk.rooted_files import is_network_path
 from ..format_operators import EXPORTERS
 from ..importing.session_projects import session_projects
 from ..last_report import keep_report
-from ..layouts import draw_rest
 from ..preferences import exports_on_save_enabled
 from ..progress import DIALOG_WIDTH, LongWork
 from ..reporting import Messages, readable, report, warn
@@ -54,39 +54,38 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
         """Encode all files, then write those whose content changed; report in one line."""
         yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
         messages = Messages()
+        blend = bpy.data.filepath
         ready: list[EncodedAgain | PlannedPatch] = []
-        unchanged = 0
+        companions: dict[str, str] = {}
         allowed = _split(context)[0]
         for number, (path, found) in enumerate(allowed.items()):
             with messages.attempt(str(path)):
                 start, end = number / len(allowed), (number + 1) / len(allowed)
                 encoded = yield from scaled(_encode(context, found), start, end, path.name)
-                if encoded is None:
-                    unchanged += 1
-                else:
+                if encoded.is_changed():
+                    _refuse_unknown(encoded)
                     ready.append(encoded)
+                else:
+                    companions.update(_companions(encoded))
+        if not save_queue.session().is_trusted() or bpy.data.filepath != blend:
+            return {"CANCELLED"}  # saved meanwhile under another path, about which the user is asked first
+        unchanged = len(allowed) - len(ready) - len(messages.failures)
         digests: dict[str, str] = {}
         for encoded in ready:
             path = encoded.record.path
             with messages.outcome(str(path)) as name:
                 _write(encoded, name, messages)
                 digests[file_key(path)] = file_records.digest_of(path)
-        with messages.attempt(bpy.data.filepath):
-            _store_digests(allowed, digests)
+                companions.update(_companions(encoded))
+        with messages.attempt(blend):
+            _store_digests(allowed, digests, companions)
         save_queue.done()
         _conclude(self, messages, unchanged)
         return {"FINISHED"}
 
-    def modal(self, context: bpy.types.Context, event: Any) -> set[str]:
-        """Continue the work; after Esc, the files no longer wait, unlike after Blender was closed."""
-        result = super().modal(context, event)
-        if result == {"CANCELLED"}:
-            save_queue.done()
-        return result
 
-
-def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[EncodedAgain | PlannedPatch | None]:
-    """Encode a file without changing data blocks; return None if its content would stay the same.
+def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[EncodedAgain | PlannedPatch]:
+    """Encode a file without changing data blocks.
 
     Raises
     ------
@@ -98,11 +97,31 @@ def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[Encoded
         raise ExportError("Several imports or exports belong to this file: {}; choose Re-export for one of them", names)
     record, _owners, source = found[0]
     if is_patched(record):
-        plan = yield from plan_patch(source.collection, session_projects())
-        return plan if plan.edits else None
+        return (yield from plan_patch(source.collection, session_projects()))
     refuse_changed(record)
-    encoded = yield from encode_again(context, found[0])
-    return encoded if encoded.is_changed() else None
+    return (yield from encode_again(context, found[0]))
+
+
+def _refuse_unknown(encoded: EncodedAgain | PlannedPatch) -> None:
+    """Raise ExportError if a companion file would be replaced that is not known to be from this .blend file.
+
+    Raises
+    ------
+    ExportError
+        There is such a file. The user allowed only the chosen file of the set.
+    """
+    if isinstance(encoded, EncodedAgain):
+        unknown = encoded.unknown_companions(exports_on_save.of_blend(bpy.data.filepath).companions)
+        if unknown:
+            names = listed([path.name for path in unknown], 3)
+            raise ExportError("{} exists already and was not written on save; choose Re-export to replace it", names)
+
+
+def _companions(encoded: EncodedAgain | PlannedPatch) -> dict[str, str]:
+    """Return the digests of the companion files of a set, by their keys."""
+    if isinstance(encoded, PlannedPatch):
+        return {}
+    return {file_key(place): file_records.digest_of(place) for place, _output in encoded.companions()}
 
 
 def _write(encoded: EncodedAgain | PlannedPatch, name: str, messages: Messages) -> None:
@@ -118,14 +137,15 @@ def _write(encoded: EncodedAgain | PlannedPatch, name: str, messages: Messages) 
     messages.warn(name, told)
 
 
-def _store_digests(paths: Iterable[Path], digests: dict[str, str]) -> None:
+def _store_digests(paths: Iterable[Path], digests: dict[str, str], companions: dict[str, str]) -> None:
     """Store the digests of written files, and new files in folders that the user allowed."""
     allowed = exports_on_save.of_blend(bpy.data.filepath)
-    before = dict(allowed.digests)
+    before = replace(allowed, digests=dict(allowed.digests), companions=allowed.companions)
     for path in paths:
         allowed.allow(path)
     allowed.digests.update(digests)
-    if allowed.digests != before:
+    allowed.companions = {**allowed.companions, **companions}
+    if allowed != before:
         _store(allowed)
 
 
@@ -233,6 +253,9 @@ class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
     bl_description = "Allow to export files of this .blend file again on each save"
     bl_options = {"INTERNAL"}
 
+    paths: Sequence[Path] = ()
+    """The files in the question; only these are allowed. About further files there is another question."""
+
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         """Return whether there are files to ask about."""
@@ -240,20 +263,19 @@ class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the question."""
+        self.paths = _split(context)[1][:_MOST_SHOWN]
         manager: Any = context.window_manager
         return manager.invoke_props_dialog(self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=iface_("Allow"))
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the question and the files."""
-        paths = _split(context)[1]
         column = self.layout.column(align=True)
         name = Path(bpy.data.filepath).name
         question = Text("Export these files again on each save of {}?", name)
         draw_wrapped(column, context, rpt_(question), "QUESTION", width=DIALOG_WIDTH)
-        for path in paths[:_MOST_SHOWN]:
+        for path in self.paths:
             icon = "URL" if is_network_path(str(path)) else "FILE"
-            draw_wrapped(column, context, str(path), icon, width=DIALOG_WIDTH)
-        draw_rest(column, [str(path) for path in paths], _MOST_SHOWN)
+            draw_wrapped(column, context, readable(str(path)), icon, width=DIALOG_WIDTH)
         note = Text(
             "Their content before the first save stays beside them as {}. The preferences list them.", f"*{BACKUP}"
         )
@@ -261,17 +283,20 @@ class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the files to the user's list, and export them."""
-        return allow(self, _split(context)[1])
+        return allow(self, self.paths or _split(context)[1][:_MOST_SHOWN])
 
     def cancel(self, context: bpy.types.Context) -> None:
         """Do not ask again until the .blend file is opened again."""
         save_queue.session().declined.update(file_key(path) for path in _split(context)[1])
 
 
-def allow(operator: Any, paths: Iterable[Path]) -> set[str]:
+def allow(operator: Any, paths: Sequence[Path]) -> set[str]:
     """Add files to the list of the open .blend file, and export them as soon as Blender is idle."""
     allowed = exports_on_save.of_blend(bpy.data.filepath)
     session = save_queue.session()
+    if not session.is_trusted():  # the list was for another content: only the files of this question apply
+        allowed.digests = {key: allowed.digests.get(key, "") for key in map(file_key, paths)}
+        allowed.companions = {}
     for path in paths:
         allowed.allow(path)
         session.declined.discard(file_key(path))
@@ -283,7 +308,7 @@ def allow(operator: Any, paths: Iterable[Path]) -> set[str]:
 
 
 class WM_OT_meshferry_missed_on_save(LongWork, bpy.types.Operator):
-    """Report that Blender was closed between the last save of the open .blend file and its export."""
+    """Report that the last save of the open .blend file was not exported: Blender was closed, or Esc pressed."""
 
     bl_idname = "wm.meshferry_missed_on_save"
     bl_label = "Re-export on Save"
@@ -296,7 +321,7 @@ class WM_OT_meshferry_missed_on_save(LongWork, bpy.types.Operator):
         yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
         allowed = exports_on_save.of_blend(bpy.data.filepath)
         names = listed([Path(path).name for path in allowed.digests], 3, quote="")
-        line = Text("Not re-exported after the last save, because Blender was closed before: {}. Save again", names)
+        line = Text("Not re-exported after the last save: {}. Save again", names)
         keep_report(readable(rpt_(line)), [], is_problem=True)
         report(self, "WARNING", rpt_(line))
         save_queue.done()
@@ -333,8 +358,10 @@ def is_allowed(path: Path) -> bool:
 
 def draw_switch(layout: Any, context: bpy.types.Context) -> None:
     """Draw the switch of the file of the Re-export button, if the preference is on and the .blend file was saved."""
+    if not exports_on_save_enabled() or not bpy.data.filepath:
+        return
     record = shown_file(context)
-    if record is None or not exports_on_save_enabled() or not bpy.data.filepath:
+    if record is None:
         return
     is_on = is_allowed(record.path)
     icon = "CHECKBOX_HLT" if is_on else "CHECKBOX_DEHLT"

@@ -28,6 +28,8 @@ class SaveSession:
 
     trusted: str = ""
     """Path of the .blend file if the user's list applies: it is as it was last saved, or the user agreed since."""
+    stamp: list[int] = field(default_factory=list)
+    """That of the .blend file when it was opened or last saved; see :class:`.exports_on_save.AllowedExports`."""
     is_due: bool = False
     """Whether a save happened since the last export on save."""
     declined: set[str] = field(default_factory=set)
@@ -43,7 +45,9 @@ def session() -> SaveSession:
     found: SaveSession | None = bpy.app.driver_namespace.get(_SESSION)
     if found is None:
         path = bpy.data.filepath
-        found = SaveSession(path if exports_on_save.of_blend(path).is_as_saved() else "")
+        stamp = exports_on_save.stamp_of(path)
+        is_as_saved = bool(stamp) and stamp == exports_on_save.of_blend(path).stamp
+        found = SaveSession(path if is_as_saved else "", stamp)
         bpy.app.driver_namespace[_SESSION] = found
     return found
 
@@ -74,6 +78,7 @@ def after_save(path: str, *_others: Any) -> None:
         return
     if not session().is_trusted():
         session().trusted = ""  # Save As: the list of the new path was for another content
+    session().stamp = exports_on_save.stamp_of(bpy.data.filepath)
     queue()
 
 
@@ -109,8 +114,8 @@ def ask() -> None:
 
 
 def done() -> None:
-    """Note that no file waits for its export any more."""
-    _mark(is_pending=False)
+    """Note that no file waits for its export any more, unless the .blend file was saved meanwhile."""
+    _mark(is_pending=session().is_due)
 
 
 def idle_window() -> Any | None:
@@ -125,8 +130,10 @@ def idle_window() -> Any | None:
 
 
 @bpy.app.handlers.persistent
-def after_load(*_paths: Any) -> None:
-    """Look whether the loaded .blend file is the saved one, and report if Blender was closed before its export."""
+def after_load(path: str, *_others: Any) -> None:
+    """Look whether the loaded .blend file is the saved one, and report if its last export did not take place."""
+    if os.path.abspath(path) != os.path.abspath(bpy.data.filepath):
+        session().trusted = ""  # recovered: the content comes from a temporary folder, which other users may write to
     session()
     if is_pending() and not bpy.app.timers.is_registered(report_missed):
         bpy.app.timers.register(report_missed, first_interval=WAIT)
@@ -137,7 +144,7 @@ def report_missed() -> float | None:
     window = idle_window()
     if window is None:
         return WAIT
-    if is_pending():
+    if is_pending() and not session().is_due:
         with bpy.context.temp_override(window=window):
             bpy.ops.wm.meshferry_missed_on_save("INVOKE_DEFAULT")
     return None
@@ -155,7 +162,7 @@ def _mark(*, is_pending: bool) -> None:
         return
     allowed.is_pending = is_pending
     if session().is_trusted():
-        allowed.stamp = exports_on_save.stamp_of(allowed.blend)
+        allowed.stamp = session().stamp
     try:
         allowed.store()
     except (MeshferryError, OSError) as problem:

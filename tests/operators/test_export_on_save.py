@@ -302,7 +302,7 @@ def test_blender_closed_before_the_export_is_reported_once(saving):
     saving.bpy.ops.wm.save_as_mainfile(filepath=str(saving.folder / "lamp.blend"))
     ((level, text),) = saving.open()
     assert level == "WARNING"
-    assert text == "Not re-exported after the last save, because Blender was closed before: lamp.mesh. Save again"
+    assert text == "Not re-exported after the last save: lamp.mesh. Save again"
     assert content(path) == before
     assert saving.open() == []
     assert "lamp.mesh written" in saving.save()[0][1]  # trusted: it is the file that was saved last
@@ -527,3 +527,176 @@ def test_background_mode_exports_nothing(clean_blender):
     save_queue.switch(on=True)
     assert save_queue.after_save not in clean_blender.app.handlers.save_post
     assert save_queue.after_load not in clean_blender.app.handlers.load_post
+
+
+def run(steps: Any) -> None:
+    """Take all further steps."""
+    for _step in steps:
+        pass
+
+
+def textured_cube(bpy: Any) -> Any:
+    """Add a cube with a packed texture in a collection of its own; return the collection."""
+    bpy.ops.mesh.primitive_cube_add()
+    image = bpy.data.images.new("wood", 4, 4)
+    image.pack()
+    material = bpy.data.materials.new("board")
+    material.use_nodes = True
+    nodes = material.node_tree.nodes
+    texture = nodes.new("ShaderNodeTexImage")
+    texture.image = image
+    shader = next(node for node in nodes if node.type == "BSDF_PRINCIPLED")
+    material.node_tree.links.new(texture.outputs[0], shader.inputs["Base Color"])
+    bpy.context.object.data.materials.append(material)
+    collection = bpy.data.collections.new("crate")
+    bpy.context.scene.collection.children.link(collection)
+    collection.objects.link(bpy.context.object)
+    return collection
+
+
+@pytest.mark.parametrize(("operator", "name"), [("unigine_scene", "crate.node"), ("second_life_upload", "crate.dae")])
+def test_of_a_set_only_changed_files_are_written(saving, tmp_path, operator, name):
+    bpy = saving.bpy
+    textured_cube(bpy)
+    getattr(bpy.ops.export_scene, operator)(filepath=str(tmp_path / name), collection="crate")
+    unchanged = [("INFO", "Re-export on save: 1 file unchanged")]
+    assert saving.save() == unchanged
+    texture = next(path for path in tmp_path.rglob("*.png"))
+    before = content(texture)
+    saving.edit()
+    assert f"{name} written" in saving.save()[0][1]
+    assert content(texture) == before
+    assert saving.save() == unchanged  # the manifest of a scene, too
+    saving.open()
+    assert saving.save() == unchanged
+    saving.edit()
+    assert f"{name} written" in saving.save()[0][1]
+    assert len(saving.asked) == 1
+
+
+def test_files_beside_an_allowed_one_are_not_replaced_if_they_are_of_others(saving, tmp_path):
+    bpy = saving.bpy
+    textured_cube(bpy)
+    bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "crate.dae"), collection="crate")
+    saving.save()
+    texture = next(path for path in tmp_path.rglob("*.png"))
+    texture.write_bytes(b"of another program")
+    before = {path: content(path) for path in tmp_path.iterdir() if path.is_file() and path.suffix != ".blend"}
+    saving.edit()
+    ((level, text),) = saving.save()
+    assert level == "WARNING"
+    assert f"'{texture.name}' exists already and was not written on save; choose Re-export" in text
+    assert {path: content(path) for path in before} == before
+
+
+def test_a_question_allows_only_the_files_that_it_shows(saving):
+    from meshferry.operators.exporting import export_on_save
+
+    bpy = saving.bpy
+    for number in range(15):
+        obj = bpy.data.objects.new(f"part {number}", None)
+        bpy.context.scene.collection.objects.link(obj)
+        stored = obj.meshferry.file
+        stored.path, stored.format, stored.options = str(saving.folder / f"{number}.mesh"), "unigine_mesh", "{}"
+        stored.owner = obj.name
+    bpy.ops.wm.save_as_mainfile(filepath=str(saving.folder / "lamp.blend"))
+    assert len(export_on_save._split(bpy.context)[1]) == 15
+    bpy.ops.wm.meshferry_allow_on_save()
+    allowed, asked = export_on_save._split(bpy.context)
+    assert (len(allowed), len(asked)) == (12, 3)
+
+
+def test_an_answer_for_a_replaced_blend_file_allows_no_other_file_of_the_list(saving):
+    from meshferry.blender_data import exports_on_save
+
+    path = allowed_lamp(saving)
+    saving.save("download.blend", copy=True)
+    shutil.copyfile(saving.folder / "download.blend", saving.folder / "lamp.blend")
+    saving.open()
+    other = saving.folder / "other.mesh"
+    saving.bpy.ops.wm.meshferry_switch_on_save(path=str(other))
+    allowed = exports_on_save.of_blend(saving.bpy.data.filepath)
+    assert allowed.allows(other)
+    assert not allowed.allows(path)
+
+
+def test_paths_through_another_folder_are_different_files():
+    from meshferry.blender_data.exports_on_save import file_key
+
+    assert file_key(Path("models/link/../lamp.mesh")) != file_key(Path("models/lamp.mesh"))
+
+
+def test_a_recovered_blend_file_is_asked_about_again(saving):
+    path = allowed_lamp(saving)
+    saving.queue.after_load("/tmp/quit.blend")
+    saving.edit()
+    before = content(path)
+    saving.is_agreed = False
+    assert saving.save() == []
+    assert saving.asked == [["lamp.mesh"]]
+    assert content(path) == before
+
+
+def test_a_blend_file_that_is_replaced_during_the_export_is_asked_about_again(saving):
+    allowed_lamp(saving)
+    saving.save("download.blend", copy=True)
+    saving.bpy.ops.wm.save_mainfile()
+    shutil.copyfile(saving.folder / "download.blend", saving.folder / "lamp.blend")
+    assert saving.wait() == [("INFO", "Re-export on save: 1 file unchanged")]
+    saving.open()
+    saving.is_agreed = False
+    saving.save()
+    assert saving.asked == [["lamp.mesh"]]
+
+
+@pytest.mark.parametrize("name", ["lamp.blend", "other.blend"])
+def test_a_save_in_the_middle_of_the_export(saving, name):
+    from meshferry.blender_data import exports_on_save
+    from meshferry.operators.exporting import export_on_save
+
+    path = allowed_lamp(saving)
+    bpy = saving.bpy
+    saving.edit()
+    before = content(path)
+    steps = export_on_save.EXPORT_SCENE_OT_meshferry_on_save.steps(None, bpy.context)
+    next(steps)
+    next(steps)
+    bpy.ops.wm.save_as_mainfile(filepath=str(saving.folder / name))
+    run(steps)
+    is_other = name == "other.blend"
+    assert (content(path) == before) == is_other
+    allowed = exports_on_save.of_blend(bpy.data.filepath)
+    assert allowed.allows(path) == allowed.is_pending == (not is_other)  # the second save waits for its own export
+    saving.is_agreed = False
+    assert saving.wait() == ([] if is_other else [("INFO", "Re-export on save: 1 file unchanged")])
+    assert saving.asked == ([["lamp.mesh"]] if is_other else [])
+
+
+def test_data_blocks_that_a_script_removes_in_the_middle_are_not_accessed(saving, monkeypatch):
+    from meshferry.blender_data.exporting import scene_state
+
+    accessed: list[Any] = []
+    monkeypatch.setattr(scene_state, "_set", lambda owner, *_others: accessed.append(owner))
+    cube = saving.bpy.data.objects.new("cube", None)
+    cube.keyframe_insert("location", frame=1)
+    (channel, *_others) = scene_state.animated_values([cube], {})
+    with scene_state.restored([(cube.animation_data, "use_nla"), (saving.bpy.context.scene, "camera")]):
+        saving.bpy.data.objects.remove(cube)
+    assert accessed == [saving.bpy.context.scene]
+    channel.restore()
+
+
+@pytest.mark.parametrize("steps_before", [1, 2])
+def test_objects_that_a_script_removes_in_the_middle_leave_their_file(saving, steps_before):
+    from meshferry.operators.exporting import export_on_save
+
+    path = allowed_lamp(saving)
+    saving.edit()
+    before = content(path)
+    steps = export_on_save.EXPORT_SCENE_OT_meshferry_on_save.steps(None, saving.bpy.context)
+    for _number in range(steps_before):
+        next(steps)
+    saving.bpy.data.batch_remove(list(saving.bpy.data.objects))
+    run(steps)
+    assert content(path) == before
+    assert saving.reports[-1][0] == "WARNING" or steps_before == 1

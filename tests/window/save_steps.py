@@ -198,9 +198,7 @@ def closed() -> Steps:
     save()
     with bpy.context.temp_override(window=window()):
         bpy.ops.wm.open_mainfile(filepath=str(BLEND))
-    yield from ended(
-        "Not re-exported after the last save, because Blender was closed before: lamp.mesh", "opened again"
-    )
+    yield from ended("Not re-exported after the last save: lamp.mesh", "opened again")
     check(MESH.read_bytes() == before, "nothing was written")
     yield from picture("on-save-missed")
     yield from saved(WRITTEN, "the next save")

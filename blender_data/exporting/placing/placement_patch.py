@@ -53,6 +53,10 @@ class PlannedPatch:
         """Return a text for each kind of change."""
         return edit_texts(self.edits)
 
+    def is_changed(self) -> bool:
+        """Return whether there are changes to write."""
+        return bool(self.edits)
+
     def notes(self) -> list[Message]:
         """Return the texts of :meth:`lines` as messages."""
         report = Report()
