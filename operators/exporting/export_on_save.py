@@ -18,6 +18,7 @@ from ...blender_data.steps import Step, Steps, scaled
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, counted, joined, listed
 from ...io_formats.disk.rooted_files import is_network_path
+from ...io_formats.registry import by_name
 from ..format_operators import EXPORTERS
 from ..importing.session_projects import session_projects
 from ..last_report import keep_report
@@ -219,7 +220,10 @@ def _exportable(owner: Any) -> FileRecord | None:
     record = file_records.read(owner) if owner.meshferry.file.path else None
     if record is None or not record.path.is_absolute():
         return None
-    return record if record.format in EXPORTERS or is_patched(record) else None
+    if record.format not in EXPORTERS and not is_patched(record):
+        return None
+    # A file of another kind at a path is not what the user allowed.
+    return record if record.path.name.lower().endswith(by_name(record.format).extensions) else None
 
 
 def _split(context: bpy.types.Context) -> tuple[dict[Path, list[FoundFile]], list[Path]]:

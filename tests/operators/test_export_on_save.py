@@ -700,3 +700,18 @@ def test_objects_that_a_script_removes_in_the_middle_leave_their_file(saving, st
     run(steps)
     assert content(path) == before
     assert saving.reports[-1][0] == "WARNING" or steps_before == 1
+
+
+@pytest.mark.parametrize(("path", "kind"), [("lamp.mesh", "second_life_upload"), (".bashrc", "unigine_mesh")])
+def test_files_of_another_format_than_their_name_tells_are_left_alone(saving, path, kind):
+    lamp = allowed_lamp(saving)
+    for owner in (*saving.bpy.data.objects, *saving.bpy.data.collections):
+        stored = owner.meshferry.file
+        if stored.path:
+            stored.path, stored.format, stored.options = str(saving.folder / path), kind, "{}"
+    saving.edit()
+    before = content(lamp)
+    assert saving.save() == []
+    assert content(lamp) == before
+    assert not (saving.folder / ".bashrc").exists()
+    assert saving.asked == []
