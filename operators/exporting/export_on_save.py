@@ -48,8 +48,8 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        """Return whether there are allowed files."""
-        return bool(_split(context)[0])
+        """Return whether there are allowed files, in any scene."""
+        return any(_split(scene)[0] for scene in bpy.data.scenes)
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Encode all files, then write those whose content changed; report in one line."""
@@ -58,7 +58,8 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
         blend = bpy.data.filepath
         ready: list[EncodedAgain | PlannedPatch] = []
         companions: dict[str, str] = {}
-        allowed = _split(context)[0]
+        allowed = _split(context.scene)[0]
+        elsewhere = {path for scene in bpy.data.scenes for path in _split(scene)[0]} - {*allowed}
         for number, (path, found) in enumerate(allowed.items()):
             with messages.attempt(str(path)):
                 start, end = number / len(allowed), (number + 1) / len(allowed)
@@ -81,7 +82,7 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
         with messages.attempt(blend):
             _store_digests(allowed, digests, companions)
         save_queue.done()
-        _conclude(self, messages, unchanged)
+        _conclude(self, messages, unchanged, len(elsewhere))
         return {"FINISHED"}
 
 
@@ -174,13 +175,18 @@ def _store(allowed: exports_on_save.AllowedExports) -> None:
         raise ExportError("The list of files cannot be stored: {}", problem) from None
 
 
-def _conclude(operator: Any, messages: Messages, unchanged: int) -> None:
-    """Report the result in one line; the sidebar has the warnings and all causes of failures."""
+def _conclude(operator: Any, messages: Messages, unchanged: int, elsewhere: int) -> None:
+    """Report the result in one line; the sidebar has the warnings and all causes of failures.
+
+    ``unchanged`` and ``elsewhere`` are the numbers of unchanged files and of files of other scenes.
+    """
     warnings = messages.lines(messages.warnings)
     failures = [Text("{}: {}", *failure) for failure in messages.failures]
     parts = [Text("{} written", listed(messages.done, 3, quote=""))] if messages.done else []
     if unchanged:
         parts.append(Text("{} unchanged", counted(unchanged, "file")))
+    if elsewhere:
+        parts.append(Text("{} of other scenes left out", counted(elsewhere, "file")))
     if warnings:
         parts.append(counted(len(warnings), "warning"))
     if len(failures) > 1:
@@ -218,15 +224,17 @@ def files_in(scene: bpy.types.Scene) -> dict[Path, list[FoundFile]]:
 
 def _exportable(owner: Any) -> FileRecord | None:
     record = file_records.read(owner) if owner.meshferry.file.path else None
-    if record is None or not record.path.is_absolute():
-        return None
-    if record.format not in EXPORTERS and not is_patched(record):
-        return None
-    # A file of another kind at a path is not what the user allowed.
-    return record if record.path.name.lower().endswith(by_name(record.format).extensions) else None
+    return record if record is not None and _is_exportable(record) else None
 
 
-def _split(context: bpy.types.Context) -> tuple[dict[Path, list[FoundFile]], list[Path]]:
+def _is_exportable(record: FileRecord) -> bool:
+    """Return whether a file can be exported again and its name is of its format: the user allowed no other content."""
+    if not record.path.is_absolute() or (record.format not in EXPORTERS and not is_patched(record)):
+        return False
+    return record.path.name.lower().endswith(by_name(record.format).extensions)
+
+
+def _split(scene: bpy.types.Scene) -> tuple[dict[Path, list[FoundFile]], list[Path]]:
     """Return the allowed files of a scene, and those about which the user is asked.
 
     The user is asked about files that were exported from this .blend file, and that the list does not have. A file that
@@ -236,7 +244,7 @@ def _split(context: bpy.types.Context) -> tuple[dict[Path, list[FoundFile]], lis
     listed_files = exports_on_save.of_blend(bpy.data.filepath)
     allowed: dict[Path, list[FoundFile]] = {}
     asked: list[Path] = []
-    for path, found in files_in(context.scene).items():
+    for path, found in files_in(scene).items():
         if file_key(path) in session.declined:
             continue
         entry = file_records.session_file(path)
@@ -263,11 +271,11 @@ class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         """Return whether there are files to ask about."""
-        return bool(bpy.data.filepath and _split(context)[1])
+        return bool(bpy.data.filepath and _split(context.scene)[1])
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the question."""
-        self.paths = _split(context)[1][:_MOST_SHOWN]
+        self.paths = _split(context.scene)[1][:_MOST_SHOWN]
         manager: Any = context.window_manager
         return manager.invoke_props_dialog(self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=iface_("Allow"))
 
@@ -287,11 +295,11 @@ class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the files to the user's list, and export them."""
-        return allow(self, self.paths or _split(context)[1][:_MOST_SHOWN])
+        return allow(self, self.paths or _split(context.scene)[1][:_MOST_SHOWN])
 
     def cancel(self, context: bpy.types.Context) -> None:
         """Do not ask again until the .blend file is opened again."""
-        save_queue.session().declined.update(file_key(path) for path in _split(context)[1])
+        save_queue.session().declined.update(file_key(path) for path in _split(context.scene)[1])
 
 
 def allow(operator: Any, paths: Sequence[Path]) -> set[str]:
@@ -365,7 +373,7 @@ def draw_switch(layout: Any, context: bpy.types.Context) -> None:
     if not exports_on_save_enabled() or not bpy.data.filepath:
         return
     record = shown_file(context)
-    if record is None:
+    if record is None or not _is_exportable(record):
         return
     is_on = is_allowed(record.path)
     icon = "CHECKBOX_HLT" if is_on else "CHECKBOX_DEHLT"

@@ -33,7 +33,7 @@ class Saving:
 
         def ask() -> None:
             operator = export_on_save.WM_OT_meshferry_allow_on_save
-            self.asked.append([path.name for path in export_on_save._split(bpy.context)[1]])
+            self.asked.append([path.name for path in export_on_save._split(bpy.context.scene)[1]])
             if self.is_agreed:
                 bpy.ops.wm.meshferry_allow_on_save()
             else:
@@ -236,6 +236,19 @@ def test_a_failing_export_does_not_stop_the_others(saving, make_file):
     assert report.is_problem
     assert report.summary == text
     assert saving.save()[0][1].startswith("Re-export on save: 1 file unchanged, lamp.mesh: The file was changed")
+
+
+def test_files_of_other_scenes_are_counted(saving):
+    path = allowed_lamp(saving)
+    bpy = saving.bpy
+    saving.edit()
+    before = content(path)
+    first, second = bpy.context.scene, bpy.data.scenes.new("Second")
+    bpy.context.window.scene = second
+    assert saving.save() == [("INFO", "Re-export on save: 1 file of other scenes left out")]
+    assert content(path) == before
+    bpy.context.window.scene = first
+    assert "lamp.mesh written" in saving.save()[0][1]
 
 
 def test_a_deleted_file_is_written_again(saving):
@@ -600,9 +613,9 @@ def test_a_question_allows_only_the_files_that_it_shows(saving):
         stored.path, stored.format, stored.options = str(saving.folder / f"{number}.mesh"), "unigine_mesh", "{}"
         stored.owner = obj.name
     bpy.ops.wm.save_as_mainfile(filepath=str(saving.folder / "lamp.blend"))
-    assert len(export_on_save._split(bpy.context)[1]) == 15
+    assert len(export_on_save._split(bpy.context.scene)[1]) == 15
     bpy.ops.wm.meshferry_allow_on_save()
-    allowed, asked = export_on_save._split(bpy.context)
+    allowed, asked = export_on_save._split(bpy.context.scene)
     assert (len(allowed), len(asked)) == (12, 3)
 
 
