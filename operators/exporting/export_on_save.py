@@ -49,7 +49,7 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         """Return whether there are allowed files, in any scene."""
-        return any(_split(scene)[0] for scene in bpy.data.scenes)
+        return any(_split(scene)[0] for scene in context.blend_data.scenes)
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Encode all files, then write those whose content changed; report in one line."""
