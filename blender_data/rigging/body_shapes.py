@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from ...io_formats.core.body_shapes import BodyShapes, JointShapes, Slider, WornMesh
 from ...io_formats.registry import FAMILIES
-from .. import arrays, imported_bones, names
+from .. import arrays, names
 from ..animation import root_keys
 from ..exporting import object_selection
+from . import imported_bones
 
 Array = npt.NDArray[np.float64]
 

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from mathutils import Matrix, Vector
 
-from ... import arrays, imported_bones, names
+from ... import arrays, names
 from ...exporting import object_selection
-from ...rigging import body_shapes, joint_poses
+from ...rigging import body_shapes, imported_bones, joint_poses
 from .armatures import edit_mode
 
 Array = npt.NDArray[np.float64]

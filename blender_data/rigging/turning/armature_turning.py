@@ -11,10 +11,10 @@ import numpy.typing as npt
 from mathutils import Matrix, Vector
 
 from ....io_formats.core.messages import Report
-from ... import compat, imported_bones
+from ... import compat
 from ...exporting.clips import pose_curves
 from ...importing.rigs.armatures import edited
-from .. import body_shapes
+from .. import body_shapes, imported_bones
 from ..joint_poses import Array, rest_matrix
 from . import actions, drivers
 from .constraints import ConstraintTurner
