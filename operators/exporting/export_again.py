@@ -67,9 +67,11 @@ class EncodedAgain:
 
     def is_changed(self) -> bool:
         """Return whether the content differs from the files on disk."""
-        path, outputs = self.record.path, self.encoded.outputs
-        is_other = not path.exists() or would_change(path, outputs[-1])
-        return is_other or bool(self._changed_companions() or obsolete_files(path, outputs)[0])
+        obsolete, _unknown = obsolete_files(self.record.path, self.encoded.outputs)
+        return self._is_chosen_changed() or bool(self._changed_companions() or obsolete)
+
+    def _is_chosen_changed(self) -> bool:
+        return not self.record.path.exists() or would_change(self.record.path, self.encoded.outputs[-1])
 
     def companions(self) -> list[tuple[Path, OutputFile]]:
         """Return the files beside the chosen one, with their paths."""
@@ -97,7 +99,7 @@ class EncodedAgain:
     def write(self, *, use_first_backup: bool = False) -> list[Message]:
         """Replace the file, whose old content stays beside it as a backup; return the messages of the export.
 
-        Companion files whose content stays the same are not written.
+        Files whose content stays the same are not written, except the chosen one of a set in which it must be newer.
 
         Parameters
         ----------
@@ -110,7 +112,10 @@ class EncodedAgain:
             The file was changed since it was last read or written, or cannot be written.
         """
         path = self.record.path
-        outputs = [*(output for _place, output in self._changed_companions()), self.encoded.outputs[-1]]
+        companions, chosen = [output for _place, output in self._changed_companions()], self.encoded.outputs[-1]
+        if companions and not (chosen.delay or self._is_chosen_changed()):
+            chosen = replace(chosen, data=b"", copy_of=path)
+        outputs = [*companions, chosen]
         refuse_changed(self.record)  # check again: the file may have been changed meanwhile
         keep_old_files(path, self.target, outputs, only_first=use_first_backup)
         written = write_outputs(path, outputs)

@@ -274,7 +274,9 @@ def test_a_set_is_written_if_one_of_its_files_changes(saving, tmp_path):
     for name in sorted(files):
         assert saving.save() == [("INFO", "Re-export on save: 1 file unchanged")]
         (out / name).unlink()
+        others = {other: content(out / other) for other in files - {name}}
         assert "tunic.dae written" in saving.save()[0][1]
+        assert {other: content(out / other) for other in others} == others
         assert {path.name for path in out.iterdir() if path.suffix != ".bak"} == files | {bystander.name}
     assert bystander.read_bytes() == b"other"
 
