@@ -96,28 +96,29 @@ class EncodedAgain:
                 unknown.append(place)
         return unknown
 
-    def write(self, *, use_first_backup: bool = False) -> list[Message]:
-        """Replace the file, whose old content stays beside it as a backup; return the messages of the export.
+    def _changed_outputs(self) -> list[OutputFile]:
+        companions, chosen = [output for _place, output in self._changed_companions()], self.encoded.outputs[-1]
+        if companions and not (chosen.delay or self._is_chosen_changed()):
+            chosen = replace(chosen, data=b"", copy_of=self.record.path)  # thus left alone
+        return [*companions, chosen]
 
-        Files whose content stays the same are not written, except the chosen one of a set in which it must be newer.
+    def write(self, *, only_changed: bool = False) -> list[Message]:
+        """Replace the file, whose old content stays beside it as a backup; return the messages of the export.
 
         Parameters
         ----------
-        use_first_backup:
-            Whether the backup keeps the content before the first write since the .blend file was opened.
+        only_changed:
+            Leave files alone whose content stays the same, except the chosen one of a set in which it must be newer;
+            and keep backups from the first write since the .blend file was opened.
 
         Raises
         ------
         ExportError
             The file was changed since it was last read or written, or cannot be written.
         """
-        path = self.record.path
-        companions, chosen = [output for _place, output in self._changed_companions()], self.encoded.outputs[-1]
-        if companions and not (chosen.delay or self._is_chosen_changed()):
-            chosen = replace(chosen, data=b"", copy_of=path)
-        outputs = [*companions, chosen]
+        path, outputs = self.record.path, self._changed_outputs() if only_changed else self.encoded.outputs
         refuse_changed(self.record)  # check again: the file may have been changed meanwhile
-        keep_old_files(path, self.target, outputs, only_first=use_first_backup)
+        keep_old_files(path, self.target, outputs, only_first=only_changed)
         written = write_outputs(path, outputs)
         file_records.note_written(place for place, _output in self.companions())
         return [*self.files.messages, *self.encoded.messages, *written, *note_of_clips(self.left_out, self.record)]

@@ -134,7 +134,7 @@ def _write(encoded: EncodedAgain | PlannedPatch, name: str, messages: Messages) 
         return
     path = encoded.record.path
     session = file_records.session_files().setdefault(str(path), file_records.SessionFile())
-    told = encoded.write(use_first_backup=True)
+    told = encoded.write(only_changed=True)
     session.digest, session.is_confirmed = file_records.digest_of(path), True
     messages.warn(name, told)
 
