@@ -12,6 +12,7 @@ from typing import Any
 
 import bpy
 
+from ..io_formats.core.output_file import OutputFile
 from .exports_on_save import written_digest
 
 
@@ -100,10 +101,11 @@ def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = Fal
     entry.is_confirmed |= is_confirmed
 
 
-def note_written(paths: Iterable[Path]) -> None:
+def note_written(files: Iterable[tuple[Path, OutputFile]]) -> None:
     """Note in :func:`session_files` that companion files of an exported file were written."""
-    for path in paths:
-        session_files().setdefault(str(path), SessionFile()).digest = digest_of(path)
+    for path, output in files:
+        digest = digest_of_content(output.data) if output.copy_of is None else digest_of(path)
+        session_files().setdefault(str(path), SessionFile()).digest = digest
 
 
 def read(owner: Any) -> FileRecord | None:

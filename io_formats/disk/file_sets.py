@@ -102,7 +102,7 @@ def obsolete_files(path: Path, outputs: Sequence[OutputFile]) -> tuple[list[Path
     own: list[Path] = []
     unknown: list[Path] = []
     for name in chosen.obsolete:
-        place = beside(path, chosen, Path(name))
+        place = _beside(path, chosen, Path(name))
         if not place.is_file():
             continue
         try:
@@ -191,7 +191,7 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
     ExportError
         A folder has the name, or two targets are the same file.
     """
-    places = [real_place(beside(path, outputs[-1], Path(output.name))) for output in outputs[:-1]]
+    places = [real_place(place) for place, _output in companions_of(path, outputs)]
     places.append(real_place(path))
     taken: set[str] = set()
     for place in places:
@@ -204,7 +204,13 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
     return places
 
 
-def beside(path: Path, chosen: OutputFile, name: Path) -> Path:
+def companions_of(path: Path, outputs: Sequence[OutputFile]) -> list[tuple[Path, OutputFile]]:
+    """Return the files of a set beside the chosen one, which is the last, with their paths."""
+    *others, chosen = outputs
+    return [(_beside(path, chosen, Path(output.name)), output) for output in others]
+
+
+def _beside(path: Path, chosen: OutputFile, name: Path) -> Path:
     """Return the path of a file beside the chosen one, ``path``; its extension follows the case of that file's."""
     if path.suffix.lower() == Path(chosen.name).suffix.lower() == name.suffix.lower():
         name = name.with_suffix(path.suffix)

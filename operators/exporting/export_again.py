@@ -23,7 +23,7 @@ from ...io_formats.core.option_rules import EMBED_ANIMATION
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.atomic_write import replace_file
-from ...io_formats.disk.file_sets import beside, obsolete_files, write_outputs
+from ...io_formats.disk.file_sets import companions_of, obsolete_files, write_outputs
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
 from ..format_operators import EXPORTERS
@@ -75,8 +75,7 @@ class EncodedAgain:
 
     def companions(self) -> list[tuple[Path, OutputFile]]:
         """Return the files beside the chosen one, with their paths."""
-        *others, chosen = self.encoded.outputs
-        return [(beside(self.record.path, chosen, Path(output.name)), output) for output in others]
+        return companions_of(self.record.path, self.encoded.outputs)
 
     def _changed_companions(self) -> list[tuple[Path, OutputFile]]:
         return [
@@ -120,7 +119,7 @@ class EncodedAgain:
         refuse_changed(self.record)  # check again: the file may have been changed meanwhile
         keep_old_files(path, self.target, outputs, only_first=only_changed)
         written = write_outputs(path, outputs)
-        file_records.note_written(place for place, _output in self.companions())
+        file_records.note_written(self.companions())
         return [*self.files.messages, *self.encoded.messages, *written, *note_of_clips(self.left_out, self.record)]
 
 
@@ -367,8 +366,9 @@ def keep_old_files(path: Path, target: Format, outputs: Sequence[OutputFile], *,
         A copy cannot be written.
     """
     places_models = target.capabilities.placement
-    others = [] if places_models else outputs[:-1]
-    companions = [beside(path, outputs[-1], Path(output.name)) for output in others if output.copy_of is None]
+    companions = [
+        place for place, output in companions_of(path, outputs) if output.copy_of is None and not places_models
+    ]
     for place in (path, *companions, *obsolete_files(path, outputs)[0]):
         session = file_records.session_files().get(str(place)) or SessionFile()
         if place.is_file() and not (only_first and session.has_backup):

@@ -24,7 +24,7 @@ from ...io_formats.core.messages import counted, distinct, listed
 from ...io_formats.core.option_rules import embeds_animation
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.core.scene import Scene
-from ...io_formats.disk.file_sets import beside, obsolete_files, write_outputs
+from ...io_formats.disk.file_sets import companions_of, obsolete_files, write_outputs
 from ..findings.finding_list import keep_findings
 from ..option_properties import option_values, to_export_options, values_for
 from ..reporting import Messages, conclude
@@ -73,8 +73,7 @@ class ExportScene(ExportDialog):
             with messages.outcome(str(path)) as name:
                 existed = several and os.path.exists(path)
                 said = [*encoded.messages, *write_outputs(path, encoded.outputs)]
-                *others, chosen = encoded.outputs
-                file_records.note_written(beside(path, chosen, Path(output.name)) for output in others)
+                file_records.note_written(companions_of(path, encoded.outputs))
                 messages.warn(name, said if several else [*files.messages, *said])
                 usages.append(self.usage(path, encoded))
                 written.append((path, scene))

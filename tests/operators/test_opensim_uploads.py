@@ -50,7 +50,7 @@ def uploaded(bpy: Any, folder: Path, **options: Any) -> list[opensim_uploads.Pri
 
 
 RULES = {
-    "nothing tells: the first by name": ({}, "A"),
+    "neither mark, parent nor active object: the first by name": ({}, "A"),
     "the active object": ({"active": "C"}, "C"),
     "the parent of the others": ({"parents": "AD BD CD", "active": "B"}, "D"),
     "the parent over several steps": ({"parents": "AB BC CD", "active": "B"}, "D"),
