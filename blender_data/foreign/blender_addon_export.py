@@ -21,7 +21,7 @@ from .. import arrays, compat
 from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.clips.clip_sources import clip_name
 from ..exporting.object_selection import MESHABLE, enabled_objects, is_disabled, is_of_body, shown_by
-from ..exporting.reading.material_reading import packed_content
+from ..exporting.reading.material_reading import pack_pixels, packed_content
 from ..importing.rigs import shown_bindings
 
 _OWN = "meshferry"
@@ -243,14 +243,17 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
     """
     kept = []
     for number, image in enumerate(list(bpy.data.images)):
+        if image.library is not None:
+            image.make_local()  # exporters write images of libraries under their own names
+        pack_pixels(image)
         is_packed = image.packed_file is not None
-        source = Path(bpy.path.abspath(image.filepath, library=image.library)) if image.filepath else None
+        source = Path(bpy.path.abspath(image.filepath)) if image.filepath else None
         if image.source not in {"FILE", "GENERATED"} or not (is_packed or (source and source.is_file())):
             continue
         name = Path(bpy.path.basename(image.filepath) or image.name)
         content = packed_content(image, Report())
         suffix = name.suffix or "." + image.file_format.lower().replace("jpeg", "jpg")
-        if content is not None and suffix.lower() in (".dds", *JPEG_2000):
+        if content is not None and (suffix.lower() in (".dds", *JPEG_2000) or content.startswith(b"\x89PNG")):
             suffix = extension_of(content, suffix)
         plain = name.stem.removeprefix(owner + ".").replace(".", "_")
         place = folder / str(number) / f"{owner}.{bpy.path.clean_name(plain)}{suffix}"
@@ -263,8 +266,7 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
         if is_packed:  # first, since a new path would make Blender look for the old file
             image.unpack(method="REMOVE")
         image.filepath = str(place)
-        if image.library is None:
-            image.name = place.stem
+        image.name = place.stem
     try:
         yield
     finally:
@@ -272,8 +274,7 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
             if is_packed:
                 image.pack()
             image.filepath = path
-            if image.library is None:
-                image.name = name
+            image.name = name
 
 
 def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:

@@ -17,6 +17,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Message, Report, distinct
 from ...io_formats.core.scene import FloatArray, Scene, VertexTrack
 from ...io_formats.disk.atomic_write import replace_file
+from ...io_formats.disk.reach import Reach
 from .clips.actions import PlayedBefore
 from .import_request import ImportRequest
 from .rigs import armatures
@@ -57,6 +58,7 @@ class ImportContext:
             request.options,
             given=request.scene.materials,
             folder=Path(request.source_path).absolute().parent if request.source_path else None,
+            reach=request.reach or (Reach.of(request.source_path, is_asked=False) if request.source_path else None),
             report=self.report,
             keep_file=lambda path: self.caches.append((path, None)),
         )

@@ -9,6 +9,7 @@ from typing import Any
 import bpy
 
 from ...io_formats.core.scene import Scene
+from ...io_formats.disk.reach import Reach
 from .import_options import ImportOptions
 
 
@@ -29,3 +30,6 @@ class ImportRequest:
     """Armatures that the new ones replace in a reload, and of which these get the directions of bones."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Values of the format's options with which the scene was read, stored for a reload."""
+    reach: Reach | None = None
+    """The folders from which the file may bring in images. If None, all are brought in, and those from elsewhere named.
+    """

@@ -28,10 +28,11 @@ from ...blender_data.foreign.operator_errors import operator_error
 from ...blender_data.importing.import_options import ImportOptions
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError, refusal
-from ...io_formats.core.messages import Message
+from ...io_formats.core.messages import Message, Report
 from ...io_formats.core.options import Option
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import remove_file, rename_over, temporary_prefix, why_not_written
+from ...io_formats.disk.reach import Reach
 from ...io_formats.disk.special_files import require_regular
 from .. import interruption
 from ..reporting import one_line
@@ -152,8 +153,10 @@ class BlendSession:
         yield
         self._empty_file = empty_file
 
-    def open(self, path: Path) -> None:
-        """Open a .blend file, without running scripts in it.
+    def open(self, path: Path, reach: Reach | None = None) -> list[Message]:
+        """Open a .blend file, without running scripts in it; return messages about files that its reach left out.
+
+        By default, the user gave no folders.
 
         Raises
         ------
@@ -166,6 +169,11 @@ class BlendSession:
             self.call(read, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
         except RuntimeError as problem:
             raise FormatError("Blender cannot open it: {}", operator_error(problem), file=str(path)) from None
+        from ...blender_data.foreign import outside_files
+
+        report = Report()
+        outside_files.leave_out(reach or Reach.of(path), report, is_blend=True)
+        return report.messages
 
     def save(self, path: Path, *, compress: bool, is_flushed: bool = True) -> None:
         """Save the open file to ``path`` atomically.
@@ -237,11 +245,12 @@ class BlendSession:
         source: Path,
         armatures: list[Any] | None = None,
         given: Mapping[str, Any] | None = None,
+        reach: Reach | None = None,
     ) -> Any:
         """Add a scene to the open file; return the importer's ``ImportResult``.
 
         ``armatures`` lists the armatures of earlier files of the job, the oldest first; new ones are appended.
-        ``given`` are the options that the scene was read with.
+        ``given`` are the options that the scene was read with, ``reach`` the folders of its images.
         """
         from ...blender_data.importing import importer
         from ...blender_data.importing.rigs import armature_matching
@@ -255,7 +264,8 @@ class BlendSession:
         chosen = armature_matching.choose_for_scene(context, scene, there, options.armature)
         if chosen is None:
             scene.warnings += armature_matching.mismatches(context, scene, there, options.armature)
-        request = importer.ImportRequest(context, scene, options, str(source.absolute()), chosen, given=given or {})
+        path = str(source.absolute())
+        request = importer.ImportRequest(context, scene, options, path, chosen, given=given or {}, reach=reach)
         has_sources = scene.placement is not None and any(model.source for model in scene.placement.models)
         with self._quiet(errors=has_sources):  # Blender's importer lists missing textures there
             result = importer.import_scene(request)

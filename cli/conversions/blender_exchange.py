@@ -15,9 +15,11 @@ from ...blender_data.foreign.operator_errors import operator_error
 from ...io_formats.core.errors import ExportError, FormatError
 from ...io_formats.core.messages import Message, Report, counted
 from ...io_formats.core.output_file import OutputFile
+from ...io_formats.disk.reach import Reach
 from .blend_files import BlendSession, require_readable
 from .blender_formats import BlenderFormat
 from .face_counts import stored_faces
+from .references import require_within
 from .usd_rate import frames_per_second
 
 if TYPE_CHECKING:
@@ -49,18 +51,24 @@ class Written:
     notices: list[Message]
 
 
-def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[Message]]:
+def read_file(
+    session: BlendSession, path: Path, known: BlenderFormat, reach: Reach | None = None
+) -> tuple[Any, list[Message]]:
     """Import a file into the open one, in a collection named after it.
 
-    Return the collection, and messages about data that the importer left out. If the open file is empty, the scene gets
+    By default, files that it names are read from its own folder.
+
+    Return the collection, and messages about data that the importer or its reach left out. If the open file is empty, the scene gets
     the frame rate at which the keys are on whole frames. Otherwise keys are moved to keep the speed at the scene's
     rate.
     """
     from ...blender_data.foreign import blender_addon_export, blender_addon_import
 
+    reach = reach or Reach.of(path)
     require_readable(path)
+    require_within(path, reach, session.load_for_changes())
     is_first = not len(session.load_for_changes().data.objects)
-    made, lost = _read(session, path, known)
+    made, lost = _read(session, path, known, reach)
     scene = session.load_for_changes().context.scene
     stated = _take_stated_rate(scene)
     if known.times_are_frames:
@@ -73,7 +81,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
             session.start_empty()
             scene = session.load_for_changes().context.scene
             _set_rate(scene, rate)
-            made, lost = _read(session, path, known)
+            made, lost = _read(session, path, known, reach)
             _take_stated_rate(scene)
     objects = list(made.all_objects)
     first, last = scene.frame_start, scene.frame_end
@@ -94,17 +102,19 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     return made, lost
 
 
-def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[Message]]:
-    from ...blender_data.foreign import blender_addon_export, blender_addon_import
+def _read(session: BlendSession, path: Path, known: BlenderFormat, reach: Reach) -> tuple[Any, list[Message]]:
+    from ...blender_data.foreign import blender_addon_export, blender_addon_import, outside_files
 
     data = session.load_for_changes().data
     before = set(data.objects)
+    files_before = outside_files.file_blocks()
     report = Report()
     try:
         for text in _run(session, known.importers, known.reading, path.absolute()):
             report.loss("blender-importer-warning", text)
     except RuntimeError as problem:
         raise FormatError("Blender cannot read it: {}", operator_error(problem), file=str(path)) from None
+    outside_files.leave_out(reach, report, is_blend=False, known=files_before)
     made = [obj for obj in data.objects if obj not in before]
     kept = blender_addon_import.without_scaffolding(made, known.scaffolding)
     if not kept:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
+from ...io_formats.disk.reach import Reach, is_picture, report_no_pictures
 from ...io_formats.passes.adopt_clips import adopt_clips
 from ...io_formats.passes.expand_placement import shown, with_single_meshes
 from ...io_formats.registry import of_same_family
@@ -110,5 +112,25 @@ class Conversion:
             projects = self.context.projects if job.format.capabilities.placement else None
             scene = api.read_scene(files, self.settings.read_options, data=content, projects=projects)
         self.clips.apply(scene)
+        _leave_out_textures(scene, self.settings.reach_of(outcome.source))
         outcome.facts = scene_facts(scene)
         return scene
+
+
+def _leave_out_textures(scene: Scene, reach: Reach) -> None:
+    """Remove textures that a scene would bring in from beyond reach, and those that are no pictures."""
+    outside: list[str] = []
+    no_pictures: list[str] = []
+    for material in scene.materials:
+        texture = material.texture
+        if texture is None or not texture.path or texture.data is not None or texture.read is not None:
+            continue
+        if reach.brings_in(texture.path, above=True):
+            outside.append(texture.path)
+        elif os.path.isfile(texture.path) and not is_picture(texture.path):
+            no_pictures.append(texture.path)
+        else:
+            continue
+        material.texture = None
+    reach.report_outside(outside, scene.report)
+    report_no_pictures(no_pictures, scene.report)

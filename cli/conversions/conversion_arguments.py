@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Text, listed
 from ...io_formats.core.options import Option, applicable
+from ...io_formats.disk.reach import OPTION
 from ...io_formats.registry import FORMATS
 from .. import inputs
 from ..option_arguments import add_arguments, add_mounts_argument, flags_of, given_options
@@ -50,6 +52,15 @@ def add_conversion_arguments(parser: argparse.ArgumentParser) -> None:
         help="give an animation another name (repeatable); an error if no animation has the old name",
     )
     add_mounts_argument(parser)
+    parser.add_argument(
+        OPTION,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="read pictures, buffers, layers and libraries that a file names from below this folder, too; / for all. "
+        "Otherwise from the file's own folder and the searched ones; a .blend file names files anywhere unless this is "
+        "given (repeatable)",
+    )
     add_arguments(parser, option_tables())
 
 
@@ -62,6 +73,8 @@ def settings_of(parsed: Mapping[str, Any]) -> Settings:
         new_names=dict(parsed["rename_clip"]),
         strict=parsed["strict"],
         mounts=parsed["mounts"],
+        files_from=tuple(map(os.path.abspath, parsed.get("files_from", ()))),
+        searched=tuple(os.path.abspath(path) for path in parsed.get("paths", ()) if os.path.isdir(path)),
         dry_run=parsed.get("dry_run", False),
     )
 

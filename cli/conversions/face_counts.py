@@ -32,10 +32,8 @@ def stored_faces(path: Path) -> int | None:
     """
     extension = path.suffix.lower()
     try:
-        if extension == ".glb":
-            return _gltf_faces(_glb_json(path))
-        if extension == ".gltf":
-            return _gltf_faces(json.loads(path.read_bytes()))
+        if extension in {".glb", ".gltf"}:
+            return _gltf_faces(gltf_json(path))
         if extension == ".fbx":
             return fbx_faces.count(path)
         if extension == ".ply":
@@ -47,10 +45,19 @@ def stored_faces(path: Path) -> int | None:
     return None
 
 
-def _glb_json(path: Path) -> Any:
+def gltf_json(path: Path) -> Any:
+    """Return the JSON of a .gltf or .glb file; both may be named otherwise.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged.
+    """
     with path.open("rb") as file:
-        size = int.from_bytes(file.read(20)[12:16], "little")
-        return json.loads(file.read(size))
+        head = file.read(20)
+        if head.startswith(b"glTF"):
+            return json.loads(file.read(int.from_bytes(head[12:16], "little")))
+        return json.loads(head + file.read())
 
 
 def _gltf_faces(content: Any) -> int:

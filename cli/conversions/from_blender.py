@@ -55,14 +55,16 @@ class FromBlender:
         """Run one job; yield an outcome for each file written."""
         opened = Outcome(job.sources[0], job.target)
         with opened.attempt():
-            left_out: list[Message] = []
             with on_disk(job.sources[0], job.content) as path:
+                reach = self._settings.reach_of(path)
                 if source.is_blend:
-                    self._session.open(path)
+                    left_out = self._session.open(path, reach)
                 else:
                     self._session.start_empty()
-                    _, left_out = blender_exchange.read_file(self._session, path, source)
+                    _, left_out = blender_exchange.read_file(self._session, path, source, reach)
+            opened.add(left_out)
             if isinstance(job.format, FileFormat) and self._goes_back(job.format, job.target):
+                opened.report(left_out, strict=self._settings.strict)
                 self._patch(opened, job.format)
                 yield opened
                 return
@@ -76,7 +78,7 @@ class FromBlender:
             path = job.target
             if len(parts) > 1:
                 path = self._names.of_part(job.target, path, file_name(part.name))
-            outcome = Outcome(job.sources[0], path, collection=part.name)
+            outcome = Outcome(job.sources[0], path, collection=part.name, warnings=list(left_out))
             if isinstance(job.format, BlenderFormat):
                 yield self._part_writer.write(part, outcome, job, job.format)
             else:

@@ -142,7 +142,8 @@ class IntoBlender:
         outcome.report(lost, strict=self._settings.strict)
         outcome.add(scene.warnings)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
-        result = self._session.import_scene(scene, work.options, outcome.source, work.armatures, options)
+        reach = self._settings.reach_of(outcome.source)
+        result = self._session.import_scene(scene, work.options, outcome.source, work.armatures, options, reach)
         outcome.collection = result.collection.name
         made = [obj for obj in result.objects if obj.type != "ARMATURE"]
         finest = [obj for obj in made if obj.type == "MESH" and _is_finest(obj)]
@@ -157,7 +158,8 @@ class IntoBlender:
     def _add_foreign(self, outcome: Outcome, content: bytes | None, known: BlenderFormat, work: _Work) -> None:
         """Import a file with one of Blender's own importers into a separate collection."""
         with on_disk(outcome.source, content) as path:
-            collection, left_out = blender_exchange.read_file(self._session, path, known)
+            collection, left_out = blender_exchange.read_file(self._session, path, known, self._settings.reach_of(path))
+        outcome.add(left_out)
         outcome.collection = collection.name
         _, lost, scene = self._part_writer.take_inventory(BlendPart(collection, tuple(left_out)), work.target)
         outcome.facts = scene_facts(scene, work.target.capabilities)

@@ -62,7 +62,8 @@ class PartWriter:
         chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         if not chosen:
             place = Text("the collection '{}'", part.name) if part.name else Text("the file")
-            raise ExportError("There is nothing to export in {}: no object is shown", place)
+            more = Text("; {}", part.left_out[0]) if part.left_out else ""
+            raise ExportError("There is nothing to export in {}: no object is shown{}", place, more)
         coarser = [obj for obj in left_out if blender_addon_export.belongs_to_another(obj)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
         can = target.capabilities_in(self._session.load().app.version)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ...blender_data.exporting.export_options import CLIP_FILTER, EXPORT_OPTIONS
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY
 from ...io_formats.core.options import Value, resolve
 from ...io_formats.core.projects import Projects
+from ...io_formats.disk import reach
 from ...io_formats.registry import FORMATS
 from ..option_arguments import OptionTable, format_table, spell_options, values_of
 from .blend_files import ASSETS, BLEND_OPTIONS, COMPRESS, BlendSession
@@ -50,6 +52,10 @@ class Settings:
     strict: bool = False
     mounts: bool = True
     """Whether projects include folders elsewhere on this machine."""
+    files_from: Sequence[str] = ()
+    """Folders that files may bring in others from, besides their own; see ``Reach``."""
+    searched: Sequence[str] = ()
+    """Folders in which sources are searched, which count like these."""
     dry_run: bool = False
     """Whether to write nothing, and only report files and losses."""
 
@@ -98,6 +104,10 @@ class Settings:
         """Whether collections in .blend files become assets."""
         return ASSETS.flag(self._blend_options)
 
+    def reach_of(self, source: Path) -> reach.Reach:
+        """Return the folders from which a source may bring in other files."""
+        return reach.Reach.of(source, self.files_from, self.searched)
+
     def updated(self, other: Settings) -> Settings:
         """Return these choices overridden by those of another command line; lists are joined."""
         return Settings(
@@ -107,6 +117,8 @@ class Settings:
             {**self.new_names, **other.new_names},
             strict=self.strict or other.strict,
             mounts=self.mounts and other.mounts,
+            files_from=[*self.files_from, *other.files_from],
+            searched=[*self.searched, *other.searched],
         )
 
     def spelled(self) -> tuple[str, ...]:
@@ -114,6 +126,7 @@ class Settings:
         return (
             *(["--strict"] if self.strict else []),
             *([] if self.mounts else ["--no-mounts"]),
+            *(f"{reach.OPTION}={folder}" for folder in self.files_from),
             *(f"--collection={name}" for name in self.collections),
             *(f"--rename-clip={old}={new}" for old, new in self.new_names.items()),
             *spell_options(self.options, option_tables()),

@@ -8,6 +8,8 @@ import pytest
 
 pytestmark = pytest.mark.needs_bpy
 
+PICTURE = b"\xff\xd8\xff"
+
 
 @pytest.mark.parametrize(
     ("stored", "there"),
@@ -31,7 +33,7 @@ def test_files_are_found(tmp_path: Path, stored: str, there: str) -> None:
     folder = tmp_path / "model"
     (folder / "textures").mkdir(parents=True)
     (tmp_path / "other").mkdir()
-    (folder / there).write_bytes(b"")
+    (folder / there).write_bytes(PICTURE)
     found = TextureFiles(folder).find(stored, "")
     assert found is not None and found.resolve() == (folder / there).resolve()
     absolute = TextureFiles(None).find((folder / there).resolve().as_uri(), "")

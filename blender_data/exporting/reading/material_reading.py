@@ -163,7 +163,7 @@ def read_texture(image: bpy.types.Image, report: Report) -> Texture:
     if image.source == "TILED":
         report_tiles(report, image)
     texture = Texture(file_name_of(image, path), path, width=width, height=height)
-    if image.is_dirty or (image.source == "GENERATED" and image.packed_file is None):
+    if _has_own_pixels(image):
         data = _png(image, report)
     else:
         data = packed_content(image, report)
@@ -171,6 +171,24 @@ def read_texture(image: bpy.types.Image, report: Report) -> Texture:
         return texture
     name = Path(texture.name).stem + extension_of(data, Path(texture.name).suffix)
     return replace(texture, name=name, path="", data=data)
+
+
+def _has_own_pixels(image: bpy.types.Image) -> bool:
+    """Return whether an image was painted on or never saved, so that no file has its pixels."""
+    return bool(image.is_dirty or (image.source == "GENERATED" and image.packed_file is None))
+
+
+def pack_pixels(image: bpy.types.Image) -> None:
+    """Pack an image that was painted on or never saved as PNG, so that it is exported as any other packed image."""
+    if image.source not in {"FILE", "GENERATED"} or not _has_own_pixels(image):
+        return
+    data = _png(image, Report())
+    if data is not None:
+        if image.is_float and not image.colorspace_settings.is_data:
+            image.colorspace_settings.name = "sRGB"  # as which the values are encoded
+        image.source = "FILE"
+        image.filepath_raw = image.filepath_raw or f"//{image.name}.png"
+        image.pack(data=data, data_len=len(data))
 
 
 def image_path(image: bpy.types.Image) -> str:

@@ -18,6 +18,7 @@ from ....io_formats.core.messages import Report
 from ....io_formats.core.plain_shading import plain_shading
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Shading, Texture
+from ....io_formats.disk.reach import Reach
 from ....io_formats.disk.special_files import special_kind
 from ... import names
 from ...material_checksum import checksum
@@ -87,6 +88,8 @@ class MaterialFinder:
         Properties of materials in the file; existing materials are not changed.
     folder:
         Folder of the file, in which textures are searched.
+    reach:
+        The folders from which the file may bring in textures; None for all.
     report:
         Gets messages about missing or damaged textures.
     keep_file:
@@ -99,6 +102,7 @@ class MaterialFinder:
         *,
         given: Iterable[Material] = (),
         folder: Path | None = None,
+        reach: Reach | None = None,
         report: Report | None = None,
         keep_file: Callable[[Path], None] = lambda _path: None,
     ) -> None:
@@ -116,7 +120,7 @@ class MaterialFinder:
         is_linked = options.project_textures == "LINK"
         report = report or Report()
         self._project_images = ProjectImages(is_linked=is_linked, keep=self.keep, keep_file=keep_file, report=report)
-        self._textures = TextureLoader(folder, self.keep, report, self._project_images)
+        self._textures = TextureLoader(folder, self.keep, report, self._project_images, reach)
 
     def keep(self, block: Any) -> Any:
         """Register a data block as created by this import."""

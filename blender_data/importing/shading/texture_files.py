@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 from urllib.parse import unquote
 
+from ....io_formats.disk.reach import Reach, is_picture
 from ....io_formats.disk.special_files import special_kind
 
 _FOLDER = "textures"
@@ -28,10 +29,17 @@ class TextureFiles:
     ----------
     folder:
         Folder of the imported file, or None.
+    reach:
+        The folders from which the file may bring in images; None for all.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, reach: Reach | None = None) -> None:
         self._folder = folder
+        self._reach = reach
+        self.outside: dict[Path, None] = {}
+        """Images beyond reach; they are found nevertheless if the reach is not asked."""
+        self.refusal = ""
+        """Why the last image was not found although there is a file: it is ``outside`` or ``no picture``."""
 
     def find(self, path: str, name: str) -> Path | None:
         """Return the image file for a stored path or address and the name of the image, or None.
@@ -40,16 +48,31 @@ class TextureFiles:
         then with other image extensions. Network paths are ignored, since a file from the internet must not make the
         computer contact other machines.
         """
+        self.refusal = ""
         local = local_path(path)
         for place in self._places(path) if local == path else (*self._places(path), *self._places(local)):
-            if _exists(place):
+            if self._is_usable(place):
                 return place
         wanted = [part for part in dict.fromkeys((last_part(local), last_part(path), name)) if part]
         for given in (*wanted, *_other_names(wanted)):
             found = self._beside.get(given.casefold())
-            if found is not None and _exists(found):
+            if found is not None and self._is_usable(found):
                 return found
         return None
+
+    def _is_usable(self, place: Path) -> bool:
+        """Return whether a path is that of an image that the file may bring in."""
+        if self._reach is not None and self._reach.brings_in(place, above=True):
+            self.outside[place] = None
+            if self._reach.is_asked:
+                self.refusal = "outside"
+                return False
+        if not _exists(place):
+            return False
+        if not is_picture(place):
+            self.refusal = "no picture"
+            return False
+        return True
 
     def _places(self, path: str) -> Iterator[Path]:
         plain = path.replace("\\", "/")

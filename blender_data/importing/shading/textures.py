@@ -8,8 +8,9 @@ from typing import Any
 
 import bpy
 
-from ....io_formats.core.messages import Report, Text, listed
+from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.core.shading import Texture
+from ....io_formats.disk.reach import Reach
 from ... import names
 from .project_images import ProjectImages
 from .texture_files import TextureFiles, last_part, may_be_opened
@@ -31,6 +32,8 @@ class TextureLoader:
         Gets messages about missing or damaged textures.
     project:
         Images of textures that are read from a project.
+    reach:
+        The folders from which the file may bring in images; None for all.
     """
 
     def __init__(
@@ -39,8 +42,10 @@ class TextureLoader:
         keep: Callable[[Any], Any],
         report: Report,
         project: ProjectImages,
+        reach: Reach | None = None,
     ) -> None:
-        self._files = TextureFiles(folder)
+        self._files = TextureFiles(folder, reach)
+        self._reach = reach
         self._missing: dict[str, str] = {}
         """For each texture that was not found, the first material that uses it."""
         self._keep = keep
@@ -68,6 +73,9 @@ class TextureLoader:
             image.pack(data=texture.data, data_len=len(texture.data))
             return self._checked(material, label, image)
         path = self._files.find(texture.path, texture.name)
+        if path is None and self._files.refusal:
+            image = self._empty(label, f"//{label}")
+            return image if self._files.refusal == "outside" else self._checked(material, label, image, is_read=False)
         if path is None:
             self._missing.setdefault(texture.path or label, material)
             return self._empty(label, texture.path if may_be_opened(texture.path) else f"//{label}")
@@ -81,7 +89,18 @@ class TextureLoader:
         return self._checked(material, label, image)
 
     def report_missing(self) -> None:
-        """Report the textures that were not found, all at once."""
+        """Report the textures that were not found, all at once, and those that may not be read or are no images."""
+        outside = list(self._files.outside)
+        if self._reach is not None and self._reach.is_asked:
+            self._reach.report_outside(outside, self._report)
+        elif outside:
+            self._report.note(
+                "textures-from-elsewhere",
+                "{} shown from outside of the file's folder: {}",
+                counted(len(outside), "texture is", "textures are"),
+                listed([str(folder) for folder in dict.fromkeys(path.parent for path in outside)], _MOST_NAMED),
+            )
+        self._files.outside.clear()
         if len(self._missing) == 1:
             path, material = next(iter(self._missing.items()))
             self._report.loss(
@@ -107,8 +126,10 @@ class TextureLoader:
         image.filepath_raw = path.replace("\0", "")
         return image
 
-    def _checked(self, material: str, label: str, image: bpy.types.Image) -> bpy.types.Image:
-        if not all(image.size):
+    def _checked(
+        self, material: str, label: str, image: bpy.types.Image, *, is_read: bool = True
+    ) -> bpy.types.Image:
+        if not is_read or not all(image.size):
             item = Text("Material '{}'", material)
             self._report.loss("unreadable-image", "its texture '{}' cannot be read as an image", label, item=item)
         return image

@@ -27,6 +27,7 @@ from ...conversions import blender_exchange, blender_formats
 from ...conversions.blend_files import BlendSession, CannotDrawError
 from ...conversions.blender_formats import BlenderFormat
 from ...conversions.on_disk import on_disk
+from ...conversions.settings import Settings
 from ..tasks import CANNOT_DRAW, PICTURES_FOLDER, STATE_FOLDER, Result, Status
 
 SIZE = 128
@@ -104,7 +105,7 @@ def render(
     to: Path,
     *,
     content: bytes | None = None,
-    read_options: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
     projects: Projects | None = None,
 ) -> None:
     """Draw the model of a file and write the picture atomically; create its folder if needed.
@@ -118,8 +119,8 @@ def render(
     content:
         Content of the file if it is in memory already, such as a member of an archive; ``source`` is then only its
         name.
-    read_options:
-        Reading options of the conversion.
+    settings:
+        Settings of the conversion, for its reading options and the reach of sources.
     projects:
         Open projects, whose files complete the model; see :func:`.api.read_scene`.
 
@@ -130,41 +131,44 @@ def render(
     CannotDrawError
         This machine cannot draw.
     """
+    settings = settings or Settings()
     try:
         session.load()
     except MissingLibraryError as problem:
         raise CannotDrawError(problem) from None
     known = blender_formats.by_path(source)
     if known is not None:
-        _open(session, source, known, content)
+        _open(session, source, known, content, settings)
     else:
-        scene = api.read_scene(source, read_options, data=content, projects=projects)
+        scene = api.read_scene(source, settings.read_options, data=content, projects=projects)
         session.start_empty()
         with without_collection():
-            _import(session, scene, source)
+            _import(session, scene, source, settings)
     data = _draw(session)
     make_folder(to.parent)
     replace_file(to, data)
 
 
-def _open(session: BlendSession, source: Path, known: BlenderFormat, content: bytes | None) -> None:
+def _open(
+    session: BlendSession, source: Path, known: BlenderFormat, content: bytes | None, settings: Settings
+) -> None:
     """Open a .blend file, or import a file with one of Blender's own importers into an empty file."""
     with on_disk(source, content) as path:
         if known.is_blend:
-            session.open(path)
+            session.open(path, settings.reach_of(path))
         else:
             session.start_empty()
-            blender_exchange.read_file(session, path, known)
+            blender_exchange.read_file(session, path, known, settings.reach_of(path))
 
 
-def _import(session: BlendSession, scene: Scene, source: Path) -> None:
+def _import(session: BlendSession, scene: Scene, source: Path, settings: Settings) -> None:
     """Import the meshes of a scene into the open file, or its bones if it has no meshes."""
     has_meshes = scene.placement is not None or any(node.mesh and len(node.mesh.points) for node in scene.nodes)
     if has_meshes:
         scene.clips.clear()
     normals = session.import_defaults().get("normals", "EXACT")
     options = ImportOptions.of({"normals": normals} | (_MODEL if has_meshes else _BONES))
-    result = session.import_scene(scene, options, source)
+    result = session.import_scene(scene, options, source, reach=settings.reach_of(source))
     made = result.objects[len(result.objects) - len(scene.nodes) :]
     for obj, node in zip(made, scene.nodes, strict=True):
         if node.mesh is not None and node.mesh.normal is None and obj.data is not None:

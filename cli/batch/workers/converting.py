@@ -145,8 +145,9 @@ class Converter:
 
         to = pictures.picture_file(self._output, result.hash)
         if pictures.read_picture(self._output, result.hash) is None:
-            options, projects = self._settings.read_options, self._projects
-            pictures.render(self._session, source, to, content=content, read_options=options, projects=projects)
+            pictures.render(
+                self._session, source, to, content=content, settings=self._settings, projects=self._projects
+            )
         result.outputs = [to.relative_to(self._output).as_posix()]
 
 
