@@ -33,6 +33,8 @@ _DATA_COLLECTIONS = {
     "LIGHT": "lights",
 }
 """Collection of ``bpy.data`` with the data of each type of object."""
+_LINKABLE = ("collections", "objects", *_DATA_COLLECTIONS.values(), "materials", "node_groups", "images")
+"""Collections of ``bpy.data`` that exporters read, users before what they use."""
 _SHARP = 0.05
 """Smallest difference, per component, between two corner normals of a vertex for which an edge is visibly sharp."""
 _POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
@@ -90,6 +92,13 @@ def unlink_disabled(objects: Iterable[bpy.types.Object]) -> None:
     for obj in disabled_in_instances(objects):
         for home in obj.users_collection:
             home.objects.unlink(obj)
+
+
+def make_local() -> None:
+    """Make linked data local: its names cannot change, and exporters write images under their own names."""
+    for name in _LINKABLE:
+        for block in [block for block in getattr(bpy.data, name) if block.library is not None]:
+            block.make_local()
 
 
 def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:
@@ -243,8 +252,6 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
     """
     kept = []
     for number, image in enumerate(list(bpy.data.images)):
-        if image.library is not None:
-            image.make_local()  # exporters write images of libraries under their own names
         pack_pixels(image)
         is_packed = image.packed_file is not None
         source = Path(bpy.path.abspath(image.filepath)) if image.filepath else None

@@ -31,7 +31,7 @@ def file_blocks() -> set[bpy.types.ID]:
 
 
 def leave_out(reach: Reach, report: Report, *, is_blend: bool, known: Collection[bpy.types.ID] = ()) -> None:
-    """Remove what the open file brings in from beyond reach, and images that are no pictures; report them by path.
+    """Remove what the open file brings in from beyond reach, and images that are not pictures; report them by path.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _path_of(node: bpy.types.Node, tree: bpy.types.NodeTree) -> str | None:
     socket = next(socket for socket in node.inputs if socket.bl_idname == "NodeSocketStringFilePath")
     if not socket.is_linked:
         return _absolute(socket.default_value, tree)
-    before = socket.links[0].from_node
+    before: Any = socket.links[0].from_node  # type: ignore[index]
     return _absolute(before.string, tree) if before.bl_idname == "FunctionNodeInputString" else None
 
 

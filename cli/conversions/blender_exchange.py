@@ -58,9 +58,9 @@ def read_file(
 
     By default, files that it names are read from its own folder.
 
-    Return the collection, and messages about data that the importer or its reach left out. If the open file is empty, the scene gets
-    the frame rate at which the keys are on whole frames. Otherwise keys are moved to keep the speed at the scene's
-    rate.
+    Return the collection, and messages about data that the importer or its reach left out. If the open file is empty,
+    the scene gets the frame rate at which the keys are on whole frames. Otherwise keys are moved to keep the speed at
+    the scene's rate.
     """
     from ...blender_data.foreign import blender_addon_export, blender_addon_import
 
@@ -204,6 +204,7 @@ def write_objects(
     )
 
     context = session.load_for_changes().context
+    blender_addon_export.make_local()
     context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale
     report = Report(blender_addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else [])
     blender_addon_export.unlink_disabled(objects)

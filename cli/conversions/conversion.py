@@ -118,7 +118,7 @@ class Conversion:
 
 
 def _leave_out_textures(scene: Scene, reach: Reach) -> None:
-    """Remove textures that a scene would bring in from beyond reach, and those that are no pictures."""
+    """Remove textures that a scene would bring in from beyond reach, and those that are not pictures."""
     outside: list[str] = []
     no_pictures: list[str] = []
     for material in scene.materials:

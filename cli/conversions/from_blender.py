@@ -12,7 +12,6 @@ from ...blender_data.steps import finish
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import FileFormat, Format
-from ...io_formats.core.messages import Message
 from ...io_formats.disk.file_names import file_name
 from ...io_formats.registry import FORMATS, of_same_family
 from . import blender_exchange

@@ -59,7 +59,7 @@ def _libraries(path: Path) -> Iterator[str]:
 def _layers(path: Path, bpy: Any) -> Iterator[str]:
     """Yield the layers of a USD file; members of archives count as their archive."""
     bpy.utils.expose_bundled_modules()
-    from pxr import Tf, UsdUtils
+    from pxr import Tf, UsdUtils  # type: ignore[import-not-found]
 
     try:
         layers, _assets, _missing = UsdUtils.ComputeAllDependencies(str(path.absolute()))

@@ -163,10 +163,7 @@ def read_texture(image: bpy.types.Image, report: Report) -> Texture:
     if image.source == "TILED":
         report_tiles(report, image)
     texture = Texture(file_name_of(image, path), path, width=width, height=height)
-    if _has_own_pixels(image):
-        data = _png(image, report)
-    else:
-        data = packed_content(image, report)
+    data = _png(image, report) if _has_own_pixels(image) else packed_content(image, report)
     if data is None:
         return texture
     name = Path(texture.name).stem + extension_of(data, Path(texture.name).suffix)

@@ -89,7 +89,7 @@ class TextureLoader:
         return self._checked(material, label, image)
 
     def report_missing(self) -> None:
-        """Report the textures that were not found, all at once, and those that may not be read or are no images."""
+        """Report the textures that were not found, all at once, and those that may not be read."""
         outside = list(self._files.outside)
         if self._reach is not None and self._reach.is_asked:
             self._reach.report_outside(outside, self._report)
@@ -126,9 +126,7 @@ class TextureLoader:
         image.filepath_raw = path.replace("\0", "")
         return image
 
-    def _checked(
-        self, material: str, label: str, image: bpy.types.Image, *, is_read: bool = True
-    ) -> bpy.types.Image:
+    def _checked(self, material: str, label: str, image: bpy.types.Image, *, is_read: bool = True) -> bpy.types.Image:
         if not is_read or not all(image.size):
             item = Text("Material '{}'", material)
             self._report.loss("unreadable-image", "its texture '{}' cannot be read as an image", label, item=item)

@@ -11,7 +11,6 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +148,7 @@ def render(
     replace_file(to, data)
 
 
-def _open(
-    session: BlendSession, source: Path, known: BlenderFormat, content: bytes | None, settings: Settings
-) -> None:
+def _open(session: BlendSession, source: Path, known: BlenderFormat, content: bytes | None, settings: Settings) -> None:
     """Open a .blend file, or import a file with one of Blender's own importers into an empty file."""
     with on_disk(source, content) as path:
         if known.is_blend:
