@@ -104,20 +104,24 @@ def _leave_out_nodes(reach: Reach) -> list[str]:
     removed: list[str] = []
     for tree in bpy.data.node_groups:
         for node in [node for node in tree.nodes if node.bl_idname.startswith(_IMPORT_NODES)]:
-            path = _path_of(node, tree)
-            if path is None or not reach.allows(path):
-                removed.append(path or f"{tree.name} > {node.name}")
+            path = _path_of(node)
+            # Blender 4.5 takes a relative path in a library for one of the open file.
+            paths = [_absolute(path, tree), _absolute(path, bpy.context.scene)] if path is not None else []
+            if path is None or not all(map(reach.allows, paths)):
+                removed.append(paths[0] if paths else f"{tree.name} > {node.name}")
                 tree.nodes.remove(node)
     return removed
 
 
-def _path_of(node: bpy.types.Node, tree: bpy.types.NodeTree) -> str | None:
-    """Return the path that a node reads, or None if only the evaluation of other nodes tells it."""
-    socket = next(socket for socket in node.inputs if socket.bl_idname == "NodeSocketStringFilePath")
+def _path_of(node: bpy.types.Node) -> str | None:
+    """Return the path that a node stores, or None if only the evaluation of other nodes tells it."""
+    socket = next((socket for socket in node.inputs if socket.bl_idname == "NodeSocketStringFilePath"), None)
+    if socket is None:
+        return None
     if not socket.is_linked:
-        return _absolute(socket.default_value, tree)
+        return str(socket.default_value)
     before: Any = socket.links[0].from_node  # type: ignore[index]
-    return _absolute(before.string, tree) if before.bl_idname == "FunctionNodeInputString" else None
+    return before.string if before.bl_idname == "FunctionNodeInputString" else None
 
 
 def _leave_out_modifiers(reach: Reach) -> list[str]:

@@ -5,9 +5,10 @@ Images are not among them; they are judged after the import (``outside_files``).
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -17,7 +18,7 @@ from ...io_formats.disk.reach import Reach, as_option
 from ...io_formats.disk.special_files import require_regular
 from .face_counts import gltf_json
 
-_LIBRARY = re.compile(rb"^[ \t]*mtllib[ \t]+(.+?)[ \t\r]*$", re.MULTILINE)
+_LIBRARY = re.compile(rb"mtllib[ \t]+([^\r\n]+)")
 
 
 def require_within(path: Path, reach: Reach, bpy: Any) -> None:
@@ -26,10 +27,11 @@ def require_within(path: Path, reach: Reach, bpy: Any) -> None:
     Layers and material libraries may also be below the folder above, as images may.
     """
     extension = path.suffix.lower()
+    found: Iterable[str]
     if extension in {".gltf", ".glb"}:
         found, above = _buffers(path), False
     elif extension == ".obj":
-        found, above = _libraries(path), True
+        found, above = _libraries(path) if path.stat().st_size else (), True
     elif extension in {".usd", ".usda", ".usdc", ".usdz"}:
         found, above = _layers(path, bpy), True
     else:
@@ -52,8 +54,10 @@ def _buffers(path: Path) -> Iterator[str]:
 
 
 def _libraries(path: Path) -> Iterator[str]:
-    for name in dict.fromkeys(_LIBRARY.findall(path.read_bytes())):
-        yield str(path.absolute().parent / name.decode("utf-8", "surrogateescape").strip('"'))
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        names = dict.fromkeys(_LIBRARY.findall(content))
+    for name in names:
+        yield str(path.absolute().parent / name.decode("utf-8", "surrogateescape").strip(' \t"'))
 
 
 def _layers(path: Path, bpy: Any) -> Iterator[str]:

@@ -130,8 +130,17 @@ point3f[] points=[(0,0,0),(1,0,0),(0,1,0)]
 """)
 
 
+def write_fbx(path: Path, image: str) -> None:
+    import bpy
+
+    show_image(triangle("o"), str(path.parent / image))
+    bpy.ops.export_scene.fbx(filepath=str(path), path_mode="ABSOLUTE")
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+
+
 def with_image(kind: str, path: Path, image: str) -> None:
-    {"dae": write_dae, "obj": write_obj, "gltf": write_gltf, "glb": write_gltf, "usda": write_usda}[kind](path, image)
+    writers = {"dae": write_dae, "fbx": write_fbx, "obj": write_obj, "usda": write_usda}
+    writers.get(kind, write_gltf)(path, image)
 
 
 @pytest.fixture
@@ -172,7 +181,7 @@ def spelled(how: str, pack: Path, secret: str) -> str:
 def all_images(*targets: str) -> list[object]:
     return [
         pytest.param(kind, how, target, marks=() if target in FAST_TARGETS else pytest.mark.slow)
-        for kind in ("dae", "obj", "gltf", "glb", "usda")
+        for kind in ("dae", "fbx", "obj", "gltf", "glb", "usda")
         for how in ("above", "absolute", "address", "link")
         if how != "address" or kind == "dae"
         for target in targets
@@ -394,6 +403,25 @@ def test_all_files_of_an_image_are_judged(meshferry, pack, tmp_path, how):
     save(pack / "a.blend")
     done = meshferry("convert", pack / "a.blend", tmp_path / "a.obj", "--files-from", pack)
     assert done.status == 0 and OUTSIDE in done.err and not leaked(pack.parent / "none")
+
+
+def test_linked_data_is_judged_by_its_own_folder(meshferry, pack, tmp_path):
+    """Relative paths in a library start at its folder; nodes and modifiers of linked data are removed, too."""
+    import bpy
+
+    (tmp_path / "secret" / "library").mkdir()
+    import_text(triangle("o"), "//../key.txt")
+    bpy.context.preferences.filepaths.use_relative_paths = False
+    save(tmp_path / "secret" / "library" / "l.blend")
+    with bpy.data.libraries.load(str(tmp_path / "secret" / "library" / "l.blend"), link=True) as (_, wanted):
+        wanted.objects = ["o"]
+    bpy.context.scene.collection.objects.link(wanted.objects[0])
+    save(pack / "a.blend")
+    done = meshferry("convert", pack / "a.blend", tmp_path / "a.obj")
+    assert f"'{tmp_path / 'secret' / 'key.txt'}'" in done.err and not faces(tmp_path / "a.obj")
+    done = meshferry("convert", pack / "a.blend", tmp_path / "b.obj", "--files-from", tmp_path)
+    assert OUTSIDE not in done.err
+    assert faces(tmp_path / "b.obj") or bpy.app.version < (5, 0)  # which does not read it either
 
 
 def test_caches_from_elsewhere_are_left_out(meshferry, pack, tmp_path):
