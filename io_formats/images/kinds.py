@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _MAGICS = {
     b"\x89PNG\r\n\x1a\n": "PNG",
     b"\xff\xd8\xff": "JPEG",
@@ -25,30 +27,13 @@ _EXTENSIONS = (
     (b"RIFF", ".webp"),
     (b"v/1\x01", ".exr"),
 )
-_OTHER_MAGICS = (
-    *(magic for magic in _MAGICS if magic != b"BM"),
-    b"DDS ",
-    b"\xff\x4f\xff\x51",
-    b"\0\0\0\x0cjP",
-    b"GIF8",
-    b"SDPX",
-    b"XPDS",
-    b"\x80\x2a\x5f\xd7",
-    b"\x01\xda\0",
-    b"\x01\xda\x01",
-    b"II+\0",
-    b"MM\0+",
-    b"\x1a\x45\xdf\xa3",
-    b"OggS",
-    b"FLV\x01",
-    b"\0\0\x01\xba",
-    b"\0\0\x01\xb3",
-    b"\x30\x26\xb2\x75",
+_BEGINNING = re.compile(
+    rb"\x89PNG|\xff\xd8\xff|(II|MM)(\*\0|\0[*+]|\+\0)|v/1\x01|#\?RADIANCE|#\?RGBE|8BPS|DDS |\xff\x4f\xff\x51|\0\0\0\x0cjP"
+    rb"|GIF8|SDPX|XPDS|\x80\x2a\x5f\xd7|\x01\xda[\0\1]|BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0|RIFF.{4}(WEBP|AVI )"
+    rb"|.{4}(ftyp|moov|mdat|wide)|\x1a\x45\xdf\xa3|OggS|FLV\x01|\0\0\x01[\xba\xb3]|\x30\x26\xb2\x75",
+    re.DOTALL,
 )
-"""First bytes of all pictures and films that Blender may read; BMP, WebP, AVI, MP4 and Targa have longer marks."""
-_BMP_HEADERS = {12, 40, 52, 56, 64, 108, 124}
-_RIFF_KINDS = {b"WEBP", b"AVI "}
-_MP4_BOXES = {b"ftyp", b"moov", b"mdat", b"wide"}
+"""Matches the beginnings of pictures and films that Blender may read; Targa has none."""
 JPEG_2000 = (".j2c", ".jp2")
 """Extensions of JPEG 2000 files, without and with a container."""
 _PNG_END = b"IEND"
@@ -70,11 +55,7 @@ def image_kind(data: bytes) -> str:
 
 def begins_as_picture(data: bytes) -> bool:
     """Return whether the first 64 bytes of a file are those of a picture or film that Blender may read."""
-    if data.startswith(_OTHER_MAGICS) or _is_targa(data):
-        return True
-    if data.startswith(b"BM"):
-        return int.from_bytes(data[14:18], "little") in _BMP_HEADERS
-    return (data.startswith(b"RIFF") and data[8:12] in _RIFF_KINDS) or data[4:8] in _MP4_BOXES
+    return _BEGINNING.match(data) is not None or _is_targa(data)
 
 
 def extension_of(data: bytes, given: str) -> str:
