@@ -18,6 +18,7 @@ from ...disk.rooted_files import (
     RootedFiles,
     TooManyFilesError,
     has_lfs_pointer,
+    is_inside,
     leads_to_network,
     path_key,
 )
@@ -136,10 +137,13 @@ class ModFiles:
             Path of the blueprint that names it.
         """
         folder = Path(os.path.realpath(os.path.abspath(near))).parent
+        root = self._root(folder)
         for above in (folder, *folder.parents):
             found = self._below(str(above), relative)
-            if found is not None:
+            if found is not None and (root is None or is_inside(os.path.realpath(found), str(root))):
                 return found
+            if above == root:
+                break
         return next((found for mod in self._folders(folder) if (found := mod.find(relative, folder)) is not None), None)
 
     def archive(self) -> GameArchive | None:
@@ -176,9 +180,13 @@ class ModFiles:
                 self._entries[folder] = {}
         return self._entries[folder]
 
+    def _root(self, folder: Path) -> Path | None:
+        """Return the folder of the manifest above files in a folder, or None."""
+        return self._projects.root_of(folder, lambda: mod_folder(folder / "any"))
+
     def _folders(self, folder: Path) -> Iterator[_ModFolder]:
         """Yield the folders that are searched to the bottom, in their order."""
-        root = self._projects.root_of(folder, lambda: mod_folder(folder / "any"))
+        root = self._root(folder)
         for known in (root, self._mod):
             if known is not None:
                 yield self._opened(known, _MOST_FILES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -209,6 +210,19 @@ def test_search_of_models(save: Save, files: tuple[str, ...], expected: int | No
         assert isinstance(content, ModelUse)
         assert Path(scene.placement.models[content.model].file) == paths[expected].resolve()
         assert codes(scene) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
+@pytest.mark.parametrize("name", ["{}/X", "link/X", "file", "inside/X"])
+def test_the_search_stays_in_the_folder_of_the_manifest(save: Save, tmp_path: Path, name: str) -> None:
+    """A stranger's mod must not read the user's other files, by a path from a folder above or through links."""
+    private = tmp_path / "X.timbermesh"
+    private.write_bytes(b"")
+    own = save("Data/X.timbermesh", b"")
+    for link, to in (("link", tmp_path), ("file.timbermesh", private), ("inside", own.parent)):
+        (tmp_path / "mod" / link).symlink_to(to)
+    scene, _ = opened(save("House.blueprint.json", {"Children": {"A": part(name.format(tmp_path.name))}}))
+    assert codes(scene) == ([] if name == "inside/X" else ["model-not-found"])
 
 
 def test_search_below_the_folder_that_the_user_names(save: Save, tmp_path: Path) -> None:
