@@ -7,6 +7,7 @@ alone. Settings without a counterpart are collected as texts.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -126,6 +127,11 @@ def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[Message]:
     return report.messages
 
 
+def _index(text: str) -> int:
+    """Return an index, or -1 if the text is not one."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else -1
+
+
 class _Shader:
     """Builds the shading of one material, and collects settings that it cannot show."""
 
@@ -172,10 +178,9 @@ class _Shader:
         """Return the mapping of a slot: its own if it has one, otherwise the common mapping of the base textures."""
         chosen = self.state(f"{slot}_mapping") if slot else "0"
         prefix = f"{slot}_" if chosen != "0" else ""
-        number = int(chosen) - 1 if prefix and chosen.isdigit() else self.state("base_mapping")
-        base = (
-            _PROJECTIONS[int(number)] if str(number).isdigit() and int(number) < len(_PROJECTIONS) else _PROJECTIONS[0]
-        )
+        own = _index(chosen) if prefix else -1
+        number = own - 1 if own >= 0 else _index(self.state("base_mapping"))
+        base = _PROJECTIONS[number if 0 <= number < len(_PROJECTIONS) else 0]
         x, y, x_offset, y_offset = self.numbers(f"{prefix}uv_transform", (1.0, 1.0, 0.0, 0.0))
         if base.projection is Projection.UV:  # in the file, v counts downwards
             return neutral.Mapping(uv_layer=base.uv_layer, scale=(x, y), offset=(x_offset, 1.0 - y - y_offset))

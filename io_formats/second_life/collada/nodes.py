@@ -18,7 +18,7 @@ from .geometry import GeometryReader
 from .materials import MaterialReader
 from .skins import SkinReader
 from .sources import NAME_ARRAYS
-from .tree import Tree, name_of, text_of
+from .tree import Tree, name_of, text_of, words_of
 
 MOST_NODES = 50_000
 """Maximum number of nodes including copies; it protects against small files in which nested links multiply nodes."""
@@ -63,7 +63,7 @@ class NodeReader:
             for skin in tree.root.iter("skin")
             for tag in NAME_ARRAYS
             for array in skin.iter(tag)
-            for word in text_of(array).split()
+            for word in words_of(array)
         }
         has_skeleton = next(tree.root.iter("skeleton"), None) is not None
         self._matrix_of_joints = "transform" if has_skeleton else "matrix"

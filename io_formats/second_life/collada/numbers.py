@@ -18,7 +18,8 @@ from ...geometry.transforms import Matrix
 
 _PIECE = 2**18
 """Length of the pieces in characters."""
-_SPACE = re.compile(r"\s")
+_SPACE = re.compile(r"[ \t\r\n]")
+"""The blanks of XML. Others, such as no-break spaces, are parts of words."""
 _NOT_A_NUMBER = re.compile(r"[+-]?\d*\.?#\S*")
 """NaN and infinity as C libraries of Windows write them: ``-1.#IND``."""
 _MOST_DIGITS = 18
@@ -49,6 +50,11 @@ def integer(text: str | None) -> int:
     """Return a non-negative integer from the text of an attribute; 0 if the text is not one."""
     values = integers(text)
     return max(int(values[0]), 0) if len(values) else 0
+
+
+def count_words(text: str) -> int:
+    """Return the number of values that the other functions return for a text."""
+    return len(text.encode("ascii", "replace").split())
 
 
 def _array(text: str | None, parse: Callable[[bytes], _Values | None], kind: type) -> Any:

@@ -66,7 +66,7 @@ def _lists(elements: list[Element], stride: int) -> Polygons:
         values = numbers.integers(texts.pop())
         count = len(values) // stride
         return np.array([count], np.int32), values[: count * stride].reshape(-1, stride)
-    sizes = np.array([len(text.split()) for text in texts], np.int64)
+    sizes = np.array([numbers.count_words(text) for text in texts], np.int64)
     values = numbers.integers(" ".join(texts))
     whole = sizes // stride
     if (whole * stride != sizes).any():

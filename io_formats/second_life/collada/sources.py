@@ -13,7 +13,7 @@ from ...core.scene import FloatArray
 from ...geometry.transforms import Matrix
 from . import numbers
 from .findings import Findings
-from .tree import Tree, taken_text, text_of
+from .tree import Tree, taken_text, words_of
 
 NAME_ARRAYS = ("Name_array", "IDREF_array", "SIDREF_array")
 """Elements that list names, or ids of nodes."""
@@ -75,7 +75,7 @@ class Sources:
         source = self._tree.target(link, "source")
         for element in [] if source is None else list(source):
             if element.tag in NAME_ARRAYS:
-                return text_of(element).split(), numbers.integer(element.get("count")), element.tag != "Name_array"
+                return words_of(element), numbers.integer(element.get("count")), element.tag != "Name_array"
         return [], 0, False
 
     def _read(self, source: Element, width: int, owner: str) -> tuple[FloatArray, int]:

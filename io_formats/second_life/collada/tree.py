@@ -88,6 +88,11 @@ def text_of(element: Element | None) -> str:
     return ((element.text if element is not None else None) or "").strip()
 
 
+def words_of(element: Element | None) -> list[str]:
+    """Return the words in an element, which XML's four blanks separate; a no-break space is part of a word."""
+    return re.findall(r"[^ \t\r\n]+", text_of(element))
+
+
 def taken_text(element: Element | None) -> str:
     """Return the text of an element and remove it from the element.
 

@@ -241,7 +241,7 @@ def test_compressed_files_are_explained() -> None:
         ("1 -1.#IND 1.#QNAN 2", [1, np.nan, np.nan, 2]),
         ("1 x 1-2 --1 1.2.3 e5 5e 1e2.5 . 2", [1, *[np.nan] * 8, 2]),
         ("0.1234567890123456789012 1e30 12345678901234567890", [0.12345679, 1e30, 1.2345679e19]),
-        ("5 \u0665 6", [5, np.nan, 6]),
+        ("5 \u0665 6\u00a07\u2003\u0085", [5, np.nan, np.nan]),
     ],
 )
 def test_numbers(text: str | None, expected: list[float]) -> None:
@@ -249,6 +249,7 @@ def test_numbers(text: str | None, expected: list[float]) -> None:
         found = parse(text)
         assert found.dtype == kind
         assert np.allclose(found, np.array(expected, kind), rtol=1e-6, atol=0, equal_nan=True)
+        assert numbers.count_words(text or "") == len(found)
         assert list(np.signbit(found[np.isfinite(found)])) == list(np.signbit([x for x in expected if np.isfinite(x)]))
 
 
@@ -256,6 +257,8 @@ def test_integers() -> None:
     found = numbers.integers(" 0 7 -1 +3 x 1-2 2.0 99999999999999999999 1e400 nan\n")
     assert found.dtype == np.int32
     assert found.tolist() == [0, 7, -1, 3, -1, -1, 2, 2**31 - 1, -1, -1]
+    text = "1 " * (numbers._PIECE // 2) + "1\u00a02 3"  # the word with the no-break space begins the second piece
+    assert len(numbers.integers(text)) == numbers.count_words(text)
 
 
 @pytest.mark.parametrize("form", ["%.6f", "%.9g", "%.5e", "%.17g"])
@@ -306,6 +309,7 @@ def test_strips_and_fans_become_triangles() -> None:
         ("<polylist>{}<vcount>-1 2 0 3</vcount><p>0 1 2 1 3</p></polylist>", [2, 1, 3], "polygons-skipped"),
         ("<polylist>{}<vcount>3 3 99999999999</vcount><p>0 1 2 1</p></polylist>", [0, 1, 2], "lists-cut-off"),
         ("<polygons>{}<p>0 1 2 3</p><p/><p>2 1 3</p></polygons>", [0, 1, 2, 3, 2, 1, 3], "polygons-skipped"),
+        ("<polygons>{}<p>0 1\u00a07 2</p><p>2 1 3</p></polygons>", [2, 1, 3], "polygons-skipped"),
         ("<triangles>{}<p>0 1 2</p></triangles><polylist/><triangles/>", [0, 1, 2], ""),
         ("<triangles>{0}<p>0 1 2</p></triangles><polylist>{0}<p>2 1 3</p></polylist>", [0, 1, 2], "lists-cut-off"),
     ],
@@ -600,6 +604,7 @@ def test_a_check_warns_of_what_an_import_only_notes() -> None:
 def test_names_of_joints() -> None:
     words = seeds.names("box-j", "mPelvis Left Hand").replace('count="3"', 'count="2"')
     assert rigged(joints=words).skins[0].joint_names == ["mPelvis", "Left Hand"]
+    assert rigged(joints=seeds.names("box-j", "mPelvis L\u00a0Hand")).skins[0].joint_names == ["mPelvis", "L\u00a0Hand"]
     ids = seeds.names("box-j", "a b", "IDREF_array")
     nodes = seeds.RIGGED.replace('id="mPelvis"', 'id="a"').replace('id="mTorso" sid="mTorso"', 'id="b" sid="x"')
     document = reader.read(seeds.document(nodes, controllers=seeds.skin(joints=ids)))

@@ -140,7 +140,14 @@ def test_normals_of_sources_with_green_up_and_of_object_space() -> None:
 
 @pytest.mark.parametrize(
     ("state", "projection", "layer"),
-    [("0", Projection.UV, 0), ("1", Projection.UV, 1), ("2", Projection.BOX_OBJECT, 0), ("5", Projection.TOP_WORLD, 0)],
+    [
+        ("0", Projection.UV, 0),
+        ("1", Projection.UV, 1),
+        ("2", Projection.BOX_OBJECT, 0),
+        ("5", Projection.TOP_WORLD, 0),
+        *((text, Projection.UV, 0) for text in ("99", "-1", "x", "\u00b2", "9" * 5000)),
+    ],
+    ids=lambda value: str(value)[:9],
 )
 def test_mapping_and_transform(state: str, projection: Projection, layer: int) -> None:
     made = shown(ALL, states={"base_mapping": state}, parameters={"uv_transform": "2 4 0.25 0.5"})
@@ -157,6 +164,7 @@ def test_mapping_and_transform(state: str, projection: Projection, layer: int) -
 
 def test_emission_and_occlusion_may_have_a_mapping_of_their_own() -> None:
     states = {"ao_map": "1", "emission": "1", "ao_mapping": "2", "base_mapping": "0", "emission_mapping": "0"}
+    assert shading(ALL, states={**states, "ao_mapping": "\u00b2"}).occlusion.image.mapping.uv_layer == 0
     made = shading(ALL, states=states, parameters={"ao_uv_transform": "3 3 0 0", "uv_transform": "2 2 0 0"})
     assert (made.occlusion.image.mapping.uv_layer, made.occlusion.image.mapping.scale) == (1, (3.0, 3.0))
     assert made.emission.image.mapping == made.base_color.image.mapping
