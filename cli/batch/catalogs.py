@@ -61,7 +61,7 @@ def write_catalogs(output: Path, targets: Iterable[str]) -> None:
     added = [f"{key}:{_entry(folder)}\n" for key, folder in folders.items() if key and key not in known]
     if added:
         ended = text if text.endswith("\n") else text + "\n"
-        replace_file(path, (ended + "".join(added)).encode("utf-8", "surrogateescape"))
+        replace_file(path, (ended + "".join(added)).encode("utf-8", "surrogateescape"), within=output)
 
 
 def _as_text(name: str) -> str:

@@ -31,7 +31,7 @@ from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, 
 from ...io_formats.core.messages import Message, Report
 from ...io_formats.core.options import Option
 from ...io_formats.disk import locks
-from ...io_formats.disk.atomic_write import remove_file, rename_over, temporary_prefix, why_not_written
+from ...io_formats.disk.atomic_write import real_place, remove_file, rename_over, temporary_prefix, why_not_written
 from ...io_formats.disk.reach import Reach
 from ...io_formats.disk.special_files import require_regular
 from .. import interruption
@@ -175,20 +175,22 @@ class BlendSession:
         outside_files.leave_out(reach or Reach.of(path), report, is_blend=True)
         return report.messages
 
-    def save(self, path: Path, *, compress: bool, is_flushed: bool = True) -> None:
+    def save(self, path: Path, *, compress: bool, is_flushed: bool = True, within: Path | None = None) -> None:
         """Save the open file to ``path`` atomically.
 
         Parameters
         ----------
         is_flushed:
             Flush the file to disk; see ``atomic_write.replace_file``.
+        within:
+            Folder that links must not lead out of; see ``atomic_write.real_place``.
 
         Raises
         ------
         ExportError
             The operating system reports an error. An existing file is unchanged.
         """
-        place = path.resolve() if os.path.islink(path) else path.absolute()
+        place = real_place(path, within).absolute()
         # In the same folder, so that relative paths in the file stay valid.
         lock_path = place.with_name(f"{temporary_prefix(place, suffix='.blend')}{secrets.token_hex(4)}.part")
         temporary = lock_path.with_name(lock_path.name + ".blend")

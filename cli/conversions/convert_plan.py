@@ -33,9 +33,9 @@ class ConversionJob:
     target: Path
     format: Format | BlenderFormat
     """The target format."""
-    in_folder: bool
-    """Whether the user gave an output folder. It is created if necessary, and a source may become several files in it.
-    """
+    folder: Path | None
+    """The output folder, if the user gave one. It is created if necessary, and a source may become several files in it.
+    Links in it that lead out of it are refused."""
     is_named: bool = False
     """Whether the user named the format. Otherwise the extension decides; if several families of formats have it, a
     source is written in the format of its own family."""
@@ -234,7 +234,7 @@ def _folder_jobs(
     _refuse_same_kind(found.files, extension)
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
     if not isinstance(target, BlenderFormat):
-        jobs = [ConversionJob((source,), path, target, in_folder=True, is_named=is_named) for source, path in wanted]
+        jobs = [ConversionJob((source,), path, target, folder, is_named=is_named) for source, path in wanted]
         return jobs, found.problems
     together: PathTable[list[tuple[Path, Path]]] = PathTable()
     groups: list[list[tuple[Path, Path]]] = []
@@ -245,15 +245,15 @@ def _folder_jobs(
             groups.append(group)
             together.add(path, group)
         group.append((source, path))
-    return [job for group in groups for job in _joint_jobs(group, target)], found.problems
+    return [job for group in groups for job in _joint_jobs(group, target, folder)], found.problems
 
 
-def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat) -> list[ConversionJob]:
+def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat, folder: Path) -> list[ConversionJob]:
     """Combine a mesh with the animations of the same name in one job; with several meshes, make separate jobs."""
     sources = sorted((source for source, _ in group), key=inputs.is_animation)
     if sum(not inputs.is_animation(source) for source in sources) <= 1:
-        return [ConversionJob(tuple(sources), group[0][1], target, in_folder=True)]
-    return [ConversionJob((source,), path, target, in_folder=True) for source, path in group]
+        return [ConversionJob(tuple(sources), group[0][1], target, folder)]
+    return [ConversionJob((source,), path, target, folder) for source, path in group]
 
 
 def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, ...]:
@@ -306,7 +306,7 @@ def _file_job(paths: Sequence[str], expander: _Expander, *, embeds: bool) -> _Jo
     sources = [file.path for file in found.files]
     if len(sources) > 1 and not isinstance(format_, BlenderFormat):
         sources = _embedded(sources, written, format_, embeds=embeds)
-    jobs = [ConversionJob(tuple(sources), target, format_, in_folder=False)] if sources else []
+    jobs = [ConversionJob(tuple(sources), target, format_, None)] if sources else []
     return jobs, found.problems
 
 

@@ -16,7 +16,7 @@ from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Message, counted, listed
 from ...io_formats.core.options import resolve
-from ...io_formats.disk.atomic_write import make_folder
+from ...io_formats.disk.atomic_write import make_folder, real_place
 from ...io_formats.passes.expand_placement import expanded, shown
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import by_name, labels_of
@@ -169,15 +169,16 @@ class IntoBlender:
     def _save(self, saved: Outcome, work: _Work, sources: list[Outcome]) -> None:
         self._clips.require_now()
         if work.target.is_blend:
+            real_place(work.job.target, work.job.folder)
             if self._settings.dry_run:
                 return
-            if work.job.in_folder:
+            if work.job.folder is not None:
                 make_folder(work.job.target.parent)
             if self._settings.makes_assets:
                 for source in sources:
                     self._mark_asset(source, work.job)
-            compress = self._settings.is_compressed
-            self._session.save(work.job.target, compress=compress, is_flushed=work.job.is_flushed)
+            job, compress = work.job, self._settings.is_compressed
+            self._session.save(job.target, compress=compress, is_flushed=job.is_flushed, within=job.folder)
         else:
             from ...blender_data.exporting.object_selection import is_disabled
 

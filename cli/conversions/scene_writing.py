@@ -15,7 +15,7 @@ from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Message, Text, joined
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
-from ...io_formats.disk.atomic_write import make_folder, replace_file
+from ...io_formats.disk.atomic_write import make_folder, real_place, replace_file
 from ...io_formats.disk.file_sets import write_outputs
 from ...io_formats.registry import by_name
 from ..scene_facts import placement_facts, scene_facts
@@ -77,16 +77,19 @@ class OutputWriter:
         Raises
         ------
         ExportError
-            Some files belong to other outputs, or the operating system reports an error.
+            Files belong to others, a link leads out of the output folder, or the operating system reports an error.
         """
         paths = self._claim(outcome.target, outputs)
+        for path in paths:  # also in dry runs, and before folders are made
+            real_place(path, job.folder)
         if not self._settings.dry_run:
-            if job.in_folder:
+            if job.folder is not None:
                 make_folder(job.target.parent)
             if job.format.is_set or outputs[-1].copy_of is not None:
-                outcome.add(write_outputs(outcome.target, self._without_used(outcome.target, outputs)))
+                own = self._without_used(outcome.target, outputs)
+                outcome.add(write_outputs(outcome.target, own, within=job.folder))
             else:  # A single file needs no staging folder, and searching a folder of 10,000 files for old ones is slow.
-                replace_file(outcome.target, outputs[-1].data, is_flushed=job.is_flushed)
+                replace_file(outcome.target, outputs[-1].data, is_flushed=job.is_flushed, within=job.folder)
         outcome.files = paths if job.format.is_set else []
 
     def _claim(self, target: Path, outputs: Sequence[OutputFile]) -> list[Path]:
@@ -125,7 +128,7 @@ class OutputWriter:
         is always added, since most versions of animation files store no name.
         """
         base = outcome.target
-        if not job.in_folder:
+        if job.folder is None:
             if len(parts) > 1:
                 raise ExportError(_too_many(parts, job, target, joinable=joinable))
             return [base]

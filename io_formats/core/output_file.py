@@ -22,6 +22,9 @@ class OutputFile:
     are removed when the set is written, if their first bytes contain ``own_mark``."""
     own_mark: bytes = b""
     """Bytes near the start of a file that identify files by the same writer."""
+    own_prefix: str = ""
+    """Start of the names of the other files of the set, if it is not the stem of the name. Existing files with other
+    names are not replaced."""
     note: str = ""
     """Information for the user about the file, which requires no action."""
     usage: str = ""

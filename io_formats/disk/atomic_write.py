@@ -15,19 +15,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from ..core.errors import ExportError, refusal
 from ..core.messages import Text
 from .file_names import is_device
 from .locks import lock
+from .rooted_files import is_inside, leads_to_network
+from .special_files import is_link
 
 DEVICE_NAME = "Windows reserves this name for a device; choose another name"
 _PAUSES = (0.1, 0.3, 0.6)
 """Seconds before each retry after a sharing violation."""
 
 
-def replace_file(path: str | Path, data: bytes | Iterator[bytes], *, is_flushed: bool = True) -> None:
+def replace_file(
+    path: str | Path, data: bytes | Iterator[bytes], *, is_flushed: bool = True, within: Path | None = None
+) -> None:
     """Write ``data``, whole or in pieces, so that ``path`` is, at any moment, the old file or the new one.
 
     Parameters
@@ -35,15 +40,17 @@ def replace_file(path: str | Path, data: bytes | Iterator[bytes], *, is_flushed:
     is_flushed:
         Wait until the data is on the disk. Otherwise a power failure within the next half minute can leave an empty
         file, which is acceptable for callers that write thousands of files and check sizes later.
+    within:
+        Folder that links must not lead out of; see :func:`real_place`.
 
     Raises
     ------
     ExportError
-        The operating system reports an error; the old file is unchanged.
+        The operating system reports an error, or a link leads out of ``within``; the old file is unchanged.
     """
     path = Path(path)
     try:
-        place = real_place(path)
+        place = real_place(path, within)
         handle, temporary = temporary_file(place)
         try:
             with os.fdopen(handle, "wb") as stream:
@@ -61,6 +68,8 @@ def replace_file(path: str | Path, data: bytes | Iterator[bytes], *, is_flushed:
             with contextlib.suppress(OSError):
                 remove_file(temporary)
             raise
+    except ExportError:
+        raise
     except (OSError, ValueError) as problem:
         raise ExportError(why_not_written(path, problem), file=path) from None
 
@@ -132,17 +141,31 @@ def _retry_while_shared(action: Callable[[], None]) -> None:
     return action()
 
 
-def real_place(path: Path) -> Path:
+def real_place(path: Path, within: Path | None = None) -> Path:
     """Return the file to replace: for a symbolic link, its target.
+
+    Parameters
+    ----------
+    within:
+        A folder above ``path``. Links below it may come from a stranger, so they must not lead out of it. The folder
+        itself may be a link.
 
     Raises
     ------
+    ExportError
+        A link leads out of the folder.
     OSError
         The path is that of a device.
     """
     if is_device(path):
         raise OSError(errno.EINVAL, DEVICE_NAME)
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
+    if within is None:
+        return Path(os.path.realpath(path)) if is_link(path) else path
+    links = [place for place in (path, *takewhile(lambda folder: folder != within, path.parents)) if is_link(place)]
+    for link in reversed(links):
+        if leads_to_network(str(link)) or not is_inside(os.path.realpath(link), os.path.realpath(within)):
+            raise ExportError("{} is a link that leads out of {}; remove it or use another folder", link, within)
+    return Path(os.path.realpath(path)) if links else path
 
 
 OWN_MARK = "meshferry-"

@@ -13,6 +13,7 @@ that this module gives are removed, in folders with a plan and beside them.
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import json
 import os
 import re
@@ -62,22 +63,28 @@ _UNPLANNED_AGE = 60.0
 immediately after each other."""
 
 
-def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[Message]:
+def write_outputs(path: str | Path, outputs: Sequence[OutputFile], *, within: Path | None = None) -> list[Message]:
     """Replace the files of a set, the last one as ``path``, the others beside it; return the messages.
+
+    Parameters
+    ----------
+    within:
+        Folder that links must not lead out of; see :func:`.atomic_write.real_place`.
 
     Raises
     ------
     ExportError
-        The operating system reports an error. The old files are restored, or the text names those that are not.
+        The operating system reports an error, a link leads out of ``within``, or a file of the user has the name of a
+        companion. The old files are restored, or the text names those that are not.
     """
     path = Path(path)
     try:
         interrupted = _interrupted_sets(path)
         removed, unknown = obsolete_files(path, outputs)
         if len(outputs) == 1 and outputs[0].copy_of is None and not removed:
-            replace_file(path, outputs[0].data)
+            replace_file(path, outputs[0].data, within=within)
         else:
-            _write_set(path, outputs, removed)
+            _write_set(path, outputs, removed, within)
     except (OSError, ValueError) as problem:
         if isinstance(problem, ExportError):
             raise
@@ -140,8 +147,8 @@ class _Member:
     """Path of the preserved old content, which is restored if a later member cannot be renamed."""
 
 
-def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path]) -> None:
-    places = _places(path, outputs)
+def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path], within: Path | None) -> None:
+    places = _places(path, outputs, within)
     inner = {place.parent for place in places if place.parent.parent == path.parent and not place.parent.exists()}
     for made in inner:
         made.mkdir(exist_ok=True)
@@ -183,16 +190,16 @@ def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path
                 made.rmdir()  # empty if nothing was written
 
 
-def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
+def _places(path: Path, outputs: Sequence[OutputFile], within: Path | None) -> list[Path]:
     """Return the target of each output; extensions follow the case of the chosen file's, as programs expect.
 
     Raises
     ------
     ExportError
-        A folder has the name, or two targets are the same file.
+        A folder or a file of the user has the name, two targets are the same file, or a link leads out of ``within``.
     """
-    places = [real_place(place) for place, _output in companions_of(path, outputs)]
-    places.append(real_place(path))
+    places = [real_place(place, within) for place, _output in companions_of(path, outputs)]
+    places.append(real_place(path, within))
     taken: set[str] = set()
     for place in places:
         if place.is_dir():
@@ -201,6 +208,10 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
         if key in taken:
             raise ExportError("the files cannot be written: two of them have this name", file=place)
         taken.add(key)
+    for place, output in zip(places, outputs[:-1], strict=False):
+        if not _has_own_name(output, outputs[-1]) and would_change(place, output):
+            template = "{} exists with other content, and its name does not begin with '{}'; rename or remove it first"
+            raise ExportError(template, place, Path(outputs[-1].name).stem)
     return places
 
 
@@ -208,6 +219,25 @@ def companions_of(path: Path, outputs: Sequence[OutputFile]) -> list[tuple[Path,
     """Return the files of a set beside the chosen one, which is the last, with their paths."""
     *others, chosen = outputs
     return [(_beside(path, chosen, Path(output.name)), output) for output in others]
+
+
+def _has_own_name(output: OutputFile, chosen: OutputFile) -> bool:
+    """Return whether the name of a companion, or of its folder, begins with that of the chosen file."""
+    starts = tuple(start for start in (Path(chosen.name).stem, chosen.own_prefix) if start)
+    first, last = output.name.lstrip(".").partition("/")[0], output.name.rpartition("/")[2]
+    return first.startswith(starts) or last.startswith(starts)
+
+
+def would_change(place: Path, output: OutputFile) -> bool:
+    """Return whether writing a file would change an existing one."""
+    try:
+        if not place.is_file():
+            return place.exists()
+        if output.copy_of is not None:
+            return not filecmp.cmp(output.copy_of, place, shallow=False)
+        return place.read_bytes() != output.data
+    except OSError:
+        return True
 
 
 def _beside(path: Path, chosen: OutputFile, name: Path) -> Path:

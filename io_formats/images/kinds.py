@@ -30,7 +30,8 @@ _EXTENSIONS = (
 _BEGINNING = re.compile(
     rb"\x89PNG|\xff\xd8\xff|(II|MM)(\*\0|\0[*+]|\+\0)|v/1\x01|#\?RADIANCE|#\?RGBE|8BPS|DDS |\xff\x4f\xff\x51"
     rb"|\0\0\0\x0cjP|GIF8|SDPX|XPDS|\x80\x2a\x5f\xd7|\x01\xda[\0\1]|BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0"
-    rb"|RIFF.{4}(WEBP|AVI )|.{4}(ftyp|moov|mdat|wide)|\x1a\x45\xdf\xa3|OggS|FLV\x01|\0\0\x01[\xba\xb3]|\x30\x26\xb2\x75",
+    rb"|RIFF.{4}(WEBP|AVI )|.{4}(ftyp|moov|mdat|wide)|\x1a\x45\xdf\xa3|OggS|FLV\x01|\0\0\x01[\xba\xb3]"
+    rb"|\x30\x26\xb2\x75",
     re.DOTALL,
 )
 """Matches the beginnings of pictures and films that Blender may read; Targa has none."""

@@ -23,7 +23,7 @@ from ...io_formats.core.option_rules import EMBED_ANIMATION
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.atomic_write import replace_file
-from ...io_formats.disk.file_sets import companions_of, obsolete_files, write_outputs
+from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
 from ..format_operators import EXPORTERS
@@ -37,7 +37,7 @@ from ..translations import iface_
 from .clips_of_files import clip_files_of, clips_left_out, facts_in, file_clips_of
 from .clips_of_files import note as note_of_clips
 from .clips_of_files import question as question_of_clips
-from .export_base import encode_steps, file_steps, without_needless_clips, would_change
+from .export_base import encode_steps, file_steps, without_needless_clips
 from .scene_changes import is_patched, patch_steps, question_of_patch, question_of_path, refuse_unknown
 
 
@@ -372,7 +372,7 @@ def keep_old_files(path: Path, target: Format, outputs: Sequence[OutputFile], *,
     for place in (path, *companions, *obsolete_files(path, outputs)[0]):
         session = file_records.session_files().get(str(place)) or SessionFile()
         if place.is_file() and not (only_first and session.has_backup):
-            replace_file(place.with_name(place.name + BACKUP), place.read_bytes())
+            replace_file(place.with_name(place.name + BACKUP), place.read_bytes(), within=place.parent)
             file_records.session_files().setdefault(str(place), SessionFile()).has_backup = True
 
 

@@ -1,6 +1,5 @@
 """Base of the export operators: reading of the scene, encoding, writing and summary."""
 
-import filecmp
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,7 @@ from ...io_formats.core.messages import counted, distinct, listed
 from ...io_formats.core.option_rules import embeds_animation
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.core.scene import Scene
-from ...io_formats.disk.file_sets import companions_of, obsolete_files, write_outputs
+from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
 from ..findings.finding_list import keep_findings
 from ..option_properties import option_values, to_export_options, values_for
 from ..reporting import Messages, conclude
@@ -272,18 +271,6 @@ def refuse_others(path: Path, outputs: Sequence[OutputFile]) -> None:
     if there:
         names = listed(there, 1)
         raise ExportError("{} exists already; choose Replace Files to write over it, or another name", names)
-
-
-def would_change(place: Path, output: OutputFile) -> bool:
-    """Return whether writing a file would change an existing one."""
-    try:
-        if not place.exists():
-            return False
-        if output.copy_of is not None:
-            return not filecmp.cmp(output.copy_of, place, shallow=False)
-        return place.read_bytes() != output.data
-    except OSError:
-        return True
 
 
 def refuse_existing(path: Path, *, use_replace: bool) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +368,18 @@ def test_a_failure_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         assert {kind: len(getattr(bpy.data, kind)) for kind in kinds} == before
     assert cache.exists() == existed
     assert importer  # the module under test
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_cache_is_not_written_through_a_planted_link(tmp_path: Path) -> None:
+    from meshferry.io_formats.core.errors import ExportError
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.timbermesh.Quad-Wave.pc2").symlink_to(tmp_path / "victim")
+    scene = scene_of(node(mesh=quad_mesh()), clips=[wave_clip()[0]])
+    with pytest.raises(ExportError, match="is a link that leads out of"):
+        run(scene, str(tmp_path / "in" / "a.timbermesh"), vertex_animation="CACHE")
+    assert not (tmp_path / "victim").exists()
 
 
 def test_steady_colours() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -325,6 +326,16 @@ def test_linked_jpeg_2000_pictures_are_written_as_png(codestream: bytes, tmp_pat
     assert job.image(member(tmp_path / "region.oar", b"\xff\x4f\xff\x51 cut", "bad"), is_color=True) is None
     job.report()
     assert "1 texture left out: Blender cannot decode the image 'bad': 'bad'" in str(messages[0])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_linked_pictures_are_not_written_through_a_planted_link(codestream: bytes, tmp_path: Path) -> None:
+    (tmp_path / "in" / "textures").mkdir(parents=True)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "in" / "scene.blend"))
+    (tmp_path / "in" / "textures" / "leaf.png").symlink_to(tmp_path / "victim")
+    job = ProjectImages(is_linked=True, keep=lambda block: block, keep_file=lambda _: None, report=Report())
+    assert job.image(member(tmp_path / "region.oar", codestream), is_color=True) is None
+    assert not (tmp_path / "victim").exists()
 
 
 def test_a_packed_jpeg_2000_picture_is_exported_as_png(codestream: bytes, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import sys
 import uuid
 from pathlib import Path
 
 import pytest
 from meshferry.cli.batch.catalogs import FILE, catalog_id, write_catalogs
+from meshferry.io_formats.core.errors import MeshferryError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 READ = """
@@ -62,6 +64,17 @@ def test_catalogs_of_the_user_stay(tmp_path):
     assert found[own.partition(":")[0]] == ("Mine", "Mine")
     assert found[catalog_id("more/b.blend")] == ("more", "more")
     assert len(found) == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_catalogs_are_not_written_through_a_planted_link(tmp_path):
+    victim, output = tmp_path / "victim", tmp_path / "out"
+    victim.write_text("keep")
+    output.mkdir()
+    (output / FILE).symlink_to(victim)
+    with pytest.raises(MeshferryError, match=f"{FILE} is a link that leads out of"):
+        write_catalogs(output, ["props/a.blend"])
+    assert victim.read_text() == "keep"
 
 
 @pytest.mark.slow

@@ -91,6 +91,19 @@ def test_one_file(make_converter, library, output):
     assert 0 < result.seconds < 60
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_planted_in_the_output_folder_is_refused(make_converter, library, output, tmp_path):
+    write_mesh(library / "set" / "crate.mesh")
+    write_mesh(library / "crate.mesh")
+    output.mkdir()
+    (output / "set").symlink_to(tmp_path / "elsewhere")
+    (output / "crate.llmesh").symlink_to(tmp_path / "new")
+    for folder, link in (("set/", "set"), ("", "crate.llmesh")):
+        result = make_converter("llmesh").convert(task_of(f"{folder}crate.mesh", f"{folder}crate.llmesh"))
+        assert result.error.startswith(f"{output / link} is a link that leads out of {output}; ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
 def test_the_same_content_is_not_done_again(make_converter, library, output):
     from meshferry.cli.batch.tasks import Status
 

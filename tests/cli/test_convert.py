@@ -79,6 +79,34 @@ def test_an_input_is_not_overwritten_through_a_link(meshferry, windmill, tmp_pat
     assert windmill.read_bytes() == before
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize(
+    ("to", "link"),
+    [
+        ("dae", "windmill.dae"),
+        ("dae", "below"),
+        ("slm", "windmill.dae"),
+        pytest.param("gltf", "windmill.bin", marks=pytest.mark.needs_bpy),
+        pytest.param("blend", "windmill.blend", marks=pytest.mark.needs_bpy),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_link_planted_in_the_output_folder_is_refused(meshferry, write_windmill, tmp_path, to, link, options):
+    source = write_windmill("in/below/windmill.timbermesh" if link == "below" else "in/windmill.timbermesh")
+    victim, out = tmp_path / "victim", tmp_path / "out"
+    (victim.mkdir if link == "below" else victim.touch)()
+    (tmp_path / "real").mkdir()
+    out.symlink_to("real")  # a linked output folder is the user's own
+    (out / link).symlink_to(victim)
+    before = snapshot(tmp_path)
+    done = meshferry("convert", tmp_path / "in", "--to", to, "-o", out, *options)
+    is_seen = not (options and to == "gltf")  # a dry run does not run Blender's exporters
+    assert done.status == is_seen and (f"{out / link} is a link that leads out of" in done.err) == is_seen
+    assert snapshot(tmp_path) == before
+    if (to, link) == ("dae", "windmill.dae"):  # a link that the user names is followed
+        assert meshferry("convert", source, out / link).status == 0 and victim.stat().st_size
+
+
 def test_two_inputs_for_one_output_are_refused_before_anything_is_written(meshferry, write_windmill, tmp_path):
     paths = [write_windmill("one/a.timbermesh"), write_windmill("two/a.meshy")]
     before = snapshot(tmp_path)

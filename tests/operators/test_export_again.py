@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,17 @@ def test_an_untouched_import_goes_back_to_its_file(clean_blender, tmp_path, capf
     assert f"{name}: nothing changed" in capfd.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {name, f"{name}.bak"}
     assert path.with_name(f"{name}.bak").read_bytes() == (EXAMPLES / name).read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_backup_is_not_written_through_a_planted_link(clean_blender, tmp_path):
+    (tmp_path / "in").mkdir()
+    path = imported(clean_blender, tmp_path / "in")
+    backup, victim = path.with_name(f"{path.name}.bak"), tmp_path / "victim"
+    backup.symlink_to(victim)
+    with pytest.raises(RuntimeError, match=r"\.bak is a link that leads out of"):
+        clean_blender.ops.export_scene.meshferry_again()
+    assert path.read_bytes() == (EXAMPLES / path.name).read_bytes() and not victim.exists()
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ class PlannedPatch:
             raise ExportError("The file was changed meanwhile; nothing was written")
         session = file_records.session_files().setdefault(str(path), file_records.SessionFile())
         if not session.has_backup:
-            replace_file(path.with_name(path.name + BACKUP), self.data)
+            replace_file(path.with_name(path.name + BACKUP), self.data, within=path.parent)
             session.has_backup = True
         replace_file(path, self.patched.data)
         digest = digest_of_content(self.patched.data)

@@ -146,7 +146,7 @@ class ProjectImages:
                     if not folder.is_dir():
                         folder.mkdir()
                         self._keep_file(folder)
-                    replace_file(path, content)
+                    replace_file(path, content, within=folder)
                     self._keep_file(path)
                     return path
                 if path.stat().st_size == len(content) and path.read_bytes() == content:

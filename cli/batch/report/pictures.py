@@ -145,7 +145,7 @@ def render(
             _import(session, scene, source, settings)
     data = _draw(session)
     make_folder(to.parent)
-    replace_file(to, data)
+    replace_file(to, data, within=to.parent)
 
 
 def _open(session: BlendSession, source: Path, known: BlenderFormat, content: bytes | None, settings: Settings) -> None:

@@ -145,7 +145,7 @@ class _Pages:
             main=main,
             data=f'<script type="application/json" id="data">{data}</script>\n' if data else "",
         )
-        replace_file(to, filled.encode("utf-8"))
+        replace_file(to, filled.encode("utf-8"), within=None if to == self._to else to.parent)
 
     def path(self, number: int) -> Path:
         """Return the path of a page; the index is number 0."""

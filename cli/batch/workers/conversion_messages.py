@@ -39,7 +39,7 @@ def encode_job(job: ConversionJob) -> dict[str, Any]:
         "sources": [str(source) for source in job.sources],
         "target": str(job.target),
         "format": job.format.extensions[0] if isinstance(job.format, BlenderFormat) else job.format.name,
-        "in_folder": job.in_folder,
+        "folder": job.folder and str(job.folder),
         "is_named": job.is_named,
     }
 
@@ -47,7 +47,8 @@ def encode_job(job: ConversionJob) -> dict[str, Any]:
 def parse_job(data: dict[str, Any]) -> ConversionJob:
     """Return the job of :func:`encode_job`."""
     sources, target = tuple(map(Path, data["sources"])), Path(data["target"])
-    return ConversionJob(sources, target, known_kind(data["format"])[1], data["in_folder"], data["is_named"])
+    folder = data["folder"] and Path(data["folder"])
+    return ConversionJob(sources, target, known_kind(data["format"])[1], folder, data["is_named"])
 
 
 def encode_outcome(outcome: Outcome) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class Converter:
             (files.path,),
             target,
             self._format,
-            in_folder=True,
+            self._output,
             is_named=self._is_named,
             content=content,
             sets={files.path: files},

@@ -48,7 +48,7 @@ def _usage(document: UploadSet, files: Sequence[str]) -> str:
 def chosen_file(stem: str, suffixes: Collection[str], data: bytes = b"") -> OutputFile:
     """Return the file to select in the viewer's file picker, for a set with these suffixes."""
     others = tuple(f"{stem}{suffix}.dae" for suffix in SUFFIXES if suffix not in suffixes)
-    return OutputFile(f"{stem}.dae", data, obsolete=others, own_mark=_OWN_MARK)
+    return OutputFile(f"{stem}.dae", data, obsolete=others, own_mark=_OWN_MARK, own_prefix=names.set_prefix(stem))
 
 
 def write(document: UploadSet) -> bytes:

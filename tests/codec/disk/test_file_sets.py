@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import oracle
@@ -153,6 +154,74 @@ def test_files_of_an_earlier_export_are_removed_and_others_named(
     assert said[0].startswith("hut_PHYS.DAE: removed")
     assert said[1].startswith("hut_LOD1.DAE: not of this export")
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.skipif(not POSIX, reason="symbolic links need rights on Windows")
+@pytest.mark.parametrize(
+    ("link", "to", "is_refused"),
+    [
+        ("out/hut.dae", "victim/file", True),
+        ("out/hut_LOD2.dae", "victim/file", True),
+        ("out/hut_LOD2.dae", "victim/new", True),
+        ("out/sub", "victim", True),
+        ("out/hut.dae", "out/second", True),  # which leads out
+        ("out/hut.dae", "out/kept", False),
+        ("out/sub", "out/other", False),
+        ("out/sub", "victim/back", False),
+        ("link", "out", False),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 3])
+def test_links_must_not_lead_out_of_the_given_folder(
+    tmp_path: Path, link: str, to: str, count: int, *, is_refused: bool
+) -> None:
+    for folder in ("out/other", "victim"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("out/kept", "victim/file"):
+        (tmp_path / file).write_bytes(b"precious")
+    (tmp_path / "out" / "second").symlink_to(tmp_path / "victim" / "file")
+    (tmp_path / "victim" / "back").symlink_to(tmp_path / "out" / "other")
+    (tmp_path / link).symlink_to(tmp_path / to)
+    within = tmp_path / ("link" if link == "link" else "out")
+    path = within / ("sub/hut.dae" if link == "out/sub" else "hut.dae")
+    files = outputs(b"new", NAMES[-count:])
+    if is_refused and (count == 3 or "LOD2" not in link):
+        with pytest.raises(ExportError, match="is a link that leads out of") as caught:
+            write_outputs(path, files, within=within)
+        assert str(caught.value).startswith(f"{tmp_path / link} is a link")
+    else:
+        write_outputs(path, files, within=within)
+        assert path.read_bytes() == b"new hut.dae"
+    assert sorted(file.name for file in (tmp_path / "victim").iterdir()) == ["back", "file"]
+    assert (tmp_path / "victim" / "file").read_bytes() == b"precious"
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("name", "is_kept"),
+    [
+        ("wood.png", True),
+        ("textures/wood.png", True),
+        ("hut.wood.png", False),
+        ("textures/hut.wood.png", False),
+        ("hut/wood.png", False),
+        (".hut.dae.written.json", False),
+        ("Hut_2_wood.png", False),
+    ],
+)
+def test_files_of_the_user_keep_the_names_of_companions(tmp_path: Path, name: str, *, is_kept: bool) -> None:
+    chosen = OutputFile("hut.dae", b"new", own_prefix="Hut_2_")
+    for _ in range(2):  # a new file is written, and again if its content is the same
+        write_outputs(tmp_path / "hut.dae", [OutputFile(name, b"old"), replace(chosen, data=b"old")])
+    (tmp_path / name).write_bytes(b"of the user")
+    files = [OutputFile(name, b"new"), chosen]
+    if is_kept:
+        with pytest.raises(ExportError, match="exists with other content, and its name does not begin with 'hut'"):
+            write_outputs(tmp_path / "hut.dae", files)
+    else:
+        write_outputs(tmp_path / "hut.dae", files)
+    assert (tmp_path / name).read_bytes() == (b"of the user" if is_kept else b"new")
+    assert (tmp_path / "hut.dae").read_bytes() == (b"old" if is_kept else b"new")
 
 
 @pytest.mark.skipif(not POSIX, reason="symbolic links need rights on Windows")

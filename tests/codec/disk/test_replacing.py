@@ -46,13 +46,13 @@ def write_one(path: Path) -> None:
 
 
 def write_set(path: Path) -> None:
-    file_sets.write_outputs(path, [OutputFile("beside.bin", b"new"), OutputFile(path.name, b"new")])
+    file_sets.write_outputs(path, [OutputFile("model_beside.bin", b"new"), OutputFile(path.name, b"new")])
 
 
 @pytest.fixture
 def read_only(tmp_path: Path) -> list[Path]:
     """Return two files that a version control system made read-only."""
-    paths = [tmp_path / "model.bin", tmp_path / "beside.bin"]
+    paths = [tmp_path / "model.bin", tmp_path / "model_beside.bin"]
     for path in paths:
         path.write_bytes(b"old")
         path.chmod(0o444)
