@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.cli.batch.report.pictures import picture_file, read_picture
+from meshferry.cli.batch.report.pictures import picture_file, read_picture, render
+from meshferry.cli.conversions.blend_files import BlendSession
+from meshferry.io_formats.core.errors import ExportError
 
 PROGRAM = Path(__file__).with_name("picture_program.py")
+LAMP = Path(__file__).resolve().parents[2] / "examples" / "lamp.mesh"
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,18 @@ def test_a_fifo_in_the_place_of_a_picture_is_no_picture(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     os.mkfifo(path)
     assert read_picture(tmp_path, "0" * 32) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_a_link_in_the_place_of_a_picture_is_neither_shown_nor_replaced(tmp_path: Path) -> None:
+    path, private = picture_file(tmp_path, "0" * 32), tmp_path / "private.png"
+    path.parent.mkdir(parents=True)
+    private.write_bytes(b"\x89PNG private")
+    path.symlink_to(private)
+    assert read_picture(tmp_path, "0" * 32) is None
+    with pytest.raises(ExportError, match=f"{path} is a link"):
+        render(BlendSession(), LAMP, path)
+    assert path.is_symlink() and private.read_bytes() == b"\x89PNG private"
 
 
 FRONT, RIGHT, TOP = (30, 40), (75, 45), (52, 82)

@@ -21,7 +21,7 @@ from ....io_formats.core.errors import ExportError, MissingLibraryError
 from ....io_formats.core.projects import Projects
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import make_folder, replace_file
-from ....io_formats.disk.special_files import open_regular
+from ....io_formats.disk.special_files import is_link, open_regular
 from ...conversions import blender_exchange, blender_formats
 from ...conversions.blend_files import BlendSession, CannotDrawError
 from ...conversions.blender_formats import BlenderFormat
@@ -55,11 +55,14 @@ def picture_file(output: Path, hashed: str) -> Path:
 
 
 def read_picture(output: Path, hashed: str) -> tuple[str, bytes] | None:
-    """Return media type and content of the picture of a source with this hash; None if it is missing or truncated."""
+    """Return media type and content of the picture of a source with this hash.
+
+    None if it is missing or truncated, or a link: a stranger may have put that there to see another picture.
+    """
     if not _HASH.fullmatch(hashed):
         return None
     try:
-        with os.fdopen(open_regular(picture_file(output, hashed), follows_links=True), "rb") as stream:
+        with os.fdopen(open_regular(picture_file(output, hashed)), "rb") as stream:
             data = stream.read(_LARGEST + 1)
     except OSError:
         return None
@@ -126,11 +129,13 @@ def render(
     Raises
     ------
     MeshferryError
-        The file cannot be read, or it has nothing visible.
+        The file cannot be read, or it has nothing visible, or ``to`` is a link.
     CannotDrawError
         This machine cannot draw.
     """
     settings = settings or Settings()
+    if is_link(to):
+        raise ExportError("{} is a link", to)
     try:
         session.load()
     except MissingLibraryError as problem:
