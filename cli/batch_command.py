@@ -71,7 +71,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for worker processes, for the comparison with earlier results, and for journal and report."""
+    """Add the arguments for worker processes, for the comparison with earlier results, and for the report."""
     parser.add_argument(
         "--clashes",
         choices=("refuse", "number"),
@@ -100,12 +100,6 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--checksum",
         action="store_true",
         help="compare the content of sources that are done, too; by default, only size and date are compared",
-    )
-    parser.add_argument(
-        "--journal",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help=f"write {STATE_FOLDER}/journal.jsonl, one line for each finished file, for other programs (default: yes)",
     )
     parser.add_argument(
         "--dry-run",

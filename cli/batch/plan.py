@@ -1,7 +1,7 @@
 """The plan of a batch: an SQLite file with one row for each file to write.
 
-A complete plan is never changed, so workers and other machines read it without locks while the driver writes results to
-``state.sqlite``.
+Each run writes a new one. A complete plan is never changed, so workers and other machines open it as immutable: without
+locks, and without the files of transactions that a stranger may have put beside it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ...io_formats.core.errors import FormatError
-from ...io_formats.disk.atomic_write import rename_over
+from ...io_formats.disk.atomic_write import copy_mode, rename_over, temporary_file
 from ...io_formats.disk.file_names import cautious_key
 from ..conversions.convert_plan import known_kind
 from ..conversions.settings import Settings
 from .tasks import PLAN_FILE, STATE_FOLDER, Task
 
 TASK_COLUMNS = "line - 1, root, path, member, target, size, modified"
-_SCHEMA = """
+_SCHEMA = """\
 CREATE TABLE head (json TEXT NOT NULL);
 CREATE TABLE tasks (
   line INTEGER PRIMARY KEY, root INTEGER NOT NULL, path TEXT NOT NULL, member TEXT NOT NULL, target TEXT NOT NULL,
   size INTEGER NOT NULL, modified INTEGER NOT NULL
 );
-CREATE TABLE names (name INTEGER PRIMARY KEY);
-"""
+CREATE TABLE names (name INTEGER PRIMARY KEY)"""
 """``names``: :func:`name_hash` of all targets and of all sources in the output folder, which nothing may overwrite."""
 _INSERT = "INSERT INTO tasks VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?)"
 
@@ -116,6 +115,8 @@ class Plan:
         self.folder = found
         self.path = found / PLAN_FILE
         with _errors_of(self.path), contextlib.closing(connect(self.path, immutable=1)) as connection:
+            if ";\n".join(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")) != _SCHEMA:
+                raise ValueError("there is a view, for example, which may never end")
             values = json.loads(connection.execute("SELECT json FROM head").fetchone()[0])
             settings = Settings(**values.pop("settings"))
             self.head = PlanHead(settings, **values | {"roots": tuple(values["roots"])})
@@ -185,19 +186,23 @@ class PlannedNames:
 
 @contextlib.contextmanager
 def new_plan(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database for a plan, which replaces the plan of a folder if the block ends without an exception."""
-    path = folder / f"{PLAN_FILE}.new"
-    path.unlink(missing_ok=True)
+    """Open a database for a plan, which replaces the plan of a folder if the block ends without an exception.
+
+    Its name is random until then: SQLite would use a file ``…-journal`` that a stranger has put beside it.
+    """
+    place = folder / PLAN_FILE
+    handle, temporary = temporary_file(place)
     try:
-        with contextlib.closing(connect(path, nolock=1)) as connection:
-            connection.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN;" + _SCHEMA)
-            yield connection
-            connection.execute("COMMIT")
-        with path.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        rename_over(path, folder / PLAN_FILE)
+        with os.fdopen(handle, "rb+"):  # locked, so that no batch removes it
+            with contextlib.closing(connect(Path(temporary), nolock=1)) as connection:
+                connection.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN; {_SCHEMA}")
+                yield connection
+                connection.execute("COMMIT")
+            os.fsync(handle)
+            copy_mode(place, temporary)
+        rename_over(temporary, place)
     finally:
-        path.unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
 
 
 def insert_tasks(connection: sqlite3.Connection, rows: Iterable[Sequence[object]]) -> None:

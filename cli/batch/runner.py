@@ -195,11 +195,12 @@ def run(settings: BatchSettings, output: Path, reporter: Reporter, started: floa
         return _preview(settings, output, reporter)
     problem: BaseException | None = None
     report = None
+    unknown: list[str] = []
     with locked(output), _emptied(output / STATE_FOLDER / PROJECTS_FOLDER), Progress(reporter, output) as progress:
         sweep(output)
         plan = make_plan(settings, output, progress)
         progress.plan = plan
-        with State(output, plan, has_journal=settings.journal) as state:
+        with State(output, plan) as state:
             makes_assets = settings.conversion.makes_assets
             if makes_assets:
                 write_catalogs(output, (task.target for task in plan.tasks()))
@@ -212,17 +213,19 @@ def run(settings: BatchSettings, output: Path, reporter: Reporter, started: floa
                 if makes_assets:
                     conversion.draw_sources(local_pool(settings, plan, output), plan.count)
                 conversion.convert(_workers(settings, plan, output), plan.count)
-                state.compact()
                 if settings.report is not None:
                     report = write_report(conversion, settings, plan, state, progress)
+                unknown = _unknown_clips(settings.conversion, state)
+                state.compact()
             except (KeyboardInterrupt, MeshferryError) as ended:
                 problem = ended
-            unknown = _unknown_clips(settings.conversion, state)
+    if state.damage is not None:
+        reporter.fail(state.journal_path, state.damage)
     summary = conversion.summary
     if isinstance(problem, MeshferryError) and not summary.converted:
         raise problem
     summary.planned, summary.unreadable, summary.report = plan.count, progress.unreadable, report
-    summary.journal = state.journal_path if settings.journal else None
+    summary.journal = state.journal_path
     summary.seconds = time.monotonic() - started
     reporter.say(summary.text())
     reporter.record(summary.record())
@@ -254,7 +257,7 @@ def _preview(settings: BatchSettings, output: Path, reporter: Reporter) -> int:
     with tempfile.TemporaryDirectory() as folder:
         with Progress(reporter, output) as progress:
             plan = make_plan(settings, output, progress, Path(folder))
-        with State(output, plan, preview=Path(folder)) as state:
+        with State(output, plan, is_preview=True) as state:
             for task, known in state.tasks():
                 interruption.check()
                 if known is not None and known.is_same and not settings.checksum:
@@ -264,6 +267,8 @@ def _preview(settings: BatchSettings, output: Path, reporter: Reporter) -> int:
                 source, target = plan.describe(task), output / task.target
                 reporter.record({"input": source, "output": str(target), "dry_run": True})
                 reporter.say(f"{printable(source)} would become {printable(target)}")
+    if state.damage is not None:
+        reporter.fail(state.journal_path, state.damage)
     skipped = f"; {done:,} done before" if done else ""
     reporter.say(f"{counted(count, 'file')} to convert{skipped}")
     return 1 if progress.unreadable else 0

@@ -50,7 +50,6 @@ class BatchSettings:
     """Tasks after which a process is replaced if its memory has grown; 0 for never."""
     checksum: bool = False
     """Whether to compare the content of sources with unchanged size and date, too."""
-    journal: bool = True
     dry_run: bool = False
     report: str | None = None
     """Page to write; empty for the default one."""

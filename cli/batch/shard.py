@@ -52,6 +52,7 @@ def run(settings: BatchSettings, folder: str, reporter: Reporter) -> int:
     MeshferryError
         The plan or the state cannot be used on this machine, which may lack a library.
     """
+    require_own_state(Path(folder))
     plan = Plan(Path(folder), settings.root)
     here = environment.version()
     if plan.head.version != here:
@@ -107,13 +108,13 @@ def _collect(settings: BatchSettings, reporter: Reporter, plan: Plan, output: Pa
             except OSError as problem:
                 raise MeshferryError("{}: {}", journal_path, refusal(problem)) from None
         with State(output, plan) as state:
-            state.compact()
             for result in state.results():
                 summary.add(result)
                 summary.seconds += result.seconds
             if settings.report is not None:
                 conversion = Run(state, plan, output=output, progress=progress)
                 summary.report = write_report(conversion, settings, plan, state, progress)
+            state.compact()
     reporter.say(summary.text())
     reporter.record(summary.record())
     return 1 if summary.left else 0
@@ -196,10 +197,10 @@ def _last_entries(paths: Iterable[Path], targets: Iterable[str]) -> dict[str, En
     for path in paths:
         with contextlib.suppress(OSError):
             for line in journal.read_lines(path):
-                start = line[: line.find(journal.AFTER_TARGET)]
+                start = journal.start_of_line(line)
                 if start in wanted:  # other lines of a large journal are not parsed
                     found[start] = line
-    return {entry.target: entry for line in found.values() if (entry := journal.parse(line)) is not None}
+    return {entry.target: entry for entry in journal.entries_of(found.values())}
 
 
 def _exit_with_parent() -> None:

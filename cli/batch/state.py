@@ -1,38 +1,40 @@
-"""The state of a batch in an output folder: the last result of each target, in ``state.sqlite``.
+"""The state of a batch in an output folder: the last result of each target, in ``journal.jsonl``.
 
-Each result is committed before its worker gets another task, so a killed run loses no result. Targets that a later plan
+Each result is appended before its worker gets another task, so a killed run loses no result. Targets that a later plan
 lacks stay in the state, as their files still exist.
 
-The results are also appended to ``journal.jsonl``, for other programs. It is read only if the state lacks its last
-line: if the state is missing or damaged, lacks commits after a power cut, or is of version 0.2.0, which committed
-results up to a second after it wrote them to the journal.
+The offset of the last line of each target is in a private database without a name, which SQLite keeps in memory or in a
+temporary file. Databases in the output folder are never opened: if a stranger made them or the files beside them,
+SQLite may delete any file of the user, or run without end.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-import os
-import shutil
 import sqlite3
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from ...io_formats.core.errors import ExportError, MeshferryError, refusal
+from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, refusal
+from ...io_formats.core.messages import Text, counted
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import remove_file, replace_file
-from ...io_formats.disk.special_files import is_link, open_regular, special_kind
+from ...io_formats.disk.special_files import is_link, special_kind
 from . import journal
 from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
-from .plan import Plan, connect, to_sql
-from .tasks import JOURNAL_FILE, PLAN_FILE, SHARDS_FOLDER, STATE_FILE, STATE_FOLDER, Result, Status, Task
+from .plan import Plan
+from .tasks import JOURNAL_FILE, PLAN_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Status, Task
 
-_TABLE = "results (id INTEGER PRIMARY KEY, target TEXT NOT NULL UNIQUE, entry BLOB NOT NULL)"
-"""``id`` grows with time. ``entry``: line of the journal."""
-_FILES = (STATE_FILE, JOURNAL_FILE, PLAN_FILE)
-"""First parts of the names of all files in the state folder. SQLite's temporary files begin with the same names."""
+_INDEX = """
+PRAGMA journal_mode=OFF;
+CREATE TABLE lines (target BLOB PRIMARY KEY, start INTEGER NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID;
+BEGIN;
+"""
+"""``target``: the start of the line, see :func:`journal.start_of`."""
+_INTO = "INTO lines VALUES (?, ?, ?)"
+_FILES = (JOURNAL_FILE, PLAN_FILE)
+"""First parts of the names of all files in the state folder."""
 
 
 def require_own_state(output: Path) -> None:
@@ -103,55 +105,57 @@ class State:
         The output folder; the caller has :func:`locked` it.
     plan:
         The plan of the run.
-    has_journal:
-        Write ``journal.jsonl`` too.
-    preview:
-        Empty folder for a copy of the state, which is used instead. The output folder is neither locked nor changed.
+    is_preview:
+        Only read the journal. The output folder is neither locked nor changed.
 
     Raises
     ------
     MeshferryError
-        The folder cannot be written to.
+        A file in the folder cannot be read or written.
     """
 
-    def __init__(self, output: Path, plan: Plan, *, has_journal: bool = True, preview: Path | None = None) -> None:
+    def __init__(self, output: Path, plan: Plan, *, is_preview: bool = False) -> None:
         self.output = output
-        folder = output / STATE_FOLDER
-        self.journal_path = folder / JOURNAL_FILE
+        self.journal_path = output / STATE_FOLDER / JOURNAL_FILE
         self._plan = plan
         self._options = plan.head.digest
-        self._journal: JournalFile | None = None
-        self._errors = _Errors(folder)
+        self._errors = _Errors(self.journal_path)
+        self._lines = 0
+        """Number of lines of the journal without its header."""
+        self._damaged = 0
+        self._first_damage: tuple[int, Text] | tuple[()] = ()
+        """Offset of the first damaged line, and the reason."""
+        self._files = contextlib.ExitStack()
+        self._index = self._files.enter_context(contextlib.closing(sqlite3.connect("", isolation_level=None)))
         with self._errors:
-            if preview is not None:
-                for path in folder.glob(f"{STATE_FILE}*"):
-                    shutil.copyfile(path, preview / path.name)
-            self._db = _open((preview or folder) / STATE_FILE)
-            last_line = next(iter(deque(journal.read_lines(self.journal_path), maxlen=1)), b"")
-            last = journal.parse(last_line)
-            if last is None or (stored := self._entry(last.target)) is None or stored.time < last.time:
-                self._merge(journal.read_lines(self.journal_path))
-            if preview is not None:
-                return
-            if has_journal:
-                newest = self._db.execute("SELECT entry FROM results ORDER BY id DESC LIMIT 1").fetchone()
-                if not last_line or newest not in {None, (last_line,)}:  # new, or it lacks results of other runs
-                    self.export_journal(self.journal_path)
-                self._journal = JournalFile(self.journal_path)
-            self._merge_shards()
+            self._index.executescript(_INDEX)
+            with contextlib.suppress(FileNotFoundError):  # the preview of a first run
+                self._journal = JournalFile(self.journal_path, is_fixed=is_preview)
+                self._files.callback(self._journal.close)
+                self._read()
+            if not is_preview:
+                if not self._journal.end:
+                    self._journal.write(journal.header(self._options))
+                self._merge_shards()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_problem: object) -> None:
-        if self._journal is not None:
-            self._journal.close()
-        self._db.close()
+        self._files.close()
+
+    @property
+    def damage(self) -> MeshferryError | None:
+        """The number of damaged lines that were found, with the offset of the first one and the reason."""
+        if not self._damaged:
+            return None
+        lines = counted(self._damaged, "damaged line was", "damaged lines were")
+        return MeshferryError("{} ignored; the first is at byte {:,}: {}", lines, *self._first_damage)
 
     def tasks(self) -> Iterator[tuple[Task, Known | None]]:
         """Yield the tasks of the plan with their last conversion, if that is still valid."""
         with self._errors:
-            is_new = self._db.execute("SELECT 1 FROM results").fetchone() is None
+            is_new = self._index.execute("SELECT 1 FROM lines").fetchone() is None
             for task in self._plan.tasks():
                 entry = None if is_new else self._entry(task.target)
                 yield task, entry.known(task, self._options, self.output) if entry is not None else None
@@ -171,35 +175,38 @@ class State:
         MeshferryError
             The state cannot be written: the disk is full, for example.
         """
-        before = self._entry(result.task.target) if result.status is Status.UNCHANGED else None
         with self._errors:
+            before = self._entry(result.task.target) if result.status is Status.UNCHANGED else None
             self._store(entry_of(result, self._options, self.output, before))
-            self._db.commit()
 
     def compact(self) -> None:
-        """Rewrite the journal if it has replaced or damaged lines. If that fails, the old journal is kept."""
-        if self._journal is None:
-            return
+        """Rewrite the journal if it has replaced or damaged lines, and close it. If that fails, the old one is kept."""
         with self._errors:
-            with self.journal_path.open("rb") as stream:
-                lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
-            if lines != self._db.execute("SELECT count(*) FROM results").fetchone()[0] + 1:
-                self._journal.close()  # Windows cannot replace open files
+            if self._lines != self._index.execute("SELECT count(*) FROM lines").fetchone()[0]:
                 with contextlib.suppress(ExportError):
-                    self.export_journal(self.journal_path)
-                self._journal = JournalFile(self.journal_path)
+                    replace_file(self.journal_path, self._last_lines())
 
-    def export_journal(self, path: Path) -> None:
-        """Replace a journal by one with all results.
+    def _last_lines(self) -> Iterator[bytes]:
+        """Yield the header and the last line of each target in the order of the journal, and close the journal."""
+        yield journal.header(self._options)
+        for place in self._index.execute("SELECT start, size FROM lines ORDER BY start"):
+            yield self._journal.read(*place)
+        self._journal.close()  # Windows cannot replace open files
 
-        Raises
-        ------
-        ExportError
-            The file cannot be written.
+    def _read(self) -> None:
+        """Index the journal. A line is parsed only if its target already has one, which a damaged line cannot replace.
+
+        Parsing takes six times as long as the rest.
         """
-        # A damaged entry may be of another type.
-        lines = (line for (line,) in self._db.execute("SELECT CAST(entry AS BLOB) FROM results ORDER BY id"))
-        replace_file(path, itertools.chain([journal.header(self._options)], lines))
+        start = 0
+        for line in self._journal.lines():
+            target, size = journal.start_of_line(line), len(line)
+            is_new = target and self._index.execute(f"INSERT OR IGNORE {_INTO}", (target, start, size)).rowcount
+            is_header = not start and not target
+            if not is_new and not is_header and (entry := self._parsed(line, start)) is not None:
+                self._index.execute(f"REPLACE {_INTO}", (journal.start_of(entry.target), start, size))
+            self._lines += not is_header
+            start += size
 
     def _merge_shards(self) -> None:
         """Merge the journals of shards and remove them; skip those that are still being written."""
@@ -209,97 +216,51 @@ class State:
             if held is None:
                 continue
             try:
-                self._merge(journal.read_lines(path))
+                for entry in journal.entries_of(journal.read_lines(path)):
+                    if (before := self._entry(entry.target)) is None or before.time <= entry.time:
+                        self._store(entry)
                 remove_file(path)
             finally:
                 locks.remove(lock_path, held)
 
-    def _merge(self, lines: Iterable[bytes]) -> None:
-        """Store the journal lines that are not older than the stored ones."""
-        for line in lines:
-            entry = journal.parse(line)
-            if entry is not None and ((before := self._entry(entry.target)) is None or before.time <= entry.time):
-                self._store(entry)
-        self._db.commit()
-
     def _entry(self, target: str) -> Entry | None:
-        row = self._db.execute("SELECT entry FROM results WHERE target = CAST(? AS TEXT)", (to_sql(target),)).fetchone()
-        return None if row is None else journal.parse(row[0])  # None, too, if damaged by the disk
+        """Return the last result of a target. A damaged one is forgotten."""
+        key = journal.start_of(target)
+        found = self._index.execute("SELECT start, size FROM lines WHERE target = ?", (key,)).fetchone()
+        entry = self._parsed(self._journal.read(*found), found[0]) if found is not None else None
+        if found is not None and entry is None:
+            self._index.execute("DELETE FROM lines WHERE target = ?", (key,))
+        return entry
+
+    def _parsed(self, line: bytes, start: int) -> Entry | None:
+        """Parse a line; note the damage if it is not a result."""
+        try:
+            return journal.parse(line)
+        except FormatError as problem:
+            self._first_damage = self._first_damage or (start, problem.message)
+            self._damaged += 1
+            return None
 
     def _store(self, entry: Entry) -> None:
-        """Write an entry to the journal, if that is open, and to the database, without a commit.
-
-        The journal is first: after a kill in between, its additional line makes :meth:`compact` rewrite it.
-        """
-        line = entry.line()
-        if self._journal is not None:
-            self._journal.write(line)
-        statement = "INSERT OR REPLACE INTO results VALUES (NULL, CAST(? AS TEXT), ?)"
-        self._db.execute(statement, (to_sql(entry.target), line))
+        """Append an entry to the journal and index it."""
+        line, start = entry.line(), self._journal.end
+        self._journal.write(line)
+        self._lines += 1
+        self._index.execute(f"REPLACE {_INTO}", (journal.start_of(entry.target), start, len(line)))
 
 
 class _Errors:
     """Context in which errors of files and SQLite are errors for users; reusable, as each result needs it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
-        if isinstance(problem, (OSError, sqlite3.Error)):
-            if isinstance(problem, OSError):
-                path, reason = problem.filename or self._folder, refusal(problem)
-            else:
-                path, reason = self._folder / STATE_FILE, str(problem)
-            if type(problem) is sqlite3.DatabaseError:
-                reason += f"; delete {STATE_FILE}, and {JOURNAL_FILE} is read instead"
-            raise MeshferryError("{}: the state cannot be read or written: {}", path, reason) from None
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    """Open the database; use a new one if the file is damaged or has other columns.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read or written, for which SQLite states no reason.
-    """
-    if path.exists():
-        os.close(open_regular(path, os.O_RDWR))
-    try:
-        return _connect(path)
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError:
-        for suffix in ("", "-wal", "-journal"):
-            Path(f"{path}{suffix}").unlink(missing_ok=True)
-    return _connect(path)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Open the database with a write-ahead log, or without one on network disks that do not support it.
-
-    With exclusive locking, the index of the log is in memory instead of in a shared memory file. A commit is one write
-    to the log without a flush to disk, so it takes microseconds, and a kill of the process cannot undo it.
-    """
-    with contextlib.ExitStack() as stack:  # Windows cannot remove a damaged file before it is closed
-        db = stack.enter_context(contextlib.closing(connect(path)))
-        try:
-            db.execute("PRAGMA locking_mode=EXCLUSIVE")
-            has_log = db.execute("PRAGMA journal_mode=WAL").fetchone()[0] == "wal"
-            db.execute("PRAGMA synchronous=NORMAL")
-        except sqlite3.OperationalError:
-            db.close()
-            # the folder has a separate lock file
-            db, has_log = stack.enter_context(contextlib.closing(connect(path, nolock=1))), False
-        if not has_log:
-            # Two flushes to a network disk for each result would take longer than many conversions.
-            db.executescript("PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF")
-        db.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
-        if db.execute("SELECT sql FROM sqlite_master WHERE name = 'results'").fetchone() != (f"CREATE TABLE {_TABLE}",):
-            raise sqlite3.DatabaseError("the table has other columns")
-        db.isolation_level = "DEFERRED"  # statements that write begin a transaction
-        stack.pop_all()
-        return db
+        if isinstance(problem, OSError):
+            path = problem.filename or self._path
+            raise MeshferryError("{}: the state cannot be read or written: {}", path, refusal(problem)) from None
+        if isinstance(problem, sqlite3.Error):
+            raise MeshferryError("{}: no index in the temporary folder: {}", self._path, problem) from None

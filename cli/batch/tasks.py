@@ -3,8 +3,7 @@
 A batch stores its state in the folder ``meshferry-batch`` of the output folder::
 
     plan.sqlite      options, roots of the sources, one row for each file to write; complete before the conversion
-    state.sqlite     one row for each finished task
-    journal.jsonl    the same as JSON lines, for other programs; the last line of a target counts
+    journal.jsonl    one JSON line for each finished task; the last line of a target counts
     shards/          journals of the parts of the plan that other machines converted, until the driver merges them
     projects/        what the workers found out about the projects of the sources; removed at the end of a run
     pictures/        small pictures for the report and for assets, named after the hash of the source
@@ -24,7 +23,6 @@ from ...io_formats.core.messages import Message
 
 STATE_FOLDER = "meshferry-batch"
 PLAN_FILE = "plan.sqlite"
-STATE_FILE = "state.sqlite"
 JOURNAL_FILE = "journal.jsonl"
 SHARDS_FOLDER = "shards"
 PICTURES_FOLDER = "pictures"

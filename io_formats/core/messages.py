@@ -298,13 +298,22 @@ class Message(Text):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return a message from the result of :meth:`as_json`, without the fields that it leaves out."""
+        """Return a message from the result of :meth:`as_json`, without the fields that it leaves out.
+
+        Raises
+        ------
+        ValueError, TypeError, LookupError, AttributeError
+            The data is not such a result.
+        """
         message = data["text"].removeprefix(f"{data['item']}: ") if data["item"] else data["text"]
         # The item can be a text with several names. ``about`` contains these, so the text must not be added as a
         # further name.
         item = Text(data["item"])
         # Journals of 0.2.0 have no subjects.
         names = tuple(Named(found["kind"], found["name"]) for found in data.get("subjects", ())) or data["about"]
+        kinds = (name.kind for name in names if isinstance(name, Named))
+        if not all(isinstance(text, str) for text in (data["code"], data["text"], data["item"], *names, *kinds)):
+            raise TypeError("a text of a message is not a string")
         return cls(Kind(data["kind"]), item, Text(message), names=tuple(names), code=data["code"])
 
 

@@ -9,12 +9,14 @@ import json
 import os
 import re
 import shutil
+import sqlite3
+import struct
 import sys
 from pathlib import Path
 
 import pytest
 from batch_stand_ins import PretendedWorkers
-from meshferry.cli.batch import progress, runner
+from meshferry.cli.batch import progress, runner, shard
 from meshferry.cli.batch.state import locked
 from meshferry.cli.batch.summary import Summary
 from meshferry.cli.batch.tasks import DISK_FULL, Result, Status, Task, TaskKind
@@ -62,6 +64,7 @@ def pretend(monkeypatch):
         return PretendedWorkers(output, fate)
 
     monkeypatch.setattr(runner, "local_pool", local_pool)
+    monkeypatch.setattr(shard, "Pool", lambda setup, *_: PretendedWorkers(Path(setup.output), fate))
     return fates
 
 
@@ -94,31 +97,123 @@ def test_what_a_killed_run_left_is_gone_after_the_next(meshferry, library, prete
     assert not left.exists()
 
 
-@POSIX
-@pytest.mark.parametrize("name", ["", "projects", "shards", "journal.jsonl", "journal.jsonl.lock", "state.sqlite"])
-@pytest.mark.parametrize("options", [(), ("--dry-run",)])
-def test_a_link_in_the_place_of_the_state_is_refused(meshferry, library, pretend, tmp_path, name, options):
-    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
-    (elsewhere / "projects").mkdir(parents=True)
-    (elsewhere / "projects" / "mine.txt").write_text("keep")
-    (elsewhere / "1-2~1.jsonl").write_text("keep")
-    link = out / "meshferry-batch" / name if name else out / "meshferry-batch"
-    link.parent.mkdir(parents=True)
-    link.symlink_to(elsewhere if name in {"", "projects", "shards"} else tmp_path / "new")
-    before = names_in(tmp_path)
-    result = meshferry("batch", library, "--to", "blend", "-o", out, *options)
-    assert result.status == 2 and f"{link} is a link" in result.err
-    assert names_in(tmp_path) == before
+COMMANDS = ("batch", "dry run", "continue", "shard")
+KINDS = ("link", "FIFO", "folder")
+STATE_FILES = ("journal.jsonl", "journal.jsonl.lock", "plan.sqlite", "shards/1-2~1.jsonl", "shards/1-2~1.jsonl.lock")
+
+
+def run_planted(meshferry, library, out, command, plant):
+    """Plant something in the state of an output folder, which is new or that of an earlier run; run a command there."""
+    run = ("batch", library, "--to", "blend", "-o", out)
+    if command in {"continue", "shard"}:
+        meshferry(*run)
+    plant()
+    before = {path: path.lstat().st_mtime_ns for path in out.rglob("*")}
+    if command == "shard":
+        result = meshferry("batch", "--plan", out, "--range", "1-2")
+    else:
+        result = meshferry(*run, *(["--dry-run"] if command == "dry run" else []))
+    if command == "dry run":
+        assert {path: path.lstat().st_mtime_ns for path in out.rglob("*")} == before
+    return result
 
 
 @POSIX
-@pytest.mark.parametrize("name", ["journal.jsonl", "journal.jsonl.lock", "state.sqlite", "shards/1-2~1.jsonl"])
-def test_a_fifo_in_the_state_is_refused_at_once(meshferry, library, pretend, tmp_path, name):
-    fifo = tmp_path / "out" / "meshferry-batch" / name
-    fifo.parent.mkdir(parents=True)
-    os.mkfifo(fifo)
-    result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
-    assert result.status == 2 and re.search(r"is a FIFO|This is not a regular file", result.err)
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name in ("", "projects", "shards", "pictures", "report.html") for kind in KINDS[:2]]
+    + [(name, kind) for name in STATE_FILES for kind in KINDS],
+)
+def test_nothing_but_own_files_is_accepted_in_the_state(meshferry, library, pretend, tmp_path, name, kind, command):
+    elsewhere, path = tmp_path / "elsewhere", tmp_path / "out" / "meshferry-batch" / name
+    (elsewhere / "sub").mkdir(parents=True)
+    (elsewhere / "sub" / "1-2~1.jsonl").write_text("keep")
+    (elsewhere / "file").write_text("keep")
+    before = names_in(elsewhere)
+
+    def plant():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            path.rename(tmp_path / "moved")
+        if name.endswith(".lock") and "shards" in name:
+            path.with_suffix("").write_text("")
+        if kind == "link":
+            path.symlink_to(elsewhere / ("file" if "." in name else "sub"))
+        else:
+            (os.mkfifo if kind == "FIFO" else os.mkdir)(path)
+
+    result = run_planted(meshferry, library, tmp_path / "out", command, plant)
+    assert names_in(elsewhere) == before and (elsewhere / "file").read_text() == "keep"
+    if command == "dry run" and name.startswith("shards/"):
+        assert result.status == 0
+    else:
+        assert result.status == 2 and result.out == "" and result.err.count("\n") == 1
+        assert result.err.startswith(str(path)) and re.search(
+            f"is a {kind}|not a regular file|Is a directory", result.err
+        )
+
+
+def plant_super_journal(path, victim):
+    """Write the journal of an interrupted transaction beside a database: opening that would delete a third file."""
+    pages, name, magic = path.stat().st_size // 4096, os.fsencode(victim), bytes.fromhex("d9d505f920a163d7")
+    header = magic + struct.pack(">5I", 0, 0, pages, 512, 4096)
+    record = struct.pack(">I", 2**30 // 4096 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    Path(f"{path}-journal").write_bytes(header.ljust(512, b"\0") + record)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", ["state.sqlite", "plan.sqlite", "plan.sqlite.new"])
+def test_planted_databases_have_no_effect(meshferry, library, pretend, tmp_path, name, command):
+    """Each with a journal that deletes a file, a log and its index; those that are not rewritten have an endless view.
+
+    SQLite ignores Ctrl+C while it executes a statement.
+    """
+    victim, path = tmp_path / "victim", tmp_path / "out" / "meshferry-batch" / name
+    victim.write_text("precious")
+    endless = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+    planted = {}
+
+    def plant():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                for view in ("results", "head", "tasks"):
+                    database.execute(f"CREATE VIEW {view} AS {endless}")
+        plant_super_journal(path, victim)
+        shutil.copy(path, f"{path}-wal")
+        Path(f"{path}-shm").write_bytes(bytes(32768))
+        kept = [path.name] * (name != "plan.sqlite") + [f"{path.name}-{end}" for end in ("journal", "wal", "shm")]
+        planted.update({other: path.with_name(other).read_bytes() for other in kept})
+
+    result = run_planted(meshferry, library, tmp_path / "out", command, plant)
+    assert (result.status, result.err) == (0, "")
+    assert victim.read_text() == "precious"
+    assert {other: path.with_name(other).read_bytes() for other in planted} == planted
+
+
+@pytest.mark.parametrize("options", [(), ("--report",), ("--dry-run",), ("--quiet", "--json")])
+def test_a_number_out_of_range_in_the_journal_is_named(meshferry, library, pretend, tmp_path, options):
+    run = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    meshferry(*run)
+    path = tmp_path / "out" / "meshferry-batch" / "journal.jsonl"
+    path.write_text(re.sub('"seconds":0.5', f'"seconds":1{"0" * 400}', path.read_text(), count=1))
+    result = meshferry(*run, *options)
+    reason = "1 damaged line was ignored; the first is at byte {}: the number 'seconds' is out of range"
+    assert result.status == 0 and result.err == f"{path}: {reason.format(len(path.read_bytes().splitlines()[0]) + 1)}\n"
+    if "--dry-run" not in options:
+        assert meshferry(*run).err == "" and len(path.read_bytes().splitlines()) == 6
+
+
+def test_a_planted_plan_with_other_tables_is_refused(meshferry, library, pretend, tmp_path):
+    """A shard opens the plan that it finds; as a view, its tasks might never end."""
+
+    def plant():
+        with contextlib.closing(sqlite3.connect(tmp_path / "out" / "meshferry-batch" / "plan.sqlite")) as plan:
+            plan.executescript("ALTER TABLE tasks RENAME TO t; CREATE VIEW tasks AS SELECT * FROM t")
+
+    result = run_planted(meshferry, library, tmp_path / "out", "shard", plant)
+    assert result.status == 2 and "This is not a plan of a batch" in result.err
 
 
 @pytest.mark.parametrize(
@@ -297,20 +392,6 @@ def test_what_cannot_be_searched_is_said_and_the_rest_goes_on(meshferry, library
     result = meshferry("batch", library, tmp_path / "*.none", "--to", "blend", "-o", tmp_path / "out")
     assert result.status == 1 and "*.none" in result.err
     assert "Converted 5 of 5 files" in result.out and "could not be searched" in result.out
-
-
-def test_a_journal_is_written_unless_the_user_refuses_it(meshferry, library, pretend, tmp_path):
-    out = tmp_path / "out"
-    command = ("batch", library, "--to", "blend", "-o", out)
-    first = meshferry(*command, "--no-journal", "--json")
-    assert first.entries[-1]["summary"]["journal"] is None
-    assert not (out / "meshferry-batch" / "journal.jsonl").exists()
-    (options := tmp_path / "options.json").write_text('{"journal": false}')
-    again = meshferry(*command, "--options", options)
-    assert again.out.startswith("Nothing was to do for 5 files") and "Journal" not in again.out
-    last = meshferry(*command, "--json").entries[-1]["summary"]
-    assert last["skipped"] == 5 and last["journal"] == str(out / "meshferry-batch" / "journal.jsonl")
-    assert len((out / "meshferry-batch" / "journal.jsonl").read_text().splitlines()) == 6
 
 
 def test_a_dry_run_lists_the_files_and_writes_nothing(meshferry, library, pretend, tmp_path):

@@ -1,13 +1,9 @@
 """The state of a batch: which results count after which kind of end, and which process may write it."""
 
-import contextlib
 import errno
 import json
 import os
-import random
 import re
-import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +12,7 @@ import pytest
 from batch_stand_ins import content_hash, losses, make_task, opened
 from meshferry.cli.batch.journal import JournalFile
 from meshferry.cli.batch.plan import Plan
-from meshferry.cli.batch.state import State, _open, locked
+from meshferry.cli.batch.state import State, locked
 from meshferry.cli.batch.tasks import Result, Status
 from meshferry.io_formats.core.errors import MeshferryError
 
@@ -146,13 +142,11 @@ def test_an_unchanged_file_keeps_its_result_and_gets_its_new_date(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 200])
-def test_a_torn_last_line_of_a_journal_is_not_imported(tmp_path, cut):
-    """Without the state."""
+def test_a_torn_last_line_of_a_journal_is_removed(tmp_path, cut):
     tasks = [make_task(0), make_task(1)]
     path = fill(tmp_path, tasks)
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
-    (path.parent / "state.sqlite").unlink()
     with opened(tmp_path, tasks) as state:
         assert [known is not None for _, known in state.tasks()] == [True, False]
         state.append(done(make_task(1), tmp_path))
@@ -160,26 +154,96 @@ def test_a_torn_last_line_of_a_journal_is_not_imported(tmp_path, cut):
     assert path.stat().st_size == len(whole)
 
 
-GARBAGE = {
-    "zeros of a power cut": b"\x00" * 300 + b"\n",
-    "words": b"not json\n",
-    "wrong types": b'{"target":"file0.blend","source":3}\n',
-    "half an object": b'{"target":"file0.blend"\n',
-    "a list": b"[1,2]\n",
-    "too deep": b'{"target":"file0.blend","outputs":{"a":' + b"[" * 5000 + b"\n",
+def changed(**values):
+    """Return a function that replaces values in a line of a journal."""
+    return lambda line: json.dumps(line | values).encode()
+
+
+DEEP = b'{"target":"file0.blend","source":' + b"[" * 5000
+MESSAGE = {"code": "a", "kind": "loss", "text": "", "item": "", "about": []}
+DAMAGES = {
+    "zeros of a power cut": (lambda _line: bytes(300), "is not a result"),
+    "words": (lambda _line: b"not json", "is not a result"),
+    "missing values": (lambda _line: b'{"target":"file0.blend","source":3}', "is not a result"),
+    "half an object": (lambda _line: b'{"target":"file0.blend","source":"', "is not a result"),
+    "a list": (lambda _line: b"[1,2]", "is not a result"),
+    "too deep": (lambda _line: DEEP, "is not a result"),
+    "a number of 5000 digits": (lambda _line: DEEP.replace(b"[", b"1"), "is not a result"),
+    "another key": (changed(more=1), "is not a result"),
+    "another status": (changed(result="x"), "is not a result"),
+    "outputs": (changed(outputs=5), "wrong type"),
+    "source": (changed(source=None), "wrong type"),
+    "warnings": (changed(warnings=[5]), "wrong type"),
+    "text of a message": (changed(messages=[MESSAGE | {"text": 5}]), "is not a result"),
+    "name in a message": (changed(messages=[MESSAGE | {"about": [[]]}]), "is not a result"),
+    "kind in a message": (changed(messages=[MESSAGE | {"subjects": [{"kind": [], "name": ""}]}]), "is not a result"),
+    "clips": (changed(facts={"clips": [{"name": 5}]}), "wrong type"),
+    "clips without names": (changed(facts={"clips": 5}), "is not a result"),
+    "seconds": (changed(seconds=10**400), "the number 'seconds' is out of range"),
+    "infinite seconds": (changed(seconds=float("inf")), "the number 'seconds' is out of range"),
+    "no number of seconds": (changed(seconds=float("nan")), "the number 'seconds' is out of range"),
+    "size": (changed(size=-(2**63)), "the number 'size' is out of range"),
+    "attempts": (changed(attempts=2**63), "the number 'attempts' is out of range"),
 }
 
 
-@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
-def test_damaged_lines_are_ignored_and_removed(tmp_path, garbage):
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
+def test_damaged_lines_are_ignored_counted_and_removed(tmp_path, damage, reason):
+    """A damaged line does not replace an earlier one of its target. If there is no other, the result is unknown."""
     tasks = [make_task(0), make_task(1)]
     path = fill(tmp_path, tasks)
-    with path.open("ab") as stream:
-        stream.write(garbage)
+    head, first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(head + first + second + damage(json.loads(first)) + b"\n" + damage(json.loads(second)) + b"\n")
     with opened(tmp_path, tasks) as state:
         assert all(known is not None for _, known in state.tasks())
+        assert f"2 damaged lines were ignored; the first is at byte {len(head + first + second)}: " in str(state.damage)
+        assert reason in str(state.damage)
         state.compact()
-    assert [line.get("target") for line in lines(tmp_path)] == [None, "file0.blend", "file1.blend"]
+    assert path.read_bytes() == head + first + second
+    path.write_bytes(head + damage(json.loads(first)) + b"\n" + second)
+    with opened(tmp_path, tasks) as state:
+        assert [known is not None for _, known in state.tasks()] == [False, True]
+        assert [result.task.number for result in state.results()] == [1]
+        assert reason in str(state.damage) and "1 damaged line was ignored; " in str(state.damage)
+        state.append(done(tasks[0], tmp_path))
+        state.compact()
+    assert [line.get("target") for line in lines(tmp_path)] == [None, "file1.blend", "file0.blend"]
+
+
+def test_a_line_that_another_program_has_written_anew_counts(tmp_path):
+    """With blanks, and the keys in another order."""
+    path = fill(tmp_path, [make_task(0)])
+    head, line = lines(tmp_path)
+    path.write_text(json.dumps(head) + "\n" + json.dumps(line, sort_keys=True) + "\n")
+    with opened(tmp_path, [make_task(0)]) as state:
+        assert next(state.tasks())[1].is_same and state.damage is None
+
+
+@pytest.mark.parametrize("tail", [b"x" * 3000, b"x" * 3000 + b"\n", b'{"target":"a"' + b" " * 3000 + b"\n"])
+def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch, tail):
+    monkeypatch.setattr("meshferry.cli.batch.journal.LONGEST_LINE", 2048)
+    path = fill(tmp_path, [make_task(0)])
+    for journal in (path, write_shard(tmp_path, "1-2.jsonl", [make_task(0)])):
+        before = journal.read_bytes()
+        journal.write_bytes(before + tail)
+        with pytest.raises(MeshferryError, match=f"{re.escape(str(journal))}: A line has more than .* remove the file"):
+            known(tmp_path, make_task(0))
+        journal.write_bytes(before)
+    assert known(tmp_path, make_task(0)).is_same
+
+
+def test_a_result_that_is_too_large_for_a_line_is_stored_without_its_details(tmp_path, monkeypatch):
+    """Otherwise the next run would refuse the journal. The source is converted again."""
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    monkeypatch.setattr("meshferry.cli.batch.journal.LONGEST_LINE", 2048)
+    for values in ({"error": "e" * 3000}, {"warnings": losses("w" * 3000)}, {"facts": {"deep": deep}}):
+        monkeypatch.setattr("meshferry.cli.batch.journal._LONGEST_ERROR", 100)
+        store(tmp_path, [done(make_task(0), tmp_path, **values)])
+        assert known(tmp_path, make_task(0)) is None
+        last = lines(tmp_path)[-1]
+        assert (last["result"], last["warnings"], last["facts"], last["outputs"]) == ("done", [], {}, {})
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="all names are text there")
@@ -199,7 +263,7 @@ def test_two_runs_on_one_folder_are_refused(tmp_path):
         pass
 
 
-def killed(tmp_path, text):
+def killed(tmp_path):
     """Run a program with an open state until it prints a line, and kill it."""
     program = f"""
 import os, sys
@@ -210,7 +274,7 @@ from pathlib import Path
 from batch_stand_ins import opened
 from test_batch_state import done, make_task
 output = Path(sys.argv[1])
-holder = opened(output, [make_task(number) for number in range(9)], has_journal={"--no-journal" not in text})
+holder = opened(output, [make_task(number) for number in range(9)])
 state = holder.__enter__()
 for number in range(5):
     state.append(done(make_task(number), output))
@@ -223,179 +287,45 @@ sys.stdin.read()
         assert holder.stdout.readline() == "stored\n"
         with pytest.raises(MeshferryError, match="another batch"):
             locked(tmp_path).__enter__()
-        assert not (tmp_path / "meshferry-batch" / "state.sqlite-shm").exists(), "works on disks without shared memory"
         holder.kill()
         holder.wait()
 
 
 @pytest.mark.needs_workers
-@pytest.mark.parametrize("options", ["", "--no-journal"])
-def test_a_killed_run_loses_nothing_and_blocks_no_other(tmp_path, options):
-    killed(tmp_path, options)
+def test_a_killed_run_loses_nothing_and_blocks_no_other(tmp_path):
+    killed(tmp_path)
     with opened(tmp_path, [make_task(number) for number in range(9)]) as state:
         assert [known is not None for _, known in state.tasks()] == [True] * 5 + [False] * 4
         state.compact()
     assert [line["target"] for line in lines(tmp_path)[1:]] == [f"file{number}.blend" for number in range(5)]
 
 
-def test_without_a_journal_there_is_none_and_the_next_run_writes_it(tmp_path):
-    path = store(tmp_path, [done(make_task(0), tmp_path)], has_journal=False)
-    assert not path.exists() and known(tmp_path, make_task(0)).is_same
-    with opened(tmp_path, [make_task(0)]) as state:
-        state.compact()
-    assert [line.get("target") for line in lines(tmp_path)] == [None, "file0.blend"]
-
-
-def test_results_of_a_run_without_a_journal_are_added_by_the_next_run(tmp_path):
-    """Also if the journal has as many lines as there are results."""
-    task = make_task(0)
-    fill(tmp_path, [task], seconds=1.0)
-    store(tmp_path, [done(task, tmp_path, seconds=2.0)], has_journal=False)
-    with opened(tmp_path, [task]):
-        pass
-    assert [line["seconds"] for line in lines(tmp_path)[1:]] == [2.0]
-
-
-def test_results_that_a_power_cut_removed_from_the_state_are_read_from_the_journal(tmp_path):
-    tasks = [make_task(number) for number in range(3)]
-    path = fill(tmp_path, tasks)
-    run_sql(path.with_name("state.sqlite"), "DELETE FROM results WHERE id > 1")
-    before = path.read_bytes()
-    with opened(tmp_path, tasks) as state:
-        assert all(known is not None for _, known in state.tasks())
-    assert path.read_bytes() == before
-
-
-def run_sql(path, statements):
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.executescript(statements)
-
-
-def replace_database(path, statements):
-    path.unlink()
-    run_sql(path, statements)
-
-
-def overwrite(path, start, content):
-    data = bytearray(path.read_bytes())
-    data[start : start + len(content)] = content
-    path.write_bytes(data)
-
-
-DAMAGES = {
-    "empty": lambda path: os.truncate(path, 0),
-    "10 bytes": lambda path: os.truncate(path, 10),
-    "100 bytes": lambda path: os.truncate(path, 100),
-    "4096 bytes": lambda path: os.truncate(path, 4096),
-    "random": lambda path: path.write_bytes(random.Random(1).randbytes(20_000)),
-    "text": lambda path: path.write_bytes(b"not a database" * 1000),
-    "first page": lambda path: overwrite(path, 0, bytes(4096)),
-    "other tables": lambda path: replace_database(path, "CREATE TABLE things (a)"),
-    "other columns": lambda path: replace_database(path, "CREATE TABLE results (a); CREATE TABLE journal (b)"),
-    "further column": lambda path: run_sql(path, "ALTER TABLE results ADD COLUMN more"),
-    "view": lambda path: run_sql(path, "ALTER TABLE results RENAME TO r; CREATE VIEW results AS SELECT * FROM r"),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_state_is_made_anew_from_the_journal(tmp_path, tmp_path_factory, damage):
-    task = make_task(0)
-    path = fill(tmp_path, [task])
-    damage(path.with_name("state.sqlite"))
-    before = digests(tmp_path)
-    with State(tmp_path, Plan(tmp_path), preview=tmp_path_factory.mktemp("preview")) as state:
-        assert next(state.tasks())[1].is_same
-    assert digests(tmp_path) == before
-    assert known(tmp_path, task).is_same
-    fill(tmp_path, [make_task(1)])
-    assert known(tmp_path, task).is_same and len(lines(tmp_path)) == 3
-
-
-@pytest.mark.parametrize("name", ["state.sqlite", "state.sqlite-wal", "journal.jsonl", "journal.jsonl.lock"])
-def test_a_folder_in_place_of_a_file_of_the_state_is_refused(tmp_path, name):
-    path = fill(tmp_path, [make_task(0)]).with_name(name)
-    path.unlink(missing_ok=True)
-    path.mkdir()
-    with pytest.raises(MeshferryError, match=f"{re.escape(name)} is a folder.*remove it"):
-        known(tmp_path, make_task(0))
-
-
 def test_a_state_that_cannot_be_read_is_named(tmp_path):
-    path = fill(tmp_path, [make_task(0)]).with_name("state.sqlite")
+    path = fill(tmp_path, [make_task(0)])
     path.chmod(0)
     if os.access(path, os.R_OK):
         pytest.skip("this user may read every file")
-    with pytest.raises(MeshferryError, match=r"state\.sqlite: .*Permission denied"):
+    with pytest.raises(MeshferryError, match=r"journal\.jsonl: .*Permission denied"):
         known(tmp_path, make_task(0))
 
 
-def test_a_damaged_state_is_closed_before_it_is_removed(tmp_path, monkeypatch):
-    """Windows cannot remove open files."""
-    connections = []
-
-    def connect(*values, **options):
-        connections.append(sqlite3_connect(*values, **options))
-        return connections[-1]
-
-    def unlink(path, **options):
-        for connection in connections:
-            with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-                connection.execute("SELECT 1")
-        path_unlink(path, **options)
-
-    path = fill(tmp_path, [make_task(0)]).with_name("state.sqlite")
-    path.write_bytes(b"not a database" * 1000)
-    sqlite3_connect, path_unlink = sqlite3.connect, Path.unlink
-    with locked(tmp_path), monkeypatch.context() as patch:
-        patch.setattr(sqlite3, "connect", connect)
-        patch.setattr(Path, "unlink", unlink)
-        _open(path).close()
-    assert len(connections) == 2
+def test_a_preview_of_a_running_batch_knows_its_results_and_writes_nothing(tmp_path):
+    tasks = [make_task(0), make_task(1)]
+    with opened(tmp_path, tasks) as state:
+        state.append(done(tasks[0], tmp_path))
+        with (tmp_path / "meshferry-batch" / "journal.jsonl").open("ab") as stream:
+            stream.write(b'{"target":"file1.bl')  # the run is writing it
+        before = digests(tmp_path)
+        with State(tmp_path, Plan(tmp_path), is_preview=True) as preview:
+            assert [known is not None for _, known in preview.tasks()] == [True, False]
+        assert digests(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("value", "is_known"),
-    [
-        ("replace(entry, 'source', 'sourcX')", False),
-        ("'{'", False),
-        ("5", False),
-        ("json_set(CAST(entry AS TEXT), '$.outputs', 5)", False),
-        ("json_set(CAST(entry AS TEXT), '$.result', 'x')", False),
-        ("entry || ' '", True),
-    ],
-    ids=["key", "JSON", "number", "outputs", "result", "sound"],
-)
-def test_a_damaged_result_is_converted_again(tmp_path, value, is_known):
-    path = store(tmp_path, [done(make_task(0), tmp_path)], has_journal=False)
-    with contextlib.closing(sqlite3.connect(path.with_name("state.sqlite"))) as database:
-        database.execute(f"UPDATE results SET entry = {value}")
-        database.commit()
-    assert (known(tmp_path, make_task(0)) is not None) == is_known
-
-
-def test_damage_inside_the_state_names_the_remedy(tmp_path):
-    path = fill(tmp_path, [make_task(number) for number in range(50)])
-    state = path.with_name("state.sqlite")
-    data = state.read_bytes()
-    state.write_bytes(data[:4096] + b"\xaa" * (len(data) - 4096))
-    with pytest.raises(MeshferryError, match=r"state\.sqlite: .*malformed; delete state\.sqlite"):
+def test_a_full_temporary_folder_is_an_error(tmp_path, monkeypatch):
+    fill(tmp_path, [make_task(0)])
+    monkeypatch.setattr("meshferry.cli.batch.state._INDEX", "SELECT * FROM missing")
+    with pytest.raises(MeshferryError, match=r"journal\.jsonl: no index in the temporary folder: "):
         known(tmp_path, make_task(0))
-    state.unlink()
-    assert known(tmp_path, make_task(0)).is_same
-
-
-def test_a_preview_knows_the_results_of_a_killed_run_and_writes_nothing(tmp_path):
-    """The results of such a run are in the log of the database."""
-    task = make_task(0)
-    with opened(tmp_path / "running", [task]) as state:
-        state.append(done(task, tmp_path / "running"))
-        shutil.copytree(tmp_path / "running", tmp_path / "killed")
-    before = digests(tmp_path / "killed")
-    plan = Plan(tmp_path / "killed")
-    (tmp_path / "preview").mkdir()
-    with State(tmp_path / "killed", plan, preview=tmp_path / "preview") as state:
-        assert next(state.tasks())[1].is_same
-    assert digests(tmp_path / "killed") == before
 
 
 def test_an_interrupted_compaction_ends_without_another_error(tmp_path, monkeypatch):
@@ -410,27 +340,6 @@ def test_an_interrupted_compaction_ends_without_another_error(tmp_path, monkeypa
         with pytest.raises(KeyboardInterrupt):
             state.compact()
     assert known(tmp_path, task).is_same
-
-
-def test_disks_that_refuse_a_write_ahead_log_are_used_without_one(tmp_path, monkeypatch):
-    """A disk without locks, as SQLite reports it."""
-    real = sqlite3.connect
-    opened = []
-
-    class NoLocks(sqlite3.Connection):
-        def execute(self, statement, *values):
-            if "WAL" in statement:
-                raise sqlite3.OperationalError("locking protocol")
-            return super().execute(statement, *values)
-
-    def connect(path, **options):
-        opened.append(path)
-        return real(path, factory=sqlite3.Connection if "nolock" in path else NoLocks, **options)
-
-    monkeypatch.setattr(sqlite3, "connect", connect)
-    fill(tmp_path, [make_task(0)])
-    assert any("state.sqlite?nolock=1" in path for path in opened)
-    assert known(tmp_path, make_task(0)).is_same
 
 
 def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
@@ -455,12 +364,13 @@ def test_compaction_keeps_the_last_line_of_each_target_in_their_order(tmp_path):
         state.append(done(tasks[1], tmp_path, seconds=9.0))
         state.append(done(tasks[3], tmp_path, seconds=8.0))
         state.compact()
+    with opened(tmp_path, tasks) as state:
         state.append(done(tasks[0], tmp_path, seconds=7.0))
         state.compact()
     _, *kept = lines(tmp_path)
     assert [line["target"] for line in kept] == [f"file{number}.blend" for number in (2, 4, 1, 3, 0)]
     assert [line["seconds"] for line in kept] == [0.0, 0.0, 9.0, 8.0, 7.0]
-    assert sorted(entry.name for entry in path.parent.iterdir()) == [*("journal.jsonl", "plan.sqlite", "state.sqlite")]
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["journal.jsonl", "plan.sqlite"]
     assert sys.platform == "win32" or path.stat().st_mode & 0o777 == 0o640
 
 
@@ -534,6 +444,16 @@ def test_shards_are_merged_once_without_torn_lines(tmp_path):
         state.compact()
     assert [line["target"] for line in lines(tmp_path)[1:]] == ["file0.blend", "file1.blend", "file2.blend"]
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("time", "seconds"), [("2000-01-01T00:00:00Z", 1.0), ("9999-01-01T00:00:00Z", 2.0)])
+def test_the_later_result_of_shard_and_journal_counts(tmp_path, time, seconds):
+    task = make_task(0)
+    fill(tmp_path, [task], seconds=1.0)
+    path = write_shard(tmp_path, "1-2.jsonl", [task])
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"time": time, "seconds": 2.0}) + "\n")
+    with opened(tmp_path, [task]) as state:
+        assert [result.seconds for result in state.results()] == [seconds]
 
 
 def test_a_shard_that_is_still_written_to_stays(tmp_path):

@@ -8,7 +8,7 @@ has each target once. No file whose result a killed driver has reported is conve
 
     python tests/fuzz/kill_batch.py --kills 20 --files 500
     python tests/fuzz/kill_batch.py --kills 20 --files 500 --to blend
-    python tests/fuzz/kill_batch.py --kills 100 --files 2000 --driver --no-journal
+    python tests/fuzz/kill_batch.py --kills 100 --files 2000 --driver
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ import contextlib
 import hashlib
 import json
 import random
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +49,10 @@ class KilledBatch:
         extension: str = "mesh",
         seed: int = 1,
         *,
-        has_journal: bool = True,
         only_driver: bool = False,
     ) -> None:
         self.folder = folder
         self.extension = extension
-        self.has_journal = has_journal
         self.only_driver = only_driver
         self.rng = random.Random(seed)
         self.kills = {"driver": 0, "worker": 0}
@@ -78,7 +74,6 @@ class KilledBatch:
     def start(self, output: Path) -> subprocess.Popen[bytes]:
         command = [sys.executable, str(ROOT / "cli" / "convert.py"), "batch", str(self.source)]
         options = ["--to", self.extension, "-o", str(output), "--clashes", "number", "--jobs", "2", "--quiet", "--json"]
-        options += [] if self.has_journal else ["--no-journal"]
         with (self.folder / "said.txt").open("ab") as said, self.records(output).open("ab") as records:
             return subprocess.Popen([*command, *options], stdin=subprocess.DEVNULL, stdout=records, stderr=said)
 
@@ -177,11 +172,6 @@ class KilledBatch:
         wanted = {path.name for path in (self.peaceful / _STATE).iterdir()}
         assert there == wanted, f"left over: {there - wanted}; missing: {wanted - there}"
         results = [_results(output) for output in (self.peaceful, self.disturbed)]
-        if self.has_journal:
-            lines = (self.disturbed / _STATE / "journal.jsonl").read_text(encoding="ascii").splitlines()
-            entries = [entry for entry in map(json.loads, lines) if "target" in entry]
-            assert len(entries) == self.count, "a target stands more than once in the journal"
-            assert {entry["target"]: entry for entry in entries} == results[1], "journal and state differ"
         states = [{target: (entry["result"], entry["hash"]) for target, entry in found.items()} for found in results]
         assert len(states[1]) == self.count and states[0] == states[1]
         assert sum(result == "failed" for result, _hash in states[1].values()) == self.broken
@@ -215,10 +205,11 @@ def _outputs(output: Path) -> dict[str, bytes]:
 
 
 def _results(output: Path) -> dict[str, dict[str, Any]]:
-    """Return the results in the state of an output folder by target."""
-    with closing(sqlite3.connect(output / _STATE / "state.sqlite")) as state:
-        entries = [json.loads(entry) for (entry,) in state.execute("SELECT entry FROM results")]
-    return {entry["target"]: entry for entry in entries}
+    """Return the results in the journal of an output folder by target."""
+    _header, *lines = (output / _STATE / "journal.jsonl").read_text(encoding="ascii").splitlines()
+    found = {entry["target"]: entry for entry in map(json.loads, lines)}
+    assert len(found) == len(lines), "a target stands more than once in the journal"
+    return found
 
 
 def _children(driver: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -310,7 +301,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--to", default="mesh", help="kind of file to write")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--driver", action="store_true", help="kill only the driver, not its workers")
-    parser.add_argument("--journal", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--fingerprints", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.fingerprints:
@@ -323,7 +313,6 @@ def main(arguments: list[str] | None = None) -> int:
             options.files,
             extension=options.to,
             seed=options.seed,
-            has_journal=options.journal,
             only_driver=options.driver,
         )
     print(

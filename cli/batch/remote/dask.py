@@ -188,8 +188,10 @@ class DaskPool:
             reason = "Its shard ended without a result for it"
         else:
             reason = self._reason(problem)
-            lines = [line for path in self._journals(shard) for line in journal.read_lines(path)]
-        entries = {entry.target: entry for line in lines if (entry := journal.parse(line)) is not None}
+            lines = []
+            with contextlib.suppress(OSError):
+                lines = [line for path in self._journals(shard) for line in journal.read_lines(path)]
+        entries = {entry.target: entry for entry in journal.entries_of(lines)}
         for task in shard:
             entry = entries.get(task.target)
             yield entry.to_result(task) if entry is not None else Result(task, Status.CRASHED, error=reason)

@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -84,7 +85,7 @@ def write_job(folder: Path, settings: BatchSettings, plan: Plan, state: State, r
         # The template is written last: without it, an incomplete folder is not a job.
         template.unlink(missing_ok=True)
         part = _write_plan(plan, itertools.chain([first], tasks), folder / PLAN_FOLDER)
-        state.export_journal(folder / PLAN_FOLDER / JOURNAL_FILE)
+        shutil.copyfile(state.journal_path, folder / PLAN_FOLDER / JOURNAL_FILE)
         values = _values(part, state.output)
         job = _template(part, values, settings)
         entries = [{"name": name, "value": value} for name, value in values.items()]
