@@ -169,15 +169,17 @@ def test_a_batch_outlives_its_scheduler(library, cluster, tmp_path):
     assert sorted(line["target"] for line in journal_lines(out)) == sorted(outputs)
 
 
-def test_a_scheduler_that_is_not_there_is_named(tmp_path, meshferry, monkeypatch):
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "tls://127.0.0.1:9"])
+def test_a_scheduler_that_is_not_there_is_named(tmp_path, meshferry, monkeypatch, address):
+    """Also for an address that needs certificates, of which dask's settings name none."""
     pytest.importorskip("distributed", reason="dask.distributed is absent")
     monkeypatch.setattr(dask, "_CONNECT_SECONDS", 1)
     write_library(tmp_path / "lib", 1)
-    arguments = ["--to", TO, "-o", tmp_path / "out", "--scheduler", "tcp://127.0.0.1:9"]
+    arguments = ["--to", TO, "-o", tmp_path / "out", "--scheduler", address]
     done = meshferry("batch", tmp_path / "lib", *arguments)
     assert done.status == 2 and written(tmp_path / "out") == {}
     (complaint,) = done.err.splitlines()
-    assert complaint.startswith("No dask scheduler answers at tcp://127.0.0.1:9: ")
+    assert complaint.startswith(f"No dask scheduler answers at {address}: ")
     assert "(dask.distributed " in complaint
 
 

@@ -113,7 +113,7 @@ class DaskPool:
         try:
             with interruption.raising():
                 self._client = self._distributed.Client(self._address, timeout=_CONNECT_SECONDS)
-        except (OSError, ValueError, ImportError, RuntimeError) as problem:
+        except (OSError, ValueError, ImportError, RuntimeError, TypeError) as problem:  # TypeError: no TLS certificates
             raise MeshferryError(
                 "No dask scheduler answers at {}: {} ({})", self._address, one_line(str(problem)), self._version
             ) from None
