@@ -15,7 +15,7 @@ from .batch.sources import choice
 from .batch.tasks import REPORT_FILE, STATE_FOLDER
 from .conversions.conversion_arguments import add_conversion_arguments, require_known_options, settings_of
 from .conversions.convert_plan import known_kind, output_folder
-from .conversions.settings import option_tables
+from .conversions.settings import Settings, option_tables
 from .option_arguments import number, require_usable_paths
 from .reporting import Reporter
 
@@ -118,15 +118,10 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_machine_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for clusters and farms, and the arguments for single machines of these."""
+    """Add the arguments for clusters, and the arguments for single machines of these."""
     group = parser.add_argument_group("several machines with the same folders")
     group.add_argument(
         "--scheduler", metavar="ADDRESS", help="convert on the workers of this dask scheduler, such as tcp://farm:8786"
-    )
-    group.add_argument(
-        "--openjd",
-        metavar="FOLDER",
-        help="do not convert; write a job for render farms (Open Job Description) to this folder",
     )
     group.add_argument(
         "--worker-command",
@@ -134,27 +129,11 @@ def _add_machine_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COMMAND",
         help="command of this program on the machines, such as 'blender --command meshferry' (default: meshferry)",
     )
-    group = parser.add_argument_group("one of several machines; used by farms")
+    group = parser.add_argument_group("one of several machines; used by --scheduler")
     group.add_argument(
-        "--plan", metavar="FOLDER", help="convert part of the plan in this folder; without SOURCE and --to"
+        "--plan", metavar="FOLDER", help="convert part of the plan of this output folder; without SOURCE and --to"
     )
     group.add_argument("--range", metavar="LINES", help="lines of the plan to convert, such as 1-50")
-    group.add_argument(
-        "--lines",
-        type=number(int, 1),
-        default=1,
-        metavar="N",
-        help="lines of the plan for each number of --range (default: 1)",
-    )
-    group.add_argument(
-        "--root",
-        action="append",
-        metavar="FOLDER",
-        help="path of a folder of sources on this machine; once for each folder in the plan, in the same order",
-    )
-    group.add_argument(
-        "--collect", action="store_true", help="merge the results of all machines, after the last line is done"
-    )
     group.add_argument("--end-with-parent", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -164,7 +143,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     _require_consistent(arguments)
     settings = batch_settings(vars(arguments))
     if settings.plan is not None:
-        from .batch import shard  # only machines of a cluster or farm load it
+        from .batch import shard  # only machines of a cluster load it
 
         return shard.run(settings, settings.plan, reporter)
     if not settings.sources.paths and not settings.sources.lists:
@@ -198,19 +177,16 @@ def _require_consistent(arguments: argparse.Namespace) -> None:
     MeshferryError
         They do.
     """
+    if (arguments.plan is None) != (arguments.range is None):
+        raise MeshferryError("--plan and --range need each other: the output folder, and the lines of its plan")
     if arguments.plan is None:
-        for flag in ("range", "root", "collect"):
-            if getattr(arguments, flag):
-                raise MeshferryError("--{} needs a plan: give its folder with --plan FOLDER", flag)
-        if arguments.scheduler is not None and arguments.openjd is not None:
-            raise MeshferryError("--scheduler converts now and --openjd writes a job for later; choose one")
         return
-    for flag in ("paths", "lists", "to", "scheduler", "openjd", "dry_run"):
+    for flag in ("paths", "lists", "to", "output", "scheduler", "dry_run"):
         if getattr(arguments, flag):
             name = {"paths": "A SOURCE", "lists": "--list"}.get(flag, f"--{flag.replace('_', '-')}")
             raise MeshferryError("{} cannot be combined with --plan, which defines what to convert", name)
-    if (arguments.range is None) == (not arguments.collect):
-        raise MeshferryError("Give the lines of the plan with --range, or use --collect when all are done")
+    if settings_of(vars(arguments)) != Settings():
+        raise MeshferryError("Options of the conversion cannot be combined with --plan, which has its own")
 
 
 def _page(text: str) -> str:

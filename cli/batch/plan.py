@@ -23,7 +23,7 @@ from ...io_formats.disk.atomic_write import copy_mode, rename_over, temporary_fi
 from ...io_formats.disk.file_names import cautious_key
 from ..conversions.convert_plan import known_kind
 from ..conversions.settings import Settings
-from .tasks import PLAN_FILE, STATE_FOLDER, Task
+from .tasks import PLAN_FILE, Task
 
 TASK_COLUMNS = "line - 1, root, path, member, target, size, modified"
 _SCHEMA = """\
@@ -97,23 +97,19 @@ class Plan:
     Parameters
     ----------
     folder:
-        Folder of the plan, or the output folder around it.
-    roots:
-        Locations of the plan's roots on this machine, in their order. Default: those of the plan.
+        The state folder with the plan.
 
     Raises
     ------
     FormatError
-        The plan is missing or damaged, or has another number of roots.
+        The plan is missing or damaged.
     """
 
-    def __init__(self, folder: str | Path, roots: Sequence[str] | None = None) -> None:
-        folders = (Path(folder), Path(folder, STATE_FOLDER))
-        found = next((each for each in folders if (each / PLAN_FILE).is_file()), None)
-        if found is None:
-            raise FormatError("There is no plan of a batch here", file=str(folder))
-        self.folder = found
-        self.path = found / PLAN_FILE
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / PLAN_FILE
+        if not self.path.is_file():
+            raise FormatError("There is no plan of a batch here", file=folder)
         with _errors_of(self.path), contextlib.closing(connect(self.path, immutable=1)) as connection:
             if ";\n".join(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")) != _SCHEMA:
                 raise ValueError("there is a view, for example, which may never end")
@@ -124,13 +120,10 @@ class Plan:
             """Highest line, counted from 1."""
         self.count = self.head.count
         """Number of tasks."""
-        self.roots = self.head.roots if roots is None else tuple(roots)
-        if len(self.roots) != len(self.head.roots):
-            text = f"The plan has {len(self.head.roots)} folders of sources, not {len(self.roots)}"
-            raise FormatError(text, file=str(self.path))
+        self.roots = self.head.roots
 
     def path_of(self, task: Task) -> Path:
-        """Return the path of a task's source, or of the archive around it, on this machine."""
+        """Return the path of a task's source, or of the archive around it."""
         return Path(self.roots[task.root], task.path)
 
     def describe(self, task: Task) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...io_formats.core.errors import MeshferryError, refusal
-from ...io_formats.disk.file_names import NameRules, rules_of
+from ...io_formats.disk.file_names import rules_of
 from ...io_formats.partner_files import PartnerFiles, reads_partners
 from .. import inputs
 from ..conversions.convert_plan import refuse_levels, renamed
@@ -68,7 +68,6 @@ def make_plan(
     head: PlanHead,
     *,
     numbers: bool = False,
-    rules: NameRules | None = None,
     folder: Path | None = None,
 ) -> Plan:
     """Choose the target of every source and write the plan of an output folder.
@@ -84,8 +83,6 @@ def make_plan(
     numbers:
         If several sources would become one file, number the later ones (``x.blend``, ``x_2.blend``) in the order of the
         sources. A number never results in the name of another target.
-    rules:
-        Rules for names of the same file; default: the output folder is probed.
     folder:
         The folder to write the plan into; default: ``meshferry-batch`` of the output folder.
 
@@ -101,7 +98,7 @@ def make_plan(
         folder.mkdir(parents=True, exist_ok=True)
         with new_plan(folder) as connection:
             refuse_levels(head.settings.read_options)
-            draft = _Draft(connection, output, head, rules)
+            draft = _Draft(connection, output, head)
             draft.load(sources)
             draft.refuse_overwriting()
             draft.resolve_clashes(numbers=numbers)
@@ -116,13 +113,12 @@ def make_plan(
 class _Draft:
     """The rows of a plan before clashes are resolved."""
 
-    def __init__(self, connection: sqlite3.Connection, output: Path, head: PlanHead, rules: NameRules | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, output: Path, head: PlanHead) -> None:
         self._connection = connection
         self._output = os.path.abspath(output)
         self._output_key = inputs.file_key(output).rstrip(os.sep) + os.sep
         self._extension = head.extension
         self._finder = PartnerFiles() if reads_partners(head.settings.read_options) else None
-        self._rules = rules
         self._real_folder = functools.lru_cache(256)(_real_folder)
         self._linked_names = functools.lru_cache(64)(lambda folder: _links_in(os.path.join(self._output, folder)))
         self.roots: dict[str, int] = {}
@@ -248,8 +244,7 @@ class _Draft:
 
     def _name_key(self, name: str) -> str:
         """Return a key that is equal for names that the output folder treats as equal."""
-        self._rules = self._rules or rules_of(self._output)
-        return self._rules.key(name)
+        return rules_of(self._output).key(name)
 
     def _key(self, root: str, path: str) -> str:
         """Return one key for all spellings of a path. Links among its folders are resolved, the last part is not."""

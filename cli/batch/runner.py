@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import counted
-from ...io_formats.disk.file_names import CAUTIOUS
 from ...io_formats.registry import FORMATS, extension_of
 from .. import environment, interruption
 from ..conversions.conversion_arguments import useless_between
@@ -204,10 +203,6 @@ def run(settings: BatchSettings, output: Path, reporter: Reporter, started: floa
             makes_assets = settings.conversion.makes_assets
             if makes_assets:
                 write_catalogs(output, (task.target for task in plan.tasks()))
-            if settings.openjd is not None:
-                from .remote import openjd
-
-                return openjd.write_job(Path(settings.openjd).absolute(), settings, plan, state, reporter)
             conversion = Run(state, plan, output=output, progress=progress, checksum=settings.checksum)
             try:
                 if makes_assets:
@@ -300,10 +295,7 @@ def make_plan(settings: BatchSettings, output: Path, progress: Progress, folder:
     extensions: set[str] = set()
     progress.begin("finding", None)
     noted = _note_extensions(progress.shown(found), extensions, extension)
-    # The file systems of a render farm may compare names differently than the one of this machine.
-    rules = None if settings.openjd is None else CAUTIOUS
-    numbers = settings.clashes == "number"
-    plan = planning.make_plan(noted, output, head, numbers=numbers, rules=rules, folder=folder)
+    plan = planning.make_plan(noted, output, head, numbers=settings.clashes == "number", folder=folder)
     _require_other_than_library(settings.conversion, output, plan)
     read = [known for known in FORMATS if known.is_read and not extensions.isdisjoint(("", *known.extensions))]
     for text in useless_between(settings.conversion, read, kind, from_blend=BLEND in extensions):

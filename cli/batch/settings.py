@@ -55,12 +55,7 @@ class BatchSettings:
     """Page to write; empty for the default one."""
     scheduler: str | None = None
     """Address of a dask scheduler."""
-    openjd: str | None = None
-    """Folder for a job of a render farm."""
     worker_command: str = "meshferry"
     plan: str | None = None
     range: str | None = None
-    lines: int = 1
-    root: Sequence[str] | None = None
-    collect: bool = False
     end_with_parent: bool = False

@@ -1,9 +1,9 @@
-"""Conversion of a part of a plan on one of several machines (``--plan FOLDER --range 1-50``), and ``--collect``.
+"""Conversion of a part of a plan on one of several machines (``--plan FOLDER --range 1-50``).
 
-The machine needs the plan, the sources and the output folder, but no connection to the driver. It writes its results as
-JSON lines to ``meshferry-batch/shards/``, which the driver or ``--collect`` merges into the state. A repeated shard
-continues from its journal. Two machines with the same shard convert the same files to the same outputs, which are
-replaced atomically; each writes a separate journal.
+A shard is a contiguous range of lines of the plan. Its process has no connection to the driver. It writes its results
+as JSON lines to ``meshferry-batch/shards/``, which the driver merges into the state. A repeated shard continues from
+its journal. Two machines with the same shard convert the same files to the same outputs, which are replaced atomically;
+each writes a separate journal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import dataclasses
 import itertools
 import os
 import re
-import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -24,36 +23,34 @@ from ...io_formats.core.errors import MeshferryError, MissingLibraryError, refus
 from ...io_formats.core.messages import counted
 from ...io_formats.disk import locks
 from .. import environment
-from ..conversions.convert_plan import output_folder
 from ..reporting import Reporter
 from . import journal
 from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
 from .plan import Plan
 from .progress import Progress
 from .remote.shard_command import journals
-from .runner import Run, write_report
+from .runner import Run, local_pool
 from .settings import BatchSettings
-from .state import State, locked, require_own_state
-from .summary import Summary
+from .state import require_own_state
 from .tasks import JOURNAL_FILE, STATE_FOLDER, Result, Task
-from .workers.messages import Setup
-from .workers.pool import Pool
 
 _WATCH_SECONDS = 0.5
-_RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
-"""A contiguous range in Open Job Description: ``7``, ``5-5``, ``1-50``."""
+_RANGE = re.compile(r"(\d{1,18})-(\d{1,18})")
 
 
 def run(settings: BatchSettings, folder: str, reporter: Reporter) -> int:
-    """Convert the lines of ``--range`` of the plan in a folder, or merge results with ``--collect``; return the status.
+    """Convert lines of the plan of an output folder in one worker; return 0 even if files failed: the journal has them.
+
+    With ``--json``, the journal lines of all its tasks are printed, including those of earlier runs.
 
     Raises
     ------
     MeshferryError
         The plan or the state cannot be used on this machine, which may lack a library.
     """
-    require_own_state(Path(folder))
-    plan = Plan(Path(folder), settings.root)
+    output = Path(folder).absolute()
+    require_own_state(output)
+    plan = Plan(output / STATE_FOLDER)
     here = environment.version()
     if plan.head.version != here:
         raise MeshferryError(
@@ -62,30 +59,14 @@ def run(settings: BatchSettings, folder: str, reporter: Reporter) -> int:
             plan.head.version,
             here,
         )
-    if settings.output is None and plan.folder.name != STATE_FOLDER:
-        raise MeshferryError("{} is not in an output folder; give one with -o", plan.folder)
-    output = (plan.folder.parent if settings.output is None else output_folder(settings.output)).absolute()
-    require_own_state(output)
-    if settings.range is None:
-        return _collect(settings, reporter, plan, output)
-    return _convert(settings, parse_range(settings.range, plan.last_line, settings.lines), reporter, plan, output)
-
-
-def _convert(settings: BatchSettings, lines: range, reporter: Reporter, plan: Plan, output: Path) -> int:
-    """Convert lines of a plan in one worker; return 0 even if files failed: the journal has the errors.
-
-    With ``--json``, the journal lines of all its tasks are printed, including those of earlier runs.
-    """
+    lines = parse_range(settings.range or "", plan.last_line)
     if settings.end_with_parent:
         threading.Thread(target=_exit_with_parent, daemon=True).start()
     if missing := environment.missing_libraries():  # the shard may succeed on another machine
         raise MissingLibraryError("This machine lacks {}", " and ".join(missing))
-    chosen = plan.head.settings.updated(settings.conversion)
-    setup = Setup(chosen, str(output), plan.roots, str(plan.path), settings.time_limit)
     with ShardStore(plan, output, lines) as store:
-        pool = Pool(setup, 1, settings.recycle)
         conversion = Run(store, plan, output=output, progress=Progress(reporter, output), checksum=settings.checksum)
-        totals = conversion.convert(pool, len(lines))
+        totals = conversion.convert(local_pool(dataclasses.replace(settings, jobs=1), plan, output), len(lines))
         if reporter.as_json:
             for entry in store.entries():
                 reporter.record(dataclasses.asdict(entry))
@@ -96,32 +77,8 @@ def _convert(settings: BatchSettings, lines: range, reporter: Reporter, plan: Pl
     return 0
 
 
-def _collect(settings: BatchSettings, reporter: Reporter, plan: Plan, output: Path) -> int:
-    """Merge the results of all machines and print the summary; return 1 if a line has no result."""
-    journal_path = output / STATE_FOLDER / JOURNAL_FILE
-    summary = Summary(plan.count, journal=journal_path)
-    with locked(output), Progress(reporter, output) as progress:
-        before = plan.folder / JOURNAL_FILE
-        if not journal_path.exists() and before.exists():  # farm machines may not see the original output folder
-            try:
-                shutil.copyfile(before, journal_path)
-            except OSError as problem:
-                raise MeshferryError("{}: {}", journal_path, refusal(problem)) from None
-        with State(output, plan) as state:
-            for result in state.results():
-                summary.add(result)
-                summary.seconds += result.seconds
-            if settings.report is not None:
-                conversion = Run(state, plan, output=output, progress=progress)
-                summary.report = write_report(conversion, settings, plan, state, progress)
-            state.compact()
-    reporter.say(summary.text())
-    reporter.record(summary.record())
-    return 1 if summary.left else 0
-
-
-def parse_range(text: str, last: int, group: int = 1) -> range:
-    """Return the lines of ``--range``, counted from 1; each number of the range stands for ``group`` lines.
+def parse_range(text: str, last: int) -> range:
+    """Return the lines of ``--range``, counted from 1.
 
     Raises
     ------
@@ -129,13 +86,11 @@ def parse_range(text: str, last: int, group: int = 1) -> range:
         The text is not a range, or goes past the last line of the plan.
     """
     match = _RANGE.fullmatch(text)
-    if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise MeshferryError("'{}' is not a range: write numbers from 1, such as 7 or 1-50", text)
-    numbers = int(match[1]), int(match[2] or match[1])
-    most = -(-last // group)
-    if numbers[0] < 1 or numbers[1] > most:
-        raise MeshferryError("'{}' goes past the plan, whose lines are 1-{}", text, most)
-    return range((numbers[0] - 1) * group + 1, min(numbers[1] * group, last) + 1)
+    if match is None or int(match[2]) < int(match[1]):
+        raise MeshferryError("'{}' is not a range: write numbers from 1, such as 1-50", text)
+    if int(match[1]) < 1 or int(match[2]) > last:
+        raise MeshferryError("'{}' goes past the plan, whose lines are 1-{}", text, last)
+    return range(int(match[1]), int(match[2]) + 1)
 
 
 class ShardStore:

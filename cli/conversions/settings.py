@@ -108,19 +108,6 @@ class Settings:
         """Return the folders from which a source may bring in other files."""
         return reach.Reach.of(source, self.files_from, self.searched)
 
-    def updated(self, other: Settings) -> Settings:
-        """Return these choices overridden by those of another command line; lists are joined."""
-        return Settings(
-            self.to,
-            {**self.options, **other.options},
-            [*self.collections, *other.collections],
-            {**self.new_names, **other.new_names},
-            strict=self.strict or other.strict,
-            mounts=self.mounts and other.mounts,
-            files_from=[*self.files_from, *other.files_from],
-            searched=[*self.searched, *other.searched],
-        )
-
     def spelled(self) -> tuple[str, ...]:
         """Return the choices as arguments of the command line, always in the same order and spelling."""
         return (

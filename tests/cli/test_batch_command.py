@@ -64,7 +64,7 @@ def pretend(monkeypatch):
         return PretendedWorkers(output, fate)
 
     monkeypatch.setattr(runner, "local_pool", local_pool)
-    monkeypatch.setattr(shard, "Pool", lambda setup, *_: PretendedWorkers(Path(setup.output), fate))
+    monkeypatch.setattr(shard, "local_pool", local_pool)
     return fates
 
 

@@ -1,4 +1,4 @@
-"""Batches on a dask cluster, one machine of which dies, and as jobs that the reference of OpenJD checks and runs."""
+"""Batches on a dask cluster, one machine of which dies."""
 
 import importlib.util
 import json
@@ -12,12 +12,9 @@ from contextlib import ExitStack, suppress
 
 import pytest
 from batch_mills import TO, command, journal_lines, run, shard_journals, write_library, written
-from meshferry.cli import environment
-from meshferry.cli.batch import plan as plans
-from meshferry.cli.batch.remote import dask, openjd
+from meshferry.cli.batch.remote import dask
 from meshferry.cli.batch.settings import BatchSettings
 from meshferry.cli.batch.tasks import Task
-from meshferry.cli.conversions.settings import Settings
 from meshferry.io_formats.core.errors import MeshferryError
 
 pytestmark = pytest.mark.any_version
@@ -219,168 +216,6 @@ def test_what_kills_a_shard_is_said_of_its_files(tmp_path):
 )
 def test_shards_are_worth_a_start_and_leave_no_thread_idle(count, threads, size):
     assert dask.shard_size(count, threads) == size
-
-
-def run_openjd(temporary, *arguments):
-    """Run the reference implementation of Open Job Description; return what it printed, as JSON."""
-    if importlib.util.find_spec("openjd") is None:
-        pytest.skip("Open Job Description is absent: pip install openjd-cli")
-    done = subprocess.run(
-        [sys.executable, "-m", "openjd", *map(str, arguments), "--output", "json"],
-        check=False,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-        env=os.environ | {"TMPDIR": str(temporary)},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout[done.stdout.index("{\n") :])
-
-
-@pytest.mark.slow
-def test_a_job_runs_on_a_farm_that_sees_the_folders_elsewhere(library, tmp_path):
-    lib, outputs = library
-    out, job = tmp_path / "out", tmp_path / "job"
-    done = run("batch", lib, "--to", TO, "-o", out, "--openjd", job, "--worker-command", shlex.join(command()))
-    assert done.returncode == 0 and "a job for 12 files" in done.stdout, done.stderr
-    assert written(out) == {}
-    template = job / "template.json"
-    run_openjd(tmp_path, "check", template)
-    lib.rename(tmp_path / "their lib")
-    try:
-        rules = [(lib, tmp_path / "their lib"), (out, tmp_path / "their out")]
-        mapped = [
-            {"source_path_format": "POSIX" if os.name == "posix" else "WINDOWS"}
-            | {"source_path": str(old), "destination_path": str(new)}
-            for old, new in rules
-        ]
-        ran = run_openjd(
-            tmp_path,
-            "run",
-            template,
-            *("-p", f"file://{job / 'parameters.json'}", "-p", "ChunkSize=6", "-p", "ChunkSeconds=0"),
-            *("--path-mapping-rules", json.dumps({"version": "pathmapping-1.0", "path_mapping_rules": mapped})),
-        )
-    finally:
-        (tmp_path / "their lib").rename(lib)
-    assert ran["status"] == "success"
-    assert ran["chunks_run"] == 3  # two of six lines, and what brings them together
-    theirs = tmp_path / "their out"
-    assert written(theirs) == outputs and written(out) == {}
-    assert sorted(line["target"] for line in journal_lines(theirs)) == sorted(outputs)
-    assert shard_journals(theirs) == []
-
-
-def write_job(meshferry, tmp_path, *arguments, count=3):
-    write_library(tmp_path / "lib", count)
-    given = ["--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "job", *arguments]
-    done = meshferry("batch", tmp_path / "lib", *given)
-    assert done.status == 0, done.err
-    return {path.stem: json.loads(path.read_text("ascii")) for path in (tmp_path / "job").glob("*.json")}
-
-
-def test_a_bundle_has_the_files_of_deadline_cloud(tmp_path, meshferry):
-    bundle = write_job(meshferry, tmp_path)
-    values = {entry["name"]: entry["value"] for entry in bundle["parameter_values"]["parameterValues"]}
-    assert values == {"Output": str(tmp_path / "out"), "Sources1": str(tmp_path / "lib")} == bundle["parameters"]
-    assets = bundle["asset_references"]["assetReferences"]
-    assert sorted(assets["inputs"]["filenames"]) == sorted(str(path) for path in (tmp_path / "lib").rglob("*.*mesh"))
-    assert assets["outputs"]["directories"] == [str(tmp_path / "out")]
-    definitions = {entry["name"]: entry for entry in bundle["template"]["parameterDefinitions"]}
-    flows = {name: entry["dataFlow"] for name, entry in definitions.items() if entry["type"] == "PATH"}
-    assert flows == {"Plan": "IN", "Output": "OUT", "Sources1": "NONE"}
-    # Its client refuses defaults outside of the bundle, and what has neither default nor value.
-    assert not os.path.isabs(definitions["Plan"]["default"])
-    assert all("default" in entry or name in values for name, entry in definitions.items())
-    # Both a .json and a .yaml of the same name, and links that lead out, are refused as well.
-    assert sorted(os.listdir(tmp_path / "job")) == [
-        *("asset_references.json", "parameter_values.json", "parameters.json", "plan", "template.json")
-    ]
-
-
-def test_files_beside_a_source_come_along(tmp_path, meshferry):
-    (tmp_path / "lib").mkdir()
-    for name in ("lamp.obj", "lamp.mtl", "lamp_glass.png", "other.mtl", "lam.mtl"):
-        (tmp_path / "lib" / name).write_bytes(b"x")
-    bundle = write_job(meshferry, tmp_path, count=0)
-    inputs = bundle["asset_references"]["assetReferences"]["inputs"]["filenames"]
-    assert {os.path.basename(path) for path in inputs} == {"lamp.obj", "lamp.mtl", "lamp_glass.png"}
-
-
-def test_a_job_is_of_what_is_still_to_do(tmp_path, meshferry):
-    write_library(tmp_path / "lib", 4)
-    meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--jobs", 1)
-    (tmp_path / "out" / "part1" / "mill001.mesh").unlink()
-    bundle = write_job(meshferry, tmp_path, count=0)
-    (lines,) = bundle["template"]["steps"][0]["parameterSpace"]["taskParameterDefinitions"]
-    assert lines["range"] == "1-1"
-    assert [task.target for task in plans.Plan(tmp_path / "job" / "plan").tasks()] == ["part1/mill001.mesh"]
-    meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--jobs", 1)
-    (tmp_path / "job" / "template.json").unlink()
-    done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "job")
-    assert done.status == 0 and "no job was written" in done.out
-    assert not (tmp_path / "job" / "template.json").exists()
-
-
-def test_a_folder_with_something_else_is_no_place_for_a_job(tmp_path, meshferry):
-    write_library(tmp_path / "lib", 1)
-    done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "lib")
-    assert done.status == 2 and "holds 'part0', which does not belong to a job" in done.err
-
-
-def write_plan(tmp_path, roots, count):
-    """Write a plan of files that do not exist; return the part of it that a job has."""
-    folder = tmp_path / "out" / "meshferry-batch"
-    folder.mkdir(parents=True)
-    with plans.new_plan(folder) as connection:
-        rows = ((n + 1, n % len(roots), f"{n}.timbermesh", "", f"{n}.mesh", -1, 0) for n in range(count))
-        plans.insert_tasks(connection, rows)
-        plans.set_head(connection, plans.PlanHead(Settings(TO), environment.version(), tuple(roots), count))
-    (tmp_path / "job").mkdir()
-    plan = plans.Plan(folder)
-    return plan, openjd._write_plan(plan, plan.tasks(), tmp_path / "job")
-
-
-def test_very_many_files_are_at_most_ten_thousand_tasks(tmp_path):
-    model = pytest.importorskip("openjd.model", reason="Open Job Description is absent")
-    count = 20_001
-    _, part = write_plan(tmp_path, [str(tmp_path)], count)
-    values = openjd._values(part, tmp_path / "out")
-    template = openjd._template(part, values, BatchSettings())
-    read = model.decode_job_template(template=template, supported_extensions=["TASK_CHUNKING"])
-    (tmp_path / "job" / "plan").mkdir()
-    values = model.preprocess_job_parameters(
-        job_template=read,
-        job_parameter_values=values,
-        job_template_dir=tmp_path / "job",
-        current_working_dir=tmp_path,
-    )
-    made = model.create_job(job_template=read, job_parameter_values=values)
-    convert, collect = made.steps
-    lines = convert.parameterSpace.taskParameterDefinitions["Lines"]
-    arguments = [str(word) for word in convert.script.actions.onRun.args]
-    (group,) = (int(word.removeprefix("--lines=")) for word in arguments if word.startswith("--lines="))
-    tasks = len(lines.range)
-    assert tasks <= 10_000 and (tasks - 1) * group < count <= tasks * group
-    assert [one.dependsOn for one in collect.dependencies] == ["Convert"]
-
-
-def test_several_folders_of_sources_are_one_parameter(tmp_path):
-    roots = [str(tmp_path / f"root{number}" / "deep") for number in range(60)]
-    plan, moved = write_plan(tmp_path, roots, 120)
-    assert moved.roots == (str(tmp_path),)
-    assert [moved.path_of(task) for task in moved.tasks()] == [plan.path_of(task) for task in plan.tasks()]
-    assert [task.target for task in moved.tasks()] == [task.target for task in plan.tasks()]
-    assert moved.head.digest == plan.head.digest
-
-
-def test_a_material_library_is_a_parameter(tmp_path, meshferry):
-    library = tmp_path / "my materials.blend"
-    bundle = write_job(meshferry, tmp_path, "--to", "blend", "--material-library", library)
-    assert bundle["parameters"]["MaterialLibrary"] == str(library)
-    assert str(library) in bundle["asset_references"]["assetReferences"]["inputs"]["filenames"]
-    for step in bundle["template"]["steps"]:
-        assert "--material-library={{Param.MaterialLibrary}}" in step["script"]["actions"]["onRun"]["args"]
 
 
 @pytest.mark.parametrize(

@@ -313,10 +313,11 @@ def test_a_preview_of_a_running_batch_knows_its_results_and_writes_nothing(tmp_p
     tasks = [make_task(0), make_task(1)]
     with opened(tmp_path, tasks) as state:
         state.append(done(tasks[0], tmp_path))
-        with (tmp_path / "meshferry-batch" / "journal.jsonl").open("ab") as stream:
+        path = tmp_path / "meshferry-batch" / "journal.jsonl"
+        with path.open("ab") as stream:
             stream.write(b'{"target":"file1.bl')  # the run is writing it
         before = digests(tmp_path)
-        with State(tmp_path, Plan(tmp_path), is_preview=True) as preview:
+        with State(tmp_path, Plan(path.parent), is_preview=True) as preview:
             assert [known is not None for _, known in preview.tasks()] == [True, False]
         assert digests(tmp_path) == before
 

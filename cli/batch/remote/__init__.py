@@ -1,1 +1,1 @@
-"""Batches on several machines: dask clusters and jobs for render farms."""
+"""Batches on several machines: dask clusters."""
