@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -74,9 +75,16 @@ def settings_of(parsed: Mapping[str, Any]) -> Settings:
         strict=parsed["strict"],
         mounts=parsed["mounts"],
         files_from=tuple(map(os.path.abspath, parsed.get("files_from", ()))),
-        searched=tuple(os.path.abspath(path) for path in parsed.get("paths", ()) if os.path.isdir(path)),
+        searched=tuple(folder for path in parsed.get("paths", ()) if (folder := _searched(path))),
         dry_run=parsed.get("dry_run", False),
     )
+
+
+def _searched(path: str) -> str:
+    """Return the folder that a path of the command line lets search, also by a pattern; empty if it is a file."""
+    while glob.has_magic(path) and not os.path.isdir(path):
+        path = os.path.dirname(path) or "."
+    return os.path.abspath(path) if os.path.isdir(path) else ""
 
 
 def require_known_options(settings: Settings, target: Format | BlenderFormat) -> None:

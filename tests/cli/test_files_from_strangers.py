@@ -227,9 +227,9 @@ def test_pictures_of_a_pack_are_read(meshferry, pack, tmp_path, kind):
 
 def test_searched_folders_are_within_reach(meshferry, pack, tmp_path):
     with_image("obj", pack / "a.obj", "../../secret/scan.png")
-    for command in ("convert", "batch"):
-        out = tmp_path.parent / f"{tmp_path.name} {command}"
-        assert meshferry(command, tmp_path, "--to", "gltf", "-o", out).status == 0
+    for command, path in (("convert", tmp_path), ("batch", tmp_path), ("batch", tmp_path / "**/*.obj")):
+        out = tmp_path.parent / f"{tmp_path.name} {command} {path.stem[:1] == '*'}"
+        assert meshferry(command, path, "--to", "gltf", "-o", out).status == 0
         assert [name for name in leaked(out) if name.endswith(".png")] == ["a.scan.png"]
 
 
