@@ -135,6 +135,6 @@ class ConversionContext:
         self.settings = settings
         self.session = session
         self.names = names
-        self.projects = projects or Projects(is_fixed=True, has_mounts=settings.mounts)
+        self.projects = projects or Projects(is_fixed=True, has_mounts=settings.mounts, reach_of=settings.reach_of)
         filtered = str(settings.export_options.get(CLIP_FILTER.name, ""))
         self.clips = ClipChoice(wanted_names(filtered), settings.new_names)

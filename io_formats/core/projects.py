@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from ..disk.shared_results import SharedResults
 
 if TYPE_CHECKING:
+    from ..disk.reach import Reach
     from .source_files import SourceFile
 
 ProjectT = TypeVar("ProjectT", bound="OpenProject")
@@ -54,10 +55,20 @@ class Projects:
         Folder for results about projects that several processes share; None for a single process.
     has_mounts:
         Whether projects include folders elsewhere on this machine that their files name.
+    reach_of:
+        Function that returns the reach of a file outside of projects; None if it may bring in any file.
     """
 
-    def __init__(self, *, is_fixed: bool = False, store: Path | None = None, has_mounts: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        is_fixed: bool = False,
+        store: Path | None = None,
+        has_mounts: bool = True,
+        reach_of: Callable[[Path], Reach] | None = None,
+    ) -> None:
         self.has_mounts = has_mounts
+        self.reach_of = reach_of
         self._is_fixed = is_fixed
         self._store = SharedResults(store, self.check) if store is not None else None
         self._caller = _Caller()

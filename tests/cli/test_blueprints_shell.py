@@ -47,6 +47,17 @@ def test_folders_are_searched_for_blueprints_and_not_for_other_json(meshferry: C
     assert (house["colliders"], house["size"]) == (3, [2, 1, 1])
 
 
+def test_models_around_a_blueprint_without_a_mod_are_within_its_reach(meshferry: Callable, mod: Path) -> None:
+    (mod / "manifest.json").unlink()
+    inner = mod / "Shed" / "Deep" / "House.blueprint.json"
+    inner.parent.mkdir()
+    (mod / "House.blueprint.json").rename(inner)
+    done = meshferry("convert", inner, mod.parent / "a.obj")
+    assert done.status == 1 and "There is no mesh to write" in done.err
+    done = meshferry("convert", inner, mod.parent / "b.obj", "--files-from", mod)
+    assert done.status == 0 and "2 triangles" in done.out
+
+
 def test_check_names_what_the_game_refuses(meshferry: Callable, mod: Path) -> None:
     building = seeds.building()
     building["ConstructionSiteProgressVisualizerSpec"]["ProgressThresholds"] = []

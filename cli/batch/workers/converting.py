@@ -67,7 +67,9 @@ class Converter:
         self._output = Path(setup.output).absolute()
         self._settings = setup.settings
         store = self._output / STATE_FOLDER / PROJECTS_FOLDER
-        self._projects = Projects(is_fixed=True, store=store, has_mounts=setup.settings.mounts)
+        self._projects = Projects(
+            is_fixed=True, store=store, has_mounts=setup.settings.mounts, reach_of=setup.settings.reach_of
+        )
         self._format = known_kind(setup.settings.to)[1]
         self._is_named = is_format_name(setup.settings.to)
         self._roots = setup.roots

@@ -137,14 +137,20 @@ class ModFiles:
             Path of the blueprint that names it.
         """
         folder = Path(os.path.realpath(os.path.abspath(near))).parent
-        root = self._root(folder)
+        # Also above the mod, since paths in projects of Unity begin with the mod's own folder: Mods/Bridge/Plank.
         for above in (folder, *folder.parents):
             found = self._below(str(above), relative)
-            if found is not None and (root is None or is_inside(os.path.realpath(found), str(root))):
+            if found is not None and self._may_read(found, folder):
                 return found
-            if above == root:
-                break
         return next((found for mod in self._folders(folder) if (found := mod.find(relative, folder)) is not None), None)
+
+    def _may_read(self, path: Path, folder: Path) -> bool:
+        """Return whether files in a folder may refer to a path: one of their mod, or else within their reach."""
+        root = self._root(folder)
+        if root is not None:
+            return is_inside(os.path.realpath(path), str(root))
+        reach_of = self._projects.reach_of
+        return reach_of is None or reach_of(folder / "any").allows(path)
 
     def archive(self) -> GameArchive | None:
         """Return the game's blueprints, or None without a folder of the game.
@@ -192,7 +198,7 @@ class ModFiles:
                 yield self._opened(known, _MOST_FILES)
         if root is None and self._mod is None:
             for around in islice((folder, *folder.parents), _LEVELS_AROUND + 1):
-                if _is_private(around):
+                if _is_private(around) or not self._may_read(around, folder):
                     break
                 found = self._opened(around, _MOST_FILES_AROUND)
                 yield found
