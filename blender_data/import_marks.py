@@ -25,9 +25,14 @@ def write_origin(owner: Any, request: ImportRequest) -> None:
 
 
 def stored_options(owner: Any) -> dict[str, Any]:
-    """Return the options with which a collection or an action was imported; empty after imports by version 0.2."""
-    options: dict[str, Any] = json.loads(owner.meshferry.import_options or "{}")
-    return options
+    """Return the options with which a collection or an action was imported.
+
+    They are empty after imports by version 0.2, and if they are damaged.
+    """
+    try:
+        return dict(json.loads(owner.meshferry.import_options or "{}"))
+    except (ValueError, TypeError, RecursionError):
+        return {}
 
 
 def mark_objects(collection: bpy.types.Collection, objects: Collection[bpy.types.Object]) -> None:

@@ -113,9 +113,8 @@ class FromBlender:
             return [BlendPart(None)]
         scene = self._session.load_for_changes().context.scene
         with_meshes = job.format.capabilities.meshes
-        several = job.folder is not None
-        parts = parts_to_export(scene, self._settings.collections, several=several, with_meshes=with_meshes)
-        if len(parts) > 1 and not several:
+        parts = parts_to_export(scene, self._settings.collections, several=bool(job.folder), with_meshes=with_meshes)
+        if len(parts) > 1 and job.folder is None:
             raise ExportError(
                 "{} collections cannot become one file; use --to EXTENSION -o FOLDER to write one for each", len(parts)
             )

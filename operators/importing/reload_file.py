@@ -26,6 +26,7 @@ from ...io_formats.core.options import resolve
 from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
 from ..exporting import export_again, export_on_save
+from ..exporting.stored_paths import agree_to_network, question_of_network, unasked_paths
 from ..last_report import draw_report
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import import_table, values_for
@@ -84,22 +85,27 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser, unless the file was moved."""
         source = find_source(context)
-        if not self.filepath and not Path(source.path).exists():
+        if not self.filepath and not self._unasked_paths(source) and not Path(source.path).exists():
             self.filepath = source.path
             context.window_manager.fileselect_add(self)
             return {"RUNNING_MODAL"}
         return self.execute(context)
 
     def question(self, context: bpy.types.Context) -> str:
-        """Return the edits that would be replaced, a line for each object; an empty string without any."""
+        """Return the edits that would be replaced, a line for each object; an empty string without any.
+
+        Before it, there is a question about stored paths to other machines.
+        """
         source = find_source(context)
+        network = question_of_network(self._unasked_paths(source)) if source is not None else ""
         lines = replaced_edits(source.objects()) if source is not None else []
         if not lines:
-            return ""
+            return network
         more = len(lines) - MOST_OBJECTS
         title = Text("The content of {} replaces these edits:", Path(self._path(source)).name)
         rest = [Text("and {} more", more)] if more > 0 else []
-        return "\n".join(rpt_(line) for line in (title, *lines[:MOST_OBJECTS], *rest))
+        edits = [rpt_(line) for line in (title, *lines[:MOST_OBJECTS], *rest)]
+        return "\n".join([network, *edits] if network else edits)
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the edits that would be replaced."""
@@ -119,6 +125,7 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         try:
             path = self._path(source)
             with messages.outcome(path) as name:
+                agree_to_network(self._unasked_paths(source), is_agreed=bool(self.asked))
                 edits = [] if self.asked else replaced_edits(source.objects())
                 reloading = Reload(context, source, path)
                 parts = yield from reloading.steps()
@@ -128,6 +135,16 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         finally:
             before.restore()
         return conclude(self, messages, parts, "Reloaded")
+
+    def _unasked_paths(self, source: ReloadSource) -> list[str]:
+        """Return the stored paths to other machines that a reload would use, and that the user did not agree to."""
+        objects = source.objects()
+        holders = {*objects, *map(armature_of, objects)} - {None}
+        files = [found for holder in holders for found in action_files(holder).items()]
+        paths = [] if self.filepath else [source.path]
+        owners = [source.collection] if source.collection is not None else []
+        options = [import_marks.stored_options(owner) for owner in (*owners, *(action for _path, action in files))]
+        return unasked_paths([*paths, *sorted({path for path, _action in files})], *options)
 
     def _path(self, source: ReloadSource) -> str:
         return bpy.path.abspath(self.filepath) if self.filepath else source.path
@@ -249,7 +266,8 @@ def find_source(context: bpy.types.Context) -> Any:
         homes = import_homes_of(obj) if obj is not None else [context.collection]
     for collection in homes:
         if collection is not None and collection.is_editable and is_imported(collection):
-            path = bpy.path.abspath(collection.meshferry.source_path)
+            path = collection.meshferry.source_path
+            path = bpy.path.abspath(path) if bpy.data.filepath else path  # an unsaved file has no folder for "//"
             return ReloadSource(path, collection)
     if obj is not None and obj.type == "ARMATURE" and obj.is_editable:
         files = action_files(obj)

@@ -51,6 +51,27 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
+def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a folder that stands for another machine, and a function that returns the paths in it that were opened."""
+    from meshferry.operators.exporting import stored_paths
+
+    folder, touched = tmp_path / "share", []
+    folder.mkdir()
+
+    def watched(old: Callable[..., Any]) -> Callable[..., Any]:
+        def method(path: Path, *args: Any, **kwargs: Any) -> Any:
+            touched.append(path)
+            return old(path, *args, **kwargs)
+
+        return method
+
+    for name in ("exists", "is_dir", "stat", "open"):
+        monkeypatch.setattr(Path, name, watched(getattr(Path, name)))
+    monkeypatch.setattr(stored_paths, "is_network_path", lambda text: text.startswith(str(folder)))
+    return folder, lambda: [path for path in touched if path.is_relative_to(folder)]
+
+
+@pytest.fixture
 def broken_file(make_file: Callable[..., Path]) -> Path:
     """Return a Timbermesh file that was cut off."""
     path = make_file("broken.timbermesh")

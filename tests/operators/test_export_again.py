@@ -284,6 +284,26 @@ def test_paths_of_a_blend_file_are_asked_about(clean_blender, tmp_path, exists):
     assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
 
 
+@pytest.mark.parametrize("stored", ["path", "option"])
+def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blender, tmp_path, share, stored):
+    """Windows would log in to the machine."""
+    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+
+    bpy, (folder, touched) = clean_blender, share
+    path = saved_elsewhere(bpy, folder if stored == "path" else tmp_path)
+    options = bpy.data.collections["lamp"].meshferry
+    options.import_options = f'{{"material_library": "{folder}/library.blend"}}' if stored == "option" else "{"
+    before = len(touched())
+    question = operator.question(None, bpy.context)
+    assert str(path) in question and "Open paths on other machines, which are stored in this .blend file? '" in question
+    for is_dry_run in (False, True):
+        with pytest.raises(RuntimeError, match="need your consent in a window: '"):
+            bpy.ops.export_scene.meshferry_again(is_dry_run=is_dry_run)
+    assert len(touched()) == before
+    assert bpy.ops.export_scene.meshferry_again(is_confirmed=True) == {"FINISHED"}
+    assert operator.question(None, bpy.context) == ""
+
+
 @pytest.mark.parametrize("load_ui", [True, False])
 def test_opening_a_file_brings_and_keeps_no_confirmation(clean_blender, tmp_path, load_ui):
     from meshferry.blender_data.file_records import session_files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -567,6 +568,31 @@ def test_the_options_of_the_import_are_used_again(clean_blender, tmp_path):
     assert material != first.active_material
     reload(bpy, second)
     assert (len(second.data.vertices), second.active_material, state(bpy)) == (count, material, before)
+
+
+@pytest.mark.parametrize("stored", ["path", "option", "action"])
+def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blender, tmp_path, share, stored):
+    """Windows would log in to the machine."""
+    from meshferry.blender_data import file_records
+    from meshferry.operators.exporting.stored_paths import agree_to_network
+    from meshferry.operators.importing.reload_file import IMPORT_SCENE_OT_meshferry_reload as operator
+    from meshferry.operators.importing.reload_file import find_source
+
+    bpy, (folder, touched) = clean_blender, share
+    imported(bpy, folder if stored == "path" else tmp_path)
+    imported(bpy, folder if stored == "action" else tmp_path, "lamp_nod.anim")
+    kept = bpy.data.collections["lamp"].meshferry
+    kept.import_options = f'{{"material_library": "{folder}/library.blend"}}' if stored == "option" else "{"
+    bpy.data.libraries.write(str(folder / "library.blend"), set())
+    file_records.session_files().clear()  # as after loading a .blend file
+    before = len(touched())
+    unasked = operator._unasked_paths(SimpleNamespace(filepath=""), find_source(bpy.context))
+    assert len(unasked) == 1 and unasked[0].startswith(str(folder))
+    with pytest.raises(RuntimeError, match="need your consent in a window: '"):
+        bpy.ops.import_scene.meshferry_reload()
+    assert len(touched()) == before
+    agree_to_network(unasked, is_agreed=True)
+    reload(bpy)
 
 
 def test_a_reload_without_a_source_is_refused(clean_blender):
