@@ -13,6 +13,7 @@ from typing import Any
 import bpy
 
 from ..io_formats.core.output_file import OutputFile
+from ..io_formats.disk.rooted_files import is_network_path
 from .exports_on_save import written_digest
 
 
@@ -67,6 +68,16 @@ def session_files() -> dict[str, SessionFile]:
 def session_file(path: Path) -> SessionFile | None:
     """Return the record of a file, or None if it was neither read nor written since the .blend file was loaded."""
     return session_files().get(str(path))
+
+
+def unasked_paths(stored: Iterable[Any]) -> list[str]:
+    """Return the paths to other machines among values that are stored in the .blend file.
+
+    Windows logs in to a machine as soon as a path is tested, so the user is asked first. Paths that were read or
+    written since the .blend file was loaded, or that the user agreed to, are left out.
+    """
+    texts = dict.fromkeys(value for value in stored if isinstance(value, str))
+    return [text for text in texts if is_network_path(text) and session_file(Path(text)) is None]
 
 
 def digest_of_content(content: bytes) -> str:

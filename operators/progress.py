@@ -12,9 +12,11 @@ from typing import Any
 
 import bpy
 
+from ..blender_data.file_records import SessionFile, session_files, unasked_paths
 from ..blender_data.steps import Step, Steps
-from .reporting import inform
-from .translations import iface_
+from ..io_formats.core.messages import Text, listed
+from .reporting import inform, refuse
+from .translations import iface_, rpt_
 
 PATIENCE = 0.5
 """Seconds of work before an operator becomes modal, with progress and Esc."""
@@ -67,6 +69,12 @@ class Work:
         self._steps.close()
 
 
+def question_of_network(paths: list[str]) -> str:
+    """Return a question about stored paths to other machines; an empty string if there are none."""
+    text = Text("Open paths on other machines, which are stored in this .blend file? {}", listed(paths))
+    return rpt_(text) if paths else ""
+
+
 def _in_thread(job: Callable[[], Any]) -> Future[Any]:
     """Run a job in a daemon thread, so that Blender can quit meanwhile."""
     future: Future[Any] = Future()
@@ -111,6 +119,13 @@ class LongWork:
         """Return a question to the user before the work, or an empty string."""
         return ""
 
+    def stored_paths(self, context: bpy.types.Context) -> list[Any]:
+        """Return values from the .blend file, such as paths, that the work may open.
+
+        Before the user agreed to those of them that are paths to other machines, the question must not open them.
+        """
+        return []
+
     def is_from_user(self) -> bool:
         """Return whether a user started the operator, not a script."""
         return self.is_again or self.options.is_invoke  # type: ignore[attr-defined]
@@ -119,12 +134,17 @@ class LongWork:
         """Do all the work, or, started by a user, as much as fits in ``PATIENCE`` seconds."""
         manager: Any = context.window_manager
         is_modal = self.is_from_user() and not bpy.app.background and context.window is not None
+        unasked = unasked_paths(self.stored_paths(context))
         if is_modal and not self.asked and not self.is_again:
-            self.asked = self.question(context)
+            self.asked = "\n".join(filter(None, (question_of_network(unasked), self.question(context))))
             if self.asked:  # confirming the dialog calls ``execute`` again
                 return manager.invoke_props_dialog(
                     self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=iface_(self.confirm_text)
                 )
+        if unasked and not (self.asked or getattr(self, "is_confirmed", False)):
+            return refuse(self, "Stored paths on other machines need your consent in a window: {}", listed(unasked))
+        for path in unasked:
+            session_files().setdefault(path, SessionFile())
         work = Work(self.steps(context))
         manager.progress_begin(0, 100)
         try:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import bpy
 from bpy.props import BoolProperty
 
-from ...blender_data import file_records
+from ...blender_data import file_records, import_marks
 from ...blender_data.exporting import exporter
 from ...blender_data.exporting.clips.clip_sources import clip_name
 from ...blender_data.exporting.placing.placement_patch import BACKUP
@@ -39,7 +39,6 @@ from .clips_of_files import note as note_of_clips
 from .clips_of_files import question as question_of_clips
 from .export_base import encode_steps, file_steps, without_needless_clips
 from .scene_changes import is_patched, patch_steps, question_of_patch, question_of_path, refuse_unknown
-from .stored_paths import agree_to_network, question_of_network, unasked_paths_of
 
 
 class FoundFile(NamedTuple):
@@ -165,22 +164,27 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser."""
         record, _owners, source = _file(context)
-        unasked = unasked_paths_of(record, source.collection)
-        self.has_others = not (unasked or is_patched(record)) and bool(others_of(context, record, source))
-        self.confirm_text = "Replace" if unasked or record.path.exists() else "Export"
+        if not file_records.unasked_paths(stored_values(record, source)):
+            self.has_others = not is_patched(record) and bool(others_of(context, record, source))
+            self.confirm_text = "Replace" if record.path.exists() else "Export"
         return self.execute(context)
+
+    def stored_paths(self, context: bpy.types.Context) -> list[Any]:
+        """Return the path of the file and the values of its options."""
+        record, _owners, source = _file(context)
+        return stored_values(record, source)
 
     def question(self, context: bpy.types.Context) -> str:
         """Return a question before a file is replaced for the first time, and about animations of other files."""
         record, _owners, source = _file(context)
+        if file_records.unasked_paths(stored_values(record, source)):
+            return question_of_path(record)
         if is_patched(record):
             return question_of_patch(context, record, source.collection)
-        unasked = unasked_paths_of(record, source.collection)
-        others = [] if unasked else others_of(context, record, source)
+        others = others_of(context, record, source)
         session = file_records.session_file(record.path) or SessionFile()
         is_asked_again = not {clip_name(action) for action in others} <= session.left_out
-        texts = [question_of_path(record), question_of_network(unasked)]
-        texts += [question_of_clips(others, record)] if is_asked_again else []
+        texts = [question_of_path(record), question_of_clips(others, record) if is_asked_again else ""]
         return "\n".join(text for text in texts if text)
 
     def draw(self, context: bpy.types.Context) -> None:
@@ -198,17 +202,15 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         changes: list[str] = []
         found = _file(context)
         record, owners, source = found
+        if is_patched(record):
+            is_agreed = bool(self.asked or self.is_confirmed or self.is_dry_run)
+            patching = patch_steps(self, context, source.collection, is_agreed=is_agreed, is_dry_run=self.is_dry_run)
+            return (yield from patching)
         path = record.path
         ready = None
         with messages.attempt(str(path)):
-            is_agreed = bool(self.asked or self.is_confirmed)
-            agree_to_network(unasked_paths_of(record, source.collection), is_agreed=is_agreed)
-            if is_patched(record):
-                is_agreed |= self.is_dry_run
-                own = source.collection
-                return (yield from patch_steps(self, context, own, is_agreed=is_agreed, is_dry_run=self.is_dry_run))
             refuse_changed(record)
-            if not is_agreed:
+            if not (self.asked or self.is_confirmed):
                 refuse_unknown(record)
             encoding = encode_again(context, found, use_other_animations=self.use_other_animations)
             ready = yield from scaled(encoding, 0.0, 0.9)
@@ -261,6 +263,12 @@ def others_of(context: bpy.types.Context, record: FileRecord, source: exporter.S
         return clips_left_out(context, record, source, values_of)
     except MeshferryError:
         return []  # the export reports it
+
+
+def stored_values(record: FileRecord, source: exporter.Source) -> list[Any]:
+    """Return the path of a file, and the values of the options of its import and its last export."""
+    imported = import_marks.stored_options(source.collection) if source.collection is not None else {}
+    return [str(record.path), *imported.values(), *(record.options or {}).values()]
 
 
 def _file(context: bpy.types.Context) -> FoundFile:

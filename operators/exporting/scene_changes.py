@@ -16,7 +16,6 @@ from ...io_formats.registry import FORMATS, by_name
 from ..importing.session_projects import session_projects
 from ..reporting import Messages, conclude
 from ..translations import rpt_
-from .stored_paths import question_of_network, unasked_paths, unasked_paths_of
 
 
 def is_patched(record: FileRecord) -> bool:
@@ -67,7 +66,7 @@ def patch_steps(
 def question_of_path(record: FileRecord) -> str:
     """Return a question about a file that the user did not agree to write since the .blend file was opened."""
     session = file_records.session_file(record.path)
-    exists = bool(unasked_paths([record.path])) or record.path.exists()
+    exists = bool(file_records.unasked_paths([str(record.path)])) or record.path.exists()
     if session is not None and (session.is_confirmed or not exists):
         return ""
     label = by_name(record.format).label
@@ -84,12 +83,7 @@ def question_of_path(record: FileRecord) -> str:
 
 
 def question_of_patch(context: bpy.types.Context, record: FileRecord, collection: Any) -> str:
-    """Return the changes that would be written, a line for each kind; an empty string if there are none.
-
-    If paths on other machines are needed to find them, the question is about these.
-    """
-    if unasked := unasked_paths_of(record, collection):
-        return "\n".join(filter(None, (question_of_path(record), question_of_network(unasked))))
+    """Return the changes that would be written, a line for each kind; an empty string if there are none."""
     leave_edited_modes(context)
     try:
         with without_collection():

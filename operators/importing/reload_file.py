@@ -26,7 +26,6 @@ from ...io_formats.core.options import resolve
 from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
 from ..exporting import export_again, export_on_save
-from ..exporting.stored_paths import agree_to_network, question_of_network, unasked_paths
 from ..last_report import draw_report
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import import_table, values_for
@@ -85,27 +84,35 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser, unless the file was moved."""
         source = find_source(context)
-        if not self.filepath and not self._unasked_paths(source) and not Path(source.path).exists():
+        is_touched = not self.filepath and not file_records.unasked_paths([source.path])
+        if is_touched and not Path(source.path).exists():
             self.filepath = source.path
             context.window_manager.fileselect_add(self)
             return {"RUNNING_MODAL"}
         return self.execute(context)
 
-    def question(self, context: bpy.types.Context) -> str:
-        """Return the edits that would be replaced, a line for each object; an empty string without any.
-
-        Before it, there is a question about stored paths to other machines.
-        """
+    def stored_paths(self, context: bpy.types.Context) -> list[Any]:
+        """Return the paths of the files of the collection and of all actions, and the values of their options."""
         source = find_source(context)
-        network = question_of_network(self._unasked_paths(source)) if source is not None else ""
+        objects = source.objects() if source is not None else []
+        holders = {*objects, *map(armature_of, objects)} - {None}
+        owners = [action for holder in holders for action in action_files(holder).values()]
+        paths = [action.meshferry.source_path for action in owners]
+        if source is not None and source.collection is not None:
+            owners.append(source.collection)
+            paths += [] if self.filepath else [source.path]
+        return [*paths, *(value for owner in owners for value in import_marks.stored_options(owner).values())]
+
+    def question(self, context: bpy.types.Context) -> str:
+        """Return the edits that would be replaced, a line for each object; an empty string without any."""
+        source = find_source(context)
         lines = replaced_edits(source.objects()) if source is not None else []
         if not lines:
-            return network
+            return ""
         more = len(lines) - MOST_OBJECTS
         title = Text("The content of {} replaces these edits:", Path(self._path(source)).name)
         rest = [Text("and {} more", more)] if more > 0 else []
-        edits = [rpt_(line) for line in (title, *lines[:MOST_OBJECTS], *rest)]
-        return "\n".join([network, *edits] if network else edits)
+        return "\n".join(rpt_(line) for line in (title, *lines[:MOST_OBJECTS], *rest))
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the edits that would be replaced."""
@@ -125,7 +132,6 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         try:
             path = self._path(source)
             with messages.outcome(path) as name:
-                agree_to_network(self._unasked_paths(source), is_agreed=bool(self.asked))
                 edits = [] if self.asked else replaced_edits(source.objects())
                 reloading = Reload(context, source, path)
                 parts = yield from reloading.steps()
@@ -135,16 +141,6 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         finally:
             before.restore()
         return conclude(self, messages, parts, "Reloaded")
-
-    def _unasked_paths(self, source: ReloadSource) -> list[str]:
-        """Return the stored paths to other machines that a reload would use, and that the user did not agree to."""
-        objects = source.objects()
-        holders = {*objects, *map(armature_of, objects)} - {None}
-        files = [found for holder in holders for found in action_files(holder).items()]
-        paths = [] if self.filepath else [source.path]
-        owners = [source.collection] if source.collection is not None else []
-        options = [import_marks.stored_options(owner) for owner in (*owners, *(action for _path, action in files))]
-        return unasked_paths([*paths, *sorted({path for path, _action in files})], *options)
 
     def _path(self, source: ReloadSource) -> str:
         return bpy.path.abspath(self.filepath) if self.filepath else source.path

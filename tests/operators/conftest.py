@@ -53,7 +53,7 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a folder that stands for another machine, and a function that returns the paths in it that were opened."""
-    from meshferry.operators.exporting import stored_paths
+    from meshferry.blender_data import file_records
 
     folder, touched = tmp_path / "share", []
     folder.mkdir()
@@ -67,7 +67,7 @@ def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     for name in ("exists", "is_dir", "stat", "open"):
         monkeypatch.setattr(Path, name, watched(getattr(Path, name)))
-    monkeypatch.setattr(stored_paths, "is_network_path", lambda text: text.startswith(str(folder)))
+    monkeypatch.setattr(file_records, "is_network_path", lambda text: text.startswith(str(folder)))
     return folder, lambda: [path for path in touched if path.is_relative_to(folder)]
 
 

@@ -287,7 +287,9 @@ def test_paths_of_a_blend_file_are_asked_about(clean_blender, tmp_path, exists):
 @pytest.mark.parametrize("stored", ["path", "option"])
 def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blender, tmp_path, share, stored):
     """Windows would log in to the machine."""
+    from meshferry.blender_data import file_records
     from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.progress import question_of_network
 
     bpy, (folder, touched) = clean_blender, share
     path = saved_elsewhere(bpy, folder if stored == "path" else tmp_path)
@@ -295,7 +297,9 @@ def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blen
     options.import_options = f'{{"material_library": "{folder}/library.blend"}}' if stored == "option" else "{"
     before = len(touched())
     question = operator.question(None, bpy.context)
-    assert str(path) in question and "Open paths on other machines, which are stored in this .blend file? '" in question
+    assert question.startswith("The path is stored in this .blend file. Replace") and str(path) in question
+    unasked = file_records.unasked_paths(operator.stored_paths(None, bpy.context))
+    assert len(unasked) == 1 and unasked[0].startswith(str(folder)) and unasked[0] in question_of_network(unasked)
     for is_dry_run in (False, True):
         with pytest.raises(RuntimeError, match="need your consent in a window: '"):
             bpy.ops.export_scene.meshferry_again(is_dry_run=is_dry_run)

@@ -225,6 +225,43 @@ def test_modal_work_ends_by_itself(modal_operator):
     assert modal_operator.shown[-1] is None and modal_operator.timers == modal_operator.reports == []
 
 
+def test_the_question_about_other_machines_stands_before_that_of_the_work(clean_blender, monkeypatch):
+    """Blender shows no dialog without a window, so its functions are stand-ins."""
+    from meshferry.blender_data import file_records
+    from meshferry.operators import progress
+
+    shown: list[str] = []
+
+    class Operator(progress.LongWork):
+        bl_label = ""
+
+        def is_from_user(self) -> bool:
+            return True
+
+        def stored_paths(self, context: Any) -> list[Any]:
+            return ["//evil.example/share/lamp.mesh", 3, "lamp.mesh"]
+
+        def question(self, context: Any) -> str:
+            return "Replace?"
+
+        def steps(self, context: Any) -> Any:
+            yield from ()
+            return {"FINISHED"}
+
+    functions = dict.fromkeys(("progress_begin", "progress_end"), lambda *_: None)
+    manager = SimpleNamespace(invoke_props_dialog=lambda operator, **_: shown.append(operator.asked), **functions)
+    context = SimpleNamespace(window_manager=manager, window="window")
+    monkeypatch.setattr(progress, "bpy", SimpleNamespace(app=SimpleNamespace(background=False)))
+    operator = Operator()
+    operator.execute(context)
+    asked = "Open paths on other machines, which are stored in this .blend file? '//evil.example/share/lamp.mesh'"
+    assert shown == [f"{asked}\nReplace?"]
+    assert operator.execute(context) == {"FINISHED"}  # the user agreed
+    Operator().execute(context)
+    assert shown[1:] == ["Replace?"]
+    file_records.session_files().clear()
+
+
 def dense_grid(bpy: Any, side: int) -> Any:
     """Add a grid of 2 * side * side triangles and select it alone."""
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=side, y_subdivisions=side)

@@ -574,9 +574,7 @@ def test_the_options_of_the_import_are_used_again(clean_blender, tmp_path):
 def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blender, tmp_path, share, stored):
     """Windows would log in to the machine."""
     from meshferry.blender_data import file_records
-    from meshferry.operators.exporting.stored_paths import agree_to_network
     from meshferry.operators.importing.reload_file import IMPORT_SCENE_OT_meshferry_reload as operator
-    from meshferry.operators.importing.reload_file import find_source
 
     bpy, (folder, touched) = clean_blender, share
     imported(bpy, folder if stored == "path" else tmp_path)
@@ -586,12 +584,12 @@ def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blen
     bpy.data.libraries.write(str(folder / "library.blend"), set())
     file_records.session_files().clear()  # as after loading a .blend file
     before = len(touched())
-    unasked = operator._unasked_paths(SimpleNamespace(filepath=""), find_source(bpy.context))
+    unasked = file_records.unasked_paths(operator.stored_paths(SimpleNamespace(filepath=""), bpy.context))
     assert len(unasked) == 1 and unasked[0].startswith(str(folder))
     with pytest.raises(RuntimeError, match="need your consent in a window: '"):
         bpy.ops.import_scene.meshferry_reload()
     assert len(touched()) == before
-    agree_to_network(unasked, is_agreed=True)
+    file_records.session_files()[unasked[0]] = file_records.SessionFile()  # as after the user agreed
     reload(bpy)
 
 
