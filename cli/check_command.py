@@ -12,7 +12,7 @@ from ..io_formats.core.messages import Kind, Message, counted, distinct, errors_
 from ..io_formats.registry import FORMATS
 from .examined_files import add_file_arguments, examine_files, open_projects
 from .option_arguments import OptionTable, format_table, preferred_options
-from .reporting import Reporter, printable, unbroken
+from .reporting import Reporter, printable
 
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
@@ -70,7 +70,7 @@ def _entry(finding: Message) -> dict[str, Any]:
 
 
 def _print(reporter: Reporter, file: str, finding: Message) -> None:
-    line = f"{printable(file)}: {finding.kind.value}: {unbroken(str(finding))}"
+    line = f"{printable(file)}: {finding.kind.value}: {printable(str(finding))}"
     if finding.kind is Kind.ERROR:
         reporter.result(line)
     else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import tempfile
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.messages import counted, summed_up
 from . import inputs, interruption
-from .conversions.blend_files import BlendSession
+from .conversions.blend_files import BlendSession, redirected
 from .conversions.conversion import Conversion
 from .conversions.conversion_arguments import (
     add_conversion_arguments,
@@ -104,7 +106,8 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         for job in plan.jobs:
             failed_sources = set()
             interruption.check()
-            for outcome in (importer if job.uses_importer else conversion).run(job):
+            outcomes = (importer if job.uses_importer else conversion).run(job)
+            for outcome in outcomes if reporter.debug else _with_blender_errors(outcomes, reporter):
                 _report(outcome, reporter, dry_run=settings.dry_run)
                 if outcome.problem is not None:
                     failed_sources.add(outcome.source)
@@ -120,6 +123,23 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
             failed += 1
             reporter.fail("convert", problem)
     return 1 if failed else 0
+
+
+def _with_blender_errors(outcomes: Iterator[Outcome], reporter: Reporter) -> Iterator[Outcome]:
+    """Yield outcomes; note what Blender printed to standard error before each, such as errors of drivers.
+
+    The names in it may contain line breaks and codes that control the terminal.
+    """
+    while True:
+        with tempfile.TemporaryFile() as log:
+            with redirected(2, log):
+                outcome = next(outcomes, None)
+            log.seek(0)
+            for line in filter(str.strip, log.read().decode(errors="replace").splitlines()):
+                reporter.note(f"Blender: {line}")
+        if outcome is None:
+            return
+        yield outcome
 
 
 def _is_isolated(plan: ConversionPlan, reporter: Reporter) -> bool:

@@ -73,7 +73,7 @@ def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
     """Return the facts of a file as a few lines of text."""
     known = registry.by_name(entry["format"])
     form = f"{known.label} {entry['version']}" if entry["version"] else known.label
-    lines = [f"{printable(entry['file'])}: {form}"]
+    lines = [f"{entry['file']}: {form}"]
     if known.capabilities.meshes and "parcels" not in entry:  # the assets of an archive are not read
         amounts = ", ".join(counted(entry[f"{noun}s"], noun) for noun in ("node", "triangle"))
         amounts += f", {counted(entry['vertices'], 'vertex', 'vertices')}, {counted(entry['surfaces'], 'surface')}"
@@ -98,13 +98,13 @@ def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
     lines += _space(entry)
     lines += _playback(entry)
     lines += _shape(entry)
-    lines += [f"  animation {printable(clip_text(clip, with_kind=True))}" for clip in entry["clips"]]
+    lines += [f"  animation {clip_text(clip, with_kind=True)}" for clip in entry["clips"]]
     if len(lines) == 1:
         lines.append("  nothing")
-    lines += [f"  warning: {printable(text)}" for text in summed_up(warnings)]
+    lines += [f"  warning: {text}" for text in summed_up(warnings)]
     if "identical" in entry:
         lines.append("  identical after decoding and encoding" if entry["identical"] else "  NOT identical")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _playback(entry: dict[str, Any]) -> list[str]:
@@ -117,7 +117,7 @@ def _playback(entry: dict[str, Any]) -> list[str]:
     parts.append(f"loop from {loop[0]:.4g} to {loop[1]:.4g} s" if loop else "no loop")
     parts.append(f"ease {entry['ease'][0]:.4g} s in, {entry['ease'][1]:.4g} s out")
     parts.append(f"hand pose {entry['hand_pose']}")
-    parts += [f"expression {printable(entry['emote'])}"] if entry["emote"] else []
+    parts += [f"expression {entry['emote']}"] if entry["emote"] else []
     parts += [counted(entry["constraints"], "constraint")] if entry["constraints"] else []
     clip = entry["clips"][0]
     keys = [f"{counted(clip[f'{kind}_keys'], f'{kind} key')}" for kind in ("rotation", "position")]
@@ -139,7 +139,7 @@ def _nodes(entry: dict[str, Any]) -> list[str]:
     if "references" not in entry:
         return []
     models = f"{counted(entry['meshes'], 'mesh', 'meshes')} and {counted(entry['references'], 'node file')} referred to"
-    types = ", ".join(f"{count:,} {printable(kind) or 'without a type'}" for kind, count in entry["types"].items())
+    types = ", ".join(f"{count:,} {kind or 'without a type'}" for kind, count in entry["types"].items())
     return [f"  {models}", *([f"  {types}"] if types else [])]
 
 
@@ -171,7 +171,7 @@ def _space(entry: dict[str, Any]) -> list[str]:
     """Return the additional line for Collada files: the program that wrote it, its unit and axis."""
     if "up_axis" not in entry:
         return []
-    tool = f"written by {printable(entry['tool'])}, " if entry["tool"] else ""
+    tool = f"written by {entry['tool']}, " if entry["tool"] else ""
     return [f"  {tool}unit {entry['meter']:g} m, {entry['up_axis'][0]} up"]
 
 

@@ -23,8 +23,6 @@ _UNSAFE = re.compile(
 
 _LONGEST_SHOWN = 200
 
-_LINE_BREAK = re.compile("[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
-
 CLIPS_NAMED = 3
 """Largest number of animations in a summary; of more, only the number is given."""
 
@@ -65,7 +63,7 @@ class Reporter:
     def warn(self, file: object, text: str) -> None:
         """Print a warning about a loss or irregularity; it is also in the JSON record."""
         if not self.quiet and not self.as_json:
-            self._print(f"{printable(file)}: warning: {unbroken(text)}", sys.stderr)
+            self._print(f"{printable(file)}: warning: {printable(text)}", sys.stderr)
 
     def note(self, text: str) -> None:
         """Print progress to standard error."""
@@ -154,11 +152,6 @@ def shortened(name: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
 
 
-def unbroken(text: str) -> str:
-    """Escape the line breaks in a text, such as those of names in files."""
-    return _LINE_BREAK.sub(lambda found: ascii(found[0])[1:-1], text)
-
-
 def one_line(text: str) -> str:
     """Replace each run of whitespace in a text, including line breaks, by one space."""
     return " ".join(text.split())
@@ -167,9 +160,9 @@ def one_line(text: str) -> str:
 def cause(problem: BaseException) -> str:
     """Return the message of an exception in one line, without the file name."""
     if isinstance(problem, FormatError):
-        return unbroken(problem.sentence(with_file=False))
+        return printable(problem.sentence(with_file=False))
     if isinstance(problem, MeshferryError):
-        return unbroken(str(problem))
+        return printable(str(problem))
     if isinstance(problem, MemoryError):
         return "There is not enough memory for this file"
     if isinstance(problem, OSError) and problem.strerror:  # such as a disk that fails: not a defect of this program

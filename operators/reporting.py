@@ -152,13 +152,14 @@ def report(operator: Any, level: str, text: str) -> None:
 def readable(text: str) -> str:
     """Return a line that Blender accepts: undecodable bytes, as in file names, become question marks.
 
-    Line breaks, as in names of bones, are escaped. The user's home directory becomes ``~``, since reports are posted in
-    public.
+    Line breaks and other control characters, as in names of bones, are escaped, since Blender also prints reports on
+    the console. The user's home directory becomes ``~``, since reports are posted in public.
     """
     home = str(Path.home())
     if len(home) > 2:
         text = re.sub(re.escape(home) + r"(?=[/\\'\" :,;)]|$)", "~", text)
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\r", r"\r").replace("\n", r"\n")
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return re.sub(r"[\0-\x1f\x7f-\x9f\u2028\u2029]", lambda found: ascii(found[0])[1:-1], text)
 
 
 def inform(operator: Any, template: str, *values: object) -> None:

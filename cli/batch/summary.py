@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...io_formats.core.messages import counted
-from ..reporting import printable, unbroken
+from ..reporting import printable
 from .progress import rate_text, time_text
 from .tasks import Result, Status
 
@@ -150,7 +150,7 @@ class Summary:
         lines = [self._first_line()]
         for title, rows in self._tables():
             lines += ["", title] if title else []
-            cells = [[printable(unbroken(cell)) for cell in row] for row in rows]
+            cells = [[printable(cell) for cell in row] for row in rows]
             first, second = (max(len(row[column]) for row in cells) for column in (0, 1))
             indent = "  " if first else ""
             # A long text does not move the third column of the other rows: the terminal would wrap all of them.

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import ExportOptions
 from ...blender_data.foreign.operator_errors import operator_error
@@ -449,18 +449,16 @@ def _without_chatter(*, errors: bool) -> Iterator[None]:
         for stream, number, redirect in wanted:
             if stream is not None:  # the descriptor of a closed stream may be that of another file
                 stack.enter_context(redirect(io.StringIO()))
-                stack.enter_context(_into_nowhere(number))
+                stack.enter_context(redirected(number, stack.enter_context(open(os.devnull, "wb"))))
         yield
 
 
 @contextlib.contextmanager
-def _into_nowhere(number: int) -> Iterator[None]:
-    """Temporarily redirect a file descriptor to the null device."""
+def redirected(number: int, stream: IO[bytes]) -> Iterator[None]:
+    """Temporarily redirect a file descriptor to a stream."""
     kept = os.dup(number)
     try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, number)
-        os.close(nowhere)
+        os.dup2(stream.fileno(), number)
         yield
     finally:
         _flush_c_streams()

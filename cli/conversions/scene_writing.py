@@ -16,7 +16,7 @@ from ...io_formats.core.messages import Message, Text, joined
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.atomic_write import make_folder, real_place, replace_file
-from ...io_formats.disk.file_sets import write_outputs
+from ...io_formats.disk.file_sets import beside, companions_of, write_outputs
 from ...io_formats.registry import by_name
 from ..scene_facts import placement_facts, scene_facts
 from .convert_plan import ConversionJob
@@ -86,8 +86,7 @@ class OutputWriter:
             if job.folder is not None:
                 make_folder(job.target.parent)
             if job.format.is_set or outputs[-1].copy_of is not None:
-                own = self._without_used(outcome.target, outputs)
-                outcome.add(write_outputs(outcome.target, own, within=job.folder))
+                outcome.add(write_outputs(outcome.target, self._without_used(outcome.target, outputs), job.folder))
             else:  # A single file needs no staging folder, and searching a folder of 10,000 files for old ones is slow.
                 replace_file(outcome.target, outputs[-1].data, is_flushed=job.is_flushed, within=job.folder)
         outcome.files = paths if job.format.is_set else []
@@ -100,8 +99,8 @@ class OutputWriter:
         ExportError
             The run reads one of the files, or writes it for another set with different content.
         """
-        beside = {_path_beside(target, output.name): _content_text(output) for output in outputs[:-1]}
-        clashing = self._names.claim(beside) if beside else []
+        companions = {path: _content_text(output) for path, output in companions_of(target, outputs)}
+        clashing = self._names.claim(companions) if companions else []
         if clashing:
             they = "It belongs" if len(clashing) == 1 else "They belong"
             raise ExportError(
@@ -111,12 +110,12 @@ class OutputWriter:
                 ", ".join(path.name for path in clashing),
                 they,
             )
-        return [*beside, target]
+        return [*companions, target]
 
     def _without_used(self, target: Path, outputs: Sequence[OutputFile]) -> list[OutputFile]:
         """Return the files of a set without obsolete ones that this run reads or writes."""
         *companions, chosen = outputs
-        names = [name for name in chosen.obsolete if not self._names.is_taken(_path_beside(target, name))]
+        names = [name for name in chosen.obsolete if not self._names.is_taken(beside(target, chosen, Path(name)))]
         return [*companions, replace(chosen, obsolete=tuple(names))]
 
     def _targets(
@@ -138,12 +137,6 @@ class OutputWriter:
         if len(parts) == 1 and not has_new_names:
             return [base]
         return [self._names.of_part(job.target, base, name) for name in api.file_names(parts)]
-
-
-def _path_beside(target: Path, name: str) -> Path:
-    """Return the path of a file of a set. If it has the extension of the chosen file, it has the same case, too."""
-    path = target.parent / name
-    return path.with_suffix(target.suffix) if path.suffix.lower() == target.suffix.lower() else path
 
 
 def _content_text(output: OutputFile) -> str:

@@ -63,7 +63,7 @@ _UNPLANNED_AGE = 60.0
 immediately after each other."""
 
 
-def write_outputs(path: str | Path, outputs: Sequence[OutputFile], *, within: Path | None = None) -> list[Message]:
+def write_outputs(path: str | Path, outputs: Sequence[OutputFile], within: Path | None = None) -> list[Message]:
     """Replace the files of a set, the last one as ``path``, the others beside it; return the messages.
 
     Parameters
@@ -109,7 +109,7 @@ def obsolete_files(path: Path, outputs: Sequence[OutputFile]) -> tuple[list[Path
     own: list[Path] = []
     unknown: list[Path] = []
     for name in chosen.obsolete:
-        place = _beside(path, chosen, Path(name))
+        place = beside(path, chosen, Path(name))
         if not place.is_file():
             continue
         try:
@@ -218,7 +218,7 @@ def _places(path: Path, outputs: Sequence[OutputFile], within: Path | None) -> l
 def companions_of(path: Path, outputs: Sequence[OutputFile]) -> list[tuple[Path, OutputFile]]:
     """Return the files of a set beside the chosen one, which is the last, with their paths."""
     *others, chosen = outputs
-    return [(_beside(path, chosen, Path(output.name)), output) for output in others]
+    return [(beside(path, chosen, Path(output.name)), output) for output in others]
 
 
 def _has_own_name(output: OutputFile, chosen: OutputFile) -> bool:
@@ -240,7 +240,7 @@ def would_change(place: Path, output: OutputFile) -> bool:
         return True
 
 
-def _beside(path: Path, chosen: OutputFile, name: Path) -> Path:
+def beside(path: Path, chosen: OutputFile, name: Path) -> Path:
     """Return the path of a file beside the chosen one, ``path``; its extension follows the case of that file's."""
     if path.suffix.lower() == Path(chosen.name).suffix.lower() == name.suffix.lower():
         name = name.with_suffix(path.suffix)

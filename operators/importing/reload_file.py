@@ -84,8 +84,7 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser, unless the file was moved."""
         source = find_source(context)
-        is_touched = not self.filepath and not file_records.unasked_paths([source.path])
-        if is_touched and not Path(source.path).exists():
+        if not (self.filepath or file_records.unasked_paths([source.path]) or Path(source.path).exists()):
             self.filepath = source.path
             context.window_manager.fileselect_add(self)
             return {"RUNNING_MODAL"}
@@ -94,13 +93,12 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     def stored_paths(self, context: bpy.types.Context) -> list[Any]:
         """Return the paths of the files of the collection and of all actions, and the values of their options."""
         source = find_source(context)
-        objects = source.objects() if source is not None else []
-        holders = {*objects, *map(armature_of, objects)} - {None}
+        if source is None:
+            return []
+        holders = {*source.objects(), *map(armature_of, source.objects())} - {None}
         owners = [action for holder in holders for action in action_files(holder).values()]
-        paths = [action.meshferry.source_path for action in owners]
-        if source is not None and source.collection is not None:
-            owners.append(source.collection)
-            paths += [] if self.filepath else [source.path]
+        paths = [*([] if self.filepath else [source.path]), *(action.meshferry.source_path for action in owners)]
+        owners += [source.collection] if source.collection is not None else []
         return [*paths, *(value for owner in owners for value in import_marks.stored_options(owner).values())]
 
     def question(self, context: bpy.types.Context) -> str:

@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from meshfuzz import collada_seeds as seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,6 +59,43 @@ def test_a_line_break_in_the_name_of_a_bone_is_shown(meshferry, tmp_path):
     path.write_bytes(lamp.format.write(lamp.document))
     done = meshferry("convert", path, tmp_path / "lamp.dae")
     assert done.status == 1 and r"'two\nlines'" in done.err and len(done.err.splitlines()) == 1
+
+
+def test_what_blender_prints_is_escaped_and_marked_as_its_output(capfd):
+    from meshferry.cli.conversions.outcomes import Outcome
+    from meshferry.cli.convert_command import _with_blender_errors
+    from meshferry.cli.reporting import Reporter
+
+    def convert():
+        for name in (b"a", b"b"):
+            os.write(2, b"Error in PyDriver: %s\x1b[31m\n\nfake: error\xff\xc2\x85x" % name)
+            yield Outcome(Path(), Path())
+
+    seen = [capfd.readouterr().err for _ in _with_blender_errors(convert(), Reporter())]
+    expected = "Blender: Error in PyDriver: {}\\x1b[31m\nBlender: fake: error\ufffd\nBlender: x\n"
+    assert seen == [expected.format("a"), expected.format("b")]
+    os.write(2, b"after")
+    assert capfd.readouterr().err == "after"
+
+
+@pytest.mark.needs_bpy
+def test_names_in_errors_of_drivers_are_escaped(meshferry, clean_blender, tmp_path):
+    bpy = clean_blender
+    name = "\x1b]0;title\x07\nfake: error"
+    obj = bpy.data.objects.new(name, bpy.data.meshes.new(name))
+    obj.data.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+    bpy.context.scene.collection.objects.link(obj)
+    driver = obj.driver_add("location", 0).driver
+    driver.type, driver.expression = "SCRIPTED", "missing + 1"
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "a.blend"))
+    done = meshferry("convert", tmp_path / "a.blend", tmp_path / "a.obj")
+    assert done.status == 0 and r'name="\x1b]0;title\x07' in done.err
+    assert "\x1b" not in done.err and "\nfake" not in done.err
+
+
+def test_inspect_escapes_texts_of_files(meshferry, tmp_path):
+    (tmp_path / "a.dae").write_bytes(seeds.document().replace(b'version="1.4.1"', b'version="1&#10;fake: error"'))
+    assert r"Collada 1\nfake: error" in meshferry("inspect", tmp_path / "a.dae").out
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")

@@ -53,9 +53,9 @@ def test_one_file_with_warnings(clean_blender, listener):
 
 def test_line_breaks_in_names_are_escaped(clean_blender, listener):
     messages = _messages()
-    _succeed(messages, "mill.timbermesh", "bone 'a\nb'", "bone 'c\r\nd'")
+    _succeed(messages, "mill.timbermesh", "bone 'a\nb'", "bone 'c\r\nd\x1b[31m\x9b\u2028'")
     _conclude(listener, messages)
-    assert listener.said("WARNING")[:2] == [r"bone 'a\nb'", r"bone 'c\r\nd'"]
+    assert listener.said("WARNING")[:2] == [r"bone 'a\nb'", r"bone 'c\r\nd\x1b[31m\x9b\u2028'"]
 
 
 def test_one_of_several_fails(clean_blender, listener):

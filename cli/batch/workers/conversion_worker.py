@@ -16,6 +16,7 @@ from ... import interruption
 from ...conversions.conversion import Conversion
 from ...conversions.convert_plan import ConversionJob
 from ...conversions.outcomes import ANOTHER_FAILED, Outcome
+from ...reporting import printable
 from . import conversion_messages as calls
 from . import messages
 from .conversion_messages import RunSetup
@@ -170,7 +171,7 @@ class ConversionWorker:
 
     def _show_log(self, process: WorkerProcess) -> None:
         if self._shows_log and (log := process.read_log()):
-            print(log, end="", file=sys.stderr, flush=True)
+            print(*map(printable, log.splitlines()), sep="\n", file=sys.stderr, flush=True)
 
     def _end(self, seconds: float = 0.0) -> None:
         process, self._process = self._process, None

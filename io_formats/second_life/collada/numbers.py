@@ -52,11 +52,6 @@ def integer(text: str | None) -> int:
     return max(int(values[0]), 0) if len(values) else 0
 
 
-def count_words(text: str) -> int:
-    """Return the number of values that the other functions return for a text."""
-    return len(text.encode("ascii", "replace").split())
-
-
 def _array(text: str | None, parse: Callable[[bytes], _Values | None], kind: type) -> Any:
     text = text or ""
     arrays, start = [], 0

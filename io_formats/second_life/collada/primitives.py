@@ -66,7 +66,8 @@ def _lists(elements: list[Element], stride: int) -> Polygons:
         values = numbers.integers(texts.pop())
         count = len(values) // stride
         return np.array([count], np.int32), values[: count * stride].reshape(-1, stride)
-    sizes = np.array([numbers.count_words(text) for text in texts], np.int64)
+    # As bytes, since str.split also splits at blanks that are not XML's, which are parts of numbers here.
+    sizes = np.array([len(text.encode().split()) for text in texts], np.int64)
     values = numbers.integers(" ".join(texts))
     whole = sizes // stride
     if (whole * stride != sizes).any():

@@ -249,7 +249,6 @@ def test_numbers(text: str | None, expected: list[float]) -> None:
         found = parse(text)
         assert found.dtype == kind
         assert np.allclose(found, np.array(expected, kind), rtol=1e-6, atol=0, equal_nan=True)
-        assert numbers.count_words(text or "") == len(found)
         assert list(np.signbit(found[np.isfinite(found)])) == list(np.signbit([x for x in expected if np.isfinite(x)]))
 
 
@@ -258,7 +257,7 @@ def test_integers() -> None:
     assert found.dtype == np.int32
     assert found.tolist() == [0, 7, -1, 3, -1, -1, 2, 2**31 - 1, -1, -1]
     text = "1 " * (numbers._PIECE // 2) + "1\u00a02 3"  # the word with the no-break space begins the second piece
-    assert len(numbers.integers(text)) == numbers.count_words(text)
+    assert len(numbers.integers(text)) == numbers._PIECE // 2 + 2
 
 
 @pytest.mark.parametrize("form", ["%.6f", "%.9g", "%.5e", "%.17g"])
