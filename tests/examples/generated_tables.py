@@ -188,25 +188,25 @@ def _templates(call: ast.Call, function: ast.FunctionDef) -> Iterator[str]:
 
 
 TABLES: dict[tuple[str, str], Callable[[], str]] = {
-    ("docs/formats.md", "formats"): formats_table,
+    ("docs/users/formats.md", "formats"): formats_table,
     ("docs/messages.md", "messages"): messages_table,
-    ("docs/timbermesh.md", "import options"): lambda: import_table(TIMBERMESH),
-    ("docs/timbermesh.md", "export options"): lambda: export_table(TIMBERMESH),
-    ("docs/unigine.md", "import options"): lambda: import_table(
+    ("docs/users/timbermesh.md", "import options"): lambda: import_table(TIMBERMESH),
+    ("docs/users/timbermesh.md", "export options"): lambda: export_table(TIMBERMESH),
+    ("docs/users/unigine.md", "import options"): lambda: import_table(
         UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON, UNIGINE_SCENE
     ),
-    ("docs/unigine.md", "mesh export options"): lambda: export_table(UNIGINE_MESH),
-    ("docs/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
-    ("docs/unigine_projects.md", "scene export options"): lambda: export_table(UNIGINE_SCENE),
-    ("docs/second_life.md", "import options"): lambda: import_table(
+    ("docs/users/unigine.md", "mesh export options"): lambda: export_table(UNIGINE_MESH),
+    ("docs/users/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
+    ("docs/users/unigine_projects.md", "scene export options"): lambda: export_table(UNIGINE_SCENE),
+    ("docs/users/second_life.md", "import options"): lambda: import_table(
         SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_COLLADA, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
     ),
-    ("docs/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
-    ("docs/second_life.md", "request options"): lambda: _options((SERVER,)),
-    ("docs/second_life_animation.md", "export options"): lambda: export_table(SECOND_LIFE_ANIMATION),
-    ("docs/opensim_regions.md", "import options"): lambda: import_table(OPENSIM_ARCHIVE),
-    ("docs/mesh_serializer.md", "import options"): lambda: import_table(MESH_SERIALIZER),
-    ("docs/mesh_serializer.md", "export options"): lambda: export_table(MESH_SERIALIZER),
+    ("docs/users/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
+    ("docs/users/second_life.md", "request options"): lambda: _options((SERVER,)),
+    ("docs/users/second_life_animation.md", "export options"): lambda: export_table(SECOND_LIFE_ANIMATION),
+    ("docs/users/opensim_regions.md", "import options"): lambda: import_table(OPENSIM_ARCHIVE),
+    ("docs/users/mesh_serializer.md", "import options"): lambda: import_table(MESH_SERIALIZER),
+    ("docs/users/mesh_serializer.md", "export options"): lambda: export_table(MESH_SERIALIZER),
 }
 """File and name of a table, and what makes it."""
 

@@ -1,4 +1,4 @@
-"""The walks of a file in docs/architecture.md are those of the code."""
+"""The walks of a file in docs/developers/architecture.md are those of the code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAST = {"operators/reporting.py", "io_formats/core/capabilities.py"}
 
 def walk(heading: str) -> tuple[list[str], list[str]]:
     """Return the modules of a table, and those that they use by the same rows."""
-    text = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition(heading)[2]
+    text = (ROOT / "docs" / "developers" / "architecture.md").read_text("utf-8").partition(heading)[2]
     rows = text[text.index("| `") :].partition("\n\n")[0].splitlines()
     modules, used = [], []
     for row in rows:
