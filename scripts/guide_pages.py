@@ -22,6 +22,7 @@ from markdown_it.token import Token
 
 GUIDES = (
     "users/formats",
+    "users/import_and_export",
     "users/unigine",
     "users/unigine_projects",
     "users/timbermesh",

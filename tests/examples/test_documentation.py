@@ -90,6 +90,7 @@ def test_nothing_of_one_machine(page: Path) -> None:
 @pytest.mark.parametrize(
     ("guide", "least"),
     [
+        ("docs/users/import_and_export.md", 10),
         ("docs/users/timbermesh.md", 15),
         ("docs/users/unigine.md", 15),
         ("docs/users/second_life.md", 15),
