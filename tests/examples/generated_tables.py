@@ -45,31 +45,31 @@ KINDS = frozenset({"loss", "loss_of", "change", "change_of", "note", "warning", 
 CODE = re.compile(r"(\{\}|[a-z0-9]+)(-[a-z0-9]+)+")
 
 CARRIES = {
-    "normals": "Split normals",
+    "normals": "split normals",
     "uv_layers": "UV maps",
-    "color_layers": "Vertex colours",
-    "custom_layers": "Other vertex attributes",
+    "color_layers": "vertex colours",
+    "custom_layers": "other vertex attributes",
     "splits_vertices": "",
-    "materials": "Materials",
-    "project_textures": "Textures of the project or archive (import)",
-    "ambient_occlusion": "Maps of ambient occlusion (import)",
+    "materials": "materials",
+    "project_textures": "textures of the project or archive (import)",
+    "ambient_occlusion": "maps of ambient occlusion (import)",
     "gltf_materials": "PBR materials",
-    "surfaces": "Slots of one material kept apart",
-    "node_hierarchy": "Hierarchy of objects",
-    "node_clips": "Object animation",
-    "vertex_clips": "Vertex animation",
-    "shape_keys": "Shape keys",
-    "skeletons": "Armatures",
-    "sliders": "Body shapes",
-    "influences": "Weights a vertex",
-    "joint_clips": "Bone animation",
+    "surfaces": "slots of one material kept apart",
+    "node_hierarchy": "hierarchy of objects",
+    "node_clips": "object animation",
+    "vertex_clips": "vertex animation",
+    "shape_keys": "shape keys",
+    "skeletons": "armatures",
+    "sliders": "body shapes",
+    "influences": "weights a vertex",
+    "joint_clips": "bone animation",
     "keyed_clips": "",
     "longest_clip": "",
-    "levels_of_detail": "Levels of detail",
-    "physics": "Physics shapes",
+    "levels_of_detail": "levels of detail",
+    "physics": "physics shapes",
     "lod_models": "",
     "meshes": "",
-    "placement": "Models of other files",
+    "placement": "models of other files",
     "opaque_colors": "",
     "joins_objects": "",
     "joins_clips": "",
@@ -79,17 +79,14 @@ CARRIES = {
 
 
 def formats_table() -> str:
-    """Return what each format carries."""
-    rows = [
-        ["", *(f"**{known.label}**" for known in FORMATS)],
-        ["Files", *(", ".join(f"`{extension}`" for extension in known.extensions) for known in FORMATS)],
-        ["Direction", *map(_direction, FORMATS)],
-    ]
+    """Return the files of each format, and what they carry."""
     assert {field.name for field in fields(Capabilities)} == set(CARRIES), "a capability is missing in CARRIES"
-    for name, label in CARRIES.items():
-        amounts = [getattr(known.capabilities, name) for known in FORMATS]
-        if label and any(amounts):
-            rows.append([label, *map(_amount, amounts)])
+    rows = [["Format", "Files", "Direction", "Holds"]]
+    for known in FORMATS:
+        files = ", ".join(f"`{extension}`" for extension in known.extensions)
+        amounts = {label: getattr(known.capabilities, name) for name, label in CARRIES.items() if label}
+        holds = ", ".join(label + _amount(amount) for label, amount in amounts.items() if amount)
+        rows.append([f"**{known.label}**", files, _direction(known), holds[:1].upper() + holds[1:]])
     return _table(rows)
 
 
@@ -98,9 +95,7 @@ def _direction(known: Format) -> str:
 
 
 def _amount(value: bool | int) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "–"
-    return ("any number" if value >= ANY_NUMBER else str(value)) if value else "–"
+    return "" if isinstance(value, bool) else " (any number)" if value >= ANY_NUMBER else f" ({value})"
 
 
 def import_options(*formats: Format) -> list[Option]:

@@ -24,7 +24,6 @@ NOT_RUN = {
     "pip install ": "changes the environment of the tests; tests/packaged installs the wheel with its extras",
     "dask scheduler ": "runs until it is stopped; tests/cli/test_batch_machines.py starts a cluster",
     "dask worker ": "as above",
-    "deadline bundle submit ": "needs an account of a render farm",
 }
 """Beginnings of command lines that are not run here, each with its reason."""
 
@@ -67,7 +66,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         info.size = len(content)
         archive.addfile(info, io.BytesIO(content))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".temporary").mkdir()
     return tmp_path
 
 
@@ -85,7 +83,6 @@ def run(line: str) -> int:
         os.mkdir(line.removeprefix("mkdir "))
         return 0
     environment = os.environ | {"PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]}
-    environment["TMPDIR"] = os.path.abspath(".temporary")  # the openjd command leaves a folder there
     return subprocess.run(["bash", "-c", line], check=False, timeout=300, env=environment).returncode
 
 
@@ -129,8 +126,6 @@ def outputs(line: str) -> list[Path]:
     words = shlex.split(line)
     if "--dry-run" in words or words[:2] not in (["meshferry", "convert"], ["meshferry", "batch"]):
         return []
-    if "--openjd" in words:
-        return [Path(words[words.index("--openjd") + 1])]
     if "-o" in words:
         return [Path(words[words.index("-o") + 1])]
     files = [word for word in words[2:] if re.fullmatch(r"[\w/]+\.\w+", word)]
