@@ -33,6 +33,7 @@ GUIDES
 
 CONTRIBUTING
 docs/developers/architecture
+docs/developers/words
 docs/developers/adding_a_format
 docs/developers/unigine_testing
 docs/developers/second_life_rfp

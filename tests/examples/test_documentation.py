@@ -141,13 +141,6 @@ def test_docstrings_refer_to_numbered_sections_that_exist(family: str) -> None:
     assert found > 20
 
 
-def test_the_architecture_names_modules_that_exist() -> None:
-    text = text_of(ROOT / "docs/developers/architecture.md")
-    there = {path.name for floor in FLOORS for path in (ROOT / floor).rglob("*.py")}
-    for name in re.findall(r"`(\w+\.py)`", text):
-        assert name in there, name
-
-
 def test_tests_that_pages_name_exist() -> None:
     """The answer to the public request names a test for each incompatibility."""
     text = text_of(ROOT / "docs/developers/second_life_rfp.md")
