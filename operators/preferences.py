@@ -23,7 +23,7 @@ from .translations import CONTEXT, iface_
 PACKAGE = __package__.rpartition(".")[0]
 """Name of the add-on's package in Blender: ``bl_ext.<repository>.<id>``, or the folder's name for a plain add-on."""
 
-GUIDES = Path(__file__).resolve().parent.parent / "docs"
+GUIDES = Path(__file__).resolve().parent.parent / "docs" / "users"
 
 Draw = Callable[[Any, Any], None]
 

@@ -32,8 +32,11 @@ GUIDES
 :caption: Development
 
 CONTRIBUTING
-docs/architecture
-docs/adding_a_format
+docs/developers/architecture
+docs/developers/words
+docs/developers/adding_a_format
+docs/developers/unigine_testing
+docs/developers/second_life_rfp
 docs/formats/unigine
 docs/formats/unigine_projects
 docs/formats/unigine_textures

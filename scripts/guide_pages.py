@@ -2,13 +2,14 @@
 
     python scripts/guide_pages.py DOCS
 
-Writes ``unigine.html`` beside ``DOCS/unigine.md`` and so on, also for the pages of the folder that guides link to, such
+Writes ``users/unigine.html`` beside ``users/unigine.md`` and so on, also for the pages that guides link to, such
 as those of the file formats. The pages have no scripts and load nothing from elsewhere. markdown-it-py comes with rich,
 on which Meshferry depends.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from html import escape
@@ -20,23 +21,22 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 GUIDES = (
-    "formats",
-    "unigine",
-    "unigine_projects",
-    "unigine_testing",
-    "timbermesh",
-    "second_life",
-    "second_life_animation",
-    "second_life_shapes",
-    "opensim_regions",
-    "second_life_rfp",
-    "mesh_serializer",
-    "reload",
-    "conversion",
-    "batch",
+    "users/formats",
+    "users/import_and_export",
+    "users/unigine",
+    "users/unigine_projects",
+    "users/timbermesh",
+    "users/second_life",
+    "users/second_life_animation",
+    "users/second_life_shapes",
+    "users/opensim_regions",
+    "users/mesh_serializer",
+    "users/reload",
+    "users/conversion",
+    "users/batch",
     "messages",
 )
-"""Names of the guides in the order of the navigation, here and on the documentation site."""
+"""Paths of the guides below ``docs`` in the order of the navigation, here and on the documentation site."""
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --link: #1a5fb4 }
@@ -95,7 +95,7 @@ def write_pages(docs: Path) -> list[Path]:
 
 def _entry(source: Path, guide: Path, title: str) -> str:
     """Return the entry of a guide in the navigation of a page."""
-    address = "../" * (len(source.parts) - len(guide.parts)) + guide.with_suffix(".html").name
+    address = Path(os.path.relpath(guide.with_suffix(".html"), source.parent)).as_posix()
     current = ' aria-current="page"' if guide == source else ""
     return f'<li><a href="{address}"{current}>{escape(title)}</a></li>'
 

@@ -1,4 +1,4 @@
-"""A complete format in one module: triangles as text. ``docs/adding_a_format.md`` walks through it.
+"""A complete format in one module: triangles as text. ``docs/developers/adding_a_format.md`` walks through it.
 
 ``MESHFERRY_FORMATS=toy_format`` registers it in any process that finds this module.
 """

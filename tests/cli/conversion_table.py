@@ -1,4 +1,4 @@
-"""What survives which conversion: converted, read back, compared; the table in docs/conversion.md is made of it.
+"""What survives which conversion: converted, read back, compared; the table in docs/users/conversion.md is made of it.
 
 .venv/bin/python tests/cli/conversion_table.py      puts it in place (Blender 4.5)
 """
@@ -26,7 +26,7 @@ import conversion_measure as measure
 import conversion_models as models
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "conversion.md"
+PAGE = ROOT / "docs" / "users" / "conversion.md"
 BEGIN, END = "<!-- survival: made by tests/cli/conversion_table.py -->", "<!-- /survival -->"
 
 EXTENSIONS = {

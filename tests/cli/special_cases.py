@@ -1,4 +1,4 @@
-"""Special cases converted there and back; the table "Special cases" in docs/conversion.md is made of them.
+"""Special cases converted there and back; the table "Special cases" in docs/users/conversion.md is made of them.
 
 .venv/bin/python tests/cli/special_cases.py      puts it in place (Blender 4.5)
 """
@@ -23,7 +23,7 @@ import conversion_models as models
 import conversion_table as survival
 import numpy as np
 
-PAGE, NAME = "docs/conversion.md", "special cases"
+PAGE, NAME = "docs/users/conversion.md", "special cases"
 RATE, MOVING = 25.0, 4
 """Frame rate, which differs from the defaults of all importers, and the number of frames that differ."""
 

@@ -1,4 +1,4 @@
-"""The special cases of docs/conversion.md are measured here."""
+"""The special cases of docs/users/conversion.md are measured here."""
 
 import pytest
 import special_cases

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,31 +45,31 @@ KINDS = frozenset({"loss", "loss_of", "change", "change_of", "note", "warning", 
 CODE = re.compile(r"(\{\}|[a-z0-9]+)(-[a-z0-9]+)+")
 
 CARRIES = {
-    "normals": "Split normals",
+    "normals": "split normals",
     "uv_layers": "UV maps",
-    "color_layers": "Vertex colours",
-    "custom_layers": "Other vertex attributes",
+    "color_layers": "vertex colours",
+    "custom_layers": "other vertex attributes",
     "splits_vertices": "",
-    "materials": "Materials",
-    "project_textures": "Textures of the project or archive (import)",
-    "ambient_occlusion": "Maps of ambient occlusion (import)",
+    "materials": "materials",
+    "project_textures": "textures of the project or archive (import)",
+    "ambient_occlusion": "maps of ambient occlusion (import)",
     "gltf_materials": "PBR materials",
-    "surfaces": "Slots of one material kept apart",
-    "node_hierarchy": "Hierarchy of objects",
-    "node_clips": "Object animation",
-    "vertex_clips": "Vertex animation",
-    "shape_keys": "Shape keys",
-    "skeletons": "Armatures",
-    "sliders": "Body shapes",
-    "influences": "Weights a vertex",
-    "joint_clips": "Bone animation",
+    "surfaces": "slots of one material kept apart",
+    "node_hierarchy": "hierarchy of objects",
+    "node_clips": "object animation",
+    "vertex_clips": "vertex animation",
+    "shape_keys": "shape keys",
+    "skeletons": "armatures",
+    "sliders": "body shapes",
+    "influences": "weights a vertex",
+    "joint_clips": "bone animation",
     "keyed_clips": "",
     "longest_clip": "",
-    "levels_of_detail": "Levels of detail",
-    "physics": "Physics shapes",
+    "levels_of_detail": "levels of detail",
+    "physics": "physics shapes",
     "lod_models": "",
     "meshes": "",
-    "placement": "Models of other files",
+    "placement": "models of other files",
     "opaque_colors": "",
     "joins_objects": "",
     "joins_clips": "",
@@ -76,17 +79,14 @@ CARRIES = {
 
 
 def formats_table() -> str:
-    """Return what each format carries."""
-    rows = [
-        ["", *(f"**{known.label}**" for known in FORMATS)],
-        ["Files", *(", ".join(f"`{extension}`" for extension in known.extensions) for known in FORMATS)],
-        ["Direction", *map(_direction, FORMATS)],
-    ]
+    """Return the files of each format, and what they carry."""
     assert {field.name for field in fields(Capabilities)} == set(CARRIES), "a capability is missing in CARRIES"
-    for name, label in CARRIES.items():
-        amounts = [getattr(known.capabilities, name) for known in FORMATS]
-        if label and any(amounts):
-            rows.append([label, *map(_amount, amounts)])
+    rows = [["Format", "Files", "Direction", "Holds"]]
+    for known in FORMATS:
+        files = ", ".join(f"`{extension}`" for extension in known.extensions)
+        amounts = {label: getattr(known.capabilities, name) for name, label in CARRIES.items() if label}
+        holds = ", ".join(label + _amount(amount) for label, amount in amounts.items() if amount)
+        rows.append([f"**{known.label}**", files, _direction(known), holds[:1].upper() + holds[1:]])
     return _table(rows)
 
 
@@ -95,20 +95,32 @@ def _direction(known: Format) -> str:
 
 
 def _amount(value: bool | int) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "–"
-    return ("any number" if value >= ANY_NUMBER else str(value)) if value else "–"
+    return "" if isinstance(value, bool) else " (any number)" if value >= ANY_NUMBER else f" ({value})"
 
 
-def import_table(*formats: Format) -> str:
+def import_options(*formats: Format) -> list[Option]:
     """Return the options of an import of these formats."""
     own = (option for known in formats for option in known.import_options)
-    return _options(dict.fromkeys((*applicable(IMPORT_OPTIONS, (known.capabilities for known in formats)), *own)))
+    return list(dict.fromkeys((*applicable(IMPORT_OPTIONS, (known.capabilities for known in formats)), *own)))
 
 
-def export_table(target: Format) -> str:
+def export_options(target: Format) -> list[Option]:
     """Return the options of an export to a format."""
-    return _options((*applicable(EXPORT_OPTIONS, [target.capabilities]), *target.export_options))
+    return [*applicable(EXPORT_OPTIONS, [target.capabilities]), *target.export_options]
+
+
+def shared(tables: dict[tuple[str, str], list[Option]]) -> list[Option]:
+    """Return the options that several of these tables have, in the order of their first table."""
+    counted = Counter(option for options in tables.values() for option in options)
+    return [option for option, number in counted.items() if number > 1]
+
+
+def own_table(options: list[Option], common: list[Option]) -> str:
+    """Return the table of a guide: options of its own in full, shared ones by name."""
+    own = [option for option in options if option not in common]
+    names = ", ".join(f"*{option.label}*" for option in options if option in common)
+    sentence = textwrap.fill(f"[Shared options]({SHARED_OPTIONS}): {names}.", 120, break_on_hyphens=False)
+    return "\n\n".join([*([_options(own)] if own else []), sentence]) + "\n"
 
 
 def _options(options: Iterable[Option]) -> str:
@@ -187,26 +199,40 @@ def _templates(call: ast.Call, function: ast.FunctionDef) -> Iterator[str]:
     yield from literals(max(given, key=lambda pair: pair[0])[1] if given else value)
 
 
-TABLES: dict[tuple[str, str], Callable[[], str]] = {
-    ("docs/formats.md", "formats"): formats_table,
-    ("docs/messages.md", "messages"): messages_table,
-    ("docs/timbermesh.md", "import options"): lambda: import_table(TIMBERMESH),
-    ("docs/timbermesh.md", "export options"): lambda: export_table(TIMBERMESH),
-    ("docs/unigine.md", "import options"): lambda: import_table(
+SHARED_OPTIONS = "import_and_export.md#options"
+
+IMPORTS: dict[tuple[str, str], list[Option]] = {
+    ("docs/users/timbermesh.md", "import options"): import_options(TIMBERMESH),
+    ("docs/users/unigine.md", "import options"): import_options(
         UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON, UNIGINE_SCENE
     ),
-    ("docs/unigine.md", "mesh export options"): lambda: export_table(UNIGINE_MESH),
-    ("docs/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
-    ("docs/unigine_projects.md", "scene export options"): lambda: export_table(UNIGINE_SCENE),
-    ("docs/second_life.md", "import options"): lambda: import_table(
+    ("docs/users/second_life.md", "import options"): import_options(
         SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_COLLADA, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
     ),
-    ("docs/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
-    ("docs/second_life.md", "request options"): lambda: _options((SERVER,)),
-    ("docs/second_life_animation.md", "export options"): lambda: export_table(SECOND_LIFE_ANIMATION),
-    ("docs/opensim_regions.md", "import options"): lambda: import_table(OPENSIM_ARCHIVE),
-    ("docs/mesh_serializer.md", "import options"): lambda: import_table(MESH_SERIALIZER),
-    ("docs/mesh_serializer.md", "export options"): lambda: export_table(MESH_SERIALIZER),
+    ("docs/users/opensim_regions.md", "import options"): import_options(OPENSIM_ARCHIVE),
+    ("docs/users/mesh_serializer.md", "import options"): import_options(MESH_SERIALIZER),
+}
+EXPORTS: dict[tuple[str, str], list[Option]] = {
+    ("docs/users/timbermesh.md", "export options"): export_options(TIMBERMESH),
+    ("docs/users/unigine.md", "mesh export options"): export_options(UNIGINE_MESH),
+    ("docs/users/unigine.md", "animation export options"): export_options(UNIGINE_ANIMATION),
+    ("docs/users/unigine_projects.md", "scene export options"): export_options(UNIGINE_SCENE),
+    ("docs/users/second_life.md", "export options"): export_options(SECOND_LIFE_UPLOAD),
+    ("docs/users/second_life_animation.md", "export options"): export_options(SECOND_LIFE_ANIMATION),
+    ("docs/users/mesh_serializer.md", "export options"): export_options(MESH_SERIALIZER),
+}
+
+TABLES: dict[tuple[str, str], Callable[[], str]] = {
+    ("docs/users/formats.md", "formats"): formats_table,
+    ("docs/messages.md", "messages"): messages_table,
+    ("docs/users/import_and_export.md", "import options"): lambda: _options(shared(IMPORTS)),
+    ("docs/users/import_and_export.md", "export options"): lambda: _options(shared(EXPORTS)),
+    **{
+        key: partial(own_table, options, shared(tables))
+        for tables in (IMPORTS, EXPORTS)
+        for key, options in tables.items()
+    },
+    ("docs/users/second_life.md", "request options"): lambda: _options((SERVER,)),
 }
 """File and name of a table, and what makes it."""
 

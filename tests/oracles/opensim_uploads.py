@@ -1,6 +1,6 @@
 """What OpenSim makes of an upload request: the handler of its released servers, and that of its main line since 2025.
 
-LLSD XML is read with the standard library alone. The handlers follow what docs/second_life.md says of them; colours are
+LLSD XML is read with the standard library alone. The handlers follow docs/users/second_life.md; colours are
 compared in single precision and cut to bytes, as there.
 """
 

@@ -42,7 +42,7 @@ def main() -> None:
             check(hasattr(bpy.types, "IMPORT_SCENE_OT_timbermesh"), "the import operator is registered")
             settings = bpy.context.preferences.addons[module].preferences
             check(settings is not None and settings.use_timbermesh, "the preferences have every format in use")
-            guides = Path(sys.modules[module].__file__).parent / "docs"
+            guides = Path(sys.modules[module].__file__).parent / "docs" / "users"
             check(all((guides / f"{name}.html").is_file() for name in ("unigine", "batch")), "the guides are pages")
 
             bpy.ops.wm.read_homefile(use_empty=True)  # factory settings would disable the extension
