@@ -181,7 +181,6 @@ class Fix(Enum):
     MARK_NODE = "mark_node"
     APPLY_SCALE = "apply_scale"
     CLEAN_ACTION = "clean_action"
-    ALIGN_BONES = "align_bones"
 
 
 @dataclass(frozen=True)

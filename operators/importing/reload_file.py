@@ -1,6 +1,6 @@
 """Reload from File: replace the data of an imported collection, or the imported actions of an armature."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -185,8 +185,7 @@ class Reload:
         bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
         others = [armature for armature in bound if armature not in objects]
         stand_in = self._stand_in_for(others[0]) if others else None
-        armatures = [] if places_models(collection) else [obj for obj in objects if obj.type == "ARMATURE"]
-        result = yield from self._import(self.path, options, stand_in, armatures)
+        result = yield from self._import(self.path, options, stand_in)
         if places_models(collection):
             return
         self.pairs.update(pair(objects, result.objects))
@@ -214,14 +213,14 @@ class Reload:
                     continue
                 yield from self._import(used, import_marks.stored_options(action), new)
 
-    def _import(self, path: str, options: dict[str, Any], armature: Any, replaced: Sequence[Any] = ()) -> Steps[Any]:
+    def _import(self, path: str, options: dict[str, Any], armature: Any) -> Steps[Any]:
         general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
         stored = options.get(PARTNERS)
         partners = {part: Path(path).with_name(name) for part, name in stored.items()} if stored else None
         files = file_set(path, options) if partners is None else FileSet(Path(path), partners)
         mode = general.armature if armature is not None or general.armature == "NONE" else "NEW"
         general = replace(general, armature=mode, use_file_frame_rate=False)
-        armatures = ImportArmatures(chosen=armature, replaced=replaced)
+        armatures = ImportArmatures(chosen=armature)
         result = yield from import_file(self.context, files, options, general, armatures)
         self.results.append(result)
         self.report.messages += result.warnings

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import older_avatar
 import pytest
 from example_files import EXAMPLES, FORMATS, imported
 
@@ -508,38 +507,6 @@ def test_edited_bones_get_their_place_back(clean_blender, tmp_path):
     reload(bpy, rig)
     for bone in rig.data.bones:
         assert np.allclose(bone.matrix_local, before[bone.name], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["tunic.llmesh", "dance.anim"])
-def test_avatars_of_earlier_versions_keep_their_axes(clean_blender, tmp_path, monkeypatch, name):
-    from meshferry.io_formats.second_life.avatar import skeletons
-
-    bpy, now = clean_blender, skeletons.skeleton_of
-    monkeypatch.setattr(skeletons, "skeleton_of", lambda *a, **k: older_avatar.without_axes(now(*a, **k)))
-    path = imported(bpy, tmp_path, name, "second_life")
-    monkeypatch.setattr(skeletons, "skeleton_of", now)
-    rig = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
-    older_avatar.connect(rig)
-    connected = {bone.name for bone in rig.data.bones if bone.use_connect}
-    for number, bone in enumerate(rig.pose.bones):
-        if rig.animation_data is None or rig.animation_data.action is None:
-            bone.rotation_quaternion = (1.0, 0.1, 0.02 * (number % 7), 0.2)
-    before = shown_pose(bpy, rig)
-    if name == "tunic.llmesh":
-        edit_file(path, raise_points)
-    reload(bpy, rig)
-    assert len(connected) > 30 and {bone.name for bone in rig.data.bones if bone.use_connect} == connected
-    assert rig.data.meshferry.bone_axes == "" and rig.data.bones["mTorso"].inherit_scale == "FULL"
-    np.testing.assert_allclose(shown_pose(bpy, rig), before, atol=1e-5)
-
-
-def shown_pose(bpy, rig):
-    """Return the matrices of all bones at some frames."""
-    found = []
-    for frame in (1, 12, 30):
-        bpy.context.scene.frame_set(frame)
-        found.append([np.array(bone.matrix) for bone in rig.pose.bones])
-    return np.array(found)
 
 
 def test_files_that_share_an_armature_are_reloaded_alone(clean_blender, tmp_path):

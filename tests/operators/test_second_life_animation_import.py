@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import numpy as np
-import older_avatar
+import pointing_bones
 import pytest
 from meshfuzz import second_life_animation_seeds as made
 from test_second_life_joints import avatar
@@ -339,7 +339,7 @@ def test_files_without_keys_say_so(clean_blender: Any, tmp_path: Path, capfd: An
 
 def linked(bpy: Any, folder: Path, kind: str) -> Any:
     """Return an active armature of which the bones are in another file: the object itself, its data or an override."""
-    names = {"objects": [older_avatar.add().name], "armatures": [bpy.context.object.data.name]}
+    names = {"objects": [pointing_bones.add().name], "armatures": [bpy.context.object.data.name]}
     library = str(folder / "library.blend")
     bpy.ops.wm.save_as_mainfile(filepath=library)
     bpy.ops.wm.read_homefile(use_empty=True)
@@ -372,7 +372,7 @@ def test_a_failed_import_connects_the_bones_again(clean_blender: Any, tmp_path: 
     from meshferry.blender_data.importing.clips import actions
     from meshferry.io_formats.api import read_scene
 
-    rig = older_avatar.add()
+    rig = pointing_bones.add()
     path = str(moved(tmp_path / "shift.anim"))
     request = importer.ImportRequest(
         clean_blender.context, read_scene(path, {}), importer.ImportOptions.of({}), path, rig

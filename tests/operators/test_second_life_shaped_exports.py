@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import older_avatar
+import pointing_bones
 import pytest
 import second_life_player as player
 from second_life_models import Drawn
@@ -296,18 +296,18 @@ def test_static_poses_are_exported_as_from_the_standard_avatar(clean_blender, sa
         require_same_codes(one, other, "pose")
 
 
-def test_older_avatars_are_exported_without_a_shape(clean_blender, samples, tmp_path, way) -> None:
+def test_avatars_with_other_axes_are_exported_without_a_shape(clean_blender, samples, tmp_path, way) -> None:
     """Their bones inherit scale and do not lie along the axes, so that shapes are not exact."""
     bpy, found = clean_blender, {}
     for shape in ("standard", "1"):
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-        rig = older_avatar.add()
+        rig = pointing_bones.add()
         path = samples / "secondlife_animation" / "opensim_1a2bd58e.anim"
         assert bpy.ops.import_scene.second_life(filepath=str(path)) == {"FINISHED"}
         forget_file(rig)
         set_shape(rig, shape)
         found[shape] = exported(bpy, tmp_path, **EVERY_KEY)
-    require_same_codes(found["1"], found["standard"], "older avatar")
+    require_same_codes(found["1"], found["standard"], "other axes")
 
 
 def key_whole_characters(bpy: Any, rig: Any) -> None:

@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ....io_formats.core.messages import Report
 from ....io_formats.geometry.quaternions import axis_rotations
 from ... import arrays, compat
 from ...rigging import joint_poses
@@ -104,6 +105,22 @@ def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
     """Return the bones and channels that an action keys."""
     parted = (bone_and_channel(curve.data_path) for curve in compat.action_curves(action, slot))
     return {(bone, channel) for bone, channel in parted if channel in CHANNELS}
+
+
+def is_for_other_axes(action: bpy.types.Action, slot: Any, armature: Any) -> bool:
+    """Return whether an imported action keys bones of an armature object whose axes follow another rule."""
+    stored = action.meshferry
+    if stored.bone_axes == armature.data.meshferry.bone_axes or not (stored.bone_axes or stored.clip_name):
+        return False
+    return any(bone in armature.data.bones for bone, _channel in keyed_channels(action, slot))
+
+
+def report_other_axes(armature: bpy.types.Object, sources: Iterable[ClipSource], report: Report) -> None:
+    """Warn of actions of clips that were imported for bones with other axes than those of an armature object."""
+    played = played_actions(armature, sources)
+    for action in dict.fromkeys(action for action, slot in played if is_for_other_axes(action, slot, armature)):
+        text = "action '{}' was made for bones with other axes, so poses differ; import its file again"
+        report.warning("action-for-other-bones", text, action.name, item=armature.name)
 
 
 def curves_of(obj: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:

@@ -10,7 +10,6 @@ from ....blender_data import compat
 from ....blender_data.animation import clean_actions, playback
 from ....blender_data.exporting.clips import pose_curves
 from ....blender_data.exporting.clips.clip_sources import scene_rate
-from ....blender_data.rigging.turning import alignment
 from ....io_formats.core.messages import counted
 from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
 from ....io_formats.second_life.formats import SECOND_LIFE_ANIMATION
@@ -258,7 +257,7 @@ def draw_animation(layout: Any, context: bpy.types.Context, _models: Any) -> Non
             draw_colors(layout, rig)
     else:
         layout.label(text=action.name, icon="ACTION", translate=False)
-        if alignment.is_for_others(action, compat.slot_of(rig.animation_data), rig):
+        if pose_curves.is_for_other_axes(action, compat.slot_of(rig.animation_data), rig):
             draw_wrapped(layout, context, iface_("Made for bones with other axes, so poses differ"), "ERROR")
         kept = action.meshferry.playback
         if not kept.is_known:
