@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.messages import Message, Report, Text, listed
-from .. import arrays, compat
+from .. import action_slots, arrays
 
 _MOST_SAMPLES = 20_000
 """Largest number of samples to which keys extend an imported range: damaged files have keys at frame 24,000,000."""
@@ -114,7 +114,7 @@ def _frames_outside(action: Any) -> npt.NDArray[np.float64]:
     first, last = action.curve_frame_range
     found = [np.empty(0)]
     if first < start - _SAME_FRAME or last > end + _SAME_FRAME:  # Read all keys only if needed, since this takes long.
-        for curve in compat.action_curves(action, None):
+        for curve in action_slots.action_curves(action, None):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
                 found.append(arrays.read(curve.keyframe_points, "co", 2)[:, 0].astype(np.float64))
     frames = np.unique(np.concatenate(found))

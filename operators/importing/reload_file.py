@@ -8,8 +8,8 @@ from typing import Any
 import bpy
 
 from ...blender_data import file_records, import_choices, import_marks
+from ...blender_data.action_slots import action_holders
 from ...blender_data.animation.file_clips import same_path
-from ...blender_data.compat import action_holders
 from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ...blender_data.importing.selection import Selection

@@ -355,9 +355,8 @@ def link(bpy: Any, folder: Path, kind: str) -> Any:
     with bpy.data.libraries.load(library, link=True) as (_there, wanted):
         setattr(wanted, part, ["Avatar"])
     obj = bpy.data.objects.new("Local", bpy.data.armatures[0]) if kind == "data" else bpy.data.objects[0]
-    if kind != "override":
-        bpy.context.scene.collection.objects.link(obj)
-    else:
+    bpy.context.scene.collection.objects.link(obj)  # Blender 5.3 makes overrides only of what the scene has
+    if kind == "override":
         obj = obj.override_hierarchy_create(bpy.context.scene, bpy.context.view_layer)
         obj.override_library.is_system_override = False
     bpy.context.view_layer.objects.active = obj
