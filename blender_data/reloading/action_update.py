@@ -88,14 +88,12 @@ def _find_twin(
 ) -> Any | None:
     """Return the first animation data or NLA strip that holds the earlier action of a clip, or None.
 
-    If the file had one clip before and has one now, their names may differ. Actions imported by version 0.2 have no
-    stored file.
+    If the file had one clip before and has one now, their names may differ.
     """
     kept = action.meshferry
     path = paths.get(kept.source_path, kept.source_path)
     same_file = [holder for holder in before if holder.action.meshferry.source_path == path]
-    unknown = [holder for holder in before if not holder.action.meshferry.source_path]
-    twins = [holder for holder in same_file + unknown if holder.action.meshferry.clip_name == kept.clip_name]
+    twins = [holder for holder in same_file if holder.action.meshferry.clip_name == kept.clip_name]
     of_file = [other for other in made if other.meshferry.source_path == kept.source_path]
     if not twins and len(set(of_file)) == 1 and len({holder.action for holder in same_file}) == 1:
         twins = same_file

@@ -10,7 +10,6 @@ from collections import Counter
 import bpy
 import numpy as np
 
-from .. import names
 from ..importing.rigs.armatures import edited
 from ..properties import copy_group
 
@@ -29,7 +28,7 @@ def bones_by_joint(armature: bpy.types.Armature) -> dict[JointKey, bpy.types.Bon
     counts: Counter[str] = Counter()
     found: dict[JointKey, bpy.types.Bone] = {}
     for bone in bones:
-        name = bone.meshferry.joint_name or names.name_in_file(bone)
+        name = bone.meshferry.joint_name
         found[name, counts[name]] = bone
         counts[name] += 1
     return found

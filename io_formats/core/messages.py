@@ -302,9 +302,8 @@ class Message(Text):
         # The item can be a text with several names. ``about`` contains these, so the text must not be added as a
         # further name.
         item = Text(data["item"])
-        # Journals of 0.2.0 have no subjects.
-        names = tuple(Named(found["kind"], found["name"]) for found in data.get("subjects", ())) or data["about"]
-        return cls(Kind(data["kind"]), item, Text(message), names=tuple(names), code=data["code"])
+        names = tuple(Named(found["kind"], found["name"]) for found in data["subjects"])
+        return cls(Kind(data["kind"]), item, Text(message), names=names, code=data["code"])
 
 
 def _with_kinds(names: Iterable[str], kind: str = "object") -> Iterator[tuple[str, str]]:

@@ -344,26 +344,12 @@ def test_each_import_of_a_file_is_reloaded_alone(clean_blender, tmp_path):
     assert len(bpy.data.objects) == 4
 
 
-@pytest.mark.parametrize(
-    ("name", "operator", "main"), [("lamp.mesh", "unigine", "lamp"), ("windmill.timbermesh", "timbermesh", "#Sails")]
-)
-def test_files_of_earlier_versions_are_matched_by_name(clean_blender, tmp_path, name, operator, main):
+def test_other_meshes_are_named_before_they_are_replaced(clean_blender, tmp_path):
     bpy = clean_blender
-    path = imported(bpy, tmp_path, name, operator)
-    collection, obj = bpy.data.collections[path.stem], bpy.data.objects[main]
-    bones = [bone for armature in bpy.data.armatures for bone in armature.bones]
-    for owner in (collection, *collection.all_objects, *bpy.data.meshes, *bpy.data.actions, *bones):
-        kept = owner.meshferry
-        new = {"import_id", "import_options", "node_path", "given_parent", "fingerprint", "slot_names", "joint_name"}
-        new |= {"source_path"} if owner != collection else set()
-        for prop in new & set(kept.bl_rna.properties.keys()):
-            kept.property_unset(prop)
-    before, points = state(bpy), heights(obj)
-    assert "edits are not known" in question(bpy)
-    edit_file(path, raise_points)
-    reload(bpy, obj)
-    assert state(bpy) == before
-    assert heights(obj) == pytest.approx([height + 1 for height in points], abs=1e-3)
+    imported(bpy, tmp_path, "vase.data", "mesh_serializer")
+    vase = bpy.data.objects["vase"]
+    vase.data = bpy.data.meshes.new("own")
+    assert "'vase': it has another mesh than the import made" in question(bpy)
 
 
 def test_a_reload_is_one_undo_step(clean_blender, tmp_path):
