@@ -1,6 +1,6 @@
 # Everything made here lies in .venv, .venvs and build, which git ignores. The work itself is in scripts/.
 SHELL := /bin/bash
-# make test BPY=4.2 VENV=.venvs/bpy-4.2 takes another Blender, in an environment of its own.
+# make test BPY=5.3 VENV=.venvs/bpy-5.3 takes another Blender, in an environment of its own.
 VENV := .venv
 BPY := any
 PYTHON := $(VENV)/bin/python
@@ -43,7 +43,7 @@ test-all: setup ## Run all tests on .venv
 package: setup ## Build and validate the extension packages into build/packages
 	@$(PYTHON) scripts/package_extension.py
 
-package-test: package ## Install the built package in the oldest and the newest Blender and use it
+package-test: package ## Install the built package in both LTS versions of Blender and use it
 	@scripts/run_packaged_tests
 
 bench: setup ## Measure speed; BENCH_ARGS=… adds options

@@ -32,7 +32,7 @@ class FileRecord:
     """Names of the options that apply to all objects; for other options, the values with which objects were imported
     apply."""
     clip_files: tuple[str, ...] | None = None
-    """Files from which the exported animations were imported; None if not known, as after exports by version 0.2."""
+    """Files from which the exported animations were imported; None if not known."""
 
 
 @dataclass

@@ -25,10 +25,7 @@ def write_origin(owner: Any, request: ImportRequest) -> None:
 
 
 def stored_options(owner: Any) -> dict[str, Any]:
-    """Return the options with which a collection or an action was imported.
-
-    They are empty after imports by version 0.2, and if they are damaged.
-    """
+    """Return the options with which a collection or an action was imported; none if they are damaged."""
     try:
         return dict(json.loads(owner.meshferry.import_options or "{}"))
     except (ValueError, TypeError, RecursionError):
@@ -106,10 +103,8 @@ def node_of(obj: bpy.types.Object | None) -> str:
 
 def has_given_parent(obj: bpy.types.Object) -> bool:
     """Return whether an imported object still has the same parent as in its file."""
-    kept = obj.meshferry
-    if kept.given_parent is not None:  # stored by version 0.2
-        return bool(obj.parent == kept.given_parent)
-    return node_of(obj.parent) == kept.given_parent_key
+    given: str = obj.meshferry.given_parent_key
+    return node_of(obj.parent) == given
 
 
 def mark_node(made: bpy.types.Object, key: str, name: str) -> None:

@@ -1,8 +1,7 @@
 """Registered properties of data blocks in which imported data is stored, visible to the user.
 
-Available as ``.meshferry`` of objects, collections, actions, materials, images, meshes, armatures and bones. The groups
-have neither methods nor update callbacks: with those, Blender 4.2 and 4.3 crash at exit. So sliders, which need
-callbacks, are properties of objects themselves.
+Available as ``.meshferry`` of objects, collections, actions, materials, images, meshes, armatures and bones. Sliders
+are properties of objects themselves.
 """
 
 from collections.abc import Container, Mapping

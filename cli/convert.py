@@ -32,13 +32,13 @@ COMMANDS = ("inspect", "convert", "batch", "check", "formats", "--version")
 WORKER = "batch-worker"
 """Argument that makes this process a batch worker."""
 OLDEST_PYTHON = (3, 11)
-"""Python of Blender 4.2; this file can still be parsed by that of older versions, to report them."""
+"""Python of Blender 4.5; this file can still be parsed by that of older versions, to report them."""
 
 
 def main() -> int:
     """Find the package and run its command line; return the exit status."""
     if sys.version_info < OLDEST_PYTHON:
-        print("Meshferry needs Blender 4.2 or newer", file=sys.stderr)
+        print("Meshferry needs Blender 4.5 or newer", file=sys.stderr)
         return 1
     if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.join(ROOT, "cli"):
         del sys.path[0]  # Python adds the folder cli, whose modules would hide others

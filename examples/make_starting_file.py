@@ -1,8 +1,8 @@
 """Generate the starting file of *File > New > Second Life Avatar*: avatar, mannequin, a tunic with levels and physics.
 
-    .venvs/bpy-4.2/bin/python examples/make_starting_file.py [file.blend]
+    .venv/bin/python examples/make_starting_file.py [file.blend]
 
-``make package`` runs it with Blender 4.2, the oldest that has to open the file, and puts the file into the packages.
+``make package`` runs it with Blender 4.5, the oldest that has to open the file, and puts the file into the packages.
 Without an argument, the file goes to its place in this checkout, where git ignores it.
 """
 

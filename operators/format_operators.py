@@ -206,7 +206,7 @@ def _file_handlers(family: Family, exporters: Mapping[str, Any]) -> list[type]:
 
 
 def _last_ending(extension: str) -> str:
-    """Return the last ending of an extension, such as .json: Blender 4.2 to 5.2 compare no more of a file name."""
+    """Return the last ending of an extension, such as .json: Blender 4.5 to 5.3 compare no more of a file name."""
     return "." + extension.rpartition(".")[2]
 
 

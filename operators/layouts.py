@@ -8,7 +8,6 @@ from typing import Any
 import bpy
 from bpy.props import StringProperty
 
-from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from .translations import CONTEXT, iface_
 
 Condition = tuple[Callable[[bpy.types.Context], bool], str]
@@ -36,9 +35,8 @@ _PATTERN_LENGTH = 15
 
 def path_property(name: str, description: str, subtype: str, options: Any) -> Any:
     """Return a property for the path of a file or folder."""
-    return StringProperty(
-        name=name, description=description, maxlen=1024, subtype=subtype, options=options | BLEND_RELATIVE_PATHS
-    )
+    options = options | {"PATH_SUPPORTS_BLEND_RELATIVE"}
+    return StringProperty(name=name, description=description, maxlen=1024, subtype=subtype, options=options)
 
 
 def file_patterns(extensions: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ STAGES = ROOT / "build" / "stage"
 PACKAGES = ROOT / "build" / "packages"
 LOCK = ROOT / "scripts" / "wheels.lock"
 STARTING_FILE = "operators/families/second_life/starting_file.blend"
-OLDEST_BLENDER = "4.2"
+OLDEST_BLENDER = "4.5"
 
 PLATFORMS = {
     "linux-x64": "manylinux2014_x86_64",
@@ -63,14 +63,19 @@ class PackagingError(Exception):
     """A package that must not be published."""
 
 
-def find_extension_tool() -> Path:
-    """Return Blender's extension tool, which is installed beside the bpy module of this Python."""
+def find_blender() -> Path:
+    """Return the folder of the bpy module of this Python."""
     spec = importlib.util.find_spec("bpy")
     if spec is None or spec.origin is None:
         raise PackagingError("This Python has no bpy module: run `make package`")
-    found = sorted(Path(spec.origin).parent.glob("*/scripts/addons_core/bl_pkg/cli/blender_ext.py"))
+    return Path(spec.origin).parent
+
+
+def find_extension_tool() -> Path:
+    """Return Blender's extension tool, which is installed beside the bpy module of this Python."""
+    found = sorted(find_blender().glob("*/scripts/addons_core/bl_pkg/cli/blender_ext.py"))
     if not found:
-        raise PackagingError(f"No extension tool beside {spec.origin}")
+        raise PackagingError(f"No extension tool in {find_blender()}")
     return found[-1]
 
 
@@ -107,11 +112,14 @@ def platform_manifest(manifest: str, platform: str, wheels: list[str]) -> str:
 
 def make_starting_file(place: Path) -> None:
     """Make the file of File > New with the oldest Blender, since an older one could not open it."""
-    environment = ROOT / ".venvs" / f"bpy-{OLDEST_BLENDER}"
-    run(ROOT / "scripts" / "create_environment", environment, OLDEST_BLENDER)
+    python = Path(sys.executable)
+    if not (find_blender() / OLDEST_BLENDER).is_dir():
+        environment = ROOT / ".venvs" / f"bpy-{OLDEST_BLENDER}"
+        run(ROOT / "scripts" / "create_environment", environment, OLDEST_BLENDER)
+        python = environment / "bin" / "python"
     place.parent.mkdir(parents=True, exist_ok=True)
     # Blender stores the home folder in each file.
-    run(environment / "bin" / "python", ROOT / "examples" / "make_starting_file.py", place, HOME="/")
+    run(python, ROOT / "examples" / "make_starting_file.py", place, HOME="/")
 
 
 def stage(platform: str, starting_file: Path) -> Path:

@@ -82,8 +82,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Distribute whole modules; all modules with tests in Blender form two groups, which one worker each executes.
 
-    Loading Blender takes seconds and hundreds of MB. The tests of operators are a group of their own: in other orders,
-    Blender 4.2 crashed in glTF exports that followed them in the same process.
+    Loading Blender takes seconds and hundreds of MB. The tests of operators are the second group, since they take about
+    half of the time.
     """
     from xdist.scheduler import LoadFileScheduling
 
@@ -151,7 +151,7 @@ def samples() -> Path:
 def registered_addon() -> Iterator[ModuleType]:
     """Register the add-on for the whole run and unregister it at the end.
 
-    Classes left registered crash Blender 4.2 and 4.3 at exit and hang 4.5 for ever when Blender is a Python module.
+    Classes left registered hang Blender 4.5 for ever at exit when Blender is a Python module.
     """
     pytest.importorskip("bpy", reason="Blender is absent")
     addon = sys.modules["meshferry"]

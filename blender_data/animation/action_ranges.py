@@ -6,16 +6,14 @@ keys before or after it extend the export. A range that the user set is respecte
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.messages import Message, Report, Text, listed
-from .. import arrays, compat
+from .. import action_slots, arrays
 
 _MOST_SAMPLES = 20_000
 """Largest number of samples to which keys extend an imported range: damaged files have keys at frame 24,000,000."""
@@ -31,7 +29,7 @@ def exported_range(action: Any, rate: float) -> Range:
     An imported range is extended in whole steps of the file's sampling, so that samples coincide with imported keys.
     """
     start, end = action.frame_range
-    if action.use_frame_range and is_imported_range(action, rate):
+    if action.use_frame_range and is_imported_range(action):
         frames = [start, *_frames_outside(action).tolist(), end]
         first, last = min(frames), max(frames)
         step = 1.0
@@ -44,30 +42,11 @@ def exported_range(action: Any, rate: float) -> Range:
     return float(start), float(end)
 
 
-def is_imported_range(action: Any, rate: float) -> bool:
-    """Return whether the manual range of an action is unchanged since its import."""
-    imported = _imported_range(action, rate)
-    return imported is not None and _is_same(imported, action.frame_range)
-
-
-def _imported_range(action: Any, rate: float) -> Range | None:
-    """Return the manual range that the import gave an action, or None if it is not known.
-
-    Version 0.2 of the extension did not store it. In this case the present range counts as imported if it has as many
-    frames as the file. Files with keys at arbitrary times state no number of frames.
-    """
+def is_imported_range(action: Any) -> bool:
+    """Return whether an action was imported, and its manual range is unchanged since."""
     kept = action.meshferry
-    if kept.is_property_set("imported_range"):
-        return (kept.imported_range[0], kept.imported_range[1])
-    start = json.loads(kept.import_options or "{}").get("frame_start") if kept.source_path else None
-    if start is None or not kept.frame_count:
-        return None
-    likely = (start, start + (kept.frame_count - 1) * (rate / kept.fps if kept.fps else 1.0))
-    return likely if _is_same(likely, action.frame_range) else None
-
-
-def _is_same(one: Sequence[float], other: Sequence[float]) -> bool:
-    return bool(np.abs(np.subtract(one, other)).max() <= _SAME_FRAME)
+    apart = np.abs(np.subtract(kept.imported_range, action.frame_range)).max()
+    return kept.is_property_set("imported_range") and bool(apart <= _SAME_FRAME)
 
 
 def messages(action: Any, rate: float) -> list[Message]:
@@ -78,8 +57,7 @@ def messages(action: Any, rate: float) -> list[Message]:
         text = "exported from frame {:g} to {:g}, since keys are outside the imported frames {:g} to {:g}"
         report.note("range-extended", text, *(first, last, start, end))
         return report.messages
-    imported = _imported_range(action, rate)
-    if not action.meshferry.source_path or (imported is not None and not _is_same(imported, action.frame_range)):
+    if not is_imported_range(action):
         return []  # the user chose this range
     lost = keys_lost(action, rate)
     return [lost] if lost is not None else []
@@ -114,7 +92,7 @@ def _frames_outside(action: Any) -> npt.NDArray[np.float64]:
     first, last = action.curve_frame_range
     found = [np.empty(0)]
     if first < start - _SAME_FRAME or last > end + _SAME_FRAME:  # Read all keys only if needed, since this takes long.
-        for curve in compat.action_curves(action, None):
+        for curve in action_slots.action_curves(action, None):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
                 found.append(arrays.read(curve.keyframe_points, "co", 2)[:, 0].astype(np.float64))
     frames = np.unique(np.concatenate(found))

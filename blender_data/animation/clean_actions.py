@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bpy
 
-from .. import compat
+from .. import action_slots
 from ..exporting.clips import pose_curves
 from ..rigging import body_shapes
 
@@ -18,7 +18,7 @@ def shape_curves(armature: bpy.types.Object) -> list[bpy.types.FCurve]:
     if data is None or data.action is None or shape is None:
         return []
     by_path: dict[str, list[bpy.types.FCurve]] = {}
-    for curve in compat.action_curves(data.action, compat.slot_of(data)):
+    for curve in action_slots.action_curves(data.action, data.action_slot):
         by_path.setdefault(curve.data_path, []).append(curve)
     shaped = set(shape.names)
     found = []
@@ -38,6 +38,6 @@ def clean(armature: bpy.types.Object) -> int:
     curves = shape_curves(armature)
     bones = {pose_curves.bone_and_channel(curve.data_path)[0] for curve in curves}
     if curves:
-        compat.remove_curves(armature.animation_data.action, curves)
+        action_slots.remove_curves(armature.animation_data.action, curves)
         body_shapes.apply(armature)
     return len(bones)

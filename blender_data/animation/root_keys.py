@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from .. import arrays, compat
+from .. import action_slots, arrays
 from ..mesh_data import mesh_edits
 
 Array = npt.NDArray[np.float64]
@@ -44,9 +44,9 @@ def follow(armature: bpy.types.Object, root: str, axes: Array, before: Array, of
         (3,) movements by the shape along the axes of the armature, before and after the change.
     """
     path = f'pose.bones["{bpy.utils.escape_identifier(root)}"].location'
-    own = {holder.action: compat.slot_of(holder) for holder in compat.action_holders(armature)}
+    own = {holder.action: holder.action_slot for holder in action_slots.action_holders(armature)}
     for action, slot in own.items():
-        curves = compat.curves_at(action, slot, path) if action.is_editable else []
+        curves = action_slots.curves_at(action, slot, path) if action.is_editable else []
         if curves:
             _move(action, curves, axes.T @ (offset - included(action, before)))
             _store(action, offset)
@@ -54,7 +54,7 @@ def follow(armature: bpy.types.Object, root: str, axes: Array, before: Array, of
         return
     for action in bpy.data.actions:
         is_unused = action.users == int(action.use_fake_user) and action.is_editable
-        if is_unused and not action.meshferry.has_shape_root and compat.curves_at(action, None, path):
+        if is_unused and not action.meshferry.has_shape_root and action_slots.curves_at(action, None, path):
             _store(action, included(action, before))
 
 

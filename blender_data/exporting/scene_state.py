@@ -10,7 +10,7 @@ from typing import Any
 
 import bpy
 
-from .. import compat
+from .. import action_slots
 from ..rigging import body_shapes
 from .object_selection import enabled_objects
 
@@ -52,8 +52,7 @@ def set_frame(scene: bpy.types.Scene, frame: float) -> None:
 def _played_settings(data: bpy.types.AnimData) -> Iterator[tuple[Any, str]]:
     """Yield the settings of animation data that affect the played animation."""
     yield data, "action"
-    if compat.HAS_SLOTS:
-        yield data, "action_slot"
+    yield data, "action_slot"
     yield data, "use_nla"
     for track in data.nla_tracks:
         yield from ((track, "mute"), (track, "is_solo"), *((strip, "mute") for strip in track.strips))
@@ -152,9 +151,10 @@ def animated_blocks() -> Iterator[bpy.types.ID]:
 
 def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
     """Yield the values that the actions of a data block may change."""
-    own = (holder.action for holder in compat.action_holders(block))
+    own = (holder.action for holder in action_slots.action_holders(block))
     actions = dict.fromkeys([*own, *played.get(block, ())])
-    paths = {(curve.data_path, curve.array_index) for action in actions for curve in compat.action_curves(action, None)}
+    curves = (curve for action in actions for curve in action_slots.action_curves(action, None))
+    paths = {(curve.data_path, curve.array_index) for curve in curves}
     for path, index in sorted(paths):
         place = path.rindex('["') if path.endswith('"]') else path.rfind(".")
         name = path[place:].removeprefix(".") if place >= 0 else path

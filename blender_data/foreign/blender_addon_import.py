@@ -11,7 +11,7 @@ import numpy as np
 
 from ...io_formats.core.scene import Clip, TransformTrack
 from ...io_formats.geometry.quaternions import continuous
-from .. import arrays, compat
+from .. import action_slots, arrays
 from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.clips.clip_sources import scene_rate
 from ..importing.clips.actions import ClipActions, ClipTiming
@@ -80,11 +80,11 @@ def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool)
     for action in bpy.data.actions:
         if action in held:
             continue
-        for slot in compat.slots_of(action):
-            curves = compat.action_curves(action, slot)
+        for slot in action.slots:
+            curves = action_slots.action_curves(action, slot)
             own = [curve for curve in curves if not curve.data_path.startswith("pose.")]
             if own and not any(is_moving(curve) for curve in own):
-                compat.remove_curves(action, own)
+                action_slots.remove_curves(action, own)
     for block, data in _animated(objects):
         for track in list(data.nla_tracks):
             if all(strip.action is not None and not _curves(strip) for strip in track.strips):
@@ -93,7 +93,7 @@ def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool)
             data.action = None
         if data.action is None and not len(data.nla_tracks) and not len(data.drivers):
             block.animation_data_clear()
-    bpy.data.batch_remove([action for action in bpy.data.actions if not compat.action_curves(action, None)])
+    bpy.data.batch_remove([action for action in bpy.data.actions if not action_slots.action_curves(action, None)])
 
 
 def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
@@ -107,7 +107,7 @@ def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
             actions.setdefault(track.name, set()).update(strip.action for strip in track.strips if strip.action)
     held: set[bpy.types.Action] = set()
     for together in actions.values():
-        if not any(is_moving(curve) for action in together for curve in compat.action_curves(action, None)):
+        if not any(is_moving(curve) for action in together for curve in action_slots.action_curves(action, None)):
             held |= together
     return held
 
@@ -133,7 +133,7 @@ def _animated(objects: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.I
 
 
 def _curves(player: bpy.types.AnimData | bpy.types.NlaStrip) -> list[bpy.types.FCurve]:
-    return compat.action_curves(player.action, compat.slot_of(player))
+    return action_slots.action_curves(player.action, player.action_slot)
 
 
 def is_moving(curve: bpy.types.FCurve) -> bool:
@@ -166,7 +166,7 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
         obj.matrix_basis = place.matrix_basis
         moving = place.animation_data
         if moving is not None and moving.action is not None:
-            compat.assign_action(obj, moving.action, compat.slot_of(moving))
+            action_slots.assign_action(obj, moving.action, moving.action_slot)
         gone.append(place)
     names = [(obj, _plain(obj)) for obj in objects if obj not in gone]
     bpy.data.batch_remove(gone)
@@ -216,13 +216,8 @@ def name_clips(objects: Sequence[bpy.types.Object]) -> None:
                 if strip.action is not None:
                     strip.action.meshferry.clip_name = track.name
     owners = {"Key", *(obj.name for obj in objects), *(obj.data.name for obj in objects if obj.data)}
-    playing = {data.action for _block, data in _animated(objects)}
     for action in bpy.data.actions:
         parts = action.name.split("|")
-        owner = bpy.data.objects.get(parts[0])
-        if not compat.HAS_SLOTS and len(parts) > 1 and owner is not None and action not in playing:
-            # The track shows to which object the action belongs.
-            compat.stash_action(owner, action, None, action.name)
         while len(parts) > 1 and parts[0] in owners:
             del parts[0]
         if len(parts) > 1 and _LAYER.fullmatch(parts[-1]):
@@ -252,7 +247,7 @@ def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
 
 def _stretch(action: bpy.types.Action, start: float, factor: float) -> None:
     """Scale the times of an action's keys about a frame by a factor."""
-    for curve in compat.action_curves(action, None):
+    for curve in action_slots.action_curves(action, None):
         points = arrays.read(curve.keyframe_points, "co", 2)
         points[:, 0] = start + (points[:, 0] - start) * factor
         curve.keyframe_points.foreach_set("co", points.reshape(-1))

@@ -30,12 +30,10 @@ def import_steps(context: bpy.types.Context, source: SourceFile) -> Steps[None]:
     Raises
     ------
     FormatError
-        The file cannot be read, or this Blender has no importer for it.
+        The file cannot be read.
     """
     if source.objects is not None:
         return
-    if bpy.app.version[:2] < source.first_version:
-        raise FormatError("Its import needs Blender {}.{}", *source.first_version, file=source.name)
     try:
         names = yield from without_bpy("Reading source files", source.names)
         yield Step("Importing source files", 0.5)

@@ -51,7 +51,7 @@ class ImportOptions(Options):
                 "EXACT",
                 "Exact",
                 "Exactly the file's, and much faster on large meshes, but they stay put when the mesh is edited or "
-                "deformed. Needs Blender 4.5; animated meshes get editable ones",
+                "deformed; animated meshes get editable ones",
             ),
             Choice("NONE", "None", "Leave the file's normals out and let Blender shade smoothly"),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,6 @@ class ImportRequest:
     """Existing armature that is used for the scene's skeleton; joints are matched to bones by name. If None, each
     skeleton becomes a new armature. See :func:`.armature_matching.choose_for_scene`.
     """
-    replaced: Sequence[bpy.types.Object] = ()
-    """Armatures that the new ones replace in a reload, and of which these get the directions of bones."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """Values of the format's options with which the scene was read, stored for a reload."""
     reach: Reach | None = None

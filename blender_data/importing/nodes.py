@@ -13,7 +13,7 @@ from ...io_formats.core.scene import Layer, Mesh, Node, Role
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.polygons import with_polygons
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
-from .. import arrays, compat, names
+from .. import arrays, names
 from ..mesh_data import file_normals, quantised_values, surfaces
 from . import meshes, objects, shape_keys
 from .import_context import ImportContext
@@ -143,12 +143,9 @@ class NodeBuilder:
         has_shapes = bool(mesh.shape_keys) and self.options.use_shape_keys
         if exact and (index in self.job.tracks or has_shapes or is_skinned):
             exact = False  # free normals do not follow deformation
-        if exact and mode == "EXACT" and not compat.HAS_FREE_NORMALS:
-            text = "This Blender has no exact normals (4.5 has); they were made editable ones"
-            self.job.report.change("no-exact-normals", text)
         if not len(mesh.corner_point):
             return
-        if exact and compat.HAS_FREE_NORMALS:
+        if exact:
             arrays.add_layer(built, "custom_normal", "FLOAT_VECTOR", mesh.normal, mesh.normal.values)
             built.meshferry.backward_normals = share_backwards(triangles)
         elif self.job.is_placed:

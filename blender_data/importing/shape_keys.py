@@ -43,7 +43,7 @@ def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: Ve
     if mesh.shape_keys is None:
         owner.shape_key_add(name=BASIS, from_mix=False)
     keys = mesh.shape_keys
-    curves = clip_actions.curves_for(keys, f"{owner.name} shapes")
+    curves = clip_actions.curves_for(keys)
     frames = clip_actions.timing.frames
     last = len(frames) - 1
     for number, points in enumerate(track.points):

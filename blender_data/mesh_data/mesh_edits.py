@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.messages import Text
 from ...io_formats.core.scene import AnyArray, FloatArray, IntArray
-from .. import arrays, compat
+from .. import action_slots, arrays
 from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.object_selection import armature_of
 from . import vertex_weights
@@ -107,13 +107,13 @@ def key_checksum(points: npt.NDArray[np.float32]) -> float:
 
 def edited_actions(obj: bpy.types.Object) -> list[bpy.types.Action]:
     """Return the imported actions of an object and its shape keys whose keys were edited since."""
-    actions = [holder.action for owner in with_shape_keys([obj]) for holder in compat.action_holders(owner)]
+    actions = [holder.action for owner in with_shape_keys([obj]) for holder in action_slots.action_holders(owner)]
     return [action for action in dict.fromkeys(actions) if action.meshferry.fingerprint and is_action_edited(action)]
 
 
 def action_checksum(action: bpy.types.Action) -> float:
     """Return the sum of the checksums of all f-curves of an action."""
-    curves = compat.action_curves(action, None)
+    curves = action_slots.action_curves(action, None)
     return sum((key_checksum(arrays.read(curve.keyframe_points, "co", 2)) for curve in curves), 0.0)
 
 

@@ -12,7 +12,6 @@ from bpy.props import (
     StringProperty,
 )
 
-from ..compat import BLEND_RELATIVE_PATHS
 from ..exporting.export_options import MERGING
 from .object_properties import MeshferryFile, NamedInFile
 
@@ -173,7 +172,7 @@ class MeshferryCollection(bpy.types.PropertyGroup):
         name="File",
         description="The file that the collection was imported from",
         subtype="FILE_PATH",
-        options={"ANIMATABLE"} | BLEND_RELATIVE_PATHS,
+        options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
     )
     import_id: StringProperty(name="Import", description="Identifier that the imported objects have, too")
     import_options: StringProperty(name="Import Options", description="Options of the import as JSON, for a reload")

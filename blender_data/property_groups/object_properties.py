@@ -47,9 +47,6 @@ class MeshferryFile(bpy.types.PropertyGroup):
         name="Files of Animations", description="Files that the exported animations were imported from, as JSON"
     )
     owner: StringProperty(name="Owner", description="Name of the data block that the file belongs to, not to a copy")
-    is_confirmed: BoolProperty(
-        name="Confirmed", description="Stored by version 0.2, and ignored: each session asks the user"
-    )
 
 
 class MeshferryBone(NamedInFile, bpy.types.PropertyGroup):
@@ -266,9 +263,6 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
     )
     model_parts: IntProperty(
         name="Parts of the Model", description="Number of objects of the model that stands at the object's node"
-    )
-    given_parent: PointerProperty(
-        type=bpy.types.Object, name="Parent on Import", description="Stored by version 0.2 in place of its key"
     )
     given_parent_key: StringProperty(
         name="Node of Parent on Import",

@@ -1,9 +1,8 @@
 """Sliders of figures as properties of their armature objects.
 
-They are properties of objects, not of a property group: on the wheels of Blender 4.2 and 4.3, update callbacks in
-groups crash at exit, and library overrides do not keep values in groups that are not overridable as a whole. Values
-belong to the object, so that linked duplicates of an armature have shapes of their own. They are not animatable, since
-update callbacks do not run for keys and drivers.
+They are properties of objects, not of a property group: library overrides do not keep values in groups that are not
+overridable as a whole. Values belong to the object, so that linked duplicates of an armature have shapes of their own.
+They are not animatable, since update callbacks do not run for keys and drivers.
 """
 
 from __future__ import annotations

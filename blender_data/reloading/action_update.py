@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import bpy
 
-from .. import compat, names
+from .. import action_slots, compat, names
 from ..exporting.clips.clip_sources import clip_name
 
 Owner = bpy.types.Object | bpy.types.Key
@@ -38,28 +38,29 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
     slots: dict[bpy.types.Action, dict[int, Any]] = {}
     added: list[tuple[Owner, bpy.types.Action, Any]] = []
     for old, new in owners:
-        before = compat.action_holders(old)
-        for holder in compat.action_holders(new):
-            twin = _find_twin(holder.action, before, [found.action for found in compat.action_holders(new)], paths)
-            slot = compat.slot_of(holder)
+        before, made = action_slots.action_holders(old), action_slots.action_holders(new)
+        actions = [holder.action for holder in made]
+        for holder in made:
+            twin = _find_twin(holder.action, before, actions, paths)
+            slot = holder.action_slot
             if twin is None:
                 added.append((old, holder.action, slot))
             else:
                 replaced.setdefault(twin.action, holder.action)
-                slots.setdefault(twin.action, {})[_handle(compat.slot_of(twin))] = slot
+                slots.setdefault(twin.action, {})[_handle(twin.action_slot)] = slot
     everything: list[Owner] = [*bpy.data.objects, *bpy.data.shape_keys] if replaced else []
     _leave_tweak_mode(everything)
     holders: dict[bpy.types.Action, list[Any]] = {action: [] for action in replaced}
-    for holder in (holder for owner in everything for holder in compat.action_holders(owner)):
+    for holder in (holder for owner in everything for holder in action_slots.action_holders(owner)):
         if holder.action in holders:
             holders[holder.action].append(holder)
     for action, made in replaced.items():
         _replace(action, made, holders[action], slots[action])
     for owner, action, slot in added:
         if owner.animation_data is None or owner.animation_data.action is None:
-            compat.assign_action(owner, action, slot)
+            action_slots.assign_action(owner, action, slot)
         else:
-            compat.stash_action(owner, action, slot, clip_name(action))
+            action_slots.stash_action(owner, action, slot, clip_name(action))
     return ReplacedActions(list(replaced), list(dict.fromkeys(action.name for _owner, action, _slot in added)))
 
 
@@ -78,8 +79,8 @@ def copy_animation(old: bpy.types.Key, new: bpy.types.Key) -> None:
         for strip in track.strips:
             if strip.action is not None:
                 put = made.strips.new(strip.name, int(strip.frame_start), strip.action)
-                compat.set_slot(put, compat.slot_of(strip))
-    compat.assign_action(new, source.action, compat.slot_of(source))
+                action_slots.set_slot(put, strip.action_slot)
+    action_slots.assign_action(new, source.action, source.action_slot)
 
 
 def _find_twin(
@@ -87,14 +88,12 @@ def _find_twin(
 ) -> Any | None:
     """Return the first animation data or NLA strip that holds the earlier action of a clip, or None.
 
-    If the file had one clip before and has one now, their names may differ. Actions imported by version 0.2 have no
-    stored file.
+    If the file had one clip before and has one now, their names may differ.
     """
     kept = action.meshferry
     path = paths.get(kept.source_path, kept.source_path)
     same_file = [holder for holder in before if holder.action.meshferry.source_path == path]
-    unknown = [holder for holder in before if not holder.action.meshferry.source_path]
-    twins = [holder for holder in same_file + unknown if holder.action.meshferry.clip_name == kept.clip_name]
+    twins = [holder for holder in same_file if holder.action.meshferry.clip_name == kept.clip_name]
     of_file = [other for other in made if other.meshferry.source_path == kept.source_path]
     if not twins and len(set(of_file)) == 1 and len({holder.action for holder in same_file}) == 1:
         twins = same_file
@@ -113,9 +112,9 @@ def _replace(
     for holder in holders:
         is_strip = isinstance(holder, bpy.types.NlaStrip)
         is_whole = is_strip and (holder.action_frame_start, holder.action_frame_end) == before
-        handle = _handle(compat.slot_of(holder))
+        handle = _handle(holder.action_slot)
         holder.action = made
-        compat.set_slot(holder, slots.get(handle))
+        action_slots.set_slot(holder, slots.get(handle))
         if is_whole:
             holder.action_frame_start, holder.action_frame_end = after
     if action.users:
@@ -124,7 +123,7 @@ def _replace(
         made[label] = value
     made.meshferry.use_export = action.meshferry.use_export
     names.take_over(action, made)
-    for old in compat.slots_of(action):
+    for old in action.slots:
         if old is not None and slots.get(old.handle) is not None:
             slots[old.handle].name_display = old.name_display
 

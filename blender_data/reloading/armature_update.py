@@ -5,17 +5,33 @@ Poses, constraints and bones that the user added are not changed.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import bpy
 import numpy as np
 
 from ..importing.rigs.armatures import edited
-from ..importing.rigs.kept_axes import bones_by_joint
 from ..properties import copy_group
 
 _SAME = 1e-6
 """Tolerance for equal positions, relative to the largest coordinate if that is above 1."""
 _SAME_AXES = 1e-5
 """Tolerance for equal axes of bones."""
+
+JointKey = tuple[str, int]
+"""Name of a joint in the file, and its number among the joints of this name."""
+
+
+def bones_by_joint(armature: bpy.types.Armature) -> dict[JointKey, bpy.types.Bone]:
+    """Return the imported bones of an armature by their joints."""
+    bones = sorted((bone for bone in armature.bones if bone.meshferry.order >= 0), key=lambda one: one.meshferry.order)
+    counts: Counter[str] = Counter()
+    found: dict[JointKey, bpy.types.Bone] = {}
+    for bone in bones:
+        name = bone.meshferry.joint_name
+        found[name, counts[name]] = bone
+        counts[name] += 1
+    return found
 
 
 def adopt_names(new: bpy.types.Armature, old: bpy.types.Armature) -> None:
@@ -32,9 +48,8 @@ def adopt_names(new: bpy.types.Armature, old: bpy.types.Armature) -> None:
 def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.Armature) -> list[str]:
     """Move bones to their new rest poses and add new ones; return the names of bones that the file no longer has.
 
-    The new bones have the axes of the old ones, see :mod:`..importing.rigs.kept_axes`. Unchanged bones are left alone,
-    so that their drawn lengths, rolls and parents stay as the user set them. The bones of both armatures have the same
-    names, see :func:`adopt_names`.
+    Unchanged bones are left alone, so that their drawn lengths, rolls and parents stay as the user set them. The bones
+    of both armatures have the same names, see :func:`adopt_names`.
     """
     moved = [bone for bone in new.bones if bone.name not in old.bones or not _is_same(old.bones[bone.name], bone)]
     hung = [bone for bone in new.bones if bone.name in old.bones and _is_hung_elsewhere(old.bones[bone.name], bone)]

@@ -20,8 +20,6 @@ def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
     """
     inside = set(collection.all_objects)
     identifier = collection.meshferry.import_id
-    if not identifier:  # imported by version 0.2 or earlier
-        return list(collection.all_objects)
     others = [one for one in bpy.data.collections if one.meshferry.import_id == identifier and one != collection]
     elsewhere = {obj for other in others for obj in other.all_objects} - inside
     found = [obj for obj in bpy.data.objects if obj.meshferry.import_id == identifier]

@@ -11,7 +11,8 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from .. import arrays, names
+from ...io_formats.core.messages import Report
+from .. import action_slots, arrays, names
 from ..exporting.object_selection import armature_modifiers, armature_of
 from ..exporting.real_instances import refer_to_copies
 from ..importing.rigs import shown_bindings
@@ -48,9 +49,10 @@ def copy_bound(
     prefix: str,
     keep: Callable[[bpy.types.ID], Any],
 ) -> bpy.types.Object:
-    """Copy a bound mesh object and bind the copy to another armature, with merged vertex groups.
+    """Copy a mesh object and bind the copy to another armature, with merged vertex groups.
 
-    The copy is located where the object is in the rest pose of its armature.
+    The copy is located where the object is in the rest pose of its armature. The copy of an object that is not bound,
+    such as a physics shape, only gets the new armature as its parent.
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ def copy_bound(
     for modifier in found:
         if modifier.object == armature:
             modifier.object = target
-    if not found:
+    if not found and (bone or armature_of(obj) == armature):
         copy.modifiers.new("Armature", "ARMATURE").object = target
         copy.modifiers.move(len(copy.modifiers) - 1, 0)
     copy.delta_location, copy.delta_rotation_euler, copy.delta_scale = (0, 0, 0), (0, 0, 0), (1, 1, 1)
@@ -194,6 +196,25 @@ def blended(weights: JointWeights, matrices: Mapping[str, Array], default: Array
     found = np.where(total > 0, sums / np.where(total > 0, total, 1), default.reshape(16))
     matrix_of_vertex: Array = found.reshape(-1, 4, 4)
     return matrix_of_vertex
+
+
+def report_left_behind(armature: bpy.types.Object, meshes: Iterable[bpy.types.Object], report: Report) -> None:
+    """Report the actions, constraints and drivers of an armature and its meshes that copies do not have or follow."""
+    objects = [armature, *meshes]
+    actions = {holder.action.name: None for obj in objects for holder in action_slots.action_holders(obj)}
+    owners = [*objects, *armature.pose.bones]
+    constraints = [f"{owner.name} ({constraint.name})" for owner in owners for constraint in owner.constraints]
+    keys = [obj.data.shape_keys for obj in meshes if obj.data.shape_keys is not None]
+    drivers = [
+        f"{block.name}: {curve.data_path}"
+        for block in (*objects, armature.data, *keys)
+        for curve in (block.animation_data.drivers if block.animation_data is not None else ())
+        if block not in keys or any(one.id == armature for value in curve.driver.variables for one in value.targets)
+    ]
+    text = "{} left with the original armature, since bones of the copy have other axes: {}"
+    report.loss_of("actions-left-behind", text, list(actions), "action")
+    report.loss_of("constraints-left-behind", text, constraints, "constraint")
+    report.loss_of("drivers-left-behind", text, drivers, "driver")
 
 
 def _turn_free_normals(data: bpy.types.Mesh, linear: Array) -> None:

@@ -1,7 +1,7 @@
 """.blend files <-> scenes; besides ``blender_exchange``, only this module of the command line uses Blender.
 
 Blender is loaded when it is first needed. If the add-on is not enabled, its properties are registered temporarily:
-classes that stay registered crash Blender 4.2 and 4.3 at exit and hang 4.5.
+classes that stay registered hang Blender 4.5 at exit.
 """
 
 from __future__ import annotations
@@ -232,13 +232,6 @@ class BlendSession:
             raise CannotDrawError(operator_error(problem)) from None
         if not path.is_file():
             raise CannotDrawError("it writes none on this machine, which may lack OpenGL")
-
-    def import_defaults(self) -> dict[str, Any]:
-        """Return import defaults for Blender versions that lack a feature of the usual defaults, to avoid warnings."""
-        self.load()
-        from ...blender_data import compat
-
-        return {} if compat.HAS_FREE_NORMALS else {"normals": "AUTO"}
 
     def import_scene(
         self,

@@ -26,9 +26,8 @@ class BlenderFormat:
     extensions: tuple[str, ...]
     """Extensions with the dot, in lower case; the first is used for writing."""
     capabilities: Capabilities
-    older: Mapping[str, tuple[tuple[tuple[int, int], int], ...]] = field(default_factory=dict)
-    """Capabilities of older Blender versions, by field: pairs of a version, the oldest first, and the value before it.
-    """
+    older: Mapping[str, tuple[tuple[int, int], int]] = field(default_factory=dict)
+    """Capabilities of older Blender versions, by field: a version, and the value before it."""
     importers: tuple[str, ...] = ()
     """Import operators, such as ``import_scene.gltf``; the first existing one is used. If empty, Blender opens the file
     itself.
@@ -85,11 +84,7 @@ class BlenderFormat:
 
     def capabilities_in(self, version: tuple[int, ...]) -> Capabilities:
         """Return the capabilities of files that a given Blender version writes."""
-        held: dict[str, Any] = {}
-        for name, steps in self.older.items():
-            earlier = [value for since, value in steps if version < since]
-            if earlier:
-                held[name] = earlier[0]
+        held: dict[str, Any] = {name: value for name, (since, value) in self.older.items() if version < since}
         return replace(self.capabilities, **held)
 
     @property
@@ -174,7 +169,7 @@ GLB = BlenderFormat(
     label="glTF Binary",
     extensions=(".glb",),
     capabilities=replace(_MODELS, splits_vertices=True),
-    older={"opaque_colors": (((4, 5), ANY_NUMBER), ((5, 2), 1))},
+    older={"opaque_colors": ((5, 2), 1)},
     importers=("import_scene.gltf",),
     exporters=("export_scene.gltf",),
     reading=_READ_GLTF,
@@ -252,7 +247,6 @@ PLY = BlenderFormat(
     label="PLY",
     extensions=(".ply",),
     capabilities=Capabilities(uv_layers=1, color_layers=1, normals=True, joins_objects=True),
-    older={"normals": (((4, 5), False),)},
     importers=("wm.ply_import",),
     exporters=("wm.ply_export",),
     reading={"forward_axis": "Y", "up_axis": "Z", "merge_verts": False},
@@ -265,7 +259,6 @@ USD = BlenderFormat(
     label="USD",
     extensions=(".usd", ".usdc", ".usda"),
     capabilities=replace(_MODELS, custom_layers=True, joins_clips=True),
-    older={"opaque_colors": (((4, 5), ANY_NUMBER),)},
     importers=("wm.usd_import",),
     exporters=("wm.usd_export",),
     reading=_READ_USD,

@@ -109,7 +109,7 @@ class IntoBlender:
     def _start(self, target: BlenderFormat) -> ImportOptions:
         """Open an empty file; return the options for imports into it."""
         self._session.start_empty()
-        given = self._session.import_defaults() | self._settings.import_options
+        given = self._settings.import_options
         if not target.is_blend:
             # Use the file's frame rate, so that exporters need not interpolate between its frames.
             given = {SET_FRAME_RATE.name: True, **given, VERTEX_ANIMATION.name: "SHAPE_KEYS"}

@@ -74,31 +74,6 @@ class JointShapes:
 class BodyShapes(Protocol):
     """Functions of a family's module for the shapes of its figures."""
 
-    BONE_AXES: str
-    """Identifier of the directions of :meth:`bone_directions`, stored with armatures and actions in .blend files."""
-
-    def bone_directions(self, names: Sequence[str], heads: Floats) -> dict[int, tuple[Floats, Floats | None]]:
-        """Return the directions of bones that shapes can scale along the axes of these bones.
-
-        Parameters
-        ----------
-        names:
-            Names that the n bones of an armature have in files.
-        heads:
-            (n, 3) their heads at rest, in the space of the armature.
-
-        Returns
-        -------
-        dict
-            For the index of each bone that is a joint: the vector from its head to its tail, (3,), and the direction of
-            its Z axis, (3,); the latter is None for bones that may have any direction.
-
-        Raises
-        ------
-        MeshferryError
-            The figure does not stand upright in the space of the armature.
-        """
-
     def sliders(self) -> tuple[Slider, ...]:
         """Return all sliders, tab by tab in the order of the target program's editor."""
 

@@ -181,7 +181,6 @@ class Fix(Enum):
     MARK_NODE = "mark_node"
     APPLY_SCALE = "apply_scale"
     CLEAN_ACTION = "clean_action"
-    ALIGN_BONES = "align_bones"
 
 
 @dataclass(frozen=True)
@@ -309,12 +308,11 @@ class Message(Text):
         # The item can be a text with several names. ``about`` contains these, so the text must not be added as a
         # further name.
         item = Text(data["item"])
-        # Journals of 0.2.0 have no subjects.
-        names = tuple(Named(found["kind"], found["name"]) for found in data.get("subjects", ())) or data["about"]
-        kinds = (name.kind for name in names if isinstance(name, Named))
+        names = tuple(Named(found["kind"], found["name"]) for found in data["subjects"])
+        kinds = (name.kind for name in names)
         if not all(isinstance(text, str) for text in (data["code"], data["text"], data["item"], *names, *kinds)):
             raise TypeError("a text of a message is not a string")
-        return cls(Kind(data["kind"]), item, Text(message), names=tuple(names), code=data["code"])
+        return cls(Kind(data["kind"]), item, Text(message), names=names, code=data["code"])
 
 
 def _with_kinds(names: Iterable[str], kind: str = "object") -> Iterator[tuple[str, str]]:

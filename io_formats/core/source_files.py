@@ -31,8 +31,6 @@ class SourceFile(ABC):
 
     importer: str
     """Blender's import operator, such as ``wm.fbx_import``."""
-    first_version: tuple[int, int]
-    """First version of Blender that has the operator."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.path = path

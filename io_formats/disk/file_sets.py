@@ -47,8 +47,7 @@ from .locks import lock
 from .special_files import is_link, open_regular
 
 _PLAN = f"{OWN_MARK}plan.json"
-"""Name of the plan, by which staging folders are recognised. Version 0.2.0 wrote ``plan.json``, which other programs
-also do, so its staging folders are left to the user."""
+"""Name of the plan, by which staging folders are recognised; other programs write ``plan.json``, too."""
 _LONGEST_PLAN = 2**22
 """Maximum number of characters of a plan that are read; a set has at most a few hundred files."""
 _STAGED = re.compile(r"\d+(\.old)?")

@@ -132,36 +132,3 @@ def euler_matrices(degrees: npt.NDArray[np.float64], order: str) -> npt.NDArray[
     for axis, angle in zip(order, np.radians(degrees).T, strict=True):
         made = made @ axis_rotations("XYZ".index(axis), angle)
     return made
-
-
-def euler_angles(matrices: npt.NDArray[np.float64], order: str) -> npt.NDArray[np.float64]:
-    """Return angles (n, 3) about X, Y and Z in radians of rotation matrices (n, 3, 3).
-
-    ``order`` names the axes in the order in which they are applied, such as XYZ; the second angle is within ±90°.
-    """
-    first, middle, last = ("XYZ".index(axis) for axis in order)
-    sign = 1.0 if (middle - first) % 3 == 1 else -1.0
-    along = np.hypot(matrices[:, first, first], matrices[:, middle, first])
-    angles = np.empty((len(matrices), 3))
-    angles[:, middle] = np.arctan2(-sign * matrices[:, last, first], along)
-    is_locked = along < 1e-9  # first and last axis are parallel
-    sine = np.where(is_locked, -matrices[:, middle, last], matrices[:, last, middle])
-    cosine = np.where(is_locked, matrices[:, middle, middle], matrices[:, last, last])
-    angles[:, first] = np.arctan2(sign * sine, cosine)
-    angles[:, last] = np.where(is_locked, 0.0, np.arctan2(sign * matrices[:, middle, first], matrices[:, first, first]))
-    return angles
-
-
-def continuous_angles(
-    angles: npt.NDArray[np.float64], order: str, start: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Return the angles (n, 3) of the same rotations that are nearest to the previous ones, the first to ``start``."""
-    middle = "XYZ".index(order[1])
-    other = angles + np.pi
-    other[:, middle] = np.pi - angles[:, middle]
-    made = np.empty_like(angles)
-    before = start
-    for number, choices in enumerate(zip(angles, other, strict=True)):
-        near = [choice + 2 * np.pi * np.rint((before - choice) / (2 * np.pi)) for choice in choices]
-        before = made[number] = min(near, key=lambda choice: float(np.abs(choice - before).sum()))
-    return made

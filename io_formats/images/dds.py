@@ -132,7 +132,7 @@ def _shown(fourcc: bytes) -> str:
 
 
 def write(picture: Picture) -> bytes:
-    """Return a 2D DDS file of one picture without mipmaps, in the form that Blender 4.2 to 5.2 reads."""
+    """Return a 2D DDS file of one picture without mipmaps, in the form that Blender 4.5 to 5.3 reads."""
     layout = picture.layout
     flags, masks, extension, fourcc = _HAS_FOURCC, (0, 0, 0, 0), b"", b"\0\0\0\0"
     if layout in _WRITTEN_DXGI:

@@ -14,7 +14,6 @@ from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.mesh_data import vertex_weights
 from ...blender_data.names import name_in_file, set_own_node
 from ...blender_data.rigging import deform_bones
-from ...blender_data.rigging.turning import alignment
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Fix, Text, listed
@@ -32,7 +31,6 @@ DESCRIPTIONS = {
     Fix.MARK_NODE: "Put # before the names of the objects",
     Fix.APPLY_SCALE: "Apply the scale to the mesh",
     Fix.CLEAN_ACTION: "Remove the keys that hold a shape from the active action of the armature",
-    Fix.ALIGN_BONES: "Turn the bones that shapes scale to the axes of the figure, and convert all that depends on them",
 }
 
 
@@ -135,8 +133,6 @@ def refusal(fix: Fix, block: Any) -> Text | None:
     if fix is Fix.CLEAN_ACTION:
         action = block.animation_data.action if block.animation_data is not None else None
         return None if action is None or action.is_editable else Text("linked from another file")
-    if fix is Fix.ALIGN_BONES and not alignment.is_local(block.data):
-        return Text("linked from another file")
     return scale_refusal(block) if fix is Fix.APPLY_SCALE else None
 
 
@@ -172,7 +168,6 @@ _FIXES: Mapping[Fix, Callable[[Format, Any], Any]] = {
     Fix.MARK_NODE: lambda _target, obj: set_own_node(obj, True),
     Fix.APPLY_SCALE: lambda _target, obj: apply_scale(obj),
     Fix.CLEAN_ACTION: lambda _target, obj: clean_actions.clean(obj),
-    Fix.ALIGN_BONES: lambda _target, obj: alignment.align(bpy.context, [obj]),
 }
 _OF_MATERIALS = {Fix.STRIP_SUFFIX, Fix.RENAME_MATERIAL}
 _OF_MESHES = {Fix.LIMIT_WEIGHTS, Fix.ADD_UV_MAP, Fix.APPLY_SCALE}

@@ -245,8 +245,6 @@ class ImportArmatures:
     candidates: Sequence[Any] = ()
     """Armatures to which the content may be bound if none is chosen."""
     chosen: Any = None
-    replaced: Sequence[Any] = ()
-    """Armatures that are replaced by the new ones."""
 
 
 def import_file(
@@ -272,7 +270,7 @@ def import_file(
     del loaded  # memory use peaks later, when Blender's mesh is built
     if armature is None:
         scene.warnings += armature_matching.mismatches(context, scene, candidates, general.armature)
-    request = importer.ImportRequest(context, scene, general, path, armature, armatures.replaced, options)
+    request = importer.ImportRequest(context, scene, general, path, armature, options)
     result = yield from scaled(importer.import_steps(request), 0.3, 1.0)
     try:
         if result.objects:

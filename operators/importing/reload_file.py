@@ -1,15 +1,15 @@
 """Reload from File: replace the data of an imported collection, or the imported actions of an armature."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import bpy
 
-from ...blender_data import file_records, import_choices, import_marks
+from ...blender_data import file_records, import_marks
+from ...blender_data.action_slots import action_holders
 from ...blender_data.animation.file_clips import same_path
-from ...blender_data.compat import action_holders
 from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ...blender_data.importing.selection import Selection
@@ -20,15 +20,13 @@ from ...blender_data.reloading.reload import replace_data
 from ...blender_data.steps import Steps, scaled
 from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.import_choices import adopt_choices
 from ...io_formats.core.messages import Named, Report, Text, counted, joined, listed, of_kind
-from ...io_formats.core.options import resolve
 from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
 from ..exporting import export_again, export_on_save
 from ..last_report import draw_report
 from ..layouts import Sidebar, path_property, requires
-from ..option_properties import import_table, values_for
+from ..option_properties import values_for
 from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
@@ -191,13 +189,12 @@ class Reload:
     def _import_collection(self) -> Steps[None]:
         """Import the file of the collection again, with new armatures."""
         collection, objects = self.source.collection, self.source.objects()
-        found = refuse_other_format(self.path, collection)
-        options = import_marks.stored_options(collection) or options_of_objects(found, objects)
+        refuse_other_format(self.path, collection)
+        options = import_marks.stored_options(collection)
         bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
         others = [armature for armature in bound if armature not in objects]
         stand_in = self._stand_in_for(others[0]) if others else None
-        armatures = [] if places_models(collection) else [obj for obj in objects if obj.type == "ARMATURE"]
-        result = yield from self._import(self.path, options, stand_in, armatures)
+        result = yield from self._import(self.path, options, stand_in)
         if places_models(collection):
             return
         self.pairs.update(pair(objects, result.objects))
@@ -225,14 +222,14 @@ class Reload:
                     continue
                 yield from self._import(used, import_marks.stored_options(action), new)
 
-    def _import(self, path: str, options: dict[str, Any], armature: Any, replaced: Sequence[Any] = ()) -> Steps[Any]:
+    def _import(self, path: str, options: dict[str, Any], armature: Any) -> Steps[Any]:
         general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
         stored = options.get(PARTNERS)
         partners = {part: Path(path).with_name(name) for part, name in stored.items()} if stored else None
         files = file_set(path, options) if partners is None else FileSet(Path(path), partners)
         mode = general.armature if armature is not None or general.armature == "NONE" else "NEW"
         general = replace(general, armature=mode, use_file_frame_rate=False)
-        armatures = ImportArmatures(chosen=armature, replaced=replaced)
+        armatures = ImportArmatures(chosen=armature)
         result = yield from import_file(self.context, files, options, general, armatures)
         self.results.append(result)
         self.report.messages += result.warnings
@@ -272,8 +269,7 @@ def find_source(context: bpy.types.Context) -> Any:
 
 def is_imported(collection: Any) -> bool:
     """Return whether a collection was imported from one file."""
-    kept = collection.meshferry
-    return bool(kept.source_path) and (not places_models(collection) or bool(kept.import_id))
+    return bool(collection.meshferry.source_path and collection.meshferry.import_id)
 
 
 def places_models(collection: Any) -> bool:
@@ -287,8 +283,8 @@ def action_files(armature: Any) -> dict[str, Any]:
     return {action.meshferry.source_path: action for action in actions if action.meshferry.source_path}
 
 
-def refuse_other_format(path: str, collection: Any) -> Any:
-    """Return the format of a file.
+def refuse_other_format(path: str, collection: Any) -> None:
+    """Check the format of a file.
 
     Raises
     ------
@@ -301,13 +297,6 @@ def refuse_other_format(path: str, collection: Any) -> Any:
     before = next((known for known in FORMATS if known.name == collection.meshferry.file_format), None)
     if found is not None and before is not None and found != before:
         raise MeshferryError("The file is a {} now, but was a {}; choose File > Import", found.label, before.label)
-    return found or before
-
-
-def options_of_objects(found: Any, objects: Iterable[Any]) -> dict[str, Any]:
-    """Return the options of an import of version 0.2, which stored only some of them on the objects."""
-    values: dict[str, Any] = resolve(import_table(found), headless=False)
-    return {**values, **adopt_choices(found.import_options, {}, import_choices.read(*objects))}
 
 
 def replaced_edits(objects: Iterable[Any]) -> list[Text]:
@@ -321,7 +310,7 @@ def replaced_edits(objects: Iterable[Any]) -> list[Text]:
         edits = edits_of(obj) if obj.data is not None and obj.data not in listed_data else []
         listed_data.update((obj.data, *actions))
         if edits is None:
-            texts.append(Text("'{}': imported by an older version, so edits are not known", obj.name))
+            texts.append(Text("'{}': it has another mesh than the import made", obj.name))
         edits = [*(edits or ()), *(Text("action '{}'", action.name) for action in actions)]
         if edits:
             more = Text(", and {} more", len(edits) - MOST_EDITS) if len(edits) > MOST_EDITS else ""

@@ -43,9 +43,3 @@ def exported(
     values = exporter.ExportOptions.of(options)
     scene = exporter.export_scene(exporter.ExportRequest(bpy.context, source, values, "back", target.capabilities))
     return encode_scene(scene, target, file_options, ignore_errors=True)
-
-
-def has_exact_normals() -> bool:
-    from meshferry.blender_data import compat
-
-    return compat.HAS_FREE_NORMALS

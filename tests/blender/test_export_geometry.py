@@ -104,7 +104,6 @@ def test_vertices_are_split_no_more_than_needed() -> None:
     assert (made.node("#Smooth").vertexCount, made.node("#Flat").vertexCount) == (4, 12)
 
 
-@pytest.mark.skipif(bpy.app.version < (4, 5, 0), reason="there are no free normals before 4.5")
 @pytest.mark.parametrize("mirrored", [True, False])
 def test_free_normals_under_a_mirror_are_named(mirrored: bool) -> None:
     obj = grid("Leaf")

@@ -148,8 +148,6 @@ def test_a_failed_export_leaves_the_scene_as_it_was() -> None:
 
 @pytest.mark.parametrize("clips", ["ACTIVE", "ACTIONS"])
 def test_an_action_with_several_slots_keeps_its_slot(clips: str) -> None:
-    if "slots" not in bpy.types.Action.bl_rna.properties:
-        pytest.skip("actions have no slots before 4.4")
     one, other = tetra("#One"), tetra("#Other")
     action = new_action(one, "Shared", "location", {1: (0, 0, 0), 4: (3, 0, 0)})
     other.animation_data_create().action = action

@@ -25,7 +25,7 @@ from mesh_serializer_ways import corners_of, exported
 from meshfuzz import second_life_seeds as seeds
 from meshfuzz.mesh_serializer_seeds import pack
 from round_trips import exported as exported_to
-from round_trips import has_exact_normals, imported, scene_imported
+from round_trips import imported, scene_imported
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -46,7 +46,7 @@ class Case:
 def same_timbermesh(before: bytes, after: bytes, case: Case) -> object:
     model = timbermesh_oracle.parse(before)
     is_animated = any(node.vertexAnimations for node in model.nodes)
-    is_exact = case.way.startswith("exact") and has_exact_normals() and not is_animated
+    is_exact = case.way.startswith("exact") and not is_animated
     return timbermesh_judge.same_model(
         model,
         timbermesh_oracle.parse(after),
@@ -62,7 +62,7 @@ def assert_all_dropped_are_named(result: Any, repeated: int) -> None:
 
 def same_unigine_mesh(data: bytes, written: bytes, case: Case) -> object:
     before, after = unigine_oracle.decode(data), unigine_oracle.decode(written)
-    verdict = unigine_judge.same_mesh(before, after, is_exact=case.way == "exact" and has_exact_normals())
+    verdict = unigine_judge.same_mesh(before, after, is_exact=case.way == "exact")
     assert_all_dropped_are_named(case.result, verdict.repeated)
     return verdict
 
@@ -87,7 +87,7 @@ def same_second_life(data: bytes, written: bytes, case: Case) -> object:
         return second_life_judge.same_asset(
             before, after, normals=second_life_judge.EDITABLE, except_doubtful=True, welded=True, in_order=False
         )
-    is_exact = has_exact_normals() and before.skin is None
+    is_exact = before.skin is None
     within = second_life_judge.EXACT if is_exact else second_life_judge.EDITABLE
     verdict = second_life_judge.same_asset(before, after, normals=within, except_doubtful=not is_exact)
     assert_all_dropped_are_named(case.result, verdict.repeated)
@@ -97,8 +97,8 @@ def same_second_life(data: bytes, written: bytes, case: Case) -> object:
 def same_mesh_serializer(data: bytes, written: bytes, _case: Case) -> object:
     before = made.unpack(data)
     differing = made.assert_same(before, made.unpack(written))
-    assert differing <= (0 if has_exact_normals() else 2)
-    if not differing and len(before.proper) == len(before.triangles):
+    assert differing == 0
+    if len(before.proper) == len(before.triangles):
         assert written == data
     return differing
 
@@ -332,7 +332,7 @@ def with_far_uvs() -> made.Stored:
 def test_made_mesh_serializer_files_come_back(make: Any) -> None:
     before = make()
     (obj,) = imported(pack(before)).made.objects
-    assert made.assert_same(before, exported(obj).stored) <= (0 if has_exact_normals() else 4)
+    assert made.assert_same(before, exported(obj).stored) == 0
 
 
 @pytest.mark.parametrize("least", [1000.0, -70000.0, 0.0])
@@ -451,7 +451,7 @@ def test_a_moved_object_is_stored_as_before(name: str, samples: Path) -> None:
     data = sample(samples, "mesh_serializer", name).read_bytes()
     (obj,) = imported(data).made.objects
     obj.location = (3, -4, 5)
-    assert made.assert_same(made.unpack(data), exported(obj).stored) <= (0 if has_exact_normals() else 2)
+    assert made.assert_same(made.unpack(data), exported(obj).stored) == 0
 
 
 @pytest.mark.parametrize(
@@ -489,8 +489,6 @@ def test_one_moved_vertex_leaves_the_others_where_they_are(samples: Path) -> Non
 
 
 def test_normals_that_were_turned_round_are_mentioned_and_those_of_the_file_are_not() -> None:
-    if not has_exact_normals():
-        pytest.skip("this Blender has no exact normals")
     before = made.crate()
     before.normals[:12] = 256 - before.normals[:12].astype(int)  # half of them point inwards, as in some real files
     (obj,) = imported(pack(before)).made.objects

@@ -156,16 +156,11 @@ def test_no_normals_when_asked() -> None:
     assert not made.objects[0].data.has_custom_normals
 
 
-def test_exact_normals_are_exact_where_blender_has_them() -> None:
-    from meshferry.blender_data import compat
-
+def test_exact_normals_are_exact() -> None:
     made = run(scene_of(node(mesh=split_quad())), normals="EXACT")
     found = values(made.objects[0].data.corner_normals, "vector", 3)
-    if compat.HAS_FREE_NORMALS:
-        np.testing.assert_allclose(found, split_quad().normal.values, atol=1e-6)
-        assert not made.warnings
-    else:
-        assert sum("exact normals" in text for text in made.warnings) == 1
+    np.testing.assert_allclose(found, split_quad().normal.values, atol=1e-6)
+    assert not made.warnings
 
 
 def test_repeated_corners_go_and_twins_stay() -> None:
@@ -291,16 +286,14 @@ def test_scene_rate_is_set_when_asked() -> None:
 
 def test_one_action_a_clip_and_further_clips_wait_in_the_nla() -> None:
     import bpy
-    from meshferry.blender_data import compat
 
     clips = [moving_clip(), moving_clip("Other", frames=9), moving_clip(target=1)]
     clips[0].transforms += clips.pop().transforms
     made = run(scene_of(node("A"), node("B"), clips=clips))
     first, second = made.objects
     assert {action.meshferry.clip_name for action in bpy.data.actions} == {"Default", "Other"}
-    if compat.HAS_SLOTS:
-        assert len(bpy.data.actions) == 2
-        assert first.animation_data.action is second.animation_data.action
+    assert len(bpy.data.actions) == 2
+    assert first.animation_data.action is second.animation_data.action
     assert first.animation_data.action.meshferry.clip_name == "Default"
     (track,) = first.animation_data.nla_tracks
     assert track.mute and track.strips[0].action.meshferry.clip_name == "Other"

@@ -155,10 +155,10 @@ def test_onto_armatures_of_other_programs(folder: Path, expected: dict[str, Any]
 
 
 def rotation_curves(action: Any, bone: str) -> list[Any]:
-    from meshferry.blender_data import compat
+    from meshferry.blender_data import action_slots
 
     path = f'pose.bones["{bone}"].rotation_quaternion'
-    found = [curve for curve in compat.action_curves(action, None) if curve.data_path == path]
+    found = [curve for curve in action_slots.action_curves(action, None) if curve.data_path == path]
     return sorted(found, key=lambda curve: curve.array_index)
 
 

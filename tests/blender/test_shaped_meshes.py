@@ -9,6 +9,7 @@ from typing import Any
 
 import avatar_table
 import numpy as np
+import pointing_bones
 import pytest
 import slow_shape
 import slow_skinning
@@ -297,3 +298,78 @@ def test_bindings_of_avastar_on_their_own_armature(samples: Path, file: str) -> 
         for mesh, obj in zip(meshes, objects, strict=True):
             apart = np.abs(evaluated(obj) - wanted_points(mesh, values, turns)).max()
             assert apart <= TOLERANCE, (seed, obj.name, apart)
+
+
+MOVED = {"mChest": (0.01, -0.02, 0.03), "mElbowRight": (0.02, 0.01, 0.0), "mFaceChin": (0.0, 0.01, 0.02)} | {
+    "BELLY": (0.02, 0.01, -0.01),
+    "LEFT_PEC": (-0.01, 0.0, 0.02),
+}
+"""Distances by which joints of a rig rest elsewhere relative to their parents, in the axes of the avatar."""
+
+
+def dressed_with_other_axes(moved: dict[str, Any], linear: Any) -> tuple[Any, Any, slow_skinning.Bound]:
+    """Return a rig with the avatar's names and other axes, a mesh that it deforms, and what the file of both states.
+
+    ``linear`` (3, 3) leads from the avatar's space to that of the rig.
+    """
+    import bpy
+    from mathutils import Vector
+
+    rig = pointing_bones.add()
+    bpy.ops.object.mode_set(mode="EDIT")
+    for bone in rig.data.edit_bones:
+        bone.use_connect = False
+    for name, by in moved.items():
+        bone = rig.data.edit_bones[name]
+        for other in (bone, *bone.children_recursive):
+            other.head, other.tail = (end + Vector((FACING @ by).tolist()) for end in (other.head, other.tail))
+    for bone in rig.data.edit_bones:
+        bone.head, bone.tail = (Vector((linear @ FACING.T @ end).tolist()) for end in (bone.head, bone.tail))
+    bpy.ops.object.mode_set(mode="OBJECT")
+    table = avatar_table.rows()
+    overrides = {name: np.add(avatar_table.three(table[name], "pos"), by) for name, by in moved.items()}
+    rests = slow_skinning.worlds(slow_shape.joints(standard(), overrides))
+    names = [*MOVED, "mPelvis", "mHead", "mHipLeft", "mKneeLeft", "mShoulderLeft", "R_CLAVICLE"]
+    rng = np.random.default_rng(5)
+    points = np.concatenate([rests[name][:3, 3] + 0.1 * rng.normal(size=(20, 3)) for name in names])
+    weights = rng.uniform(0.1, 1.0, (len(points), len(names))) ** 4
+    weights /= weights.sum(axis=1, keepdims=True)
+    data = bpy.data.meshes.new("body")
+    data.from_pydata((points @ linear.T).tolist(), [], np.arange(len(points)).reshape(-1, 4).tolist())
+    body = bpy.data.objects.new("body", data)
+    bpy.context.scene.collection.objects.link(body)
+    body.parent = rig
+    body.modifiers.new("Armature", "ARMATURE").object = rig
+    for number, name in enumerate(names):
+        group = body.vertex_groups.new(name=name)
+        for vertex, weight in enumerate(weights[:, number].tolist()):
+            group.add([vertex], weight, "REPLACE")
+    inverse_bind = np.array([np.linalg.inv(rests[name]) for name in names])
+    return rig, body, slow_skinning.Bound(points, np.identity(4), names, inverse_bind, weights, overrides)
+
+
+@pytest.mark.parametrize("moved", [{}, MOVED], ids=["standard", "moved"])
+@pytest.mark.parametrize("is_lying", [False, True])
+def test_rigs_with_other_axes_are_retargeted(clean_blender: Any, moved: dict[str, Any], is_lying: bool) -> None:
+    """Copies lie where the viewer shows the mesh: at rest, posed and shaped. The rig may be turned and scaled."""
+    from meshferry.blender_data.rigging import body_shapes
+
+    bpy = clean_blender
+    upright = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]]) * 100.0  # Y up, faces Z, in centimetres
+    rig, body, mesh = dressed_with_other_axes(moved, upright if is_lying else FACING)
+    if is_lying:
+        rig.rotation_mode, rig.rotation_euler, rig.scale = "XYZ", (1.7, 0.1, 0.4), (0.01, 0.01, 0.01)
+    rig.location = (1.0, 2.0, 3.0)
+    assert body_shapes.unfit_bones(rig)
+    before = evaluated(body) @ FACING.T
+    assert bpy.ops.object.second_life_retarget(proportions="KEEP") == {"FINISHED"}
+    avatar, copy = bpy.context.object, bpy.data.objects["SL body"]
+    assert body_shapes.unfit_bones(avatar) == [] and avatar.data.meshferry.bone_axes == "AVATAR"
+    np.testing.assert_allclose(evaluated(copy) @ FACING.T, before, atol=TOLERANCE)
+    avatar.matrix_world = np.identity(4).tolist()
+    for seed in range(4):
+        values = random_values(seed) if seed > 1 else standard()
+        turns = posed(avatar, seed) if seed else {}
+        shape(avatar, values)
+        apart = np.abs(evaluated(copy) - wanted_points(mesh, values, turns)).max()
+        assert apart <= TOLERANCE, (seed, apart)

@@ -22,12 +22,8 @@ from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Mesh
 from meshferry.io_formats.core.source_files import SourceFile
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
-from meshferry.io_formats.unigine.project.sources import FbxSource
 
-pytestmark = [
-    pytest.mark.needs_bpy,
-    pytest.mark.skipif(bpy.app.version < (4, 5, 0), reason="Blender's own FBX importer came with 4.5"),
-]
+pytestmark = pytest.mark.needs_bpy
 
 PROJECTS = {
     "catch_bomb_2_16": 4,
@@ -270,15 +266,11 @@ def test_a_file_is_imported_once_until_it_changes(level: Path, monkeypatch: pyte
     assert imported[4:] == ["gun.fbx"]
 
 
-def test_old_blender_and_the_option_leave_empties(level: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_option_empties_are_left(level: Path) -> None:
     result = importer.import_scene(request(level, Projects(), use_source_files=False))
     assert any(
         text.startswith("4 meshes not found, only the source; import that separately") for text in result.warnings
     )
-    monkeypatch.setattr(FbxSource, "first_version", (99, 1))
-    result = importer.import_scene(request(level, Projects()))
-    (text,) = [text for text in result.warnings if text.code == "unreadable-source"]
-    assert text.startswith("4 source files cannot be imported") and text.endswith(": Its import needs Blender 99.1")
     assert not from_sources()
 
 

@@ -95,13 +95,11 @@ def same_colors(mesh: Any, surfaces: list[oracle.Surface], corners: list[np.ndar
 
 def same_normals(mesh: Any, found: oracle.File, corners: list[np.ndarray], *, exact: bool) -> None:
     """Normals at all corners but few, whose triangles have no area; the handedness where UV0 says the same."""
-    from meshferry.blender_data import compat
-
     frames = [meaning.tangent_frames(surface.targets[0].tangents, found.magic) for surface in found.surfaces]
     wanted = np.concatenate([normals[at] for (normals, _, _), at in zip(frames, corners, strict=True)])
     shown = values(mesh.corner_normals, "vector", 3)
     apart = np.abs(shown - wanted).max(axis=1)
-    if exact and compat.HAS_FREE_NORMALS:
+    if exact:
         assert apart.max() < 1e-6
     else:
         assert np.mean(apart > 0.015) < 0.01

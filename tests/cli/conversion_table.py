@@ -102,7 +102,7 @@ def write_sources(folder: Path) -> dict[str, Path]:
     paths["second_life_bundle"] = convert(paths["second_life_mesh"], ".slm", folder / "second_life_bundle")[0][0]
     with BlendSession() as session:
         session.start_empty()
-        options = ImportOptions.of(session.import_defaults() | {"use_file_frame_rate": True, "use_weld": False})
+        options = ImportOptions.of({"use_file_frame_rate": True, "use_weld": False})
         session.import_scene(models.make_everything(), options, folder / "model.blend")
         paths["blend"] = folder / "blend" / "model.blend"
         paths["blend"].parent.mkdir()

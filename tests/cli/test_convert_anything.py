@@ -54,7 +54,7 @@ def make_blend(path, scene):
 
     with BlendSession() as session:
         session.start_empty()
-        options = ImportOptions.of(session.import_defaults() | {"use_file_frame_rate": True, "use_weld": False})
+        options = ImportOptions.of({"use_file_frame_rate": True, "use_weld": False})
         session.import_scene(scene, options, path)
         session.save(path, compress=False)
     return path
@@ -141,9 +141,8 @@ def test_sharp_edges_that_a_ply_makes_smooth_are_reported(meshferry, tmp_path):
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / f"{name}.blend"))
         (entry,) = meshferry("convert", "--json", tmp_path / f"{name}.blend", tmp_path / f"{name}.ply").entries
         sharp[name] = [text for text in entry["warnings"] if "sharp" in text]
-    is_told = bpy.app.version >= (4, 5)  # before, files have no normals at all, which is another warning
     text = "1 object's sharp edges not carried over, since the file has one normal a vertex: 'Cube'"
-    assert sharp == {"sharp": [text] if is_told else [], "smooth": []}
+    assert sharp == {"sharp": [text], "smooth": []}
 
 
 @pytest.mark.parametrize("size", [1.0, 5e-3, 68e-6])
@@ -271,11 +270,8 @@ def test_the_same_bytes_again(meshferry, model, tmp_path, kind):
 
 
 def image_beside(kind, owner, image):
-    """Return the path of an image beside a file. The glTF exporter before Blender 4.5 writes _ for dots."""
-    import bpy
-
-    is_old = kind == "gltf" and bpy.app.version < (4, 5)
-    return f"{'textures/' if kind == 'usd' else ''}{owner}{'_' if is_old else '.'}{image}.png"
+    """Return the path of an image beside a file."""
+    return f"{'textures/' if kind == 'usd' else ''}{owner}.{image}.png"
 
 
 def test_images_come_along(meshferry, tmp_path):

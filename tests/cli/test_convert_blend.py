@@ -229,7 +229,7 @@ def test_a_truncated_file_does_not_replace_the_old_one(meshferry, windmill, tmp_
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     said = os.strerror(errno.ENOSPC) if free < 10**6 else "Blender gave up, as it does on a full disk"
     assert done.status == 1
-    reasons = f"({said}|{os.strerror(errno.EFBIG)})"  # Blender 4.2 reports some truncated files itself
+    reasons = f"({said}|{os.strerror(errno.EFBIG)})"  # Blender reports some truncated files itself
     assert re.search(rf"windmill\.blend: the file cannot be written: {reasons}", done.err)
     assert old.read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([windmill.name, old.name])

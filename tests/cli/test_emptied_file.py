@@ -18,7 +18,7 @@ def session():
 def import_scene(session, scene, path, **options):
     from meshferry.blender_data.importing.import_options import ImportOptions
 
-    given = session.import_defaults() | {"use_file_frame_rate": True, "vertex_animation": "SHAPE_KEYS"} | options
+    given = {"use_file_frame_rate": True, "vertex_animation": "SHAPE_KEYS"} | options
     return session.import_scene(scene, ImportOptions.of(given), path)
 
 

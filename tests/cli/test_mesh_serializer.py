@@ -148,7 +148,7 @@ def three_objects(path: Path, material: str) -> Path:
     meshes = {"Bare": replace(whole, uvs=[]), "Loose": loose, "Whole": whole}
     with BlendSession() as session:
         session.start_empty()
-        options = ImportOptions.of(session.import_defaults())
+        options = ImportOptions.of({})
         scene = Scene("parts", [Node(name, mesh=mesh) for name, mesh in meshes.items()])
         session.import_scene(scene, options, path)
         session.save(path, compress=False)

@@ -23,30 +23,23 @@ EMBEDDING = ("ms10", "ms11", "ms12")
 """Versions of UNIGINE meshes with animations inside."""
 
 
-def has_exact_normals() -> bool:
-    from meshferry.blender_data import compat
-
-    return compat.HAS_FREE_NORMALS
-
-
 def same_unigine(before: bytes, after: bytes) -> object:
     old, new = unigine_oracle.decode(before), unigine_oracle.decode(after)
     if old.magic.startswith("an"):
         return unigine_judge.same_animation(old, new)
-    return unigine_judge.same_mesh(old, new, is_exact=has_exact_normals())
+    return unigine_judge.same_mesh(old, new, is_exact=True)
 
 
 def same_second_life(before: bytes, after: bytes) -> object:
     old, new = second_life_oracle.decode(before), second_life_oracle.decode(after)
-    is_exact = has_exact_normals() and old.skin is None
+    is_exact = old.skin is None
     within = second_life_judge.EXACT if is_exact else second_life_judge.EDITABLE
     return second_life_judge.same_asset(old, new, normals=within, except_doubtful=not is_exact)
 
 
 def same_mesh_serializer(before: bytes, after: bytes) -> object:
     differing = made.assert_same(made.unpack(before), made.unpack(after))
-    assert differing <= (0 if has_exact_normals() else 2)
-    assert differing or after == before
+    assert differing == 0 and after == before
     return differing
 
 

@@ -71,7 +71,7 @@ def test_anim_from_blend_files_stays_in_the_family_of_the_animation(meshferry: A
 def test_the_joints_decide_if_the_origin_does_not(
     meshferry: Any, arms: Path, tmp_path: Path, clean_blender: Any, joints: str, origin: str
 ) -> None:
-    """Files of version 0.2.0 do not store the format of their actions."""
+    """Actions that were made in Blender have no format."""
     bpy = clean_blender
     assert bpy.ops.import_scene.second_life(filepath=str(arms)) == {"FINISHED"}
     (action,) = bpy.data.actions

@@ -341,7 +341,7 @@ class Leftovers:
         pose = [(bone.name, bone.rotation_mode, [tuple(row) for row in bone.matrix_basis]) for bone in rig.pose.bones]
         action = played.action.name if played and played.action else None
         tracks = [track.name for track in played.nla_tracks] if played else None
-        slot = getattr(getattr(played, "action_slot", None), "identifier", None)  # Blender 4.4
+        slot = getattr(getattr(played, "action_slot", None), "identifier", None)
         kept = (rig.meshferry.skeleton_guid, rig.meshferry.skeleton_path, rig.meshferry_shape_33)
         return pose, action, slot, tracks, rig.mode, kept, [bone.meshferry.source_name for bone in rig.data.bones]
 

@@ -256,9 +256,8 @@ def test_a_renamed_animation_stays_in_a_file_that_was_exported(clean_blender, tm
 
 
 def saved_elsewhere(bpy: Any, folder: Path) -> Path:
-    """Open a .blend file in which version 0.2 stored a confirmed path; return the path."""
+    """Open a .blend file that stores a path; return the path."""
     path = imported(bpy, folder)
-    mesh_of(bpy).users_collection[0].meshferry.file.is_confirmed = True
     bpy.ops.wm.save_as_mainfile(filepath=str(folder / "lamp.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(folder / "lamp.blend"))
     return path

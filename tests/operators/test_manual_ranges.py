@@ -85,13 +85,13 @@ def test_a_longer_range_keeps_the_samples_on_imported_keys(clean_blender, tmp_pa
 
 
 def test_keys_of_muted_curves_extend_nothing(clean_blender, tmp_path, case, capfd):
-    from meshferry.blender_data import compat
+    from meshferry.blender_data import action_slots
 
     path, animated = imported(clean_blender, tmp_path, *case[:2])
     before = length(path)
     action = animated.animation_data.action
     add_key(animated, action.frame_range[1] + 24)
-    for curve in compat.action_curves(action, None):
+    for curve in action_slots.action_curves(action, None):
         curve.mute = curve.keyframe_points[-1].co.x > action.frame_range[1] + 1
     assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
     assert "outside" not in capfd.readouterr().out
@@ -140,27 +140,6 @@ def test_a_range_of_the_user_is_respected_and_checked(clean_blender, tmp_path, c
     assert [text for subject, text in findings if subject == f"Animation '{action.name}'" and text.startswith(expected)]
 
 
-def test_ranges_of_version_0_2_are_derived_or_reported(clean_blender, tmp_path, case, capfd):
-    """It stored the number of frames in the file, but no range. Second Life's keys have no frames."""
-    bpy = clean_blender
-    path, animated = imported(bpy, tmp_path, *case[:2])
-    action = animated.animation_data.action
-    _, end = action.frame_range
-    add_key(animated, end + 24)
-    action.meshferry.property_unset("imported_range")
-    before = length(path)
-    bpy.ops.export_scene.meshferry_again()
-    said = capfd.readouterr().out
-    if action.meshferry.frame_count:
-        assert f"exported from frame 1 to {end + 24:g}" in said
-        action.frame_end = end - 1
-        bpy.ops.export_scene.meshferry_again()
-        said = capfd.readouterr().out
-    else:
-        assert length(path) == pytest.approx(before)
-    assert f"{end + 24:g} are outside its Manual Frame Range" in said
-
-
 def test_a_loop_of_a_whole_animation_grows_with_it(clean_blender, tmp_path):
     from meshferry.io_formats import api
 
@@ -197,7 +176,7 @@ def test_a_check_lists_keys_outside_the_range_once(clean_blender, tmp_path):
     _path, animated = imported(bpy, tmp_path, "dance.anim", "second_life")
     action = animated.animation_data.action
     add_key(animated, action.frame_range[1] + 24)
-    action.meshferry.property_unset("imported_range")
+    action.frame_end += 1
     assert bpy.ops.export_scene.second_life_anim_check() == {"FINISHED"}
     messages = [finding.message for finding in bpy.context.window_manager.meshferry_check.findings]
     assert len([text for text in messages if "Manual Frame Range" in text]) == 1

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import older_avatar
 import pytest
 from example_files import EXAMPLES, FORMATS, imported
 
@@ -239,7 +238,7 @@ def test_bones_change_below_poses_constraints_and_bones_of_the_user(clean_blende
 
 
 def test_actions_are_replaced_where_they_are_used(clean_blender, tmp_path):
-    from meshferry.blender_data import compat
+    from meshferry.blender_data import action_slots
 
     bpy = clean_blender
     path = imported(bpy, tmp_path)
@@ -252,9 +251,9 @@ def test_actions_are_replaced_where_they_are_used(clean_blender, tmp_path):
     strip = rig.animation_data.nla_tracks.new().strips.new("Nod", 10, action)
     ghost = bpy.data.objects.new("Ghost", rig.data)
     bpy.context.scene.collection.objects.link(ghost)
-    compat.assign_action(ghost, action, rig.animation_data.action_slot if compat.HAS_SLOTS else None)
+    action_slots.assign_action(ghost, action, rig.animation_data.action_slot)
     length = action.frame_range[1] - action.frame_range[0]
-    paths = {curve.data_path for curve in compat.action_curves(action, None)}
+    paths = {curve.data_path for curve in action_slots.action_curves(action, None)}
 
     edit_file(clip, double_length)
     reload(bpy, bpy.data.objects["lamp"])
@@ -262,13 +261,12 @@ def test_actions_are_replaced_where_they_are_used(clean_blender, tmp_path):
     assert [one.name for one in bpy.data.actions] == [found.name] == ["My Nod"]
     assert found["mood"] == "calm"
     assert found.frame_range[1] - found.frame_range[0] == pytest.approx(2 * length + 1, abs=1)
-    assert {curve.data_path for curve in compat.action_curves(found, None)} == paths
+    assert {curve.data_path for curve in action_slots.action_curves(found, None)} == paths
     assert strip.action == ghost.animation_data.action == found
     assert (strip.action_frame_start, strip.action_frame_end) == tuple(found.frame_range)
     assert len(rig.animation_data.nla_tracks) == 1
-    if compat.HAS_SLOTS:
-        slots = [rig.animation_data.action_slot, strip.action_slot, ghost.animation_data.action_slot]
-        assert [slot.name_display for slot in slots] == [rig.name] * 3
+    slots = [rig.animation_data.action_slot, strip.action_slot, ghost.animation_data.action_slot]
+    assert [slot.name_display for slot in slots] == [rig.name] * 3
     assert path.exists()
 
 
@@ -347,26 +345,12 @@ def test_each_import_of_a_file_is_reloaded_alone(clean_blender, tmp_path):
     assert len(bpy.data.objects) == 4
 
 
-@pytest.mark.parametrize(
-    ("name", "operator", "main"), [("lamp.mesh", "unigine", "lamp"), ("windmill.timbermesh", "timbermesh", "#Sails")]
-)
-def test_files_of_earlier_versions_are_matched_by_name(clean_blender, tmp_path, name, operator, main):
+def test_other_meshes_are_named_before_they_are_replaced(clean_blender, tmp_path):
     bpy = clean_blender
-    path = imported(bpy, tmp_path, name, operator)
-    collection, obj = bpy.data.collections[path.stem], bpy.data.objects[main]
-    bones = [bone for armature in bpy.data.armatures for bone in armature.bones]
-    for owner in (collection, *collection.all_objects, *bpy.data.meshes, *bpy.data.actions, *bones):
-        kept = owner.meshferry
-        new = {"import_id", "import_options", "node_path", "given_parent", "fingerprint", "slot_names", "joint_name"}
-        new |= {"source_path"} if owner != collection else set()
-        for prop in new & set(kept.bl_rna.properties.keys()):
-            kept.property_unset(prop)
-    before, points = state(bpy), heights(obj)
-    assert "edits are not known" in question(bpy)
-    edit_file(path, raise_points)
-    reload(bpy, obj)
-    assert state(bpy) == before
-    assert heights(obj) == pytest.approx([height + 1 for height in points], abs=1e-3)
+    imported(bpy, tmp_path, "vase.data", "mesh_serializer")
+    vase = bpy.data.objects["vase"]
+    vase.data = bpy.data.meshes.new("own")
+    assert "'vase': it has another mesh than the import made" in question(bpy)
 
 
 def test_a_reload_is_one_undo_step(clean_blender, tmp_path):
@@ -439,7 +423,7 @@ def test_data_of_other_blend_files_is_not_changed(clean_blender, tmp_path, capfd
 
 
 def test_actions_of_strips_in_tweak_mode_are_replaced(clean_blender, tmp_path):
-    from meshferry.blender_data import compat
+    from meshferry.blender_data import action_slots
 
     bpy = clean_blender
     imported(bpy, tmp_path)
@@ -455,7 +439,7 @@ def test_actions_of_strips_in_tweak_mode_are_replaced(clean_blender, tmp_path):
     edit_file(clip, double_length)
     reload(bpy, rig)
     assert question(bpy) == ""
-    curve = next(curve for curve in compat.action_curves(strip.action, None) if len(curve.keyframe_points) > 3)
+    curve = next(curve for curve in action_slots.action_curves(strip.action, None) if len(curve.keyframe_points) > 3)
     curve.keyframe_points[2].co.x += 0.25
     assert question(bpy) == "'lamp Armature': action 'lamp_nod'"
     reload(bpy, rig)
@@ -509,38 +493,6 @@ def test_edited_bones_get_their_place_back(clean_blender, tmp_path):
     reload(bpy, rig)
     for bone in rig.data.bones:
         assert np.allclose(bone.matrix_local, before[bone.name], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["tunic.llmesh", "dance.anim"])
-def test_avatars_of_earlier_versions_keep_their_axes(clean_blender, tmp_path, monkeypatch, name):
-    from meshferry.io_formats.second_life.avatar import skeletons
-
-    bpy, now = clean_blender, skeletons.skeleton_of
-    monkeypatch.setattr(skeletons, "skeleton_of", lambda *a, **k: older_avatar.without_axes(now(*a, **k)))
-    path = imported(bpy, tmp_path, name, "second_life")
-    monkeypatch.setattr(skeletons, "skeleton_of", now)
-    rig = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
-    older_avatar.connect(rig)
-    connected = {bone.name for bone in rig.data.bones if bone.use_connect}
-    for number, bone in enumerate(rig.pose.bones):
-        if rig.animation_data is None or rig.animation_data.action is None:
-            bone.rotation_quaternion = (1.0, 0.1, 0.02 * (number % 7), 0.2)
-    before = shown_pose(bpy, rig)
-    if name == "tunic.llmesh":
-        edit_file(path, raise_points)
-    reload(bpy, rig)
-    assert len(connected) > 30 and {bone.name for bone in rig.data.bones if bone.use_connect} == connected
-    assert rig.data.meshferry.bone_axes == "" and rig.data.bones["mTorso"].inherit_scale == "FULL"
-    np.testing.assert_allclose(shown_pose(bpy, rig), before, atol=1e-5)
-
-
-def shown_pose(bpy, rig):
-    """Return the matrices of all bones at some frames."""
-    found = []
-    for frame in (1, 12, 30):
-        bpy.context.scene.frame_set(frame)
-        found.append([np.array(bone.matrix) for bone in rig.pose.bones])
-    return np.array(found)
 
 
 def test_files_that_share_an_armature_are_reloaded_alone(clean_blender, tmp_path):

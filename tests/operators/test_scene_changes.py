@@ -244,7 +244,6 @@ def test_objects_of_referenced_files_belong_to_these(path: Path, clean_blender: 
 
 
 def test_objects_without_keys_are_refused(path: Path, clean_blender: Any) -> None:
-    """As those of version 0.2."""
     for obj in clean_blender.data.objects:
         obj.meshferry.node_key = ""
     assert "import the file again" in export(clean_blender)

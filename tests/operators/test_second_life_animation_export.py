@@ -12,6 +12,8 @@ import pytest
 import second_life_player as player
 from meshferry.io_formats.second_life.animation.keys import codes
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from meshferry.operators.families.second_life.animation import draw_animation
+from second_life_models import Drawn, panel_context
 from test_second_life_retarget import mixamo
 
 pytestmark = pytest.mark.needs_bpy
@@ -57,6 +59,18 @@ def test_the_active_action_and_its_report(clean_blender, avatar, tmp_path, capfd
     assert np.allclose(np.abs(last), (math.cos(math.radians(30)), 0, 0, 0.5), atol=1e-3)
     said = capfd.readouterr().out
     assert f"25 keys reduced to {len(joint.rotation)} within 0.1° and 1 mm, {path.stat().st_size:,} bytes" in said
+
+
+@pytest.mark.parametrize("axes", ["AVATAR", ""])
+def test_actions_for_other_axes_are_named(clean_blender, avatar, tmp_path, capfd, axes):
+    kept = avatar.animation_data.action.meshferry
+    kept.clip_name, kept.bone_axes = "wave", axes
+    layout = Drawn()
+    draw_animation(layout, panel_context(clean_blender), ())
+    assert ("Made for bones with other" in layout.lines) == (not axes)
+    clean_blender.ops.export_scene.second_life_anim(filepath=str(tmp_path / "wave.anim"))
+    text = "action 'wave' was made for bones with other axes, so poses differ; import its file again"
+    assert (text in capfd.readouterr().out) == (not axes)
 
 
 def test_chosen_actions(clean_blender, avatar, tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import numpy as np
-import older_avatar
+import pointing_bones
 import pytest
 from meshfuzz import second_life_animation_seeds as made
 from test_second_life_joints import avatar
@@ -37,9 +37,9 @@ def active_action(armature: Any) -> Any:
 
 
 def keyed_bones(action: Any) -> set[str]:
-    from meshferry.blender_data import compat
+    from meshferry.blender_data import action_slots
 
-    return {curve.data_path.split('"')[1] for curve in compat.action_curves(action, None)}
+    return {curve.data_path.split('"')[1] for curve in action_slots.action_curves(action, None)}
 
 
 def armatures(bpy: Any) -> list[Any]:
@@ -194,19 +194,19 @@ def test_frame_rate_of_the_keys(
     path = tmp_path / "steps.anim"
     path.write_bytes(made.header() + made.joint(b"mHead", rotation=turn) + made.ending())
     bpy.ops.import_scene.second_life(filepath=str(path), use_file_frame_rate=use_file_frame_rate)
-    from meshferry.blender_data import compat
+    from meshferry.blender_data import action_slots
 
     action = active_action(armatures(bpy)[0])
     assert bpy.context.scene.render.fps == fps
     assert action.frame_range[1] == frames
-    keys = [key.co.x for key in compat.action_curves(action, None)[0].keyframe_points]
+    keys = [key.co.x for key in action_slots.action_curves(action, None)[0].keyframe_points]
     assert keys == pytest.approx([1 + frame / 15 * fps for frame in (0, 1, 7, 16, 29, 30)], abs=1e-3 * fps)
     if use_file_frame_rate:
         assert keys == [1, 2, 8, 17, 30, 31]
 
 
 def test_keys_of_motion_text_are_on_frames(clean_blender: Any, tmp_path: Path) -> None:
-    from meshferry.blender_data import compat
+    from meshferry.blender_data import action_slots
 
     bpy = clean_blender
     row = made.BVH.splitlines()[-1]
@@ -216,7 +216,7 @@ def test_keys_of_motion_text_are_on_frames(clean_blender: Any, tmp_path: Path) -
     bpy.ops.import_scene.second_life(filepath=str(path), use_file_frame_rate=True)
     scene = bpy.context.scene
     assert (scene.render.fps, scene.render.fps_base, scene.frame_end) == (30, 1, 303)
-    curve = compat.action_curves(active_action(armatures(bpy)[0]), None)[0]
+    curve = action_slots.action_curves(active_action(armatures(bpy)[0]), None)[0]
     assert [key.co.x for key in curve.keyframe_points] == list(range(1, 304))
 
 
@@ -269,7 +269,7 @@ def test_a_new_frame_rate_warns_about_other_animations(clean_blender: Any, tmp_p
 
 def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: Any, tmp_path: Path) -> None:
     """Because of them viewers refuse an upload, and they are not in Blender, where they could be removed."""
-    from meshferry.blender_data import compat
+    from meshferry.blender_data import action_slots
     from meshferry.io_formats.second_life.animation import reader
 
     bpy = clean_blender
@@ -279,7 +279,7 @@ def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: 
     target = tmp_path / "again.anim"
     assert bpy.ops.export_scene.second_life_anim(filepath=str(target)) == {"FINISHED"}
     assert target.read_bytes() == path.read_bytes()  # unchanged files are written as they were, with a warning
-    for curve in compat.action_curves(active_action(rig), None):
+    for curve in action_slots.action_curves(active_action(rig), None):
         if "mHead" in curve.data_path and curve.array_index == 3:
             curve.keyframe_points[-1].co.y = 0.5
     assert bpy.ops.export_scene.second_life_anim(filepath=str(target)) == {"FINISHED"}
@@ -339,7 +339,7 @@ def test_files_without_keys_say_so(clean_blender: Any, tmp_path: Path, capfd: An
 
 def linked(bpy: Any, folder: Path, kind: str) -> Any:
     """Return an active armature of which the bones are in another file: the object itself, its data or an override."""
-    names = {"objects": [older_avatar.add().name], "armatures": [bpy.context.object.data.name]}
+    names = {"objects": [pointing_bones.add().name], "armatures": [bpy.context.object.data.name]}
     library = str(folder / "library.blend")
     bpy.ops.wm.save_as_mainfile(filepath=library)
     bpy.ops.wm.read_homefile(use_empty=True)
@@ -372,7 +372,7 @@ def test_a_failed_import_connects_the_bones_again(clean_blender: Any, tmp_path: 
     from meshferry.blender_data.importing.clips import actions
     from meshferry.io_formats.api import read_scene
 
-    rig = older_avatar.add()
+    rig = pointing_bones.add()
     path = str(moved(tmp_path / "shift.anim"))
     request = importer.ImportRequest(
         clean_blender.context, read_scene(path, {}), importer.ImportOptions.of({}), path, rig

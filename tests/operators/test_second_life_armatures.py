@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import older_avatar
+import pointing_bones
 import pytest
 from test_second_life_shaped_exports import EXPORTERS, MADE, choose, dressed, exporter, set_shape
 
@@ -35,12 +35,9 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_do_not_depend_on_bones(clean_blender: Any, tmp_path: Path, kind: str) -> None:
     bpy, found = clean_blender, {}
-    for bones in ("new", "older", "aligned", "goals"):
+    for bones in ("new", "pointing", "goals"):
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-        rig = dressed(bpy, older_avatar.add() if bones in {"older", "aligned"} else None)
-        if bones == "aligned":
-            choose(bpy, rig)
-            assert bpy.ops.object.second_life_align_bones() == {"FINISHED"}
+        rig = dressed(bpy, pointing_bones.add() if bones == "pointing" else None)
         if bones == "goals":
             set_shape(rig, "1")
             with_goals(bpy, rig)
@@ -48,5 +45,5 @@ def test_files_do_not_depend_on_bones(clean_blender: Any, tmp_path: Path, kind: 
         (tmp_path / bones).mkdir()
         found[bones] = KINDS[kind](bpy, tmp_path / bones)
     assert found["new"]
-    for bones in ("older", "aligned", "goals"):
+    for bones in ("pointing", "goals"):
         assert found[bones] == found["new"], bones

@@ -8,7 +8,7 @@ from typing import Any
 
 import avatar_rest
 import numpy as np
-import older_avatar
+import pointing_bones
 import pytest
 import second_life_oracle
 from second_life_models import Drawn, panel_context
@@ -243,7 +243,7 @@ TO_AVATAR = np.array(((0, -1, 0), (1, 0, 0), (0, 0, 1)), float)
 
 def test_joints_snap_to_the_avatar_and_meshes_stay(clean_blender: Any) -> None:
     bpy = clean_blender
-    armature = older_avatar.add()
+    armature = pointing_bones.add()
     connected = {bone.name for bone in armature.data.bones if bone.use_connect}
     bpy.ops.object.mode_set(mode="EDIT")
     bones = armature.data.edit_bones

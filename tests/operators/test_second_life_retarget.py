@@ -7,6 +7,8 @@ from typing import Any
 import avatar_rest
 import numpy as np
 import pytest
+from example_files import imported
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 from second_life_models import Drawn, panel_context
 
 pytestmark = pytest.mark.needs_bpy
@@ -281,29 +283,83 @@ def test_weights_of_merged_bones_are_added_and_others_go_to_the_parent(clean_ble
     )
 
 
-def test_levels_and_parts_on_bones_are_copied_together(clean_blender):
+@pytest.mark.parametrize("is_named", [True, False])
+def test_levels_physics_and_parts_on_bones_are_copied_together(clean_blender, is_named):
     bpy = clean_blender
     rig, body = mixamo_body(bpy)
     low = body.copy()
     low.data, low.name = body.data.copy(), "body_LOD1"
-    hat = bpy.data.objects.new("hat", bpy.data.meshes.new("hat"))
-    hat.data.from_pydata([(0, 0, 0), (10, 0, 0), (0, 10, 0)], [], [(0, 1, 2)])
-    for obj in (low, hat):
+    hat, box = (bpy.data.objects.new(name, bpy.data.meshes.new(name)) for name in ("hat", "body_PHYS"))
+    for obj in (low, hat, box):
         bpy.context.scene.collection.objects.link(obj)
+    for obj in (hat, box):
+        obj.data.from_pydata([(0, 0, 0), (10, 0, 0), (0, 10, 0)], [], [(0, 1, 2)])
     hat.parent, hat.parent_type, hat.parent_bone = rig, "BONE", "mixamorig:Head"
+    box.location = (1, 2, 3)
     low.hide_set(True)
-    body.meshferry.low_level = low
+    if not is_named:
+        body.meshferry.low_level, body.meshferry.physics_object, box.name = low, box, "box"
     bpy.context.view_layer.update()
     before = world_points(bpy, hat)
     rig.pose.bones["mixamorig:Head"].rotation_quaternion = (0.8, 0.6, 0, 0)
     bpy.context.view_layer.update()
     assert bpy.ops.object.second_life_retarget(proportions="KEEP") == {"FINISHED"}
     copies = bpy.data.objects
-    assert copies["SL body"].meshferry.low_level == copies["SL body_LOD1"]
-    assert body.meshferry.low_level == low
+    assert copies["SL hat"].parent == copies[f"SL {box.name}"].parent == copies["SL Armature"]
+    assert not copies[f"SL {box.name}"].modifiers and not box.visible_get()
+    np.testing.assert_allclose(world_points(bpy, copies[f"SL {box.name}"]), world_points(bpy, box), atol=1e-5)
+    if not is_named:
+        assert copies["SL body"].meshferry.low_level == copies["SL body_LOD1"]
+        assert copies["SL body"].meshferry.physics_object == copies["SL box"]
+        assert body.meshferry.low_level == low
     assert copies["SL body_LOD1"].hide_get() and copies["SL body"].visible_get()
     assert [group.name for group in copies["SL hat"].vertex_groups] == ["mHead"]
     np.testing.assert_allclose(world_points(bpy, copies["SL hat"]), before, atol=1e-5)
+
+
+def test_what_stays_with_the_original_is_named(clean_blender, capfd):
+    bpy = clean_blender
+    rig, body = mixamo_body(bpy)
+    hips = rig.pose.bones["mixamorig:Hips"]
+    hips.keyframe_insert("location", frame=1)
+    hips.constraints.new("COPY_ROTATION").target = rig
+    body.constraints.new("LIMIT_SCALE")
+    hips.driver_add("scale", 1)
+    by_rig, alone = (body.data.shape_keys.key_blocks["Wide"].driver_add(name) for name in ("value", "slider_max"))
+    by_rig.driver.variables.new().targets[0].id = rig
+    assert alone.driver.variables[:] == []
+    retarget(bpy, "KEEP")
+    said = capfd.readouterr().out
+    for number, kind, names in (
+        (1, "action", "'ArmatureAction'"),
+        (2, "constraint", "'body (Limit Scale)', 'mixamorig:Hips (Copy Rotation)'"),
+        (2, "driver", """'Armature: pose.bones["mixamorig:Hips"].scale', 'Key: key_blocks["Wide"].value'"""),
+    ):
+        plural = "s" * (number > 1)
+        text = f"{number} {kind}{plural} left with the original armature, since bones of the copy have other axes: "
+        assert said.count(f"{text}{names}\n") == 1, kind
+
+
+@pytest.mark.parametrize("proportions", ["FIT", "KEEP"])
+def test_imported_models_keep_their_binding_with_their_proportions(clean_blender, tmp_path, proportions):
+    bpy, files = clean_blender, []
+    imported(bpy, tmp_path, "tunic.llmesh", "second_life")
+    rig = bpy.context.view_layer.objects.active = bpy.data.objects["tunic Armature"]
+    bpy.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones["mTorso"].tail.x += 0.1
+    bpy.ops.object.mode_set(mode="OBJECT")
+    for name in ("tunic", "SL tunic"):
+        if name not in bpy.data.objects:
+            assert bpy.ops.object.second_life_retarget(proportions=proportions) == {"FINISHED"}
+        bpy.context.view_layer.objects.active = bpy.data.objects[name]
+        path = tmp_path / f"{name}.llmesh"
+        assert bpy.ops.export_scene.second_life_mesh(filepath=str(path), scope="SELECTION") == {"FINISHED"}
+        files.append(SECOND_LIFE_MESH.read(path.read_bytes()).blocks)
+    assert bool(bpy.data.objects["SL tunic"].meshferry.skin.joints) == (proportions == "KEEP")
+    if proportions == "KEEP":
+        before, after = (blocks.pop("skin") for blocks in files)
+        np.testing.assert_equal(files[0], files[1])
+        np.testing.assert_allclose(after["inverse_bind_matrix"], before["inverse_bind_matrix"], atol=1e-6)
 
 
 @pytest.mark.parametrize("proportions", ["FIT", "KEEP"])

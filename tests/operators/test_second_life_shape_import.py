@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import older_avatar
+import pointing_bones
 import pytest
 from meshfuzz import second_life_shape_seeds as made
 from test_second_life_animation_import import linked
@@ -109,10 +109,10 @@ def test_shapes_of_one_run(clean_blender: Any, tmp_path: Path) -> None:
 
 
 def test_other_armatures(clean_blender: Any, tmp_path: Path, capfd: Any) -> None:
-    """An avatar of an earlier version is shaped with a warning; another armature stays as it is."""
+    """An avatar with other axes is shaped with a warning; another armature stays as it is."""
     bpy = clean_blender
     path = shape(tmp_path / "man.bodypart", MAN)
-    old = older_avatar.add()
+    old = pointing_bones.add()
     bpy.context.view_layer.objects.active = old
     assert bpy.ops.import_scene.second_life(filepath=path) == {"FINISHED"}
     require_loaded(old, path)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import older_avatar
+import pointing_bones
 import pytest
 import second_life_player as player
 from second_life_models import Drawn
@@ -296,18 +296,18 @@ def test_static_poses_are_exported_as_from_the_standard_avatar(clean_blender, sa
         require_same_codes(one, other, "pose")
 
 
-def test_older_avatars_are_exported_without_a_shape(clean_blender, samples, tmp_path, way) -> None:
+def test_avatars_with_other_axes_are_exported_without_a_shape(clean_blender, samples, tmp_path, way) -> None:
     """Their bones inherit scale and do not lie along the axes, so that shapes are not exact."""
     bpy, found = clean_blender, {}
     for shape in ("standard", "1"):
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-        rig = older_avatar.add()
+        rig = pointing_bones.add()
         path = samples / "secondlife_animation" / "opensim_1a2bd58e.anim"
         assert bpy.ops.import_scene.second_life(filepath=str(path)) == {"FINISHED"}
         forget_file(rig)
         set_shape(rig, shape)
         found[shape] = exported(bpy, tmp_path, **EVERY_KEY)
-    require_same_codes(found["1"], found["standard"], "older avatar")
+    require_same_codes(found["1"], found["standard"], "other axes")
 
 
 def key_whole_characters(bpy: Any, rig: Any) -> None:
@@ -341,7 +341,7 @@ def test_keys_of_another_shape_are_not_exported(clean_blender, samples, tmp_path
 @pytest.mark.parametrize("cleaning", ["operator", "fix"])
 def test_clean_action_removes_what_holds_a_shape(clean_blender, samples, tmp_path, cleaning) -> None:
     """The file is then as if nothing but rotations and the pelvis had been keyed; the bones show the shape."""
-    from meshferry.blender_data import compat
+    from meshferry.blender_data import action_slots
 
     bpy, path = clean_blender, samples / "secondlife_animation" / "opensim_1a2bd58e.anim"
     rig = imported(bpy, path)
@@ -362,7 +362,7 @@ def test_clean_action_removes_what_holds_a_shape(clean_blender, samples, tmp_pat
     else:
         assert bpy.ops.object.second_life_clean_action() == {"FINISHED"}
         assert bpy.ops.object.second_life_clean_action() == {"CANCELLED"}
-    paths = {curve.data_path for curve in compat.action_curves(rig.animation_data.action, None)}
+    paths = {curve.data_path for curve in action_slots.action_curves(rig.animation_data.action, None)}
     assert {path for path in paths if not path.endswith("quaternion")} == {'pose.bones["mPelvis"].location'}
     bpy.context.scene.frame_set(3)
     shown = [(tuple(bone.scale), tuple(bone.location)) for bone in rig.pose.bones if bone.name != "mPelvis"]

@@ -309,6 +309,7 @@ def test_overrides_of_linked_avatars(samples: Path, tmp_path: Path) -> None:
     with bpy.data.libraries.load(file, link=True) as (_there, linked):
         linked.collections = [name]
     shown = bpy.context.scene, bpy.context.view_layer
+    bpy.context.scene.collection.children.link(bpy.data.collections[name])
     own = bpy.data.collections[name].override_hierarchy_create(*shown, do_fully_editable=True)
     (head,) = (obj for obj in own.all_objects if obj.type == "MESH")
     avatar = armature_of(head)

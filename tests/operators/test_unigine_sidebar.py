@@ -201,7 +201,6 @@ def _drawn_list(lamp, context):
     ],
 )
 def test_the_list_shows_what_is_written_and_matching_keeps_it(lamp, clean_blender, tmp_path, change, names, stale):
-    """The expected names are those that version 0.1.0 wrote."""
     bpy = clean_blender
     _as_imported(lamp)
     if change is not None:

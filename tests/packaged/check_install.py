@@ -78,7 +78,7 @@ def main() -> None:
             found = bpy.context.window_manager.meshferry_check.findings
             check(result == {"FINISHED"} and not len(found), "and could be uploaded")
         finally:
-            # Classes left registered crash Blender 4.2 at exit.
+            # Classes left registered hang Blender 4.5 at exit.
             bpy.ops.preferences.addon_disable(module=module)
         check(not hasattr(bpy.types, "IMPORT_SCENE_OT_timbermesh"), "disabled, nothing of it is left registered")
 

@@ -22,7 +22,7 @@ def release() -> ModuleType:
 
 
 def test_the_version_must_grow_and_replaces_only_that_of_the_extension(release: ModuleType) -> None:
-    manifest = 'schema_version = "1.0.0"\nversion = "0.9.0"\nblender_version_min = "4.2.0"\n'
+    manifest = 'schema_version = "1.0.0"\nversion = "0.9.0"\nblender_version_min = "4.5.0"\n'
     assert release.new_manifest(manifest, "0.10.0") == manifest.replace("0.9.0", "0.10.0")
     for version in ("0.9.0", "0.8.12"):
         with pytest.raises(release.ReleaseError, match="not later than"):

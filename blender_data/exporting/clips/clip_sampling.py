@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ....io_formats.core.scene import Clip, Scene, TransformTrack, VertexTrack
 from ....io_formats.geometry.quaternions import continuous
-from ... import compat
+from ... import action_slots
 from ...steps import Step, Steps
 from .. import scene_state, transforms
 from ..export_options import ExportOptions
@@ -164,7 +164,7 @@ def is_keyed(obj: bpy.types.Object) -> bool:
     data = obj.animation_data
     if data is None or data.action is None:
         return False
-    paths = {curve.data_path for curve in compat.action_curves(data.action, compat.slot_of(data))}
+    paths = {curve.data_path for curve in action_slots.action_curves(data.action, data.action_slot)}
     return bool(paths & {"location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale"})
 
 

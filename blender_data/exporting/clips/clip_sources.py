@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Message
-from ... import arrays, compat
+from ... import action_slots, arrays
 from ...animation import action_ranges
 from ...animation.file_clips import FileClips
 from ..export_options import ExportOptions
@@ -97,7 +97,7 @@ class ClipSource:
             else:
                 action, slot = (self.actions or {}).get(block, (None, None))
                 data.use_nla = False
-                compat.assign_action(block, action, slot)
+                action_slots.assign_action(block, action, slot)
 
 
 def scene_rate(scene: bpy.types.Scene) -> float:
@@ -228,7 +228,7 @@ def _key_frames(actions: Iterable[bpy.types.Action]) -> npt.NDArray[np.float64]:
     The import keys all components of a channel at the same frames, so the first one is enough.
     """
     found = [np.empty(0)]
-    for curve in chain.from_iterable(compat.action_curves(action, None) for action in actions):
+    for curve in chain.from_iterable(action_slots.action_curves(action, None) for action in actions):
         if not curve.array_index:
             found.append(arrays.read(curve.keyframe_points, "co", 2)[:, 0].astype(np.float64))
     frames = np.unique(np.concatenate(found))
@@ -242,7 +242,7 @@ def clip_name(action: bpy.types.Action) -> str:
 
 def has_keys(action: bpy.types.Action) -> bool:
     """Return whether an action has a key."""
-    return not all(curve.is_empty for curve in compat.action_curves(action, None))
+    return not all(curve.is_empty for curve in action_slots.action_curves(action, None))
 
 
 def _is_still_empty(action: bpy.types.Action) -> bool:
@@ -293,8 +293,8 @@ def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Actio
 def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
     """Return the actions of a data block with their slots: the active one, those in the NLA, fitting ones."""
     actions: dict[bpy.types.Action, Any] = {}
-    for holder in compat.action_holders(block):
-        actions.setdefault(holder.action, compat.slot_of(holder))
+    for holder in action_slots.action_holders(block):
+        actions.setdefault(holder.action, holder.action_slot)
     own = {clip_name(action) for action in actions}
     for action in bpy.data.actions:
         # If a file was imported twice, each copy of an object has its own action for this clip.
@@ -315,10 +315,10 @@ def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
         'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()),
         'key_blocks["': getattr(block, "key_blocks", ()),
     }
-    for slot in compat.slots_of(action):
+    for slot in action.slots:
         if slot is not None and slot.identifier == f"{block.bl_rna.identifier[:2].upper()}{block.name}":
             return True, slot
-        paths = {curve.data_path for curve in compat.action_curves(action, slot)}
+        paths = {curve.data_path for curve in action_slots.action_curves(action, slot)}
         for start, own in parts.items():
             moved = {path.split('"')[1] for path in paths if path.startswith(start)}
             if moved and len(own) and all(name in own for name in moved):

@@ -27,7 +27,6 @@ from ... import names
 from ...animation import playback
 from ...animation.file_clips import FileClips
 from ...rigging import joint_poses
-from ...rigging.turning import alignment
 from ...steps import Step, Steps, scaled
 from .. import scene_state
 from ..export_options import ExportOptions
@@ -171,7 +170,7 @@ class JointSampler:
         if any(pose_curves.moves_object(rig.obj, source) for source in sources):
             text = "the armature object itself is animated; only its bones are exported"
             self.report.loss("armature-object-animated", text, item=rig.obj.name)
-        alignment.report_others(rig.obj, pose_curves.played_actions(rig.obj, sources), self.report)
+        pose_curves.report_other_axes(rig.obj, sources, self.report)
         rig.shape = shape_of(rig.obj, rig.read.bones, sources)
         if rig.shape is not None and self.to_end:
             for source in sources:

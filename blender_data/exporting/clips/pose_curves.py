@@ -9,8 +9,9 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ....io_formats.core.messages import Report
 from ....io_formats.geometry.quaternions import axis_rotations
-from ... import arrays, compat
+from ... import action_slots, arrays
 from ...rigging import joint_poses
 from .animated_blocks import Dependencies
 from .clip_sources import ClipSource
@@ -49,11 +50,11 @@ def action_of(obj: bpy.types.Object, source: ClipSource) -> tuple[bpy.types.Acti
         return source.actions.get(obj, (None, None))
     if source.strips:
         strip = next(strips_of(obj, source), None)
-        return (strip.action, compat.slot_of(strip)) if strip is not None else (None, None)
+        return (strip.action, strip.action_slot) if strip is not None else (None, None)
     data = obj.animation_data
     if data is None or data.action is None:
         return None, None
-    return data.action, compat.slot_of(data)
+    return data.action, data.action_slot
 
 
 def strips_of(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.NlaStrip]:
@@ -67,25 +68,25 @@ def strips_of(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.N
 
 def own_actions(obj: bpy.types.Object) -> set[bpy.types.Action]:
     """Return the actions that an object plays: the active one, and those of its NLA strips."""
-    return {holder.action for holder in compat.action_holders(obj)}
+    return {holder.action for holder in action_slots.action_holders(obj)}
 
 
 def played_actions(obj: bpy.types.Object, sources: Iterable[ClipSource]) -> Iterator[tuple[bpy.types.Action, Any]]:
-    """Yield the actions and slots that an object plays in clips. From 4.4 on, nothing plays without a slot."""
+    """Yield the actions and slots that an object plays in clips. Nothing plays without a slot."""
     for source in sources:
         if source.strips:
-            players = [(strip.action, compat.slot_of(strip)) for strip in strips_of(obj, source)]
+            players = [(strip.action, strip.action_slot) for strip in strips_of(obj, source)]
         else:
             players = [action_of(obj, source)]
         for action, slot in players:
-            if action is not None and (slot is not None or not compat.HAS_SLOTS):
+            if action is not None and slot is not None:
                 yield action, slot
 
 
 def _playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
     """Yield the f-curves that a clip plays on an object, without muted ones."""
     for action, slot in played_actions(obj, [source]):
-        for curve in compat.action_curves(action, slot):
+        for curve in action_slots.action_curves(action, slot):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
                 yield curve
 
@@ -102,8 +103,24 @@ def bone_and_channel(path: str) -> tuple[str, str]:
 
 def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
     """Return the bones and channels that an action keys."""
-    parted = (bone_and_channel(curve.data_path) for curve in compat.action_curves(action, slot))
+    parted = (bone_and_channel(curve.data_path) for curve in action_slots.action_curves(action, slot))
     return {(bone, channel) for bone, channel in parted if channel in CHANNELS}
+
+
+def is_for_other_axes(action: bpy.types.Action, slot: Any, armature: Any) -> bool:
+    """Return whether an imported action keys bones of an armature object whose axes follow another rule."""
+    stored = action.meshferry
+    if stored.bone_axes == armature.data.meshferry.bone_axes or not (stored.bone_axes or stored.clip_name):
+        return False
+    return any(bone in armature.data.bones for bone, _channel in keyed_channels(action, slot))
+
+
+def report_other_axes(armature: bpy.types.Object, sources: Iterable[ClipSource], report: Report) -> None:
+    """Warn of actions of clips that were imported for bones with other axes than those of an armature object."""
+    played = played_actions(armature, sources)
+    for action in dict.fromkeys(action for action, slot in played if is_for_other_axes(action, slot, armature)):
+        text = "action '{}' was made for bones with other axes, so poses differ; import its file again"
+        report.warning("action-for-other-bones", text, action.name, item=armature.name)
 
 
 def curves_of(obj: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:

@@ -33,7 +33,7 @@ _NOT_HELD = {
     "Anisotropic": Text("anisotropy"),
     "Thin Film Thickness": Text("thin film"),
 }
-"""Inputs of a Principled BSDF that neutral shading has no equivalent for, by their names in Blender 4.2 to 5.2."""
+"""Inputs of a Principled BSDF that neutral shading has no equivalent for, by their names in Blender 4.5 to 5.3."""
 _SHADERS = ("BSDF_PRINCIPLED", "BSDF_DIFFUSE", "EMISSION")
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack
-from ... import compat
+from ... import action_slots
 from ...animation import playback
 from ...exporting.clips import clip_sources, pose_curves
 from ...mesh_data import mesh_edits
@@ -77,15 +77,15 @@ class ClipTiming:
 
 
 class ClipActions:
-    """The action (before 4.4: the actions) of one clip.
+    """The action of one clip.
 
-    ``keep`` is called with each new action, so that it is removed if the import fails.
+    ``keep`` is called with a new action, so that it is removed if the import fails.
     """
 
     def __init__(self, clip: Clip, timing: ClipTiming, action_name: str, keep: Callable[[bpy.types.ID], Any]) -> None:
         self.clip = clip
         self.timing = timing
-        self.curves = compat.ActionCurves(action_name, timing.range, keep)
+        self.curves = action_slots.ActionCurves(action_name, timing.range, keep)
         self.assigned: list[tuple[bpy.types.ID, bpy.types.Action, Any]] = []
         self.checksums: dict[bpy.types.Action, float] = {}
         """Sum over the keys of each action, see :func:`.mesh_edits.key_checksum`."""
@@ -94,13 +94,9 @@ class ClipActions:
         self.bone_axes = ""
         """Rule by which the keyed bones lie, see :mod:`...rigging.bone_axes`."""
 
-    @property
-    def actions(self) -> list[bpy.types.Action]:
-        return self.curves.actions
-
     def add_transforms(self, owner: bpy.types.Object, track: TransformTrack) -> None:
         """Key the local transform of an object."""
-        curves = self.curves_for(owner, owner.name)
+        curves = self.curves_for(owner)
         for path, values in (
             ("location", track.translation),
             ("rotation_quaternion", track.rotation),
@@ -155,10 +151,10 @@ class ClipActions:
         When a curve is created, Blender compares its path with those of all others. This is four times as fast before
         keys are added, since the curves are then close together in memory.
         """
-        curves = self.curves_for(owner, "")  # A file has one skeleton, so its clip moves all bones.
+        curves = self.curves_for(owner)
         self.bone_axes = owner.data.meshferry.bone_axes
         _, action, slot = self.assigned[-1]
-        groups = compat.curve_groups(action, slot)
+        groups = action_slots.curve_groups(action, slot)
         made: dict[str, list[bpy.types.FCurve]] = {}
         for name, channels in wanted.items():
             owner.pose.bones[name].rotation_mode = "QUATERNION"
@@ -187,9 +183,9 @@ class ClipActions:
                 )
         return channels
 
-    def curves_for(self, owner: bpy.types.ID, label: str) -> Any:
+    def curves_for(self, owner: bpy.types.ID) -> Any:
         """Return the f-curves of this clip for a data block, which :meth:`attach` will assign."""
-        curves, action, slot = self.curves.curves_for(owner, label)
+        curves, action, slot = self.curves.curves_for(owner)
         store_fields(action.meshferry, self.clip)
         playback.write(action, self.clip, self.timing.frames_of)
         self.assigned.append((owner, action, slot))
@@ -200,9 +196,9 @@ class ClipActions:
         for owner, action, slot in self.assigned:
             animation = owner.animation_data
             if animation is None or animation.action is None or owner in instead:
-                compat.assign_action(owner, action, slot)
+                action_slots.assign_action(owner, action, slot)
             else:
-                compat.stash_action(owner, action, slot, self.clip.name)
+                action_slots.stash_action(owner, action, slot, self.clip.name)
 
 
 def add_keys(
@@ -238,7 +234,7 @@ class PlayedBefore:
         self.had_animation = animation is not None
         self.is_tweaked = animation is not None and animation.use_tweak_mode
         self.action = animation.action if animation is not None else None
-        self.slot = compat.slot_of(animation) if self.action is not None else None
+        self.slot = animation.action_slot if self.action is not None else None
         self.tracks = list(animation.nla_tracks) if animation is not None else []
         self.rotation_modes: dict[str, str] = {}
         kept = armature.meshferry if armature is not None else None
@@ -283,7 +279,7 @@ class PlayedBefore:
         moves = self.action.frame_range[1] > self.action.frame_range[0]
         if clip.frame_count < 2 and not clip.duration and moves:
             return ()
-        compat.stash_action(self.armature, self.action, self.slot, clip_sources.clip_name(self.action))
+        action_slots.stash_action(self.armature, self.action, self.slot, clip_sources.clip_name(self.action))
         return (self.armature,)
 
     def restore(self) -> None:
@@ -301,4 +297,4 @@ class PlayedBefore:
         if not self.had_animation:
             self.armature.animation_data_clear()
         elif self.action is not None and not self.is_tweaked:
-            compat.assign_action(self.armature, self.action, self.slot)
+            action_slots.assign_action(self.armature, self.action, self.slot)

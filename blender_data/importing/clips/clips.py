@@ -50,17 +50,18 @@ class ClipBuilder:
             actions = ClipActions(clip, timing, self._name_action(clip), self.job.keep)
             self._add_tracks(number, clip, actions)
             actions.attach(self.job.played.make_way(clip) if number == 0 else ())
-            for action in actions.actions:
+            action = actions.curves.action
+            if action is not None:
                 import_marks.write_origin(action, self.job.request)
                 action.meshferry.file_format = self.job.scene.format
                 action.meshferry.bone_axes = actions.bone_axes
                 action.meshferry.imported_range = action.frame_range
                 action.meshferry.fingerprint = repr(actions.checksums.get(action, 0.0))
+                made += 1
+                added.append(timing.range)
             for owner in dict.fromkeys(owner for owner, _action, _slot in actions.assigned):
                 if isinstance(owner, bpy.types.Object) and owner.type == "ARMATURE":
                     body_shapes.adjust_actions(owner)
-            made += len(actions.actions)
-            added += [timing.range] if actions.actions else []
         if leading:
             self._set_scene_rate(leading, has_others=bool(existing))
         elif added:

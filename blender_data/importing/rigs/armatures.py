@@ -24,7 +24,7 @@ from ...properties import store_fields
 from ...rigging import joint_poses
 from ...rigging.joint_poses import Array
 from ..selection import Selection
-from . import drawn_bones, kept_axes
+from . import drawn_bones
 
 _STICKS_FROM = 100
 """Number of bones from which an armature is drawn as sticks, since so many octahedra would hide the model."""
@@ -96,7 +96,6 @@ def build(
     drawing: BoneDrawing,
     *,
     keep: Callable[[bpy.types.ID], Any],
-    replaced: Sequence[bpy.types.Object] = (),
 ) -> BoneMap:
     """Create an armature object that is not linked to any collection yet.
 
@@ -106,8 +105,6 @@ def build(
         Name of the object: that of the skeleton, unless its mesh has the same name.
     keep:
         Called with each new data block, so that it is removed if the import fails.
-    replaced:
-        Armatures of which one is replaced by the new one, whose bones get the axes of its bones.
 
     Raises
     ------
@@ -129,13 +126,10 @@ def build(
     given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
     with edit_mode(context, made):
         given = _edit_bones(data, given, skeleton.joints, joint_poses.rest_matrix(world), drawing)
-        before = kept_axes.replaced_by(skeleton, replaced)
-        if before is not None:
-            kept_axes.adopt(data, given, skeleton.joints, world, before)
-        if not skeleton.inherits_scale and (before is None or before.meshferry.bone_axes == skeleton.bone_axes):
+        if not skeleton.inherits_scale:
             for bone in data.edit_bones:
                 bone.inherit_scale = "NONE"
-    data.meshferry.bone_axes = skeleton.bone_axes if before is None else before.meshferry.bone_axes
+    data.meshferry.bone_axes = skeleton.bone_axes
     drawn_bones.sort(data, skeleton.joints, given)
     rest = _remember(data, skeleton.joints, given, world)
     return BoneMap(made, list(given), lambda: joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))

@@ -13,7 +13,7 @@ from mathutils import Vector
 
 from ....io_formats.core.scene import Joint
 from ....io_formats.geometry import hierarchy
-from ... import compat, names
+from ... import names
 from ...rigging.joint_poses import Array
 
 _LEAST_LENGTH = 1e-4
@@ -73,4 +73,4 @@ def sort(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]
             collections[joint.group].assign(bone)
         if joint.tail is not None and max(abs(part - 1.0) for part in joint.scale) > _UNSCALED:
             bone.color.palette = _VOLUME_COLOR
-            compat.draw_thin(bone)
+            bone.display_type = "STICK"

@@ -122,7 +122,7 @@ def is_outdated(armature: bpy.types.Object) -> bool:
 
 
 def is_incomplete(armature: bpy.types.Object) -> bool:
-    """Return whether a mesh was not compared with its file's binding yet, since an earlier version imported it."""
+    """Return whether a mesh was not compared with its file's binding yet."""
     meshes = (obj for obj in object_selection.deformed_meshes(armature) if obj.is_editable)
     return any(len(obj.meshferry.skin.joints) and not obj.meshferry.skin.is_checked for obj in meshes)
 

@@ -63,8 +63,8 @@ def set_sliders(job: ImportContext) -> None:
         if body_shapes.unfit_bones(armature):
             job.report.change(
                 "bones-not-along-axes",
-                "Bones of '{}' do not lie along the avatar's axes, so shapes are up to 2 cm off; Align Bones to Avatar "
-                "Axes turns them",
+                "Bones of '{}' do not lie along the avatar's axes, so shapes are up to 2 cm off; Retarget Names > "
+                "Keep Proportions makes a copy with these axes",
                 armature.name,
             )
 
@@ -112,5 +112,4 @@ def _build_armature(job: ImportContext, number: int, skeleton: Skeleton) -> Bone
         skeleton,
         armatures.BoneDrawing(size, job.options.bone_direction == "CHILDREN"),
         keep=job.keep,
-        replaced=job.request.replaced,
     )

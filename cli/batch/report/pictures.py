@@ -168,8 +168,7 @@ def _import(session: BlendSession, scene: Scene, source: Path, settings: Setting
     has_meshes = scene.placement is not None or any(node.mesh and len(node.mesh.points) for node in scene.nodes)
     if has_meshes:
         scene.clips.clear()
-    normals = session.import_defaults().get("normals", "EXACT")
-    options = ImportOptions.of({"normals": normals} | (_MODEL if has_meshes else _BONES))
+    options = ImportOptions.of({"normals": "EXACT"} | (_MODEL if has_meshes else _BONES))
     result = session.import_scene(scene, options, source, reach=settings.reach_of(source))
     made = result.objects[len(result.objects) - len(scene.nodes) :]
     for obj, node in zip(made, scene.nodes, strict=True):

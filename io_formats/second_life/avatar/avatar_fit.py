@@ -32,21 +32,21 @@ _LEAST_SINE = 0.2
 """Smallest rise from a joint to its child, relative to their distance, for stretching along the vertical axis. Below
 it, they are beside rather than above each other."""
 
+_ALONG = np.cos(np.radians(1.0))
+"""Cosine of the angle up to which the avatar's left counts as an axis of the rig, so that values stay exact."""
 _MOST_DEGREES = 10.0
 """Smallest angle in degrees between a limb and that of the avatar with which animations look wrong."""
 
 
-def avatar_matrix(heads: Mapping[str, Array], origin: Array) -> Array:
-    """Return the world matrix, (4, 4) without scale, of the avatar that is to replace a rig.
+def avatar_axes(heads: Mapping[str, Array]) -> Array:
+    """Return the axes, (3, 3) as columns, of the avatar that is to replace a rig.
 
-    Left is the direction of the left joints from the right ones; up is the axis of the world nearest to the spine.
+    Left is the direction of the left joints from the right ones; up is the axis of the rig nearest to the spine.
 
     Parameters
     ----------
     heads:
-        World position of each mapped joint.
-    origin:
-        World position of the rig's origin.
+        Position of each mapped joint along the axes of the rig.
 
     Raises
     ------
@@ -66,10 +66,9 @@ def avatar_matrix(heads: Mapping[str, Array], origin: Array) -> Array:
     if np.linalg.norm(left) < 1e-6 or not np.isfinite(left).all():
         raise MeshferryError("The left and right bones of the armature are above each other, so its front is unknown")
     left /= np.linalg.norm(left)
-    matrix = np.identity(4)
-    matrix[:3, :3] = np.column_stack((left, np.cross(up, left), up))
-    matrix[:3, 3] = origin
-    return matrix
+    if np.abs(left).max() > _ALONG:
+        left = np.rint(left)
+    return np.column_stack((left, np.cross(up, left), up))
 
 
 def standard_heads() -> dict[str, Array]:

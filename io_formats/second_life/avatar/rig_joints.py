@@ -84,7 +84,7 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
         )
     )
     heads = {joint: rest[number, :3, 3] for joint, number in bones.items()}
-    to_blender = avatar_fit.avatar_matrix(heads, np.zeros(3))[:3, :3].T  # Blender's axes, in which the avatar faces -Y
+    to_blender = avatar_fit.avatar_axes(heads).T  # Blender's axes, in which the avatar faces -Y
     heads = {joint: to_blender @ head for joint, head in heads.items()}
     to_avatar = avatar_space.TO_AVATAR[:3, :3]
     return RigJoints(

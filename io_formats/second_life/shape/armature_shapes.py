@@ -10,12 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.body_shapes import Floats, JointShapes, Slider, WornMesh
-from ...core.errors import MeshferryError
-from ...core.scene import Joint, Skeleton, Skin
-from ..avatar import avatar_space, bone_axes, skeleton_table
-from ..avatar.avatar_fit import joint_ends
+from ...core.scene import Skin
+from ..avatar import avatar_space, skeleton_table
 from ..avatar.avatar_space import facing_of
-from ..avatar.rig_joints import tilt
 from ..body import parts
 from . import evaluation, parameters
 
@@ -40,9 +37,6 @@ SPREAD = 20.0
 
 _UNUSABLE = 1e-6
 """Tolerance for comparing an inverse bind matrix with the identity, which an import stores for a singular one."""
-BONE_AXES = bone_axes.AXES
-_LEANS = np.radians(1.0)
-"""Angle above which an avatar does not stand upright; up to 10° count as 0."""
 
 Indices = npt.NDArray[np.intp]
 
@@ -163,24 +157,6 @@ def deformations(names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Fl
         rest[:3, :3] = turn.T @ table[name].local[:3, :3] @ avatar_space.TO_AVATAR[:3, :3]
         rest[:3, 3] = heads[bone]
         found[names[bone]] = rest @ bound @ placed
-    return found
-
-
-def bone_directions(names: Sequence[str], heads: Floats) -> dict[int, tuple[Floats, Floats | None]]:
-    """Return the directions of the bones of an armature; see :class:`...core.body_shapes.BodyShapes`."""
-    known = {bone: joint for bone, name in enumerate(names) if (joint := skeleton_table.canonical(name)) is not None}
-    places = {joint: heads[bone] for bone, joint in reversed(known.items())}
-    leaning = tilt(Skeleton("", [Joint(joint, translation=tuple(head.tolist())) for joint, head in places.items()]))
-    if leaning > _LEANS:
-        raise MeshferryError(
-            "The avatar leans by {:.0f}° in the axes of its armature; turn its bones upright in edit mode",
-            np.degrees(leaning),
-        )
-    turn, ends = facing_of(places)[:3, :3], joint_ends(places)
-    found: dict[int, tuple[Floats, Floats | None]] = {}
-    for bone, joint in known.items():
-        vector, up = bone_axes.drawn(joint, turn @ (ends[joint] - places[joint]))
-        found[bone] = (turn.T @ vector, None if up is None else turn.T @ up)
     return found
 
 

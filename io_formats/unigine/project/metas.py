@@ -16,9 +16,8 @@ _ANY_GUID = re.compile(rb"[0-9a-f]{40}")
 _OWN_GUIDS = (re.compile(rb'<runtime id="([0-9a-f]{40})"'), re.compile(rb"<guid>([0-9a-f]{40})<"))
 """Patterns of the elements in which the editor writes the GUIDs of an asset and its runtimes. Patterns that begin with
 literal text are ten times as fast as a general pattern for GUIDs."""
-_MATERIAL = re.compile(r",\s*([0-9a-f]{40})\s*(?:[,;]|\Z)")
-"""Matches the GUID after the name of a material, and the separator before the next name. Names may contain commas. The
-separator is a comma; projects made by the example script of version 0.2 have semicolons."""
+_MATERIAL = re.compile(r",\s*([0-9a-f]{40})\s*(?:,|\Z)")
+"""Matches the GUID after the name of a material, and the comma before the next name. Names may contain commas."""
 _PRIMARY = "1"
 _ITSELF = "0"
 

@@ -53,7 +53,6 @@ class FbxSource(SourceFile):
     """An FBX file."""
 
     importer = "wm.fbx_import"
-    first_version = (4, 5)
 
     def __init__(self, path: Path, name: str, read: Callable[[], bytes]) -> None:
         super().__init__(path, name)

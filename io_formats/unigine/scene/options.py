@@ -33,7 +33,7 @@ SOURCE_FILES = Option(
     default=True,
     label="Source Files",
     description="Where the engine's own mesh is missing, take the mesh from the FBX file that it was made from, with "
-    "Blender's importer. Needs Blender 4.5",
+    "Blender's importer",
     section="Objects",
 )
 

@@ -6,11 +6,9 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty
 
-from ....blender_data import compat
 from ....blender_data.animation import clean_actions, playback
 from ....blender_data.exporting.clips import pose_curves
 from ....blender_data.exporting.clips.clip_sources import scene_rate
-from ....blender_data.rigging.turning import alignment
 from ....io_formats.core.messages import counted
 from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
 from ....io_formats.second_life.formats import SECOND_LIFE_ANIMATION
@@ -230,7 +228,7 @@ def show_priorities(rig: Any) -> None:
     data = rig.animation_data
     kept = data.action.meshferry.playback
     own = {entry.name: entry.priority for entry in kept.joint_priorities}
-    slot = compat.slot_of(data)
+    slot = data.action_slot
     keyed = {bone for bone, _channel in pose_curves.keyed_channels(data.action, slot)}
     palettes = json.loads(rig.meshferry.bone_palettes)
     for bone in rig.pose.bones:
@@ -258,7 +256,7 @@ def draw_animation(layout: Any, context: bpy.types.Context, _models: Any) -> Non
             draw_colors(layout, rig)
     else:
         layout.label(text=action.name, icon="ACTION", translate=False)
-        if alignment.is_for_others(action, compat.slot_of(rig.animation_data), rig):
+        if pose_curves.is_for_other_axes(action, rig.animation_data.action_slot, rig):
             draw_wrapped(layout, context, iface_("Made for bones with other axes, so poses differ"), "ERROR")
         kept = action.meshferry.playback
         if not kept.is_known:

@@ -5,7 +5,6 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ....blender_data import compat
 from ....blender_data.exporting.clips import pose_curves
 from ....blender_data.rigging.posing import limb_goals
 from ....blender_data.rigging.posing.limb_goals import Limb
@@ -45,7 +44,7 @@ def _keyed_bones(avatar: Any) -> set[str]:
     data = avatar.animation_data
     if data is None or data.action is None:
         return set()
-    return {bone for bone, _channel in pose_curves.keyed_channels(data.action, compat.slot_of(data))}
+    return {bone for bone, _channel in pose_curves.keyed_channels(data.action, data.action_slot)}
 
 
 _IS_EDITABLE = (

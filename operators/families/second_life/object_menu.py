@@ -28,7 +28,7 @@ class SECOND_LIFE_MT_object(bpy.types.Menu):
             layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
         layout.separator()
         layout.operator_menu_enum("object.second_life_automatic_weights", "weighted", text_ctxt=CONTEXT)
-        for name in ("snap_joints", "align_bones", "ik_add", "ik_remove"):
+        for name in ("snap_joints", "ik_add", "ik_remove"):
             layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
         layout.operator_menu_enum("object.second_life_retarget", "proportions", text_ctxt=CONTEXT)
         layout.separator()

@@ -16,8 +16,6 @@ from ....blender_data.exporting.export_options import (
 from ....blender_data.exporting.models.missing_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.exporting.reading.material_slots import used_materials
-from ....blender_data.rigging import body_shapes
-from ....blender_data.rigging.turning import alignment
 from ....io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.models.levels import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.level_faces import faces_of_slots
@@ -27,7 +25,6 @@ from ...layouts import button, sidebar_panel
 from ...option_properties import draw_options, to_export_options
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_
-from .align_bones import OBJECT_OT_second_life_align_bones
 from .animation import draw_animation
 from .attachments import draw_attachments
 from .avatar_joints import chosen_avatar, draw_weighted_bones
@@ -86,8 +83,6 @@ def draw_rigging(layout: Any, context: bpy.types.Context, _models: Sequence[Mode
         draw_weighted_bones(layout, avatar)
         draw_binding(layout)
         layout.operator("object.second_life_snap_joints", text_ctxt=CONTEXT, icon="SNAP_ON")
-        if alignment.is_older(avatar) or body_shapes.unfit_bones(avatar):
-            layout.operator(OBJECT_OT_second_life_align_bones.bl_idname, text_ctxt=CONTEXT, icon="ORIENTATION_LOCAL")
         draw_goals(layout, avatar)
         draw_attachments(layout, context, avatar)
     if rig is not None:

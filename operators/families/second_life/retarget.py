@@ -10,12 +10,13 @@ from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 from mathutils import Matrix
 
+from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.importing.rigs import armatures
-from ....blender_data.rigging import deform_bones, rig_copies
+from ....blender_data.rigging import body_shapes, deform_bones, rig_copies
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import Text, counted
+from ....io_formats.core.messages import Report, Text, counted
 from ....io_formats.core.scene import Skeleton
 from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.disk.special_files import read_bytes
@@ -27,6 +28,7 @@ from ...importing.import_base import leave_edit_mode, select_only
 from ...layouts import Condition, Rows, button, requires
 from ...reporting import Messages, conclude, inform, warn
 from ...translations import CONTEXT
+from .avatar_joints import chosen_avatar, known_bones
 
 PREFIX = "SL "
 PROPORTIONS = (
@@ -58,12 +60,18 @@ class SECOND_LIFE_UL_bones(Rows, bpy.types.UIList):
 
 
 def chosen_rig(context: bpy.types.Context) -> Any | None:
-    """Return the active armature, or the armature of the active mesh, if the avatar lacks some deforming bones."""
+    """Return the active armature, that of the active mesh, or else the chosen avatar, if it is not as imported avatars.
+
+    The avatar lacks some of its deforming bones, or the bones do not have the avatar's axes.
+    """
     obj = context.object
     rig = armature_of(obj) if obj is not None and obj.type in MESHABLE else obj
     if rig is None or rig.type != "ARMATURE":
+        rig = chosen_avatar(context)
+    if rig is None:
         return None
-    return rig if any(skeleton_table.canonical(name) is None for name in deforming(rig)) else None
+    is_other = any(skeleton_table.canonical(name) is None for name in deforming(rig))
+    return rig if is_other or body_shapes.unfit_bones(rig) else None
 
 
 def deforming(rig: Any) -> list[str]:
@@ -72,10 +80,18 @@ def deforming(rig: Any) -> list[str]:
 
 
 def table_of(rig: Any) -> BoneTable | None:
-    """Return the table that the user made for an armature, or else the best of the bundled ones."""
+    """Return the table that the user made for an armature, or else that of its names."""
     if rig.meshferry.use_bone_table:
         chosen = {bone.name: bone.meshferry.target_joint for bone in rig.data.bones}
         return bone_tables.checked({bone: joint for bone, joint in chosen.items() if joint}, rig.name)
+    return found_table(rig)
+
+
+def found_table(rig: Any) -> BoneTable | None:
+    """Return the table of an armature that has the avatar's names, or else the best of the bundled ones."""
+    own = known_bones(rig)
+    if skeleton_table.ROOT in own.values():
+        return BoneTable("Second Life", own)
     return bone_tables.best_table(deforming(rig))
 
 
@@ -90,7 +106,7 @@ def fill(rig: Any, table: BoneTable | None) -> int:
 
 HAS_RIG: Condition = (
     lambda context: chosen_rig(context) is not None,
-    "Choose an armature with other bones than the avatar's, or a mesh that it deforms",
+    "Choose an armature whose bones have other names or axes than the avatar's, or a mesh that it deforms",
 )
 HAS_EDITABLE_RIG: Condition = (
     lambda context: chosen_rig(context).is_editable and chosen_rig(context).data.is_editable,
@@ -110,7 +126,7 @@ class OBJECT_OT_second_life_bone_table_fill(bpy.types.Operator):
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Fill the list."""
         rig = chosen_rig(context)
-        found = bone_tables.best_table(deforming(rig))
+        found = found_table(rig)
         number = fill(rig, found)
         if found is None:
             warn(self, "'{}' is neither a Rigify nor a Mixamo rig; choose the joints in the list", rig.name)
@@ -201,8 +217,8 @@ class OBJECT_OT_second_life_retarget(bpy.types.Operator):
     bl_idname = "object.second_life_retarget"
     bl_label = "Retarget Names"
     bl_description = (
-        "Copy the armature and its meshes with the joints of the avatar in place of its bones. Weights of bones "
-        "with the same joint are added. The originals are hidden"
+        "Copy the armature and its meshes with the joints and axes of the avatar in place of those of its bones. "
+        "Weights of bones with the same joint are added. The originals are hidden"
     )
     bl_options = {"REGISTER", "UNDO"}
     poll = requires(HAS_RIG)
@@ -219,12 +235,18 @@ class OBJECT_OT_second_life_retarget(bpy.types.Operator):
             table = table_of(rig)
             if table is None:
                 raise MeshferryError("It is neither a Rigify nor a Mixamo rig: list its bones and choose their joints")
-            meshes = rig_copies.bound_meshes(context, rig)
-            if not meshes:
+            bound = rig_copies.bound_meshes(context, rig)
+            if not bound:
                 raise MeshferryError("It deforms no mesh")
+            index = ModelIndex(context.scene.objects)
+            models = [index.model(finest) for finest in dict.fromkeys(map(index.finest_of, bound))]
+            parts_of_models = [part for model in models for part in model.parts() if part.type == "MESH"]
+            meshes = list(dict.fromkeys([*bound, *parts_of_models]))
             update_worlds(context, meshes)
             joints, warnings = retarget(context, rig, table, meshes, keeps=self.proportions == "KEEP")
-            messages.warn(rig.name, warnings)
+            report = Report()
+            rig_copies.report_left_behind(rig, meshes, report)
+            messages.warn(rig.name, [*warnings, *report.messages])
             parts = (counted(len(meshes), "mesh", "meshes"), counted(joints, "joint"))
         return conclude(self, messages, parts, "Retargeted")
 
@@ -232,14 +254,13 @@ class OBJECT_OT_second_life_retarget(bpy.types.Operator):
 def joint_heads(rig: Any, first: Mapping[str, int]) -> tuple[Any, dict[str, Any]]:
     """Return the matrix of the avatar, and in its space the positions of joints, given the bone of each of them."""
     bones = list(rig.data.bones)
-    world = np.array(rig.matrix_world, np.float64)
-    places = {
-        joint: world[:3, :3] @ np.array(bones[number].head_local, np.float64) + world[:3, 3]
-        for joint, number in first.items()
-    }
-    matrix = avatar_fit.avatar_matrix(places, world[:3, 3])
-    inverse = np.linalg.inv(matrix)
-    return matrix, {joint: inverse[:3, :3] @ head + inverse[:3, 3] for joint, head in places.items()}
+    matrix = np.array(rig.matrix_world, np.float64)
+    turn = np.array(rig.matrix_world.to_quaternion().to_matrix(), np.float64)
+    linear = turn.T @ matrix[:3, :3]
+    heads = {joint: linear @ np.array(bones[number].head_local, np.float64) for joint, number in first.items()}
+    axes = avatar_fit.avatar_axes(heads)
+    matrix[:3, :3] = turn @ axes
+    return matrix, {joint: axes.T @ head for joint, head in heads.items()}
 
 
 def retarget(
@@ -274,6 +295,7 @@ def retarget(
         for copy in copies.values():
             if matrices:
                 rig_copies.deform(copy, matrices, matrices[skeleton_table.ROOT])
+                copy.meshferry.property_unset("skin")  # The file's binding does not hold for the new shape.
             deform_bones.switch_on_weighted(copy, avatar)
         if matrices:  # Meshes in the shape of the avatar turn with it to face -Y.
             avatar.rotation_quaternion.identity()
@@ -293,13 +315,11 @@ def retarget(
 
 def avatar_skeleton(heads: Mapping[str, Any], *, keeps: bool) -> Skeleton:
     """Return the skeleton of the standard avatar, or with the joints at these positions."""
-    table = skeleton_table.table()
     rests = {}
-    for joint, head in heads.items():
-        if keeps and table[joint].is_bone:
-            rests[joint] = np.identity(4)
-            rests[joint][:3, 3] = TO_AVATAR[:3, :3] @ head
-    names = [name for name, joint in table.items() if joint.is_bone or name in heads]
+    for joint, head in heads.items() if keeps else ():
+        rests[joint] = skeleton_table.rest_matrices()[joint].copy()
+        rests[joint][:3, 3] = TO_AVATAR[:3, :3] @ head
+    names = [name for name, joint in skeleton_table.table().items() if joint.is_bone or name in heads]
     return skeletons.skeleton_of(skeletons.NAME, names, rests, weighted=BODY)
 
 

@@ -18,8 +18,8 @@ from ...layouts import Condition, button, requires
 from ...reporting import inform, readable, refuse
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
-from .align_bones import OBJECT_OT_second_life_align_bones
 from .avatar_joints import HAS_AVATAR, chosen_avatar
+from .retarget import OBJECT_OT_second_life_retarget
 from .shape_presets import COPIED, keep_shape, kept_shapes
 
 FEMALE, MALE = 0.0, 100.0
@@ -366,13 +366,13 @@ def is_male(armature: Any) -> bool:
 
 
 def draw_unfit(layout: Any, context: bpy.types.Context, armature: Any) -> None:
-    """Draw that the bones cannot be shaped exactly, and the button that aligns them."""
+    """Draw that the bones cannot be shaped exactly, and the button that copies the avatar with the right axes."""
     text = Text(
-        "Bones of '{}' do not lie along the avatar's axes, so shapes would be up to 2 cm off. Align them first",
+        "Bones of '{}' do not lie along the avatar's axes, so shapes would be up to 2 cm off. Retarget it first",
         armature.name,
     )
     draw_wrapped(layout.column(align=True), context, iface_(text), "ERROR")
-    layout.operator(OBJECT_OT_second_life_align_bones.bl_idname, text_ctxt=CONTEXT, icon="ORIENTATION_LOCAL")
+    button(layout, OBJECT_OT_second_life_retarget, text="Retarget Names", proportions="KEEP")
 
 
 def draw_bindings(layout: Any, context: bpy.types.Context, armature: Any) -> None:

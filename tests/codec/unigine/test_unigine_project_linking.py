@@ -136,7 +136,7 @@ def test_a_mesh_without_a_meta_is_found_by_the_table(tmp_path: Path) -> None:
     [
         f"other,{BIRCH},face,{OAK}",
         f"face,{OAK},other,{BIRCH}",
-        f"Fa;x,{BIRCH};Face,{OAK}",  # as in projects made by the example of version 0.2
+        f"Fa;x,{BIRCH},Face,{OAK}",
         f"Face,{OAK},face,{BIRCH}",
     ],
 )
