@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import bpy
 import mathutils
@@ -53,6 +53,20 @@ def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[s
                     obj.vertex_groups.remove(group)
     bpy.data.batch_remove(gone)
     return kept
+
+
+def repair_meshes(objects: Iterable[bpy.types.Object]) -> int:
+    """Remove faces with one or two corners, on which Blender crashes; return the number of removed faces.
+
+    The FBX importer makes such faces unless it validates all meshes, which also removes one side of thin leaves.
+    """
+    removed = 0
+    for mesh in {obj.data for obj in objects if obj.type == "MESH"}:
+        if arrays.read(mesh.polygons, "loop_total", dtype=np.int32).min(initial=3) < 3:
+            before = len(mesh.polygons)
+            mesh.validate()
+            removed += before - len(mesh.polygons)
+    return removed
 
 
 def apply_transforms(objects: Sequence[bpy.types.Object]) -> None:

@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +111,7 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat, reach: Reach)
     files_before = outside_files.file_blocks()
     report = Report()
     try:
-        for text in _run(session, known.importers, known.reading, path.absolute()):
+        for text in _run(session, known.importer, known.reading, path.absolute()):
             report.loss("blender-importer-warning", text)
     except RuntimeError as problem:
         raise FormatError("Blender cannot read it: {}", operator_error(problem), file=str(path)) from None
@@ -120,11 +121,11 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat, reach: Reach)
     if not kept:
         raise FormatError("Blender found nothing in it", file=str(path))
     collection = blender_addon_import.gathered(session.load_for_changes().context, kept, path.stem)
-    stored = stored_faces(path)
-    if stored is not None:
-        read = blender_addon_export.count_faces(
-            session.load_for_changes().context, kept, triangulated=known.is_triangulated
-        )
+    stored, removed = stored_faces(path), blender_addon_import.repair_meshes(kept)
+    if stored is not None or removed:
+        context = session.load_for_changes().context
+        read = blender_addon_export.count_faces(context, kept, triangulated=known.is_triangulated)
+        stored = read + removed if stored is None else stored
         if read < stored:
             report.loss(
                 "faces-left-out-by-importer",
@@ -235,7 +236,7 @@ def write_objects(
         if known.scales_before_rotating:
             stack.enter_context(texture_transforms.scaled_before_rotated(used, report))
         try:
-            for text in _run(session, known.exporters, {**known.writing, **more}, chosen):
+            for text in _run(session, known.exporter, {**known.writing, **more}, chosen):
                 report.note("blender-exporter-warning", text)
         except RuntimeError as problem:
             raise ExportError("Blender cannot write it: {}", operator_error(problem)) from None
@@ -278,31 +279,28 @@ def _outputs(folder: Path, chosen: Path) -> list[OutputFile]:
 def require_writer(session: BlendSession, known: BlenderFormat) -> None:
     """Raise an ExportError if this Blender cannot write the format."""
     try:
-        _operator(session, known.exporters)
+        _operator(session, known.exporter)
     except RuntimeError as problem:
         raise ExportError("Blender cannot write it: {}", operator_error(problem)) from None
 
 
-def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str, Any], path: Path) -> list[str]:
-    """Run the first operator that exists, without arguments that it does not have; return its logged warnings.
+def _run(session: BlendSession, name: str, arguments: Mapping[str, Any], path: Path) -> list[str]:
+    """Run an operator without arguments that it does not have; return its logged warnings.
 
     Raises
     ------
     RuntimeError
-        The operator fails, or none exists.
+        The operator fails, or does not exist.
     """
-    operator, known = _operator(session, operators)
+    operator, known = _operator(session, name)
     given = {key: value for key, value in arguments.items() if key in known}
     return session.call(operator, errors=True, filepath=str(path), **given)
 
 
-def _operator(session: BlendSession, names: Sequence[str]) -> tuple[Any, Any]:
-    """Return the first of these operators that exists, and its properties."""
-    for family, _, name in (operator.partition(".") for operator in names):
-        operator = getattr(getattr(session.load_for_changes().ops, family), name)
-        # Listing the names of all operators instead takes several milliseconds.
-        with contextlib.suppress(KeyError):
-            return operator, operator.get_rna_type().properties
-    raise RuntimeError(
-        f"this Blender has no {' or '.join(names)}; enable the add-on that brings it, or take a Blender built with it"
-    )
+def _operator(session: BlendSession, name: str) -> tuple[Any, Any]:
+    """Return an operator and its properties."""
+    operator = attrgetter(name)(session.load_for_changes().ops)
+    # Listing the names of all operators instead takes several milliseconds.
+    with contextlib.suppress(KeyError):
+        return operator, operator.get_rna_type().properties
+    raise RuntimeError(f"this Blender has no {name}; enable the add-on that brings it, or take a Blender built with it")

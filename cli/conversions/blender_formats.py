@@ -28,26 +28,24 @@ class BlenderFormat:
     capabilities: Capabilities
     older: Mapping[str, tuple[tuple[int, int], int]] = field(default_factory=dict)
     """Capabilities of older Blender versions, by field: a version, and the value before it."""
-    importers: tuple[str, ...] = ()
-    """Import operators, such as ``import_scene.gltf``; the first existing one is used. If empty, Blender opens the file
-    itself.
-    """
-    exporters: tuple[str, ...] = ()
-    """Export operators; the first existing one is used."""
+    importer: str = ""
+    """Import operator, such as ``import_scene.gltf``. If empty, Blender opens the file itself."""
+    exporter: str = ""
+    """Export operator."""
     reading: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the importers; each gets those that it accepts."""
+    """Arguments of the importer, which gets those that it accepts."""
     writing: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the exporters."""
+    """Arguments of the exporter."""
     animation: str = ""
-    """Name of the exporters' argument that switches animations on."""
+    """Name of the exporter's argument that switches animations on."""
     every_action: str = ""
-    """Name of the exporters' argument for exporting every action instead of the active one."""
+    """Name of the exporter's argument for exporting every action instead of the active one."""
     drops_duplicates: bool = False
-    """Whether its exporters or importers delete faces that share all their vertices with another face."""
+    """Whether its exporter or importer deletes faces that share all their vertices with another face."""
     left_out: frozenset[str] = frozenset()
-    """Types of objects whose surfaces exporters do not write."""
+    """Types of objects whose surfaces the exporter does not write."""
     is_triangulated: bool = False
-    """Whether exporters cut faces into triangles."""
+    """Whether the exporter cuts faces into triangles."""
     has_pairs: bool = False
     """Whether a file stores an object as two named items: a transform and a mesh."""
     keeps_still_clips: bool = False
@@ -95,7 +93,7 @@ class BlenderFormat:
     @property
     def is_blend(self) -> bool:
         """Whether Blender opens and saves the file itself."""
-        return not self.importers
+        return not self.importer
 
 
 _MODELS = Capabilities(
@@ -170,8 +168,8 @@ GLB = BlenderFormat(
     extensions=(".glb",),
     capabilities=replace(_MODELS, splits_vertices=True),
     older={"opaque_colors": ((5, 2), 1)},
-    importers=("import_scene.gltf",),
-    exporters=("export_scene.gltf",),
+    importer="import_scene.gltf",
+    exporter="export_scene.gltf",
     reading=_READ_GLTF,
     writing={**_WRITE_GLTF, "export_format": "GLB"},
     animation="export_animations",
@@ -196,8 +194,8 @@ FBX = BlenderFormat(
     label="FBX",
     extensions=(".fbx",),
     capabilities=_MODELS,
-    importers=("wm.fbx_import", "import_scene.fbx"),
-    exporters=("export_scene.fbx",),
+    importer="wm.fbx_import",
+    exporter="export_scene.fbx",
     reading={"use_anim": True, "use_custom_normals": True, "validate_meshes": False, "anim_offset": 1.0},
     drops_held_objects=True,
     writing={
@@ -226,8 +224,8 @@ OBJ = BlenderFormat(
     label="Wavefront OBJ",
     extensions=(".obj",),
     capabilities=Capabilities(uv_layers=1, color_layers=1, opaque_colors=1, normals=True, materials=True),
-    importers=("wm.obj_import",),
-    exporters=("wm.obj_export",),
+    importer="wm.obj_import",
+    exporter="wm.obj_export",
     reading={"forward_axis": "NEGATIVE_Z", "up_axis": "Y", "validate_meshes": False},
     writing={
         "export_selected_objects": True,
@@ -247,8 +245,8 @@ PLY = BlenderFormat(
     label="PLY",
     extensions=(".ply",),
     capabilities=Capabilities(uv_layers=1, color_layers=1, normals=True, joins_objects=True),
-    importers=("wm.ply_import",),
-    exporters=("wm.ply_export",),
+    importer="wm.ply_import",
+    exporter="wm.ply_export",
     reading={"forward_axis": "Y", "up_axis": "Z", "merge_verts": False},
     writing={"export_selected_objects": True, "forward_axis": "Y", "up_axis": "Z", "export_normals": True},
     drops_duplicates=True,
@@ -259,8 +257,8 @@ USD = BlenderFormat(
     label="USD",
     extensions=(".usd", ".usdc", ".usda"),
     capabilities=replace(_MODELS, custom_layers=True, joins_clips=True),
-    importers=("wm.usd_import",),
-    exporters=("wm.usd_export",),
+    importer="wm.usd_import",
+    exporter="wm.usd_export",
     reading=_READ_USD,
     writing=_WRITE_USD,
     animation="export_animation",

@@ -156,37 +156,21 @@ def test_faces_that_the_importer_drops_are_reported(meshferry, tmp_path):
         assert strict.status == 1
 
 
-@pytest.mark.parametrize("version", [7400, 7500])
-def test_faces_of_fbx_files_are_counted_for_each_object(tmp_path, monkeypatch, version):
-    """Files of version 7500 have wider records; damaged files and those of text are not counted."""
-    import addon_utils
+def test_faces_of_one_and_two_corners_in_fbx_files_are_removed(meshferry, tmp_path):
+    """Blender's importer makes them, and crashed when their triangles were read."""
     import bpy
-    from meshferry.cli.conversions.face_counts import stored_faces
 
-    addon_utils.enable("io_scene_fbx", default_set=False)
-    from io_scene_fbx import export_fbx_bin, parse_fbx
-
-    monkeypatch.setattr(export_fbx_bin, "FBX_VERSION", version)
     objects = make_leaf_in_blender()
     objects[0].data.validate()
-    path = tmp_path / "leaf.fbx"
-    bpy.ops.export_scene.fbx(filepath=str(path), use_mesh_modifiers=False)
-    assert parse_fbx.parse(str(path))[1] == version
-    assert stored_faces(path) == 2 * len(objects[0].data.polygons) > 0
-    assert [stored_faces(broken) for broken in broken_files(tmp_path, path.read_bytes())] == [None, None, None]
-
-
-def broken_files(folder, data):
-    """Write a file that ends early, one of a text and one in which an array claims a huge size; yield the paths."""
-    at = data.index(b"PolygonVertexIndexi") + len(b"PolygonVertexIndexi")
-    for name, content in (
-        ("short", data[: at + 30]),
-        ("text", b"; FBX 7.4.0 project file"),
-        ("huge", data[:at] + b"\xff" * 4 + data[at + 4 :]),
-    ):
-        path = folder / f"{name}.fbx"
-        path.write_bytes(content)
-        yield path
+    bpy.ops.export_scene.fbx(filepath=str(tmp_path / "leaf.fbx"), use_mesh_modifiers=False)
+    data = bytearray((tmp_path / "leaf.fbx").read_bytes())
+    faces = len(objects[0].data.polygons)
+    first = data.index(b"PolygonVertexIndexi") + len(b"PolygonVertexIndexi") + 12
+    data[first : first + 4] = bytes(255 - byte for byte in data[first : first + 4])  # a face ends at its first corner
+    (tmp_path / "leaf.fbx").write_bytes(data)
+    done = meshferry("convert", tmp_path / "leaf.fbx", tmp_path / "leaf.timbermesh")
+    assert done.status == 0
+    assert f"2 of {2 * (faces - 1) + 2} faces left out by Blender's importer" in done.err
 
 
 def make_leaf_in_blender():

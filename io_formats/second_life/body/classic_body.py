@@ -1,12 +1,13 @@
-"""The classic avatar of a viewer's folder ``character`` -> Scene: meshes with shape keys, bound to the avatar.
+"""Bodies to fit clothes on -> Scene: the classic avatar of a viewer's folder ``character``, and the bundled mannequin.
 
-The shape keys are the morph targets that parameters of shapes move; :mod:`.parts` computes their values. Morph
-targets also move UVs, which shape keys cannot.
+The classic avatar's shape keys are the morph targets that parameters of shapes move; :mod:`.parts` computes their
+values. Morph targets also move UVs, which shape keys cannot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from .linden_mesh import LindenMesh
 from .parts import FILES, PARTS, Part, morphs_of
 
 NAME = "Classic Avatar"
+MANNEQUIN = "Mannequin"
+_COLOR = (0.62, 0.6, 0.57, 1.0)
 
 MATERIALS = {
     "Body": Material("Body", (0.62, 0.45, 0.36, 1.0)),
@@ -121,3 +124,23 @@ def _mesh(part: Part, found: LindenMesh, skeleton: Skeleton) -> Mesh:
         shape_keys=keys,
         name=part.name,
     )
+
+
+def mannequin() -> Scene:
+    """Return the mannequin with the avatar's skeleton; ``scripts/make_mannequin.py`` makes its file."""
+    skeleton = avatar_skeleton()
+    place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
+    file = resources.files(skeleton_table.__package__).joinpath("mannequin.npz")
+    with file.open("rb") as stream, np.load(stream) as stored:
+        quads, joints = stored["quads"].astype(np.int32), [place[name] for name in stored["joints"].tolist()]
+        mesh = Mesh(
+            avatar_space.BASIS.vectors(stored["points"]),
+            quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1),
+            np.zeros(2 * len(quads), np.int32),
+            [MANNEQUIN],
+            joint_indices=np.array(joints, np.int32)[stored["joint_indices"]],
+            joint_weights=stored["joint_weights"],
+            polygon_sizes=np.full(len(quads), 4, np.int32),
+        )
+    nodes, materials = [Node(MANNEQUIN, mesh=mesh, skeleton=0)], [Material(MANNEQUIN, _COLOR)]
+    return Scene(MANNEQUIN, nodes=nodes, skeletons=[skeleton], materials=materials)

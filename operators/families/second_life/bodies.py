@@ -16,7 +16,7 @@ from ....blender_data.rigging.fitting import bodies
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.core.scene import Scene
-from ....io_formats.second_life.body import classic_body, mannequin
+from ....io_formats.second_life.body import classic_body
 from ....io_formats.second_life.options import VIEWER_FOLDER
 from ...importing.import_base import leave_edit_mode
 from ...layouts import IN_EDITABLE_SCENE, button, path_property, requires
@@ -184,7 +184,7 @@ class OBJECT_OT_second_life_add_mannequin(bpy.types.Operator):
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the figure to the avatar, or with a new one."""
         leave_edit_mode(context)
-        return add_body(self, context, "", mannequin.NAME, mannequin.scene)
+        return add_body(self, context, "", classic_body.MANNEQUIN, classic_body.mannequin)
 
 
 def add_body(
@@ -233,7 +233,7 @@ def draw_bodies(layout: Any, context: bpy.types.Context, _models: Any) -> None:
     if not found:
         column.label(text="No body to fit clothes on", text_ctxt=CONTEXT, icon="INFO")
     button(column, OBJECT_OT_second_life_use_as_body, text="Use as Body", icon="MOD_CLOTH")
-    if mannequin.NAME not in found:
+    if classic_body.MANNEQUIN not in found:
         button(column, OBJECT_OT_second_life_add_mannequin, text="Add Mannequin", icon="ARMATURE_DATA")
     if classic_body.NAME not in found:
         button(column, OBJECT_OT_second_life_load_body, text="Load Body from Viewer…", icon="OUTLINER_OB_ARMATURE")

@@ -1,4 +1,6 @@
-"""An abstract figure, as shops use it to show clothes, bound to the avatar: sections written as numbers -> Scene.
+"""Make ``io_formats/second_life/avatar/mannequin.npz``, an abstract figure, as shops use it to show clothes.
+
+    .venv/bin/python scripts/make_mannequin.py
 
 A cage of quads is lofted from sections that the joints place, and subdivided once. Only the left half is written; the
 right half mirrors it. Weights are shared between bones along the limbs, and parts of them go to collision volumes, so
@@ -9,20 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-
-from ...core.scene import Material, Mesh, Node, Scene
-from ..avatar import avatar_space, skeleton_table
-from ..avatar.skeletons import avatar_skeleton
+from meshferry.io_formats.second_life.avatar import skeleton_table
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Names = npt.NDArray[np.str_]
 
-NAME = "Mannequin"
-COLOR = (0.62, 0.6, 0.57, 1.0)
+PATH = Path(__file__).resolve().parents[1] / "io_formats" / "second_life" / "avatar" / "mannequin.npz"
 
 UPRIGHT = ("cells", "x", "y", "z", "front", "front_rise", "back", "back_rise", "side", "power")
 """Columns of sections of trunk and leg after the joint: rings up to the next section; centre relative to the joint;
@@ -152,23 +151,19 @@ class Figure:
     """(P, J); the sum of each row is 1."""
 
 
-def scene() -> Scene:
-    """Return the figure with the avatar's skeleton, in Blender's space."""
-    made, skeleton = figure(), avatar_skeleton()
-    place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
+def main(path: Path = PATH) -> None:
+    """Write the file: points, quads, and for each point its joints and weights, the largest weight first."""
+    made = figure()
     most = int((made.weights > 0).sum(axis=1).max())
     order = np.argsort(-made.weights, axis=1, kind="stable")[:, :most]
-    mesh = Mesh(
-        avatar_space.BASIS.vectors(made.points),
-        made.quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1).astype(np.int32),
-        np.zeros(2 * len(made.quads), np.int32),
-        [NAME],
-        joint_indices=np.array([place[name] for name in made.joints], np.int32)[order],
+    np.savez_compressed(
+        path,
+        points=made.points.astype(np.float32),
+        quads=made.quads.astype(np.uint16),
+        joints=np.array(made.joints),
+        joint_indices=order.astype(np.uint8),
         joint_weights=np.take_along_axis(made.weights, order, axis=1).astype(np.float32),
-        polygon_sizes=np.full(len(made.quads), 4, np.int32),
     )
-    nodes = [Node(NAME, mesh=mesh, skeleton=0)]
-    return Scene(NAME, nodes=nodes, skeletons=[skeleton], materials=[Material(NAME, COLOR)])
 
 
 def figure() -> Figure:
@@ -450,3 +445,7 @@ def _on_both_sides(names: list[str], weights: Floats, y: Floats) -> tuple[list[s
             left = found[name] * _leftness(y)
             found[name], found[other] = left, found[name] - left
     return list(found), np.stack(list(found.values()), axis=1)
+
+
+if __name__ == "__main__":
+    main()
