@@ -34,7 +34,6 @@ GUIDES = (
     "reload",
     "conversion",
     "batch",
-    "messages",
 )
 """Names of the guides in the order of the navigation, here and on the documentation site."""
 
