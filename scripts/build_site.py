@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from guide_pages import GUIDES
+from messages_page import page
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "build" / "site-source"
@@ -54,7 +55,7 @@ docs/formats/mesh_serializer
 api/index
 CHANGELOG
 ```
-""".replace("GUIDES", "\n".join(f"docs/{name}" for name in GUIDES))
+""".replace("GUIDES", "\n".join(f"docs/{name}" for name in (*GUIDES, "users/messages")))
 
 
 def module_names() -> list[str]:
@@ -67,13 +68,16 @@ def module_names() -> list[str]:
 
 
 def stage() -> None:
-    """Copy the pages and write one page for each module."""
+    """Copy the pages and write one page for each module, and one for all messages."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     SOURCE.mkdir(parents=True)
     for folder in ("docs", "examples"):
         shutil.copytree(ROOT / folder, SOURCE / folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    for page in ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"):
-        shutil.copy(ROOT / page, SOURCE / page)
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"):
+        shutil.copy(ROOT / name, SOURCE / name)
+    (SOURCE / "docs" / "users" / "messages.md").write_text(page(), "utf-8")
+    conversion = SOURCE / "docs" / "users" / "conversion.md"
+    conversion.write_text(conversion.read_text("utf-8").replace("*Messages*", "[Messages](messages.md)"), "utf-8")
     (SOURCE / "README.md").write_text((ROOT / "README.md").read_text("utf-8") + CONTENTS, "utf-8")
     names = module_names()
     (SOURCE / "api").mkdir()

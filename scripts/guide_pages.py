@@ -34,7 +34,6 @@ GUIDES = (
     "users/reload",
     "users/conversion",
     "users/batch",
-    "messages",
 )
 """Paths of the guides below ``docs`` in the order of the navigation, here and on the documentation site."""
 

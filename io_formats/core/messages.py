@@ -234,7 +234,7 @@ class Message(Text):
     file_name: str = ""
     """Name of the material concerned. The error becomes a warning if the imported file has a material of this name."""
     code: str = ""
-    """Identifies the message for programs; ``docs/messages.md`` lists all codes."""
+    """Identifies the message for programs; the documentation site lists all codes."""
 
     def __new__(cls, kind: Kind, item: str, message: str, *_args: object, **_fields: object) -> Self:  # noqa: ARG004
         """Compose the sentence."""

@@ -373,3 +373,23 @@ def test_rigs_with_other_axes_are_retargeted(clean_blender: Any, moved: dict[str
         shape(avatar, values)
         apart = np.abs(evaluated(copy) - wanted_points(mesh, values, turns)).max()
         assert apart <= TOLERANCE, (seed, apart)
+
+
+def test_bindings_of_files_are_shown_on_retargeted_avatars(clean_blender: Any, samples: Path) -> None:
+    bpy, path = clean_blender, samples / "collada" / AVASTAR[0]
+    made = imported(path)
+    (rig,) = made.armatures
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones["mTorso"].tail.x += 0.1
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert bpy.ops.object.second_life_retarget(proportions="KEEP") == {"FINISHED"}
+    avatar = bpy.context.object
+    copies = [bpy.data.objects[f"SL {obj.name}"] for obj in models_of(made)]
+    for seed in range(3):
+        values = random_values(seed) if seed else standard()
+        shape(avatar, values)
+        turns = posed(avatar, seed)
+        for mesh, obj in zip(slow_skinning.of_collada(path.read_bytes()), copies, strict=True):
+            apart = np.abs(evaluated(obj) - wanted_points(mesh, values, turns)).max()
+            assert apart <= TOLERANCE, (seed, obj.name, apart)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.io_formats.core.messages import Fix, Kind, Message, Named, Report, Text, counted, listed, warning
+from meshferry.io_formats.core.messages import Fix, Message, Named, Report, Text, counted, listed, warning
 
 ROOT = Path(__file__).resolve().parents[2]
 MARKS = "⟦⟧"
@@ -169,11 +169,6 @@ def test_messages_say_what_they_are_about(message: Message, subjects: list[tuple
     assert data["subjects"] == [{"kind": kind, "name": name} for name, kind in subjects]
     assert data["about"] == list(dict.fromkeys(name for name, _ in subjects))
     assert Message.from_json(data).as_json() == data
-
-
-def test_journals_without_kinds_are_read() -> None:
-    data = {"code": "any-loss", "kind": "loss", "text": "Roof: no UV layer", "item": "Roof", "about": ["Roof"]}
-    assert Message.from_json(data) == Message(Kind.LOSS, "Roof", Text("no UV layer"), names=("Roof",), code="any-loss")
 
 
 def test_losses_of_a_conversion_have_kinds(meshferry: Callable[..., Any], tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ A table stands between ``<!-- name: … -->`` and ``<!-- /name -->``.
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
 from collections import Counter
@@ -36,14 +35,8 @@ from meshferry.io_formats.second_life.formats import (
 from meshferry.io_formats.second_life.options import SERVER
 from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE, UNIGINE_SKELETON
-from translation_template import literals
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LAYERS = ("io_formats", "blender_data", "operators", "cli")
-KINDS = frozenset({"loss", "loss_of", "change", "change_of", "note", "warning", "error", "report"})
-"""Functions that make messages; ``report`` is one of them that is passed to a function."""
-CODE = re.compile(r"(\{\}|[a-z0-9]+)(-[a-z0-9]+)+")
-
 CARRIES = {
     "normals": "split normals",
     "uv_layers": "UV maps",
@@ -224,7 +217,6 @@ EXPORTS: dict[tuple[str, str], list[Option]] = {
 
 TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/users/formats.md", "formats"): formats_table,
-    ("docs/messages.md", "messages"): messages_table,
     ("docs/users/import_and_export.md", "import options"): lambda: _options(shared(IMPORTS)),
     ("docs/users/import_and_export.md", "export options"): lambda: _options(shared(EXPORTS)),
     **{

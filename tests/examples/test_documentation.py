@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
 import re
 from pathlib import Path
 
@@ -36,6 +37,20 @@ def test_generated_tables_are_fresh(page: str, name: str) -> None:
     text = text_of(ROOT / page)
     fresh = with_table(text, name, TABLES[page, name]())
     assert text == fresh, "run tests/examples/generated_tables.py"
+
+
+def test_the_page_of_messages_lists_each_code_once() -> None:
+    spec = importlib.util.spec_from_file_location("messages_page", ROOT / "scripts" / "messages_page.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \| (.*) \|$", script.page(), re.MULTILINE)
+    codes = [code for code, _kinds, _sentences in rows]
+    assert len(codes) > 450 and codes == sorted(set(codes))
+    kinds = {kind for _code, kinds, _sentences in rows for kind in kinds.split(", ")}
+    assert kinds == {"loss", "change", "note", "warning", "error"}
+    found = {code: (kinds, sentences) for code, kinds, sentences in rows}
+    assert found["zero-rotation"] == ("error", "its rotation is all zero")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
