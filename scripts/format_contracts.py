@@ -1,7 +1,7 @@
-"""Print a module for mypy that compares the modules of each format with the protocols of `io_formats/core/format.py`.
+"""Print a module for mypy that calls the functions of each format as `io_formats/core/format.py` does.
 
-Formats import their modules by name, which mypy cannot follow. It finds a wrong signature, and documents of different
-classes, in this module.
+Formats import their modules by name, which mypy cannot follow. It finds wrong signatures, and documents of different
+classes, in the printed module.
 """
 
 import sys
@@ -12,28 +12,75 @@ from load_package import load_package
 
 load_package()
 from meshferry.io_formats import registry  # noqa: E402
-from meshferry.io_formats.core.format import ContextChecks, LinkedChecks, PathSceneWriter, SceneChecks  # noqa: E402
+from meshferry.io_formats.core.format import FileFormat  # noqa: E402
 
-READING = {"sniffing": "Sniffer", "reader": "Reader[T]", "scene_mapping": "SceneReader[T]", "facts": "Facts[T]"}
-WRITING = {"writer": "Writer[T]", "scene_mapping": "SceneWriter[T]", "checks": "Checks[T]"}
+HEAD = """
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from meshferry.io_formats.core.messages import Message, Text
+from meshferry.io_formats.core.output_file import OutputFile
+from meshferry.io_formats.core.placement_edits import NodeEdit, Patched
+from meshferry.io_formats.core.projects import Projects
+from meshferry.io_formats.core.recognition import Match, NearMiss
+from meshferry.io_formats.core.format import Values
+from meshferry.io_formats.core.scene import Scene
+"""
+PARAMETERS = (
+    "data: bytes, path: Path, scene: Scene, projects: Projects, options: Values, given: Values | None, "
+    "place: Path | None, known: Projects | None, edits: Sequence[NodeEdit]"
+)
+READING = (
+    ("format", "sniff", "match: Match | NearMiss = {}(data, 0)"),
+    ("codec", "read", "document = {}(data, inflated_limit=None)"),
+    ("codec", "same_content", "is_same: bool = {}(data, data)"),
+    ("mapping", "to_scene", "scene = {}(document, '', given)"),
+    ("mapping", "facts", "facts: dict[str, Any] = {}(document)"),
+)
+WRITING = (
+    ("mapping", "from_scene", "document = {}(scene, given)"),
+    ("mapping", "files_of", "scenes: list[Scene] = {}(scene, given)"),
+    ("codec", "write", "encoded: bytes = {}(document)"),
+)
+PATHS = (("codec", "read_path", "document = {}(path)"),)
+SETS = (("codec", "write_files", "files: list[OutputFile] = {}(document, '')"),)
+PARTNERS = (("mapping", "join", "document = {}(document, {{'': document}})"),)
+LINKED = (
+    ("mapping", "link", "{}(document, scene, path, projects, options)"),
+    ("mapping", "missing", "missing: list[Message] = {}(document, path, projects, options)"),
+)
+PATCHED = (
+    ("patching", "patch", "patched: Patched = {}(data, edits)"),
+    ("patching", "refusal", "refusal: Text | None = {}(path, options)"),
+)
 OPTIONAL = (
-    ("checks", SceneChecks, "SceneChecks"),
-    ("checks", ContextChecks, "ContextChecks[T]"),
-    ("checks", LinkedChecks, "LinkedChecks[T]"),
-    ("scene_mapping", PathSceneWriter, "PathSceneWriter[T]"),
+    ("mapping", "from_scene_at", "document = {}(scene, options, place, known)"),
+    ("checks", "check", "messages: list[Message] = {}(document)"),
+    ("checks", "check_scene", "of_scene: list[Message] = {}(scene)"),
+    ("checks", "check_in_context", "in_context: list[Message] = {}(document, options, place)"),
+    ("checks", "check_links", "of_links: list[Message] = {}(document, path, projects, options)"),
 )
 
-print("from typing import TypeVar\n\nfrom meshferry.io_formats.core.format import *\n\nT = TypeVar('T')")
+
+def calls_of(known: FileFormat) -> list[tuple[str, str, str]]:
+    """Return the modules and functions that a format must have, with the calls of them."""
+    return [
+        *(READING if known.is_read else ()),
+        *(PATHS if known.reads_paths else ()),
+        *(PARTNERS if known.partner_suffixes else ()),
+        *(LINKED if known.is_linked else ()),
+        *(WRITING if known.is_written else ()),
+        *(SETS if known.is_set else ()),
+        *(PATCHED if known.is_patched else ()),
+        *(call for call in OPTIONAL if hasattr(known.modules(call[0]), call[1])),
+    ]
+
+
+print(HEAD)
 for known in registry.FORMATS:
-    wanted = [*(READING.items() if known.is_read else ()), *(WRITING.items() if known.is_written else ())]
-    wanted += [("writer", "SetWriter[T]")] if known.is_set else []
-    wanted += [("reader", "PathReader[T]")] if known.reads_paths else []
-    wanted += [("linking", "Linker[T]")] if known.is_linked else []
-    wanted += [("patching", "Patcher")] if known.is_patched else []
-    wanted += [("partners", "Partners[T]")] if known.partner_suffixes else []
-    wanted += [(name, text) for name, protocol, text in OPTIONAL if isinstance(known.modules(name), protocol)]
-    modules = [(known.modules(name).__name__, protocol) for name, protocol in wanted]
-    parameters = ", ".join(f"a{number}: {protocol}" for number, (_, protocol) in enumerate(modules))
-    print("".join(f"import {name}\n" for name in sorted({name for name, _ in modules})))
-    print(f"def {known.name}({parameters}) -> None: ...\n")
-    print(f"{known.name}({', '.join(name for name, _ in modules)})\n")
+    lines = []
+    for module, name, call in calls_of(known):
+        function = getattr(known.modules(module), name)
+        print(f"import {function.__module__}")
+        lines.append("    " + call.format(f"{function.__module__}.{function.__name__}"))
+    print(f"def {known.name}({PARAMETERS}) -> None:", *lines, "", sep="\n")

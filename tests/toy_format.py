@@ -23,7 +23,7 @@ SIGNATURE = b"TOY 1\n"
 SCALE = Option("toy_scale", 1.0, "Scale", "Factor for coordinates", minimum=0.001, maximum=1000.0, section="Objects")
 
 
-# document.py: the file, one to one.
+# codec.py: the file, one to one.
 @dataclass
 class Document:
     """Points (P, 3) and the points of each triangle (T, 3)."""
@@ -32,7 +32,7 @@ class Document:
     triangles: np.ndarray
 
 
-# sniffing.py
+# format.py
 def sniff(head: bytes, size: int) -> Match | NearMiss:
     """Recognise the signature, and explain files of other versions."""
     if head.startswith(b"TOY ") and not head.startswith(SIGNATURE):
@@ -40,7 +40,7 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
     return Match.SIGNATURE if head.startswith(SIGNATURE) else Match.NONE
 
 
-# reader.py
+# codec.py
 def read(data: bytes, *, inflated_limit: int | None = None) -> Document:
     """Decode a file."""
     try:
@@ -59,7 +59,6 @@ def same_content(one: bytes, other: bytes) -> bool:
     return write(read(one)) == write(read(other))
 
 
-# writer.py
 def write(document: Document) -> bytes:
     """Encode a document."""
     lines = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in document.points.tolist()]
@@ -67,7 +66,7 @@ def write(document: Document) -> bytes:
     return SIGNATURE + "".join(f"{line}\n" for line in lines).encode("ascii")
 
 
-# scene_mapping.py: the file's space is Blender's.
+# mapping.py: the file's space is Blender's.
 def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a document to a scene with one node."""
     points = document.points * np.float32((options or {}).get(SCALE.name, SCALE.default))
@@ -87,7 +86,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Docume
     return Document(mesh.points, mesh.corner_point.reshape(-1, 3))
 
 
-# checks.py and facts.py
+# mapping.py, or checks.py where they are long
 def check(document: Document) -> list[Message]:
     """Apply the rules of the target program."""
     return [] if len(document.triangles) else [warning("no-triangles", "the file has no triangles")]
@@ -98,7 +97,7 @@ def facts(document: Document) -> dict[str, Any]:
     return {"version": "1", "nodes": 1, "vertices": len(document.points), "triangles": len(document.triangles)}
 
 
-# formats.py: for the modules of a package, ``modules=modules_of(__package__)``. Here, this module is all of them.
+# format.py: for the modules of a package, ``modules=modules_of(__package__)``. Here, this module is all of them.
 TOY = FileFormat(
     name="toy",
     label="Toy",

@@ -1,7 +1,8 @@
 """The description of a file format: names, capabilities, options, and its modules, which are imported on first use.
 
-A missing library therefore concerns its own format alone, and starting up stays fast. Each protocol below lists the
-functions that a format's module of one kind must have; ``make lint`` compares their signatures.
+A missing library therefore concerns its own format alone, and starting up stays fast. The methods of
+:class:`FileFormat` call the functions of a format's modules ``format``, ``codec``, ``mapping``, ``checks`` and
+``patching``; ``make lint`` compares their signatures (``scripts/format_contracts.py``).
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
@@ -39,134 +41,46 @@ COUNTS = (
 )
 """Keys of ``FileFormat.facts`` that are 0 by default, in the order in which ``inspect`` prints them."""
 
-DocumentT = TypeVar("DocumentT")
-ReadT_co = TypeVar("ReadT_co", covariant=True)
-WrittenT_contra = TypeVar("WrittenT_contra", contravariant=True)
 Values = Mapping[str, Any]
 
 
-class Sniffer(Protocol):
-    """Function of a format's module ``sniffing``."""
-
-    def sniff(self, head: bytes, size: int, /) -> Match | NearMiss: ...
-
-
-class Reader(Protocol[ReadT_co]):
-    """Functions of a format's module ``reader``."""
-
-    def read(self, data: bytes, /, *, inflated_limit: int | None = None) -> ReadT_co: ...
-
-    def same_content(self, one: bytes, other: bytes, /) -> bool: ...
+_EARLIER = {
+    "format": ("sniffing",),
+    "codec": ("reader", "writer"),
+    "mapping": ("scene_mapping", "facts", "linking"),
+    "checks": ("checks",),
+}
+"""Modules of packages that are not merged yet."""
 
 
-@runtime_checkable
-class PathReader(Protocol[ReadT_co]):
-    """Function of the module ``reader`` of a format whose files may be larger than the memory."""
+class _Parts:
+    """Several modules of a package as one, each imported when a function of it or of a later one is asked for."""
 
-    def read_path(self, path: Path, /) -> ReadT_co: ...
+    def __init__(self, package: str, names: Sequence[str]) -> None:
+        self._paths = [f"{package}.{name}" for name in names]
 
-
-class SceneReader(Protocol[WrittenT_contra]):
-    """Function of a format's module ``scene_mapping`` for import."""
-
-    def to_scene(self, document: WrittenT_contra, name: str, options: Values | None = None, /) -> Scene: ...
-
-
-class Linker(Protocol[WrittenT_contra]):
-    """Functions of a format's module ``linking``."""
-
-    def link(
-        self, document: WrittenT_contra, scene: Scene, path: Path, projects: Projects, options: Values, /
-    ) -> None: ...
-
-    def missing(
-        self, document: WrittenT_contra, path: Path, projects: Projects, options: Values, /
-    ) -> list[Message]: ...
-
-
-class Facts(Protocol[WrittenT_contra]):
-    """Function of a format's module ``facts``."""
-
-    def facts(self, document: WrittenT_contra, /) -> dict[str, Any]: ...
-
-
-class Partners(Protocol[DocumentT]):
-    """Function of the module ``partners`` of a format whose files come in sets."""
-
-    def join(self, document: DocumentT, partners: Mapping[str, DocumentT], /) -> DocumentT: ...
-
-
-class Writer(Protocol[WrittenT_contra]):
-    """Function of a format's module ``writer``."""
-
-    def write(self, document: WrittenT_contra, /) -> bytes: ...
-
-
-class SetWriter(Protocol[WrittenT_contra]):
-    """Function of the module ``writer`` of a format whose documents become several files."""
-
-    def write_files(self, document: WrittenT_contra, stem: str, /) -> list[OutputFile]: ...
-
-
-class SceneWriter(Protocol[ReadT_co]):
-    """Functions of a format's module ``scene_mapping`` for export."""
-
-    def from_scene(self, scene: Scene, options: Values | None = None, /) -> ReadT_co: ...
-
-    def files_of(self, scene: Scene, options: Values | None = None, /) -> list[Scene]: ...
-
-
-@runtime_checkable
-class PathSceneWriter(Protocol[ReadT_co]):
-    """Function of a module that maps scenes to documents that depend on the files around the target."""
-
-    def from_scene_at(
-        self, scene: Scene, options: Values, path: Path | None, projects: Projects | None, /
-    ) -> ReadT_co: ...
-
-
-@runtime_checkable
-class Checks(Protocol[WrittenT_contra]):
-    """Function of a format's module ``checks``."""
-
-    def check(self, document: WrittenT_contra, /) -> list[Message]: ...
-
-
-@runtime_checkable
-class ContextChecks(Protocol[WrittenT_contra]):
-    """Function of a module with checks that depend on options or on other files."""
-
-    def check_in_context(self, document: WrittenT_contra, options: Values, path: Path | None, /) -> list[Message]: ...
-
-
-@runtime_checkable
-class LinkedChecks(Protocol[WrittenT_contra]):
-    """Function of a module with checks that depend on other files of the project."""
-
-    def check_links(
-        self, document: WrittenT_contra, path: Path, projects: Projects, options: Values, /
-    ) -> list[Message]: ...
-
-
-@runtime_checkable
-class SceneChecks(Protocol):
-    """Function of the module ``checks`` of a format that can check scenes."""
-
-    def check_scene(self, scene: Scene, /) -> list[Message]: ...
-
-
-class Patcher(Protocol):
-    """Function of a format's module ``patching``."""
-
-    def patch(self, data: bytes, edits: Sequence[NodeEdit], /) -> Patched: ...
-
-    def refusal(self, path: Path, options: Values, /) -> Text | None: ...
+    def __getattr__(self, name: str) -> Any:
+        for path in self._paths:
+            if find_spec(path) is not None and hasattr(found := import_module(path), name):
+                return getattr(found, name)
+        raise AttributeError(name)
 
 
 def modules_of(package: str) -> Callable[[str], Any]:
-    """Return a function that imports a module of a package by its name, such as ``reader``, on first use."""
-    # The modules are kept: an import takes time even if its module is loaded, and each file needs about 16.
-    return cache(lambda name: import_module(f"{package}.{name}"))
+    """Return a function that imports a module of a package by its name, such as ``codec``, on first use.
+
+    ``checks`` stands for ``mapping`` in a package without a module of this name.
+    """
+
+    @cache  # An import takes time even if its module is loaded, and each file needs about 16.
+    def load(name: str) -> Any:
+        if find_spec(f"{package}.{name}") is None and find_spec(f"{package}.mapping") is None:
+            return _Parts(package, _EARLIER[name])
+        if name == "checks" and find_spec(f"{package}.checks") is None:
+            name = "mapping"
+        return import_module(f"{package}.{name}")
+
+    return load
 
 
 @dataclass(frozen=True)
@@ -179,13 +93,13 @@ class FileFormat:
     """Extensions with the dot, in lower case; the first is the default for writing."""
     capabilities: Capabilities
     modules: Callable[[str], Any] = field(repr=False)
-    """Imports a module of the format by its name, usually :func:`modules_of`. The protocols above name the modules."""
+    """Imports a module of the format by its name, usually :func:`modules_of`."""
     is_read: bool = True
     reads_paths: bool = False
     """Whether a file may be larger than the memory, so that ``read_path`` reads it, and its document reads on later."""
     is_written: bool = True
     is_linked: bool = False
-    """Whether ``linking`` completes scenes by other files of the project that their file is in."""
+    """Whether ``mapping`` completes scenes by other files of the project that their file is in."""
     is_patched: bool = False
     """Whether ``patching`` changes the nodes of imported files."""
     is_patched_whole: bool = False
@@ -233,8 +147,8 @@ class FileFormat:
         """Return the evidence for this format in the first 4,096 bytes and the file size, or explain a similar file."""
         if not self.is_read:
             return Match.NONE
-        sniffer: Sniffer = self.modules("sniffing")
-        return sniffer.sniff(head, size)
+        found: Match | NearMiss = self.modules("format").sniff(head, size)
+        return found
 
     def read(self, data: bytes, *, inflated_limit: int | None = None) -> Any:
         """Decode a file's bytes into the format's document.
@@ -247,8 +161,7 @@ class FileFormat:
         FormatError
             The data breaks the format; nothing else is raised for any input.
         """
-        reader: Reader[Any] = self._for_reading("reader")
-        return reader.read(data, inflated_limit=inflated_limit)
+        return self._for_reading("codec").read(data, inflated_limit=inflated_limit)
 
     def read_path(self, path: Path) -> Any:
         """Decode the file at a path without loading all of it, for a format that ``reads_paths``.
@@ -258,13 +171,12 @@ class FileFormat:
         FormatError
             The data breaks the format, or the file cannot be read.
         """
-        reader: PathReader[Any] = self._for_reading("reader")
-        return reader.read_path(path)
+        return self._for_reading("codec").read_path(path)
 
     def write(self, document: Any) -> bytes:
         """Encode a document; ``write(read(data))`` has the content of ``data``."""
-        writer: Writer[Any] = self._for_writing("writer")
-        return writer.write(document)
+        encoded: bytes = self._for_writing("codec").write(document)
+        return encoded
 
     def patch(self, data: bytes, edits: Sequence[NodeEdit]) -> Patched:
         """Return the bytes of a file after edits of its nodes; all other bytes stay unchanged.
@@ -276,39 +188,38 @@ class FileFormat:
         """
         if not self.is_patched:
             raise UnsupportedFormatError("{} files cannot be changed", self.label)
-        patcher: Patcher = self.modules("patching")
-        return patcher.patch(data, edits)
+        patched: Patched = self.modules("patching").patch(data, edits)
+        return patched
 
     def patch_refusal(self, path: Path, options: Values) -> Text | None:
         """Return the reason why the file at a path must never be changed, or None.
 
         ``options`` are the options of its import.
         """
-        patcher: Patcher | None = self.modules("patching") if self.is_patched else None
-        return patcher.refusal(path, options) if patcher is not None else None
+        refusal: Text | None = self.modules("patching").refusal(path, options) if self.is_patched else None
+        return refusal
 
     def write_files(self, document: Any, stem: str) -> list[OutputFile]:
         """Encode a document as one or more files for one folder, the one that the user chose last.
 
         ``stem`` is the chosen file's name without its extension.
         """
-        if self.is_set:
-            writer: SetWriter[Any] = self._for_writing("writer")
-            return writer.write_files(document, stem)
-        return [OutputFile(stem + self.extensions[0], self.write(document))]
+        if not self.is_set:
+            return [OutputFile(stem + self.extensions[0], self.write(document))]
+        files: list[OutputFile] = self._for_writing("codec").write_files(document, stem)
+        return files
 
     def same_content(self, one: bytes, other: bytes) -> bool:
         """Return whether two files have the same content; compressed data is compared after inflation."""
-        reader: Reader[Any] = self._for_reading("reader")
-        return reader.same_content(one, other)
+        is_same: bool = self._for_reading("codec").same_content(one, other)
+        return is_same
 
     def to_scene(self, document: Any, name: str, options: Values | None = None) -> Scene:
         """Map a document to Blender's space with this format's ``import_options``.
 
         ``name`` is used where the file has none; ``Scene.format`` is this format's name.
         """
-        mapping: SceneReader[Any] = self._for_reading("scene_mapping")
-        scene = mapping.to_scene(document, name, options)
+        scene: Scene = self._for_reading("mapping").to_scene(document, name, options)
         scene.format = self.name
         return scene
 
@@ -325,8 +236,7 @@ class FileFormat:
             Values of ``import_options``.
         """
         if self.is_linked:
-            linker: Linker[Any] = self.modules("linking")
-            linker.link(document, scene, path, projects, options or {})
+            self.modules("mapping").link(document, scene, path, projects, options or {})
 
     def join(self, document: Any, partners: Mapping[str, Any]) -> Any:
         """Combine the documents of a main file and its partners.
@@ -335,21 +245,22 @@ class FileFormat:
         """
         if not self.partner_suffixes:
             return document
-        joining: Partners[Any] = self._for_reading("partners")
-        return joining.join(document, partners)
+        return self._for_reading("mapping").join(document, partners)
 
     def missing(self, document: Any, path: Path, projects: Projects, options: Values | None = None) -> list[Message]:
         """Return a message for each kind of file that a document needs and its project does not have.
 
         The parameters are as in :meth:`link`.
         """
-        linker: Linker[Any] | None = self.modules("linking") if self.is_linked else None
-        return linker.missing(document, path, projects, options or {}) if linker is not None else []
+        if not self.is_linked:
+            return []
+        messages: list[Message] = self.modules("mapping").missing(document, path, projects, options or {})
+        return messages
 
     def files_of(self, scene: Scene, options: Values | None = None) -> list[Scene]:
         """Return the scenes that each become a file, named like the files; most formats store a scene in one file."""
-        mapping: SceneWriter[Any] = self._for_writing("scene_mapping")
-        return mapping.files_of(scene, options)
+        scenes: list[Scene] = self._for_writing("mapping").files_of(scene, options)
+        return scenes
 
     def from_scene(
         self,
@@ -363,8 +274,8 @@ class FileFormat:
         ``path`` is the path of the file to write, if known: some documents refer to files near it. ``projects``
         are the projects that are open.
         """
-        mapping: SceneWriter[Any] | PathSceneWriter[Any] = self._for_writing("scene_mapping")
-        if isinstance(mapping, PathSceneWriter):
+        mapping = self._for_writing("mapping")
+        if hasattr(mapping, "from_scene_at"):
             return mapping.from_scene_at(scene, options or {}, path, projects)
         return mapping.from_scene(scene, options)
 
@@ -379,8 +290,8 @@ class FileFormat:
             Path of the file, for rules about the files around it.
         """
         checks = self.modules("checks")
-        findings = checks.check(document) if isinstance(checks, Checks) else []
-        if isinstance(checks, ContextChecks):
+        findings: list[Message] = checks.check(document) if hasattr(checks, "check") else []
+        if hasattr(checks, "check_in_context"):
             findings = findings + checks.check_in_context(document, options or {}, path)
         return findings
 
@@ -388,9 +299,10 @@ class FileFormat:
         self, document: Any, path: Path, projects: Projects, options: Values | None = None
     ) -> list[Message]:
         """Apply the rules about a file with the other files of its project; the parameters are as in :meth:`link`."""
-        checks = self.modules("checks")
-        is_linked = isinstance(checks, LinkedChecks)
-        return checks.check_links(document, path, projects, options or {}) if is_linked else []
+        checks, findings = self.modules("checks"), list[Message]()
+        if hasattr(checks, "check_links"):
+            findings = checks.check_links(document, path, projects, options or {})
+        return findings
 
     def check_scene(self, scene: Scene) -> list[Message]:
         """Check a scene; the elements of the findings can be selected in Blender.
@@ -398,12 +310,13 @@ class FileFormat:
         :meth:`check` applies the remaining rules to the document that is built from the scene.
         """
         checks = self.modules("checks")
-        return checks.check_scene(scene) if isinstance(checks, SceneChecks) else []
+        findings: list[Message] = checks.check_scene(scene) if hasattr(checks, "check_scene") else []
+        return findings
 
     def facts(self, document: Any) -> dict[str, Any]:
         """Return what ``inspect`` prints, without ``file``, ``format`` and ``error``."""
-        facts: Facts[Any] = self._for_reading("facts")
-        return {"version": "", **dict.fromkeys(COUNTS, 0), "clips": [], "warnings": [], **facts.facts(document)}
+        found: dict[str, Any] = self._for_reading("mapping").facts(document)
+        return {"version": "", **dict.fromkeys(COUNTS, 0), "clips": [], "warnings": [], **found}
 
 
 Format: TypeAlias = FileFormat

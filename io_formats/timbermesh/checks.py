@@ -9,10 +9,10 @@ import numpy as np
 from ..core.messages import Message, Report, Text, joined
 from . import document as doc
 from .known_names import SLOT_KEYWORDS
-from .materials.material_checks import check_in_context
+from .materials import material_checks
 from .space import GAME_DIMENSIONS, MOST_ANIMATED
 
-__all__ = ["check", "check_in_context"]
+check_in_context = material_checks.check_in_context
 
 _SLOT = "#Slot#"
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,13 +24,10 @@ from meshferry.io_formats.passes.lod_names import FILE_SUFFIXES
 OFF, LEVELS = {"use_partner_files": False}, {"use_files_as_levels": True}
 
 
-class Joining:
-    """Joins toy files: the document of the set lists the triangles of each part."""
-
-    @staticmethod
-    def join(document: Any, partners: Any) -> Any:
-        document.parts = {part: len(one.triangles) for part, one in partners.items()}
-        return document
+def join(document: Any, partners: Any) -> Any:
+    """Join toy files: the document of the set lists the triangles of each part."""
+    document.parts = {part: len(one.triangles) for part, one in partners.items()}
+    return document
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +36,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module: Any = sys.modules[toy_format.__name__]
     toy = replace(
         toy_format.TOY,
-        modules=lambda name: Joining() if name == "partners" else module,
+        modules=lambda _name: SimpleNamespace(**{**vars(module), "join": join}),
         partner_suffixes=FILE_SUFFIXES,
     )
     monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, toy))

@@ -9,13 +9,13 @@ from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
 from ..models.levels import LEVELS
 from ..models.models import models_of
+from ..rules import rules
 from ..rules.rules import check_models
-from ..rules.rules import check_native_scene as check_scene
 from . import scene_mapping
 from .document import Bundle
 from .instances import instances_of
 
-__all__ = ["check", "check_scene"]
+check_scene = rules.check_native_scene
 
 
 def check(document: Bundle) -> list[Message]:

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.scene import Scene
+from . import partners
 from .document import Collada
 from .scene_builder import SceneBuilder
+
+join = partners.join
 
 
 def to_scene(document: Collada, name: str, options: Mapping[str, Any] | None = None) -> Scene:

@@ -9,14 +9,14 @@ from ..llsd_binary import as_integer
 from ..models.faces import MOST_FACES
 from ..models.levels import LEVEL_LABELS, LEVEL_TEXTS, LEVELS
 from ..models.models import models_of
+from ..rules import rules
 from ..rules.rules import check_models
-from ..rules.rules import check_native_scene as check_scene
 from . import scene_mapping
 from .document import Asset
 from .physics_block import hulls_of
 from .writer import LONGEST_HEADER
 
-__all__ = ["asset_findings", "check", "check_scene"]
+check_scene = rules.check_native_scene
 
 
 def check(document: Asset) -> list[Message]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...core.messages import Message, Text, error, warning
 from ..mesh.checks import asset_findings
-from ..rules.rules import check_scene
+from ..rules import rules
 from .document import UploadRequest
 
-__all__ = ["check", "check_scene"]
+check_scene = rules.check_scene
 
 MOST_INSTANCES = 512
 """Maximum number of objects of a linkset, in OpenSim."""
