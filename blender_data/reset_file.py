@@ -24,8 +24,9 @@ class EmptyFile:
     """
 
     def __init__(self, context: bpy.types.Context) -> None:
-        self._settings = [_values(owner) for owner in _owners(context.scene)]
-        self._own_keys = frozenset(context.scene.keys())
+        scene: Any = context.scene  # an open file has a scene
+        self._settings = [_values(owner) for owner in _owners(scene)]
+        self._own_keys = frozenset(scene.keys())
         kinds = (prop.identifier for prop in bpy.types.BlendData.bl_rna.properties if prop.type == "COLLECTION")
         self._kinds = [kind for kind in kinds if kind not in _STAYING | _OTHERWISE]
         self._staying = self._count_staying()
@@ -35,7 +36,7 @@ class EmptyFile:
         if len(bpy.data.libraries) or self._count_staying() != self._staying:
             return False
         bpy.data.batch_remove([block for kind in self._kinds for block in getattr(bpy.data, kind)])
-        scene = context.scene
+        scene: Any = context.scene
         for owner, values in zip(_owners(scene), self._settings, strict=True):
             for name, value in values.items():
                 if getattr(owner, name) != value:

@@ -28,8 +28,8 @@ def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options of a file as arguments, to insert before those of the command line, which override them.
 
     The names are those of the flags (``to = "blend"``, ``jobs = 4``, ``strict = true``, ``match = ["*.mesh", "x*"]``);
-    ``sources`` are the files and folders, returned in the form of :func:`literal`. ``false`` means ``--no-…`` if that
-    flag exists.
+    ``sources`` are the files and folders, returned in the form of :func:`literal`. ``false`` means ``--no-…`` if
+    that flag exists.
 
     Raises
     ------

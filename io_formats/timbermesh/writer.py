@@ -49,13 +49,13 @@ def _add_unknown(message: Any, unknown: bytes) -> None:
 def _fill_node(message: Any, node: Node) -> None:
     message.parent = node.parent
     message.name = node.name
-    for field, values, axes in (
+    for name, values, axes in (
         ("position", node.position, "xyz"),
         ("rotation", node.rotation, "xyzw"),
         ("scale", node.scale, "xyz"),
     ):
         if values is not None:
-            _fill_vector(getattr(message, field), values, axes)
+            _fill_vector(getattr(message, name), values, axes)
     message.vertexCount = node.vertex_count
     for found in node.properties:
         _fill_property(message.vertexProperties.add(), found)

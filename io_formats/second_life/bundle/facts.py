@@ -29,9 +29,9 @@ def facts(bundle: Bundle) -> dict[str, Any]:
         mesh = decoded[instance.mesh]
         for key, count in shared.counts(mesh).items():
             total[key] = max(total.get(key, 0), count) if key == "uv_layers" else total.get(key, 0) + count
-        for level, counted in shared.level_facts(mesh).items():
-            sums = lods.setdefault(level, dict.fromkeys(counted, 0))
-            for key, count in counted.items():
+        for level, counts in shared.level_facts(mesh).items():
+            sums = lods.setdefault(level, dict.fromkeys(counts, 0))
+            for key, count in counts.items():
                 sums[key] += count
         axes = np.linalg.norm(instance.transform[:3, :3], axis=0)
         weight += mesh.download_weight((float(axes[0]), float(axes[1]), float(axes[2])))

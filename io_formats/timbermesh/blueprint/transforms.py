@@ -41,13 +41,13 @@ def changed_numbers(now: Channels, before: Channels | None = None) -> dict[str, 
     these.
     """
     found: dict[str, dict[str, float]] = {}
-    for field, axes in _AXES.items():
-        channel = _channel(now, field)
-        given = _channel(before, field) if before is not None else (math.nan,) * 3
-        spell = _degrees if field == "Rotation" else shortest
+    for part, axes in _AXES.items():
+        channel = _channel(now, part)
+        given = _channel(before, part) if before is not None else (math.nan,) * 3
+        spell = _degrees if part == "Rotation" else shortest
         for name, index, sign in axes:
             if channel[index] != given[index]:
-                found.setdefault(field, {})[name] = 0.0 + spell(sign * channel[index])
+                found.setdefault(part, {})[name] = 0.0 + spell(sign * channel[index])
     return found
 
 
