@@ -262,7 +262,7 @@ class BlendSession:
         path = str(source.absolute())
         request = importer.ImportRequest(context, scene, options, path, chosen, given=given or {}, reach=reach)
         has_sources = scene.placement is not None and any(model.source for model in scene.placement.models)
-        with self._quiet(errors=has_sources):  # Blender's importer lists missing textures there
+        with self.quiet(errors=has_sources):  # Blender's importer lists missing textures there
             result = importer.import_scene(request)
         self._empty_file = empty_file
         there += [armature for armature in result.armatures if armature not in there]
@@ -274,7 +274,7 @@ class BlendSession:
 
         source = exporter.Source("SCENE" if part.collection is None else "COLLECTION", part.collection)
         request = exporter.ExportRequest(self.load_for_changes().context, source, options, name, capabilities)
-        with self._quiet():
+        with self.quiet():
             return exporter.export_scene(request)
 
     def call(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> list[str]:
@@ -294,14 +294,14 @@ class BlendSession:
         return [one_line(record.getMessage()) for record in collector.buffer]
 
     def _run(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> None:
-        with self._quiet(errors=errors):
+        with self.quiet(errors=errors):
             try:
                 operator(**arguments)
             except RuntimeError:
                 interruption.check()  # an operator may have turned KeyboardInterrupt into a RuntimeError
                 raise
 
-    def _quiet(self, *, errors: bool = False) -> contextlib.AbstractContextManager[None]:
+    def quiet(self, *, errors: bool = False) -> contextlib.AbstractContextManager[None]:
         """Suppress Blender's console output unless the user asked for it."""
         return contextlib.nullcontext() if self._show_chatter else _without_chatter(errors=errors)
 

@@ -67,7 +67,8 @@ def read_file(
 
     reach = reach or Reach.of(path)
     require_readable(path)
-    require_within(path, reach, session.load_for_changes())
+    with session.quiet(errors=True):
+        require_within(path, reach, session.load_for_changes())
     is_first = not len(session.load_for_changes().data.objects)
     made, lost = _read(session, path, known, reach)
     scene = session.load_for_changes().context.scene

@@ -18,7 +18,9 @@ from ...io_formats.disk.reach import Reach, as_option
 from ...io_formats.disk.special_files import require_regular
 from .face_counts import gltf_json
 
-_LIBRARY = re.compile(rb"mtllib[ \t]+([^\r\n]+)")
+_LIBRARY = re.compile(rb"mtllib((?:\\[\0-\t\x0b-\x20]*\n|[^\n])*)")
+"""Matches what Blender reads as the name of a library: a line that a backslash may continue."""
+_BLANK = bytes(range(33))
 
 
 def require_within(path: Path, reach: Reach, bpy: Any) -> None:
@@ -45,30 +47,40 @@ def require_within(path: Path, reach: Reach, bpy: Any) -> None:
 
 def _buffers(path: Path) -> Iterator[str]:
     try:
-        uris = [buffer.get("uri") for buffer in gltf_json(path).get("buffers", [])]
+        content = gltf_json(path)
+        uris = [buffer.get("uri") for buffer in content.get("buffers", [])]
+        uris += [uri for image in content.get("images", []) if (uri := image.get("uri") or "").startswith("data:")]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return  # Blender's importer reports the damage
     for uri in uris:
-        if isinstance(uri, str) and not uri.startswith("data:"):
+        # Blender takes an address of data without this mark for the path of a file.
+        if isinstance(uri, str) and not (uri.startswith("data:") and ";base64," in uri):
             yield str(path.absolute().parent / unquote(uri))
 
 
 def _libraries(path: Path) -> Iterator[str]:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         names = dict.fromkeys(_LIBRARY.findall(content))
+    yield str(path.with_suffix(".mtl"))  # which Blender reads unasked
     for name in names:
-        yield str(path.absolute().parent / name.decode("utf-8", "surrogateescape").strip(' \t"'))
+        plain = re.sub(rb"\\[\0-\t\x0b-\x20]*\n", b"  ", name).strip(_BLANK + b'"').partition(b"\0")[0]
+        yield str(path.absolute().parent / os.fsdecode(plain))
 
 
 def _layers(path: Path, bpy: Any) -> Iterator[str]:
-    """Yield the layers of a USD file; members of archives count as their archive."""
+    """Yield the layers of a USD file, and those that other variants and value clips name; of archives, the archive.
+
+    ``UsdUtils.ComputeAllDependencies`` passes over names that are computed, and ends the process at a damaged layer.
+    """
     bpy.utils.expose_bundled_modules()
-    from pxr import Tf, UsdUtils  # type: ignore[import-not-found]
+    from pxr import Ar, Sdf, Tf, Usd, UsdUtils  # type: ignore[import-not-found]
 
     try:
-        layers, _assets, _missing = UsdUtils.ComputeAllDependencies(str(path.absolute()))
+        stage = Usd.Stage.Open(str(path.absolute()))
     except Tf.ErrorException:
         return  # Blender's importer reports the damage
-    for layer in layers:
-        if layer.realPath:
-            yield re.sub(r"\[.*", "", layer.realPath)
+    for layer in (used for used in stage.GetUsedLayers() if used.realPath):
+        named = (name for names in UsdUtils.ExtractExternalReferences(layer.realPath) for name in names)
+        found = [layer.ComputeAbsolutePath(name) for name in named if Sdf.FileFormat.FindByExtension(name)]
+        for place in (layer.realPath, *found):
+            yield Ar.SplitPackageRelativePathOuter(place)[0]

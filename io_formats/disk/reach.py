@@ -66,14 +66,16 @@ class Reach:
         if above:
             parent = os.path.dirname(self.folder)
             shared = map(os.path.realpath, (os.path.expanduser("~"), tempfile.gettempdir(), os.path.dirname(parent)))
-            folders += [parent] if parent not in shared else []
+            folders += [parent] if not any(is_inside(folder, parent) for folder in shared) else []
         return any(is_inside(real, folder) for folder in folders)
 
     def brings_in(self, path: str | Path, *, above: bool = False) -> bool:
-        """Return whether a path is beyond reach and names an existing file or folder."""
-        if self.allows(path, above=above):
-            return False
-        return not is_local(path) or os.path.isfile(path) or os.path.isdir(path)
+        """Return whether a path is beyond reach and names an existing file or folder.
+
+        Some readers resolve ``..`` after a link as the operating system does, others remove both from the text.
+        """
+        spellings = (str(path), os.path.normpath(path))
+        return any(_may_exist(each) and not self.allows(each, above=above) for each in spellings)
 
     def report_outside(self, paths: Iterable[str | Path], report: Report) -> None:
         """Report files that were left out because they are beyond reach, with the option that brings them in."""
@@ -92,6 +94,10 @@ def is_local(path: str | Path) -> bool:
         return True
     except OSError:  # a link that only its owner may read
         return False
+
+
+def _may_exist(path: str) -> bool:
+    return not is_local(path) or os.path.isfile(path) or os.path.isdir(path)
 
 
 def as_option(paths: Iterable[str | Path]) -> str:

@@ -242,6 +242,7 @@ def test_the_folder_above_is_not_a_home_folder(pack, monkeypatch):
     monkeypatch.setenv("HOME", str(pack.parent))
     monkeypatch.setenv("USERPROFILE", str(pack.parent))
     assert not reach.allows(textures, above=True)
+    assert not Reach.of(pack.parent / "a.obj").allows(pack.parents[1] / "another user" / "a.png", above=True)
     assert not Reach.of("/models/a.obj").allows("/etc/passwd", above=True)
     assert Reach.of(pack / "a.obj", ["/"]).allows("/etc/passwd")
 
@@ -262,6 +263,44 @@ def test_buffers_layers_and_libraries_from_elsewhere_are_refused(meshferry, pack
     assert str(tmp_path / "secret" / secret) in done.err and "--files-from" in done.err
     given = meshferry("convert", source, "--to", "fbx", "-o", tmp_path / "given", "--files-from", tmp_path / "secret")
     assert given.status == 0
+
+
+ODD_REFERENCES = {
+    "address without base64.gltf": "data:/../../../secret/key.txt",
+    "image without base64.gltf": "data:/../../../secret/key.txt",
+    "dots after a link.gltf": "deep/../../../secret/key.txt",
+    "continued line.obj": "mtllib \\ \n../../secret/far.mtl\n",
+    "control character.obj": "mtllib\x01../../secret/far.mtl\0.mtl\n",
+    "unnamed library.obj": "",
+    "expression.usda": '(expressionVariables={string X="mesh"}\nsubLayers=[@`"../../secret/${X}.usda"`@])',
+    "bracket.usda": "(subLayers=[@./l[x/mesh.usda@])",
+    "damaged layer.usda": "(subLayers=[@./damaged.usda@, @../../secret/mesh.usda@])",
+    "clip.usda": """(startTimeCode=1
+endTimeCode=2)
+over "P" (clips={dictionary default={asset[] assetPaths=[@../../secret/mesh.usda@]
+string primPath="/P"
+double2[] active=[(1,0)]
+double2[] times=[(1,1),(2,2)]}}) {}""",
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="some of these names do not exist there")
+@pytest.mark.parametrize("name", ODD_REFERENCES)
+def test_references_are_read_as_blender_reads_them(meshferry, pack, tmp_path, name):
+    source, named = pack / name, ODD_REFERENCES[name]
+    (pack / "d1" / "d2" / "d3").mkdir(parents=True)
+    (pack / "deep").symlink_to("d1/d2/d3")
+    (pack / "l[x").symlink_to(tmp_path / "secret")
+    (pack / "unnamed library.mtl").symlink_to(tmp_path / "secret" / "far.mtl")
+    (pack / "damaged.usda").write_text("#usda 1.0\ndef {{{\n")
+    if source.suffix == ".gltf":
+        write_gltf(source, **{"image" if "image" in name else "buffer": named})
+    elif source.suffix == ".obj":
+        source.write_text(f"{named}v 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl m\nf 1 2 3\n")
+    else:
+        source.write_text(f"#usda 1.0\n{named}\n")
+    done = meshferry("convert", source, tmp_path / "out.fbx")
+    assert done.status == 1 and "It refers to" in done.err and "--files-from" in done.err
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
