@@ -6,6 +6,7 @@ The functions change the open .blend file, so they are only used if it is not sa
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ _DATA_COLLECTIONS = {
     "LIGHT": "lights",
 }
 """Collection of ``bpy.data`` with the data of each type of object."""
-_LINKABLE = ("collections", "objects", *_DATA_COLLECTIONS.values(), "materials", "node_groups", "images")
+_LINKABLE = ("collections", "objects", *_DATA_COLLECTIONS.values(), "materials", "node_groups", "images", "volumes")
 """Collections of ``bpy.data`` that exporters read, users before what they use."""
 _SHARP = 0.05
 """Smallest difference, per component, between two corner normals of a vertex for which an edge is visibly sharp."""
@@ -95,10 +96,12 @@ def unlink_disabled(objects: Iterable[bpy.types.Object]) -> None:
 
 
 def make_local() -> None:
-    """Make linked data local: its names cannot change, and exporters write images under their own names."""
+    """Make linked data local: its names cannot change. Take separators out of names of which exporters make paths."""
     for name in _LINKABLE:
         for block in [block for block in getattr(bpy.data, name) if block.library is not None]:
             block.make_local()
+    for block in (*bpy.data.images, *bpy.data.volumes):
+        block.name = re.sub(r"[/\\]", "_", block.name)
 
 
 def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:

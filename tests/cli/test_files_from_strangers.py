@@ -516,6 +516,17 @@ def test_no_picture_of_the_user_is_overwritten(meshferry, tmp_path, target):
     assert len(made) == 6 and all(name.isprintable() for name in made)
 
 
+def test_names_of_images_and_volumes_are_no_paths(tmp_path):
+    """The exporter for .usdz, for example, writes generated images under their names."""
+    import bpy
+    from meshferry.blender_data.foreign.blender_addon_export import make_local
+
+    made = [bpy.data.images.new("../../mine", 4, 4), bpy.data.volumes.new("..\\..\\mine")]
+    make_local()
+    assert [block.name for block in made] == [".._.._mine"] * 2
+    bpy.data.batch_remove(made)
+
+
 def test_painted_pixels_are_those_of_the_file(tmp_path):
     """Also in an image with a file, whose last strokes were not saved."""
     import bpy
