@@ -5,6 +5,8 @@ Blender's exporters copy the content of these files into the output, whatever th
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -15,13 +17,19 @@ import bpy
 
 from ...io_formats.core.messages import Report
 from ...io_formats.disk.reach import Reach, is_local, is_picture, report_no_pictures
+from ...io_formats.disk.rooted_files import is_inside
+from ...io_formats.disk.special_files import open_regular
 
 _COLLECTIONS = ("libraries", "images", "movieclips", "cache_files", "volumes", "fonts", "sounds")
 """Collections of ``bpy.data`` whose data blocks have the path of a file."""
 _PICTURES = (bpy.types.Image, bpy.types.MovieClip)
 _IMPORT_NODES = "GeometryNodeImport"
 """Start of the types of nodes that read a file and make geometry of it."""
+_COMPUTED = os.path.join(os.sep, "path-computed-by-nodes")
+"""Stands for a path that may be that of any file."""
 _PATHS = {"FILE_PATH", "DIR_PATH"}
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+"""Matches a string in JSON."""
 _DIGITS = re.compile(r"\d+(?=\D*\Z)")
 
 
@@ -60,7 +68,7 @@ def leave_out(reach: Reach, report: Report, *, is_blend: bool, known: Collection
             break
     if is_blend:
         outside += _leave_out_nodes(reach)
-        outside += [] if is_free else _leave_out_modifiers(reach)
+        outside += _leave_out_modifiers(reach, is_free=is_free)
     bpy.data.batch_remove(removed)
     reach.report_outside(sorted(outside), report)
     report_no_pictures(sorted(no_pictures), report)
@@ -73,7 +81,7 @@ def _brings_in(reach: Reach, path: str, *, above: bool = False) -> bool:
 
 def _absolute(path: str, block: bpy.types.ID) -> str:
     """Return the path of a file that a data block stores, which may be relative to its library."""
-    return os.path.normpath(bpy.path.abspath(path, library=block.library)) if path else ""
+    return str(bpy.path.abspath(path, library=block.library)) if path else ""
 
 
 def _paths_of(block: Any) -> Iterator[str]:
@@ -84,12 +92,13 @@ def _paths_of(block: Any) -> Iterator[str]:
         for tile in block.tiles:
             column, row = (tile.number - 1001) % 10, (tile.number - 1001) // 10
             yield path.replace("<UDIM>", str(tile.number)).replace("<UVTILE>", f"u{column + 1}_v{row + 1}")
-    elif source == "SEQUENCE" and (number := _DIGITS.search(name := Path(path).name)):
+    elif path:
+        yield path
+    if source == "SEQUENCE" and is_local(path) and (number := _DIGITS.search(name := Path(path).name)):
         frame = re.compile(re.escape(name[: number.start()]) + r"\d+" + re.escape(name[number.end() :]))
         folder = Path(path).parent
         yield from (str(folder / found) for found in _names_in(folder) if frame.fullmatch(found))
-    elif path:
-        yield path
+    yield from (_absolute(layer.filepath, block) for layer in getattr(block, "layers", ()))  # of caches
 
 
 def _names_in(folder: Path) -> list[str]:
@@ -104,32 +113,31 @@ def _leave_out_nodes(reach: Reach) -> list[str]:
     removed: list[str] = []
     for tree in bpy.data.node_groups:
         for node in [node for node in tree.nodes if node.bl_idname.startswith(_IMPORT_NODES)]:
-            path = _path_of(node)
             # Blender 4.5 takes a relative path in a library for one of the open file.
-            paths = [_absolute(path, tree), _absolute(path, bpy.context.scene)] if path is not None else []
-            if path is None or not all(map(reach.allows, paths)):
-                removed.append(paths[0] if paths else f"{tree.name} > {node.name}")
+            paths = [_absolute(path, block) for path in _paths_in(node) for block in (tree, bpy.context.scene)]
+            beyond = next((path for path in paths if not reach.allows(path) or reach.brings_in(path)), None)
+            if beyond is not None:
+                removed.append(beyond)
                 tree.nodes.remove(node)
     return removed
 
 
-def _path_of(node: bpy.types.Node) -> str | None:
-    """Return the path that a node stores, or None if only the evaluation of other nodes tells it."""
-    socket = next((socket for socket in node.inputs if socket.bl_idname == "NodeSocketStringFilePath"), None)
-    if socket is None:
-        return None
-    if not socket.is_linked:
-        return str(socket.default_value)
-    before: Any = socket.links[0].from_node  # type: ignore[index]
-    return before.string if before.bl_idname == "FunctionNodeInputString" else None
+def _paths_in(node: bpy.types.Node) -> Iterator[str]:
+    """Yield the paths that a node may read: linked ones, and its own, which it reads if the link is muted."""
+    for socket in node.inputs:
+        if socket.bl_idname == "NodeSocketStringFilePath":
+            before: Any = [link.from_node for link in socket.links]  # type: ignore[union-attr]
+            linked = [each.string if each.bl_idname == "FunctionNodeInputString" else _COMPUTED for each in before]
+            yield from filter(None, [*linked, str(socket.default_value)])
 
 
-def _leave_out_modifiers(reach: Reach) -> list[str]:
+def _leave_out_modifiers(reach: Reach, *, is_free: bool) -> list[str]:
     """Remove modifiers that read a cache beyond reach; return the paths."""
     removed: list[str] = []
     for obj in bpy.data.objects:
         for modifier in list(obj.modifiers):
-            paths = [_absolute(path, obj) for path in _stored_paths(modifier)]
+            paths = [] if is_free else [_absolute(path, obj) for path in _stored_paths(modifier)]
+            paths += _paths_in_bakes(modifier, obj)
             outside = [path for path in paths if _brings_in(reach, path)]
             if outside:
                 removed += outside
@@ -147,3 +155,17 @@ def _stored_paths(modifier: bpy.types.Modifier) -> Iterator[str]:
         for found in holder.bl_rna.properties if holder is not None else ():
             if found.type == "STRING" and found.subtype in _PATHS and getattr(holder, found.identifier):
                 yield getattr(holder, found.identifier)
+
+
+def _paths_in_bakes(modifier: Any, obj: bpy.types.Object) -> Iterator[str]:
+    """Yield the files elsewhere of which the bakes of a modifier are made: Blender takes names in them for paths."""
+    for bake in getattr(modifier, "bakes", ()):
+        own = bake.directory if bake.use_custom_path else os.path.join(modifier.bake_directory, str(bake.bake_id))
+        folder = Path(_absolute(own, obj))
+        real = os.path.realpath(folder)
+        for text in folder.glob("meta/*.json") if own and is_local(folder) else ():
+            with contextlib.suppress(OSError, ValueError), os.fdopen(open_regular(text), "rb") as stream:
+                for name in set(_STRING.findall(stream.read())):
+                    place = str(folder / "blobs") + os.sep + json.loads(name)
+                    if not is_inside(os.path.realpath(place), real):
+                        yield place

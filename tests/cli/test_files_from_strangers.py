@@ -375,7 +375,7 @@ def faces(path: Path) -> int:
     return path.read_text().count("\nf ")
 
 
-@pytest.mark.parametrize("how", ["socket", "string", "computed", "nested"])
+@pytest.mark.parametrize("how", ["socket", "string", "computed", "nested", "muted"])
 def test_nodes_that_read_files_keep_to_the_folder(meshferry, pack, tmp_path, how):
     """Also in a .blend file, which may use other local files as its user does."""
     import bpy
@@ -384,6 +384,10 @@ def test_nodes_that_read_files_keep_to_the_folder(meshferry, pack, tmp_path, how
         (folder / "key.txt").write_bytes(SECRET)
         obj = triangle("o")
         import_text(obj, str(folder / "key.txt"), string=how == "string", group=how == "computed")
+        if how == "muted":
+            nodes, links = bpy.data.node_groups["g"].nodes, bpy.data.node_groups["g"].links
+            socket = next(node for node in nodes if "Import" in node.bl_idname).inputs["Path"]
+            links.new(nodes.new("FunctionNodeInputString").outputs[0], socket).is_muted = True
         if how == "nested":
             outer = bpy.data.node_groups.new("outer", "GeometryNodeTree")
             outer.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
@@ -395,8 +399,9 @@ def test_nodes_that_read_files_keep_to_the_folder(meshferry, pack, tmp_path, how
     secret, near = pack / "secret.blend", pack / "models.blend"
     done = meshferry("convert", secret, tmp_path / "a.obj")
     assert done.status == 0 and OUTSIDE in done.err and not faces(tmp_path / "a.obj")
+    assert how != "computed" or done.err.rstrip().endswith("add --files-from /")
     assert meshferry("convert", secret, tmp_path / "b.obj", "--files-from", "/").status == 0
-    assert bool(faces(tmp_path / "b.obj")) == (how != "computed")
+    assert faces(tmp_path / "b.obj")
     done = meshferry("convert", near, tmp_path / "c.obj")
     assert bool(faces(tmp_path / "c.obj")) == (how != "computed") == (OUTSIDE not in done.err)
 
@@ -474,6 +479,52 @@ def test_caches_from_elsewhere_are_left_out(meshferry, pack, tmp_path):
     assert leaked(tmp_path) and f"{POINT}" in (tmp_path / "shown.obj").read_text()
     done = meshferry("convert", pack / "a.blend", tmp_path / "near.obj", "--files-from", pack)
     assert OUTSIDE in done.err and f"{POINT}" not in (tmp_path / "near.obj").read_text()
+
+
+def test_bakes_keep_to_their_folder(meshferry, pack, tmp_path):
+    """Names in a bake are paths below its folder; others bring bytes of any file into the points."""
+    import bpy
+
+    obj = triangle("o", 3.5)
+    tree = bpy.data.node_groups.new("g", "GeometryNodeTree")
+    for side in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=side, socket_type="NodeSocketGeometry")
+    nodes = [tree.nodes.new(kind) for kind in ("NodeGroupInput", "GeometryNodeBake", "NodeGroupOutput")]
+    for before, after in itertools.pairwise(nodes):
+        tree.links.new(before.outputs[0], after.inputs[0])
+    modifier = obj.modifiers.new("g", "NODES")
+    modifier.node_group = tree
+    bpy.ops.wm.save_as_mainfile(filepath=str(pack / "a.blend"))
+    modifier.bake_target, modifier.bake_directory = "DISK", "//bake"
+    modifier.bakes[0].bake_mode = "STILL"
+    bake = modifier.bakes[0].bake_id
+    with bpy.context.temp_override(object=obj, active_object=obj):
+        bpy.ops.object.geometry_node_bake_single(session_uid=obj.session_uid, modifier_name="g", bake_id=bake)
+    obj.data.vertices[0].co.x = 0.0
+    save(pack / "a.blend")
+    done = meshferry("convert", pack / "a.blend", tmp_path / "own.obj")
+    assert OUTSIDE not in done.err and (tmp_path / "own.obj").read_text().count("v 3.5") == 3
+    (text,) = pack.rglob("*.json")
+    names = text.read_text()
+    (tmp_path / "secret" / "points").write_bytes(np.full(1000, POINT, np.float32).tobytes())
+    start = names.index("00001_00000.blob", names.index('"position"'))
+    text.write_text(names[:start] + r"..\u002f../../../../secret/points" + names[start + 16 :])
+    for options in ((), ("--files-from", pack)):
+        done = meshferry("convert", pack / "a.blend", tmp_path / "a.obj", *options)
+        assert OUTSIDE in done.err and f"{POINT}" not in (tmp_path / "a.obj").read_text()
+
+
+def test_all_layers_of_a_cache_are_judged(pack, tmp_path):
+    import bpy
+    from meshferry.blender_data.foreign.outside_files import leave_out
+    from meshferry.io_formats.core.messages import Report
+    from meshferry.io_formats.disk.reach import Reach
+
+    write_usda(pack / "a.usda")
+    bpy.ops.cachefile.open(filepath=str(pack / "a.usda"))
+    bpy.data.cache_files[0].layers.new(str(tmp_path / "secret" / "mesh.usda"))
+    leave_out(Reach.of(pack / "a.blend", [str(pack)]), Report(), is_blend=True)
+    assert not bpy.data.cache_files
 
 
 # -- images without a file of their own ---------------------------------------------------------
