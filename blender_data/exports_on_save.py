@@ -69,12 +69,12 @@ class AllowedExports:
             remove_file(place)
 
 
-def of_blend(path: str) -> AllowedExports:
+def exports_of_blend(path: str) -> AllowedExports:
     """Return the list of a .blend file; it allows no file if there is none."""
     return _read(_place(path)) or AllowedExports(path)
 
 
-def of_all() -> Iterator[AllowedExports]:
+def exports_of_all_files() -> Iterator[AllowedExports]:
     """Yield the list of each .blend file that has one, by path."""
     found = (_read(place) for place in user_folder().glob("*.json"))
     yield from sorted((allowed for allowed in found if allowed is not None), key=lambda allowed: allowed.blend)
@@ -84,7 +84,7 @@ def written_digest(path: Path) -> str:
     """Return the digest of a file as a save of the open .blend file last wrote it, or an empty text."""
     if not bpy.data.filepath:
         return ""
-    return of_blend(bpy.data.filepath).digests.get(file_key(path), "")
+    return exports_of_blend(bpy.data.filepath).digests.get(file_key(path), "")
 
 
 def file_key(path: Path) -> str:

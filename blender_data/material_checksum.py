@@ -10,7 +10,7 @@ import bpy
 from . import compat
 
 
-def checksum(material: bpy.types.Material) -> str:
+def material_checksum(material: bpy.types.Material) -> str:
     """Return a checksum of the nodes of a material with their values, images and links, and of its settings."""
     parts: list[Any] = [material.surface_render_method, material.use_backface_culling]
     tree = compat.node_tree(material)
@@ -31,4 +31,4 @@ def _value(socket: bpy.types.NodeSocket) -> Any:
 def is_changed(material: bpy.types.Material) -> bool:
     """Return whether an imported material was changed since; False if its original checksum is not known."""
     known = material.meshferry.fingerprint
-    return bool(known) and known != checksum(material)
+    return bool(known) and known != material_checksum(material)

@@ -115,11 +115,13 @@ def _parse(parser: argparse.ArgumentParser, given: list[str]) -> argparse.Namesp
     """
     if "--" in given:
         end = given.index("--")
-        given = [*given[:end], *map(options_file.literal, given[end + 1 :])]
+        given = [*given[:end], *map(options_file.literal_source, given[end + 1 :])]
     arguments, rest = parser.parse_known_args(given)
     if getattr(arguments, "options", None):
         try:
-            filed = [text for path in arguments.options for text in options_file.read(path, arguments.parser)]
+            filed = [
+                text for path in arguments.options for text in options_file.read_options_file(path, arguments.parser)
+            ]
         except MeshferryError as problem:
             arguments.parser.error(str(problem))
         typed = arguments

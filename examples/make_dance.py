@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Clip, Keys, KeyTrack, Playback, Scene
-from meshferry.io_formats.geometry.quaternions import continuous, matrices_to_quaternions
+from meshferry.io_formats.geometry.quaternions import continuous_rotations, matrices_to_quaternions
 from meshferry.io_formats.second_life.avatar import avatar_space, skeleton_table, skeletons
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 
@@ -162,7 +162,7 @@ def dance() -> Scene:
     to_blender = avatar_space.TO_BLENDER[:3, :3]
     clip = Clip("dance", 0.0, 0, duration=duration, playback=PLAYBACK)
     for name in sorted(turns, key=names.index):
-        rotations = continuous(matrices_to_quaternions(to_blender @ turns[name] @ to_blender.T))
+        rotations = continuous_rotations(matrices_to_quaternions(to_blender @ turns[name] @ to_blender.T))
         track = KeyTrack(names.index(name), 0, rotation=Keys(times, _rounded(rotations)))
         if name == skeleton_table.ROOT:
             track.translation, track.is_offset = Keys(times, _rounded(pelvis @ to_blender.T)), True

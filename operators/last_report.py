@@ -6,8 +6,9 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
+from ..blender_data.translation_context import CONTEXT
 from .sidebar import draw_wrapped
-from .translations import CONTEXT, iface_
+from .translations import iface_
 
 MOST_WARNINGS = 20
 """Maximum number of warnings reported one by one; if there are more, a text of the .blend file has all of them."""

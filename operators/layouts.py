@@ -8,7 +8,8 @@ from typing import Any
 import bpy
 from bpy.props import StringProperty
 
-from .translations import CONTEXT, iface_
+from ..blender_data.translation_context import CONTEXT
+from .translations import iface_
 
 Condition = tuple[Callable[[bpy.types.Context], bool], str]
 """A function of the context, and the text that is shown at a greyed out button if the function returns False."""

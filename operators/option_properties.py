@@ -18,12 +18,13 @@ from ..blender_data.exporting import export_options
 from ..blender_data.exporting.clips.clip_sources import scene_rate
 from ..blender_data.exporting.object_selection import armature_of
 from ..blender_data.importing import import_options
+from ..blender_data.translation_context import CONTEXT
 from ..io_formats.core.format import Format
 from ..io_formats.core.options import Option, applicable, resolve
 from ..io_formats.core.shared_options import IMPORT_CHOICES
 from ..io_formats.registry import FORMATS
 from .preferences import preferred_path
-from .translations import CONTEXT, iface_
+from .translations import iface_
 
 Values = Mapping[str, Any]
 

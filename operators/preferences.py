@@ -13,12 +13,13 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ..blender_data import exports_on_save
+from ..blender_data.translation_context import CONTEXT
 from ..io_formats import registry
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.options import Option
 from .exporting import save_queue
 from .layouts import draw_rest
-from .translations import CONTEXT, iface_
+from .translations import iface_
 
 PACKAGE = __package__.rpartition(".")[0]
 """Name of the add-on's package in Blender: ``bl_ext.<repository>.<id>``, or the folder's name for a plain add-on."""
@@ -115,7 +116,7 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
 
 def _draw_exports_on_save(layout: Any) -> None:
     """Draw the allowed files of each .blend file with buttons that remove them."""
-    blends = list(exports_on_save.of_all())
+    blends = list(exports_on_save.exports_of_all_files())
     if not blends:
         text = "No file is allowed yet: save a .blend file from which files were exported"
         layout.label(text=text, text_ctxt=CONTEXT, icon="INFO")
@@ -147,7 +148,7 @@ class PREFERENCES_OT_meshferry_forbid(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Change the list."""
-        allowed = exports_on_save.of_blend(self.blend)
+        allowed = exports_on_save.exports_of_blend(self.blend)
         for file in [self.file] if self.file else list(allowed.digests):
             allowed.digests.pop(file, None)
         try:

@@ -8,9 +8,10 @@ import blf
 import bpy
 
 from ..blender_data.exporting.clips.clip_sources import scene_rate
+from ..blender_data.translation_context import CONTEXT
 from .option_properties import draw_automatic_rate
 from .preferences import FAMILIES, is_used
-from .translations import CONTEXT, iface_
+from .translations import iface_
 
 OWN = "_own"
 """Suffix of the names of panels for objects that were not imported."""

@@ -20,7 +20,7 @@ _SAME = 1e-9
 """Distance in metres below which keys are not moved."""
 
 
-def included(action: bpy.types.Action, offset: Array) -> Array:
+def included_offset(action: bpy.types.Action, offset: Array) -> Array:
     """Return the movement along the axes of the armature, (3,), that the keys of an action for the root bone include.
 
     It is that of the shape of the armature, ``offset``, unless something else is known: keys from files include none.
@@ -31,7 +31,7 @@ def included(action: bpy.types.Action, offset: Array) -> Array:
     return np.zeros(3) if kept.fingerprint else offset
 
 
-def follow(armature: bpy.types.Object, root: str, axes: Array, before: Array, offset: Array) -> None:
+def follow_root(armature: bpy.types.Object, root: str, axes: Array, before: Array, offset: Array) -> None:
     """Move the keys of the root bone in the actions of an armature object as its shape moves the bone.
 
     Actions that no object plays are not changed; what their keys include is stored.
@@ -48,14 +48,14 @@ def follow(armature: bpy.types.Object, root: str, axes: Array, before: Array, of
     for action, slot in own.items():
         curves = action_slots.curves_at(action, slot, path) if action.is_editable else []
         if curves:
-            _move(action, curves, axes.T @ (offset - included(action, before)))
+            _move(action, curves, axes.T @ (offset - included_offset(action, before)))
             _store(action, offset)
     if np.array_equal(before, offset):
         return
     for action in bpy.data.actions:
         is_unused = action.users == int(action.use_fake_user) and action.is_editable
         if is_unused and not action.meshferry.has_shape_root and action_slots.curves_at(action, None, path):
-            _store(action, included(action, before))
+            _store(action, included_offset(action, before))
 
 
 def _store(action: Any, offset: Array) -> None:

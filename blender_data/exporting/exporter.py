@@ -200,7 +200,7 @@ def _rest(planned: PlannedNode, meshes: NodeMeshes) -> transforms.Transform:
         kept = obj.meshferry
         if kept.has_rest and is_keyed(obj):
             return transforms.Transform(tuple(kept.rest_location), tuple(kept.rest_rotation), tuple(kept.rest_scale))
-        transforms.require_size(obj, transforms.world(obj.evaluated_get(meshes.depsgraph)))
+        transforms.require_size(obj, transforms.world_matrix(obj.evaluated_get(meshes.depsgraph)))
     return meshes.local(planned)
 
 

@@ -73,7 +73,7 @@ class ModelExport(SceneExport):
     def _skeleton(self, obj: bpy.types.Object) -> int:
         """Return the index of an armature's skeleton in the scene. The first call for an armature reads it."""
         if obj not in self.skeletons:
-            transforms.require_size(obj, transforms.world(self._evaluated(obj)))
+            transforms.require_size(obj, transforms.world_matrix(self._evaluated(obj)))
             deform_only = self.options.use_deform_bones_only
             read = read_skeleton(obj, deform_only=deform_only, report=self.report)
             space = SkeletonSpace(self._file_space(obj))
@@ -154,9 +154,11 @@ class ModelExport(SceneExport):
         if not parts:
             return None
         sources = [obj, *(source for member in members for source in (member, *instances.shown.get(member, ())))]
-        node = Node(names.name_in_file(obj), mesh=join(parts), skeleton=skeleton, choices=import_choices.read(*sources))
+        node = Node(
+            names.name_in_file(obj), mesh=join(parts), skeleton=skeleton, choices=import_choices.read_choices(*sources)
+        )
         carrier = armature or obj
-        node.world = transforms.world(self._evaluated(carrier)) @ np.linalg.pinv(self._file_space(carrier))
+        node.world = transforms.world_matrix(self._evaluated(carrier)) @ np.linalg.pinv(self._file_space(carrier))
         return node
 
     def _member_parts(
@@ -175,7 +177,7 @@ class ModelExport(SceneExport):
             deforms = armature is not None and (armature_of(obj) == armature)
             own = meshes.read(obj, self.skeletons[armature] if armature is not None and deforms else None)
             if own is not None:
-                transforms.require_size(obj, transforms.world(self._evaluated(obj)))
+                transforms.require_size(obj, transforms.world_matrix(self._evaluated(obj)))
                 parts.append(transformed(own, self._to_file(obj, armature)))
         to_file = self._from_world(obj, armature)
         parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances.get(obj, [])]
@@ -189,7 +191,7 @@ class ModelExport(SceneExport):
     def _file_space(self, obj: bpy.types.Object) -> Matrix4:
         """Return the matrix from an object's own space to the space of the file, which the option ``space`` chooses."""
         choice = self.options.space
-        matrix = np.identity(4) if choice == "OWN" else transforms.world(self._evaluated(obj)).copy()
+        matrix = np.identity(4) if choice == "OWN" else transforms.world_matrix(self._evaluated(obj)).copy()
         if choice == "TURNED_AND_SCALED":
             matrix[:3, 3] = 0
         return matrix
@@ -198,8 +200,8 @@ class ModelExport(SceneExport):
         """Return the matrix from an object's own space to that of the file; deformed objects follow their armature."""
         if armature is None:
             return self._file_space(obj)
-        held = transforms.world(self._evaluated(armature))
-        relative = np.linalg.inv(held) @ transforms.world(self._evaluated(obj))
+        held = transforms.world_matrix(self._evaluated(armature))
+        relative = np.linalg.inv(held) @ transforms.world_matrix(self._evaluated(obj))
         if np.allclose(relative, np.identity(4), rtol=0, atol=_ALIGNED):
             # An object that did not move relative to its armature since the import is exported exactly.
             relative = np.identity(4)
@@ -210,4 +212,4 @@ class ModelExport(SceneExport):
         carrier = armature or obj
         if self.options.space == "WORLD":
             return np.identity(4)
-        return self._file_space(carrier) @ np.linalg.pinv(transforms.world(self._evaluated(carrier)))
+        return self._file_space(carrier) @ np.linalg.pinv(transforms.world_matrix(self._evaluated(carrier)))

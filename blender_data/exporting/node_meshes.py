@@ -79,7 +79,7 @@ class NodeMeshes:
         matrix = np.array(origin.matrix or Matrix())
         if origin.obj is not None:
             evaluated = origin.obj.evaluated_get(self.depsgraph)
-            transforms.require_size(origin.obj, transforms.world(evaluated))
+            transforms.require_size(origin.obj, transforms.world_matrix(evaluated))
             matrix = transforms.channels_of(evaluated, origin.channels)
         self.origin = matrix
 
@@ -129,7 +129,7 @@ class NodeMeshes:
             mesh = self.part_mesh(node, part)
             if mesh is None:
                 continue
-            transforms.require_size(part, transforms.world(part.evaluated_get(self.depsgraph)))
+            transforms.require_size(part, transforms.world_matrix(part.evaluated_get(self.depsgraph)))
             if part in moving:
                 corners, points = len(mesh.corner_point), len(mesh.points)
                 mesh, found = split_mesh(mesh, self.tolerance)
@@ -157,7 +157,7 @@ class NodeMeshes:
 
     def matrix(self, node: PlannedNode, part: bpy.types.Object) -> Matrix4:
         """Return the matrix from a part's space into its node's."""
-        return self.from_world(node) @ transforms.world(part.evaluated_get(self.depsgraph))
+        return self.from_world(node) @ transforms.world_matrix(part.evaluated_get(self.depsgraph))
 
     def local(self, node: PlannedNode) -> transforms.Transform:
         """Return a node's current local transform."""
@@ -165,13 +165,15 @@ class NodeMeshes:
             return transforms.IDENTITY
         obj = node.obj.evaluated_get(self.depsgraph)
         if node.above is None and self.origin is not None:
-            return transforms.relative(obj, self.origin)
-        return transforms.local(obj, node.above.evaluated_get(self.depsgraph) if node.above is not None else None)
+            return transforms.relative_transform(obj, self.origin)
+        return transforms.local_transform(
+            obj, node.above.evaluated_get(self.depsgraph) if node.above is not None else None
+        )
 
     def from_world(self, node: PlannedNode) -> Matrix4:
         """Return the matrix from world space to a node's; for zero scale, the nearest invertible one."""
         if node.obj is not None:
-            matrix = transforms.world(node.obj.evaluated_get(self.depsgraph))
+            matrix = transforms.world_matrix(node.obj.evaluated_get(self.depsgraph))
         elif self.origin is not None:
             matrix = self.origin
         else:

@@ -31,7 +31,7 @@ class Transform:
 IDENTITY = Transform()
 
 
-def world(obj: bpy.types.Object) -> Matrix4:
+def world_matrix(obj: bpy.types.Object) -> Matrix4:
     """Return the world matrix of an evaluated object, (4, 4) float64."""
     return np.array(obj.matrix_world, np.float64)
 
@@ -56,7 +56,7 @@ def all_singular(
     """
     depsgraph = context.evaluated_depsgraph_get()
     shown = [obj for obj in objects if obj.type != "EMPTY" and obj.visible_get(view_layer=context.view_layer)]
-    found = [first.message, *(_singularity(obj, world(obj.evaluated_get(depsgraph))) for obj in shown)]
+    found = [first.message, *(_singularity(obj, world_matrix(obj.evaluated_get(depsgraph))) for obj in shown)]
     problems = [problem for problem in dict.fromkeys(found) if problem]
     return ExportError.of(*(error("singular-transform", "{}", problem) for problem in problems))
 
@@ -72,26 +72,26 @@ def _singularity(obj: bpy.types.Object, matrix: Matrix4) -> Text:
     return Text("")
 
 
-def local(obj: bpy.types.Object, above: bpy.types.Object | None) -> Transform:
+def local_transform(obj: bpy.types.Object, above: bpy.types.Object | None) -> Transform:
     """Return an evaluated object's transform relative to the evaluated object of the node above it."""
     if has_plain_channels(obj, above):
         return _from_channels(obj)
     matrix = Matrix(obj.matrix_world)
     if above is not None:
         # Use double precision, since nested scales of 0.01 lose digits in single precision.
-        matrix = Matrix(np.linalg.pinv(world(above)) @ world(obj))
-    return decomposed(matrix)
+        matrix = Matrix(np.linalg.pinv(world_matrix(above)) @ world_matrix(obj))
+    return decompose(matrix)
 
 
-def relative(obj: bpy.types.Object, origin: Matrix4) -> Transform:
+def relative_transform(obj: bpy.types.Object, origin: Matrix4) -> Transform:
     """Return an evaluated object's transform relative to an invertible world matrix."""
-    return decomposed(Matrix(np.linalg.inv(origin) @ world(obj)))
+    return decompose(Matrix(np.linalg.inv(origin) @ world_matrix(obj)))
 
 
 def channels_of(obj: bpy.types.Object, channels: str) -> Matrix4:
     """Return the world matrix of an evaluated object, reduced to some channels; see ``Origin.channels``."""
     if channels == "ALL":
-        return world(obj)
+        return world_matrix(obj)
     location, rotation, _scale = obj.matrix_world.decompose()
     return np.array(
         Matrix.LocRotScale(location, rotation if channels == "LOCATION_ROTATION" else None, None), np.float64
@@ -137,7 +137,7 @@ def _from_channels(obj: bpy.types.Object) -> Transform:
     return Transform(tuple(obj.location), tuple(rotation), tuple(obj.scale))
 
 
-def decomposed(matrix: Matrix) -> Transform:
+def decompose(matrix: Matrix) -> Transform:
     """Decompose a matrix; shear is dropped with a warning."""
     translation, rotation, scale = matrix.decompose()
     again = np.array(Matrix.LocRotScale(translation, rotation, scale), np.float64)

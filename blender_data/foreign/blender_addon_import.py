@@ -10,7 +10,7 @@ import mathutils
 import numpy as np
 
 from ...io_formats.core.scene import Clip, TransformTrack
-from ...io_formats.geometry.quaternions import continuous
+from ...io_formats.geometry.quaternions import continuous_rotations
 from .. import action_slots, arrays
 from ..exporting.clips.animated_blocks import with_shape_keys
 from ..exporting.clips.clip_sources import scene_rate
@@ -285,7 +285,7 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
             obj.constraints.remove(constraint)
         obj.rotation_mode = "QUATERNION"
         translation, rotation, scale, _shear = joint_poses.decompose(matrices)
-        turns = continuous(rotation.astype(np.float32))
+        turns = continuous_rotations(rotation.astype(np.float32))
         track = TransformTrack(target, translation.astype(np.float32), turns, scale.astype(np.float32))
         actions.add_transforms(obj, track)
     actions.attach()

@@ -22,7 +22,7 @@ _SAME_NORMAL = 1e-3
 
 
 @contextlib.contextmanager
-def separated(objects: Iterable[bpy.types.Object]) -> Iterator[None]:
+def separated_faces(objects: Iterable[bpy.types.Object]) -> Iterator[None]:
     """Give objects with duplicate faces a copy of their mesh in which each face has its own vertices.
 
     Objects that share a mesh share its copy, which has the name of the original. Afterwards the objects have their

@@ -107,7 +107,7 @@ def _read(obj: bpy.types.Object, meshes: dict[bpy.types.ID, Mesh]) -> SourceObje
 def _read_mesh(data: bpy.types.Mesh, materials: list[str]) -> Mesh:
     """Return a mesh with its polygons, which Blender's importer has checked."""
     sizes = arrays.read(data.polygons, "loop_total", dtype=np.int32)
-    corners = polygons.fan(sizes)
+    corners = polygons.fan_corners(sizes)
     index = data.attributes.get("material_index")
     slots = np.zeros(len(sizes), np.int32) if index is None else arrays.read(index.data, "value", dtype=np.int32)
     mesh = Mesh(

@@ -42,7 +42,7 @@ def import_steps(request: ImportRequest) -> Steps[ImportResult]:
 def _build(job: ImportContext) -> Steps[ImportResult]:
     if job.scene.placement is not None:
         return (yield from PlacementImporter(job, job.scene.placement).build())
-    actions = yield from scene_blocks.build(job)
+    actions = yield from scene_blocks.build_scene(job)
     _show_bindings(job)
     job.materials.report_textures()
     rendered = (made for made in job.objects if made.data and made.meshferry.role == "RENDER")

@@ -46,7 +46,7 @@ class NodeBuilder:
         if bones is not None:
             objects.hang_on_armature(made, bones.armature, weights.names if weights else ())
             if node.skin is not None and not self._shares_skin_of_finest(node):
-                skins.write(made, node.skin)
+                skins.store_binding(made, node.skin)
         shapes = mesh.shape_keys if self.options.use_shape_keys else []
         key_names = shape_keys.add_file_shapes(made, shapes)
         surfaces.write(made, mesh.surfaces, [layer.name for layer in mesh.uvs], key_names)

@@ -22,7 +22,7 @@ def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.ty
     """
     made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(node.name), data))
     names.remember(made, node.name)
-    import_choices.write(made, node.choices)
+    import_choices.write_choices(made, node.choices)
     made.rotation_mode = "QUATERNION"
     made.location = node.translation
     made.rotation_quaternion = node.rotation

@@ -11,7 +11,7 @@ from .rigs import helper_bones
 from .rigs.skeletons import build_skeletons, set_sliders, switch_on_weighted
 
 
-def build(job: ImportContext) -> Steps[int]:
+def build_scene(job: ImportContext) -> Steps[int]:
     """Create the content of an import without linking it to a collection; return the number of actions."""
     nodes = job.scene.nodes
     if job.scene.skeletons:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..exporting.reading.material_reading import pixels_of
 
 
-def mark(
+def mark_asset(
     collection: bpy.types.Collection,
     *,
     tags: Iterable[str],

@@ -45,7 +45,7 @@ def adopt_names(new: bpy.types.Armature, old: bpy.types.Armature) -> None:
         bone.name = name
 
 
-def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.Armature) -> list[str]:
+def update_armature(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.Armature) -> list[str]:
     """Move bones to their new rest poses and add new ones; return the names of bones that the file no longer has.
 
     Unchanged bones are left alone, so that their drawn lengths, rolls and parents stay as the user set them. The bones

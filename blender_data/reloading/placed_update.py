@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 import bpy
 
 from .. import file_records, import_marks, names
-from ..importing.importer import ImportResult
+from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..mesh_data.mesh_edits import has_other_mesh
 from ..properties import copy_group

@@ -11,7 +11,7 @@ import bpy
 from .. import names
 from ..exporting.object_selection import armature_of
 from ..import_marks import has_given_parent, is_moved, set_transform
-from ..importing.importer import ImportResult
+from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..importing.rigs import shown_bindings
 from ..properties import copy_group
@@ -128,7 +128,7 @@ def _update_armatures(context: bpy.types.Context, changed: Pairs, report: Reload
         armature_update.adopt_names(new.data, old.data)
     posed = {old: set(old.pose.bones.keys()) for _new, old in rigs}
     for new, old in rigs:
-        missing = armature_update.update(context, old.data, new.data)
+        missing = armature_update.update_armature(context, old.data, new.data)
         report.missing += [f"{old.name}/{name}" for name in missing]
     context.view_layer.update()  # creates the pose bones of new bones
     for new, old in rigs:

@@ -92,7 +92,7 @@ def nearest(
         values, known = surface.facing_weights_at(points, normals)
         if faces_alike:
             values, known = filled_weights.from_other_side(values, known, points, normals, triangles_of(obj))
-            values = filled_weights.filled(values, known, arrays.read(obj.data.edges, "vertices", 2, np.int32))
+            values = filled_weights.fill_weights(values, known, arrays.read(obj.data.edges, "vertices", 2, np.int32))
         values = _unbent(obj, points, values)
         found[obj] = JointWeights(list(surface.joints), joint_weights.limited(values, most))
     return found

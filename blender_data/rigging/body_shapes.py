@@ -242,7 +242,7 @@ def rests_as_standard(armature: bpy.types.Object) -> bool:
 def unmoved_bones(armature: bpy.types.Object) -> list[str]:
     """Return the names in files of the bones that rest where an import put them."""
     bones = [bone for bone in armature.data.bones if bone.meshferry.order >= 0]
-    is_still = imported_bones.unmoved(bones).tolist()
+    is_still = imported_bones.unmoved_bones(bones).tolist()
     return [names.name_in_file(bone) for bone, still in zip(bones, is_still, strict=True) if still]
 
 
@@ -327,7 +327,7 @@ def _show_bindings(armature: bpy.types.Object, *, is_shaped: bool, may_build: bo
 def _move_root(armature: bpy.types.Object, shape: ShapeChannels | None, offset: Array) -> None:
     """Store by how much the shape moves the root, (3,), and move keys of the root from the offset before."""
     if shape is not None and shape.root:
-        root_keys.follow(armature, shape.root, shape.root_axes, np.array(getattr(armature, ROOT)), offset)
+        root_keys.follow_root(armature, shape.root, shape.root_axes, np.array(getattr(armature, ROOT)), offset)
     setattr(armature, ROOT, offset)
 
 

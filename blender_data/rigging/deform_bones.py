@@ -44,7 +44,7 @@ def set_deforming(armature: bpy.types.Object, bones: Collection[str], among: Ite
             bone.use_deform = name in bones
 
 
-def exported(armature: bpy.types.Object, capabilities: Capabilities) -> set[str]:
+def exported_bones(armature: bpy.types.Object, capabilities: Capabilities) -> set[str]:
     """Return the names of the bones of which a format stores weights.
 
     If the format ignores *Deform*, these are the bones whose joints the target program knows by name.

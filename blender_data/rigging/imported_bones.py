@@ -28,7 +28,7 @@ def kept_matrices(bones: Sequence[bpy.types.Bone], name: str) -> Array:
     return np.array(kept, np.float64).reshape(-1, 4, 4)
 
 
-def unmoved(bones: Sequence[bpy.types.Bone]) -> npt.NDArray[np.bool_]:
+def unmoved_bones(bones: Sequence[bpy.types.Bone]) -> npt.NDArray[np.bool_]:
     """Return which bones rest where an import put them, (J,)."""
     return are_unmoved(rest_matrices(bones), kept_matrices(bones, "rest_matrix"))
 

@@ -140,7 +140,9 @@ def surface_of(
     return WeightedSurface(np.concatenate(points), np.concatenate(triangles))
 
 
-def mirrored(surface: WeightedSurface, origin: Points, across: Points, other_sides: Sequence[int]) -> WeightedSurface:
+def mirror_surface(
+    surface: WeightedSurface, origin: Points, across: Points, other_sides: Sequence[int]
+) -> WeightedSurface:
     """Return a surface reflected in a plane, with the weights of left and right joints exchanged.
 
     Parameters

@@ -152,7 +152,7 @@ _KINDS = [_TYPES[str(each.type).partition("[")[0]] for each in fields(Entry)]
 _NUMBERS = [each.name for each in fields(Entry) if each.type in {"int", "float"}]
 
 
-def parse(line: bytes) -> Entry:
+def parse_entry(line: bytes) -> Entry:
     """Parse a line.
 
     Raises
@@ -180,7 +180,7 @@ def entries_of(lines: Iterable[bytes]) -> Iterator[Entry]:
     """Yield the entries among lines."""
     for line in lines:
         with contextlib.suppress(FormatError):
-            yield parse(line)
+            yield parse_entry(line)
 
 
 def start_of(target: str) -> bytes:
@@ -196,7 +196,7 @@ def start_of_line(line: bytes) -> bytes:
     return line[: max(line.find(_AFTER_TARGET), 0)] if line.startswith(_ENTRY_START) else b""
 
 
-def header(options: str) -> bytes:
+def journal_header(options: str) -> bytes:
     """Return the first line of a journal."""
     return _json_line({"journal": _VERSION, "meshferry": environment.version(), "options": options})
 

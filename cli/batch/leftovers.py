@@ -26,7 +26,7 @@ _SHARED_AGE = 3600.0
 """Age in seconds above which no machine is still writing to a temporary file."""
 
 
-def sweep(output: Path) -> None:
+def remove_leftovers(output: Path) -> None:
     """Remove temporary files and folders of killed runs below the output folder.
 
     The caller holds the lock of the state. If other machines may be running shards, only old files are removed.

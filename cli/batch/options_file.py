@@ -19,16 +19,16 @@ LITERAL = "\0"
 """Start of sources that would begin with a hyphen: argparse would take them for options. Paths never contain it."""
 
 
-def literal(source: str) -> str:
+def literal_source(source: str) -> str:
     """Return a source in a form that is not parsed as an option."""
     return LITERAL + source if source.startswith("-") else source
 
 
-def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
+def read_options_file(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options of a file as arguments, to insert before those of the command line, which override them.
 
     The names are those of the flags (``to = "blend"``, ``jobs = 4``, ``strict = true``, ``match = ["*.mesh", "x*"]``);
-    ``sources`` are the files and folders, returned in the form of :func:`literal`. ``false`` means ``--no-…`` if
+    ``sources`` are the files and folders, returned in the form of :func:`literal_source`. ``false`` means ``--no-…`` if
     that flag exists.
 
     Raises
@@ -43,7 +43,7 @@ def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
         if not all(isinstance(item, str | int | float) for item in values):
             raise MeshferryError("{}: '{}' is neither a text, a number, true, false nor a list of these", path, name)
         if name == SOURCES:
-            named += [literal(str(item)) for item in values]
+            named += [literal_source(str(item)) for item in values]
         else:
             for item in values:
                 arguments += _arguments(path, name, item, parser)

@@ -28,12 +28,12 @@ from ..reporting import Reporter, cause, error_cause, printable
 from . import planning
 from .catalogs import write_catalogs
 from .journal import Known
-from .leftovers import sweep
+from .leftovers import remove_leftovers
 from .plan import Plan, PlanHead, PlannedNames
 from .progress import Progress
 from .settings import BatchSettings
 from .sources.archives import ArchiveReader
-from .sources.search import find
+from .sources.search import find_files
 from .state import State, locked, require_own_state
 from .summary import Summary
 from .tasks import (
@@ -196,7 +196,7 @@ def run(settings: BatchSettings, output: Path, reporter: Reporter, started: floa
     report = None
     unknown: list[str] = []
     with locked(output), _emptied(output / STATE_FOLDER / PROJECTS_FOLDER), Progress(reporter, output) as progress:
-        sweep(output)
+        remove_leftovers(output)
         plan = make_plan(settings, output, progress)
         progress.plan = plan
         with State(output, plan) as state:
@@ -284,7 +284,7 @@ def make_plan(settings: BatchSettings, output: Path, progress: Progress, folder:
     """Find the sources and choose their targets. Clashing files are errors."""
     extension, kind = known_kind(settings.conversion.to)
     head = PlanHead(settings.conversion, environment.version())
-    found = find(
+    found = find_files(
         settings.sources,
         searched(kind, extension),
         leave_out=output,
@@ -346,7 +346,7 @@ def local_pool(settings: BatchSettings, plan: Plan, output: Path) -> Pool:
 
 def write_report(conversion: Run, settings: BatchSettings, plan: Plan, state: State, progress: Progress) -> Path:
     """Draw the missing pictures and write the report; return its path."""
-    from .report.report import About, write
+    from .report.report import About, write_report
 
     no_pictures = conversion.draw(local_pool(settings, plan, state.output), state.results(), plan.count)
     about = About(
@@ -358,4 +358,4 @@ def write_report(conversion: Run, settings: BatchSettings, plan: Plan, state: St
     )
     to = Path(settings.report) if settings.report else state.output / STATE_FOLDER / REPORT_FILE
     progress.begin("reporting", plan.count)
-    return write(progress.shown(state.results()), about, state.output, to.absolute())
+    return write_report(progress.shown(state.results()), about, state.output, to.absolute())

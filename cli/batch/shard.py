@@ -28,7 +28,7 @@ from . import journal
 from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
 from .plan import Plan
 from .progress import Progress
-from .remote.shard_command import journals
+from .remote.shard_command import journals_of
 from .runner import Run, local_pool
 from .settings import BatchSettings
 from .state import require_own_state
@@ -102,7 +102,7 @@ class ShardStore:
         self._tasks = list(plan.tasks(lines[0] - 1, lines[-1]))
         self._entries: dict[str, Entry] = {}
         """The last entry of each target in the journals of the output folder and of all processes with this shard."""
-        self._folder, self._name = journals(output, lines)
+        self._folder, self._name = journals_of(output, lines)
         self._files = ExitStack()
 
     def __enter__(self) -> ShardStore:

@@ -135,7 +135,7 @@ class State:
                 self._read()
             if not is_preview:
                 if not self._journal.end:
-                    self._journal.write(journal.header(self._options))
+                    self._journal.write(journal.journal_header(self._options))
                 self._merge_shards()
 
     def __enter__(self) -> Self:
@@ -188,7 +188,7 @@ class State:
 
     def _last_lines(self) -> Iterator[bytes]:
         """Yield the header and the last line of each target in the order of the journal, and close the journal."""
-        yield journal.header(self._options)
+        yield journal.journal_header(self._options)
         for place in self._index.execute("SELECT start, size FROM lines ORDER BY start"):
             yield self._journal.read(*place)
         self._journal.close()  # Windows cannot replace open files
@@ -235,7 +235,7 @@ class State:
     def _parsed(self, line: bytes, start: int) -> Entry | None:
         """Parse a line; note the damage if it is not a result."""
         try:
-            return journal.parse(line)
+            return journal.parse_entry(line)
         except FormatError as problem:
             self._first_damage = self._first_damage or (start, problem.message)
             self._damaged += 1

@@ -247,7 +247,7 @@ class BlendSession:
         ``armatures`` lists the armatures of earlier files of the job, the oldest first; new ones are appended.
         ``given`` are the options that the scene was read with, ``reach`` the folders of its images.
         """
-        from ...blender_data.importing import importer
+        from ...blender_data.importing import import_request, importer
         from ...blender_data.importing.rigs import armature_matching
 
         there = armatures if armatures is not None else []
@@ -260,7 +260,7 @@ class BlendSession:
         if chosen is None:
             scene.warnings += armature_matching.mismatches(context, scene, there, options.armature)
         path = str(source.absolute())
-        request = importer.ImportRequest(context, scene, options, path, chosen, given=given or {}, reach=reach)
+        request = import_request.ImportRequest(context, scene, options, path, chosen, given=given or {}, reach=reach)
         has_sources = scene.placement is not None and any(model.source for model in scene.placement.models)
         with self.quiet(errors=has_sources):  # Blender's importer lists missing textures there
             result = importer.import_scene(request)
@@ -270,10 +270,10 @@ class BlendSession:
 
     def export_scene(self, part: BlendPart, options: ExportOptions, name: str, capabilities: Capabilities) -> Scene:
         """Export a part of the open file as a scene."""
-        from ...blender_data.exporting import exporter
+        from ...blender_data.exporting import export_request, exporter, object_selection
 
-        source = exporter.Source("SCENE" if part.collection is None else "COLLECTION", part.collection)
-        request = exporter.ExportRequest(self.load_for_changes().context, source, options, name, capabilities)
+        source = object_selection.Source("SCENE" if part.collection is None else "COLLECTION", part.collection)
+        request = export_request.ExportRequest(self.load_for_changes().context, source, options, name, capabilities)
         with self.quiet():
             return exporter.export_scene(request)
 

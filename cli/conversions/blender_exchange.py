@@ -230,7 +230,7 @@ def write_objects(
             images = stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-"))
             stack.enter_context(blender_addon_export.own_image_files(Path(images), target.stem))
         if known.drops_duplicates:
-            stack.enter_context(duplicate_faces.separated(objects))
+            stack.enter_context(duplicate_faces.separated_faces(objects))
         used = dict.fromkeys(slot.material for obj in objects for slot in obj.material_slots if slot.material)
         if known.capabilities.materials:
             image_mixtures.report_mixtures(used, report)

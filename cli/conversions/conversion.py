@@ -12,7 +12,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
 from ...io_formats.disk.reach import Reach, is_picture, report_no_pictures
 from ...io_formats.passes.adopt_clips import adopt_clips
-from ...io_formats.passes.expand_placement import shown, with_single_meshes
+from ...io_formats.passes.expand_placement import shown_placement, with_single_meshes
 from ...io_formats.registry import of_same_family
 from .. import interruption
 from ..scene_facts import scene_facts
@@ -76,7 +76,7 @@ class Conversion:
             if scene.placement is not None and not target.capabilities.placement:
                 raise ExportError(PLACES_MODELS)
             if scene.placement is not None and any(model.is_tree for model in scene.placement.models):
-                scene.placement = with_single_meshes(shown(scene.placement, scene.report), scene.report)
+                scene.placement = with_single_meshes(shown_placement(scene.placement, scene.report), scene.report)
         if outcome.problem is not None:
             yield outcome
             return

@@ -74,9 +74,9 @@ class FileNames:
     def _is_free(self, path: Path, content: str) -> bool:
         """Return whether a companion file may have a path: it is free, or reserved for the same content."""
         there = self._companions.find(path)
-        return there == content if there is not None else content == copy_of(path) or not self.is_taken(path)
+        return there == content if there is not None else content == text_of_copy(path) or not self.is_taken(path)
 
 
-def copy_of(path: Path) -> str:
+def text_of_copy(path: Path) -> str:
     """Return the text of :meth:`FileNames.claim` for a copy of a file on disk."""
     return f"copy of {file_key(path)}"

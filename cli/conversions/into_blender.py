@@ -17,7 +17,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Message, counted, listed
 from ...io_formats.core.options import resolve
 from ...io_formats.disk.atomic_write import make_folder, real_place
-from ...io_formats.passes.expand_placement import expanded, shown
+from ...io_formats.passes.expand_placement import expand_references, shown_placement
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import by_name, labels_of
 from .. import inputs, interruption
@@ -134,7 +134,7 @@ class IntoBlender:
         lost: list[Message] = []
         if scene.placement is not None and not work.target.is_blend:
             # Most of Blender's exporters leave out instances, and all of them would write wires as meshes.
-            scene.placement = expanded(shown(scene.placement, scene.report))
+            scene.placement = expand_references(shown_placement(scene.placement, scene.report))
         if not work.target.is_blend:
             lost = _fitted(scene, work.target.capabilities_in(self._session.load().app.version))
             lost += lost_by_exporter(scene, work.target)
@@ -198,7 +198,7 @@ class IntoBlender:
 
         known = blender_formats.by_path(outcome.source)
         tags = labels_of(collection.meshferry.file_format) if known is None else (known.label,)
-        assets.mark(
+        assets.mark_asset(
             collection,
             tags=tags,
             description=f"Imported from {outcome.source.name}",

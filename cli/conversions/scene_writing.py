@@ -20,7 +20,7 @@ from ...io_formats.disk.file_sets import beside, companions_of, write_outputs
 from ...io_formats.registry import by_name
 from ..scene_facts import placement_facts, scene_facts
 from .convert_plan import ConversionJob
-from .file_naming import copy_of
+from .file_naming import text_of_copy
 from .outcomes import Outcome
 from .settings import EMBEDDED, ConversionContext
 
@@ -141,7 +141,7 @@ class OutputWriter:
 
 def _content_text(output: OutputFile) -> str:
     """Return a text that is the same for files with the same content."""
-    return hashlib.blake2b(output.data).hexdigest() if output.copy_of is None else copy_of(output.copy_of)
+    return hashlib.blake2b(output.data).hexdigest() if output.copy_of is None else text_of_copy(output.copy_of)
 
 
 def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:

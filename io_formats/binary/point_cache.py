@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def encode(points: npt.NDArray[np.float32]) -> bytes:
+def encode_point_cache(points: npt.NDArray[np.float32]) -> bytes:
     """Encode sampled points, (F, P, 3) float32, with one sample for each frame from frame 0 on."""
     head = struct.pack("<12siiffi", b"POINTCACHE2\0", 1, points.shape[1], 0.0, 1.0, points.shape[0])
     return head + np.ascontiguousarray(points, "<f4").tobytes()

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..core.scene import IntArray, Layer, Mesh
 from .normals import face_normals
-from .submeshes import pool, with_points
+from .submeshes import pool_rows, with_points
 from .vertices import drop_repeated_corners, weld_map
 
 _FOLDED = -0.999
@@ -106,7 +106,7 @@ def sewn(mesh: Mesh) -> Mesh:
         values = layer.values[kept]
         if np.array_equal(values[new_point[mesh.corner_point]], layer.values[mesh.corner_point]):
             return replace(layer, values=values)
-        used = pool(mesh.corner_point)
+        used = pool_rows(mesh.corner_point)
         return replace(layer, values=layer.values[used.chosen], index=used.index)
 
     return drop_repeated_corners(with_points(mesh.with_layers(move), kept, new_point[mesh.corner_point]))[0]

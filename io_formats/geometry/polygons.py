@@ -18,7 +18,7 @@ _MOST_TRIED = 4_000_000
 """Number of corners for which starts of concave polygons are tried, about 2 seconds: damaged files have many."""
 
 
-def fan(sizes: IntArray) -> npt.NDArray[np.intp] | None:
+def fan_corners(sizes: IntArray) -> npt.NDArray[np.intp] | None:
     """Return the corner of polygons with these sizes for each corner of their triangles, (3 T,); None for triangles.
 
     The triangles of a polygon share its first corner.
@@ -36,7 +36,7 @@ def fan(sizes: IntArray) -> npt.NDArray[np.intp] | None:
     return corners.reshape(-1)
 
 
-def folded(positions: FloatArray, points: IntArray, sizes: IntArray) -> Mask:
+def folded_polygons(positions: FloatArray, points: IntArray, sizes: IntArray) -> Mask:
     """Return which polygons overlap themselves as fans, (G,).
 
     Parameters
@@ -48,7 +48,7 @@ def folded(positions: FloatArray, points: IntArray, sizes: IntArray) -> Mask:
     sizes:
         (G,) number of corners of each polygon.
     """
-    corners = fan(sizes)
+    corners = fan_corners(sizes)
     if corners is None:
         return np.zeros(len(sizes), bool)
     normals = face_normals(positions, points[corners]).astype(np.float64)
@@ -60,12 +60,12 @@ def folded(positions: FloatArray, points: IntArray, sizes: IntArray) -> Mask:
     return np.asarray(np.logical_or.reduceat(along < -limit, starts))
 
 
-def unfolded(positions: FloatArray, points: IntArray, sizes: IntArray) -> npt.NDArray[np.intp] | None:
+def unfolded_corners(positions: FloatArray, points: IntArray, sizes: IntArray) -> npt.NDArray[np.intp] | None:
     """Return corners of polygons, (C,), so that concave ones start where their fan does not overlap, if it is possible.
 
-    Return None if no polygon is folded. Parameters are those of :func:`folded`.
+    Return None if no polygon is folded. Parameters are those of :func:`folded_polygons`.
     """
-    is_folded = folded(positions, points, sizes)
+    is_folded = folded_polygons(positions, points, sizes)
     if not is_folded.any():
         return None
     order = np.arange(len(points))
@@ -76,7 +76,7 @@ def unfolded(positions: FloatArray, points: IntArray, sizes: IntArray) -> npt.ND
         counts = sizes[left]
         step = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         turned = np.repeat(starts[left], counts) + (step + turn) % np.repeat(counts, counts)
-        found = ~folded(positions, points[turned], counts)
+        found = ~folded_polygons(positions, points[turned], counts)
         chosen = np.repeat(found, counts)
         order[(np.repeat(starts[left], counts) + step)[chosen]] = turned[chosen]
         is_folded[left[found]] = False

@@ -24,7 +24,7 @@ def unit_quaternions(values: FloatArray) -> tuple[FloatArray, int]:
     return unit, odd
 
 
-def continuous(rotations: AnyFloats) -> AnyFloats:
+def continuous_rotations(rotations: AnyFloats) -> AnyFloats:
     """Choose the sign of each quaternion (n, 4) nearest to the previous one, so that curves are continuous."""
     return continuous_components(rotations.T).T
 
@@ -89,7 +89,7 @@ def rotated_xyzw(rotations: FloatArray, vector: tuple[float, float, float]) -> F
     return turned.astype(np.float32)
 
 
-def product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def rotation_product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Multiply quaternions (…, 4): the rotation ``b``, then ``a``."""
     w, u = a[..., :1], a[..., 1:]
     s, v = b[..., :1], b[..., 1:]
@@ -97,12 +97,12 @@ def product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArr
     return np.concatenate((scalar, w * v + s * u + np.cross(u, v)), axis=-1)
 
 
-def inverse(rotations: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def inverse_rotations(rotations: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the inverse rotations of unit quaternions (…, 4)."""
     return rotations * (1.0, -1.0, -1.0, -1.0)
 
 
-def rotated(rotations: npt.NDArray[np.float64], vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def rotate(rotations: npt.NDArray[np.float64], vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Rotate vectors (…, 3) by unit quaternions (…, 4)."""
     w, axis = rotations[..., :1], rotations[..., 1:]
     turned: npt.NDArray[np.float64] = vectors + 2 * np.cross(axis, np.cross(axis, vectors) + w * vectors)
@@ -111,7 +111,7 @@ def rotated(rotations: npt.NDArray[np.float64], vectors: npt.NDArray[np.float64]
 
 def rotation_matrices(rotations: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the matrices (…, 3, 3) of unit quaternions (…, 4)."""
-    columns = [rotated(rotations, np.broadcast_to(axis, (*rotations.shape[:-1], 3))) for axis in np.identity(3)]
+    columns = [rotate(rotations, np.broadcast_to(axis, (*rotations.shape[:-1], 3))) for axis in np.identity(3)]
     return np.stack(columns, axis=-1)
 
 

@@ -23,7 +23,7 @@ class Pool:
     """Number of used rows."""
 
 
-def pool(index: IntArray) -> Pool:
+def pool_rows(index: IntArray) -> Pool:
     """Find the rows that ``index`` (C,) uses, and return the index relative to them."""
     if not len(index):
         return Pool(slice(0, 0), index, 0)
@@ -94,7 +94,7 @@ def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
     slot = place[mesh.material_index]
     kept = slot >= 0
     corners = np.repeat(kept, 3)
-    points = pool(mesh.corner_point[corners])
+    points = pool_rows(mesh.corner_point[corners])
     pools: dict[tuple[int, int], Pool] = {}
 
     def cut(layer: Layer) -> Layer:
@@ -102,7 +102,7 @@ def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
             return layer.rows(corners if layer.per_corner else points.chosen)
         key = (id(layer.index), len(layer.values))
         if key not in pools:
-            pools[key] = pool(layer.index[corners])
+            pools[key] = pool_rows(layer.index[corners])
         return replace(layer.rows(pools[key].chosen), index=pools[key].index)
 
     return replace(
@@ -122,7 +122,7 @@ def _sizes_of_kept(sizes: IntArray | None, kept: npt.NDArray[np.bool_]) -> IntAr
     return found
 
 
-def runs(triangles: IntArray, most_vertices: int, most_triangles: int | None = None) -> Iterator[slice]:
+def triangle_runs(triangles: IntArray, most_vertices: int, most_triangles: int | None = None) -> Iterator[slice]:
     """Divide triangles (T, 3) into consecutive runs with at most this many different vertices and triangles.
 
     The number of runs is minimal for that order; there is at least one run, which may be empty.

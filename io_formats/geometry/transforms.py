@@ -26,7 +26,7 @@ def unmirrored(rotation: Quaternion, scale: Vector3) -> tuple[Quaternion, Vector
     is_negative[0] ^= is_mirrored
     if is_negative.any():
         half_turn = np.array((0.0, *~is_negative), np.float64)
-        w, x, y, z = quaternions.product(np.array(rotation, np.float64), half_turn).tolist()
+        w, x, y, z = quaternions.rotation_product(np.array(rotation, np.float64), half_turn).tolist()
         rotation = (w, x, y, z)
     x, y, z = np.abs(scale).tolist()
     return rotation, (x, y, z), is_mirrored

@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-MAGIC = b"\x89PNG\r\n\x1a\n"
+PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _CHUNK = struct.Struct(">I4s")
 _HEADER = struct.Struct(">IIBBBBB")
 _COLOR, _COLOR_AND_ALPHA = 2, 6
@@ -21,14 +21,14 @@ _COLOR_TYPES = {3: _COLOR, 4: _COLOR_AND_ALPHA}
 _LEVEL = 6
 
 
-def encode(pixels: npt.NDArray[np.uint8]) -> bytes:
+def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
     """Encode pixels (H, W, 3) or with alpha (H, W, 4), the topmost row first, as a PNG file."""
     height, width, channels = pixels.shape
     rows = np.zeros((height, 1 + channels * width), np.uint8)  # a PNG row starts with a filter type; 0 is none
     rows[:, 1:] = pixels.reshape(height, -1)
     header = _HEADER.pack(width, height, 8, _COLOR_TYPES[channels], 0, 0, 0)
     chunks = (_chunk(b"IHDR", header), _chunk(b"IDAT", zlib.compress(rows.tobytes(), _LEVEL)), _chunk(b"IEND", b""))
-    return b"".join((MAGIC, *chunks))
+    return b"".join((PNG_MAGIC, *chunks))
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
@@ -40,8 +40,8 @@ def is_plain(data: bytes) -> bool:
 
     Programs read other kinds, such as 16 bits, palettes and grey, in different ways.
     """
-    start = len(MAGIC)
-    if not data.startswith(MAGIC) or b"IEND" not in data[-12:] or len(data) < start + 8 + _HEADER.size:
+    start = len(PNG_MAGIC)
+    if not data.startswith(PNG_MAGIC) or b"IEND" not in data[-12:] or len(data) < start + 8 + _HEADER.size:
         return False
     _width, _height, bits, color_type = _HEADER.unpack_from(data, start + 8)[:4]
     if bits != 8 or color_type not in _COLOR_TYPES.values():

@@ -18,7 +18,7 @@ from ..geometry.tangents import any_perpendicular, vertex_tangents
 from ..passes.join_meshes import only_mesh
 from .document import Document, Variant
 from .options import AXES, EXPORT_OPTIONS, NORMALS, UVS
-from .space import interleaved, to_blender, turned_domain
+from .space import interleave_range, to_blender, turned_domain
 from .vertex_arrays import refuse_too_large, split_by_vertices, writes_tangents
 
 _ON_GRID = 0.01
@@ -65,7 +65,7 @@ class DocumentBuilder:
             Variant.CURRENT,
             to_steps(quantised_exactly(points, domain)),
             flip_winding(self.mesh.corner_point).reshape(-1, 3).astype(np.uint16),
-            interleaved(domain),
+            interleave_range(domain),
         )
         if self.mesh.uvs:
             uvs = self.finite_uvs()
@@ -73,7 +73,7 @@ class DocumentBuilder:
             self.is_moved |= domain is None
             if domain is None:
                 domain = self.exact_domain(uvs, _UV_MARGIN, "its UVs reach")
-            document.uvs, document.uv_bounds = to_steps(quantised_exactly(uvs, domain)), interleaved(domain)
+            document.uvs, document.uv_bounds = to_steps(quantised_exactly(uvs, domain)), interleave_range(domain)
             stored = self.mesh.uvs[0].stored
             if stored is not None:
                 is_same = (dequantise_exactly(stored, domain) == uvs).all(axis=1)

@@ -13,7 +13,7 @@ from ..core.messages import counted
 from ..core.options import resolve
 from ..core.scene import Mesh, Node, Role, Scene, Surface
 from ..core.shared_options import MESH_FILES
-from ..geometry.submeshes import part_of_slots, runs
+from ..geometry.submeshes import part_of_slots, triangle_runs
 from ..passes.flatten import meshes_in_one_space
 from ..passes.join_meshes import join
 from .document import MOST_SAFE
@@ -57,7 +57,7 @@ def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Nod
     if not is_too_large(mesh):
         yield whole
         return
-    cuts = list(runs(mesh.corner_point.reshape(-1, 3), MOST_SAFE, MOST_SAFE))
+    cuts = list(triangle_runs(mesh.corner_point.reshape(-1, 3), MOST_SAFE, MOST_SAFE))
     numbers = np.repeat(np.arange(len(cuts), dtype=np.int32), [cut.stop - cut.start for cut in cuts])
     surface = mesh.surfaces[0] if len(mesh.surfaces) == 1 else Surface("")
     numbered = replace(mesh, material_index=numbers, materials=[""] * len(cuts), surfaces=[surface] * len(cuts))

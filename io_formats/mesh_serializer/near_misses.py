@@ -13,7 +13,7 @@ _MOST_PER_VERTEX = 6
 """Largest ratio of triangles to vertices, or vertices to triangles, of a file that counts as a damaged mesh."""
 
 
-def explain(head: bytes, size: int) -> str:
+def explain_near_miss(head: bytes, size: int) -> str:
     """Return a sentence about the file without a full stop, or an empty string."""
     header = Header.of(head)
     if header is None:

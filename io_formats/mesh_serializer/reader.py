@@ -10,7 +10,7 @@ from ..core.messages import Text, counted
 from ..core.scene import AnyArray
 from . import layout
 from .document import NORMALS, TANGENTS, UVS, WEIGHTS, Document, Variant
-from .near_misses import explain
+from .near_misses import explain_near_miss
 from .sniffing import variant_of
 
 _HEAD_SIZE = 4096
@@ -30,7 +30,9 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Document:
     head = data[:_HEAD_SIZE]
     variant = variant_of(head, len(data))
     if variant is None:
-        raise UnsupportedFormatError(explain(head, len(data)) or "This is not a mesh of Unity's MeshSerializer2")
+        raise UnsupportedFormatError(
+            explain_near_miss(head, len(data)) or "This is not a mesh of Unity's MeshSerializer2"
+        )
     if variant is Variant.FIRST_TEXT:
         decoded = layout.decode_text(data)
         if decoded is None:

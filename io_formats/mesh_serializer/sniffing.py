@@ -13,7 +13,7 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
     """Return the evidence for this format, or a related one, or explain a damaged file."""
     variant = variant_of(head, size)
     if variant is None:
-        text = near_misses.explain(head, size)
+        text = near_misses.explain_near_miss(head, size)
         return NearMiss(text) if text else Match.NONE
     return Match.PLAUSIBLE if variant in _WEAK else Match.LENGTH
 

@@ -19,7 +19,7 @@ def to_blender(choice: str) -> Basis:
     return _TO_BLENDER[choice]
 
 
-def interleaved(domain: FloatArray) -> FloatArray:
+def interleave_range(domain: FloatArray) -> FloatArray:
     """Return a range (2, k), minimum and maximum, in the order of the file: (2 k,) minimum and maximum of each axis."""
     return np.ascontiguousarray(domain.T, np.float32).reshape(-1)
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from ..core.errors import FormatError
 from ..core.messages import Report, Text, counted, listed
 from ..core.placement import ModelUse, PartUse, PlacedModel, PlacedNode, Placement, PlacementPart
-from .place_nodes import placed
+from .place_nodes import placement_of_nodes
 
 
-def expanded(placement: Placement) -> Placement:
+def expand_references(placement: Placement) -> Placement:
     """Return the placement with copies of the nodes of other files below the nodes that refer to them.
 
     The reader has bounded the number of nodes and the depth of the references.
@@ -21,7 +21,7 @@ def expanded(placement: Placement) -> Placement:
     return replace(placement, parts=[replace(main, nodes=nodes)])
 
 
-def shown(placement: Placement, report: Report) -> Placement:
+def shown_placement(placement: Placement, report: Report) -> Placement:
     """Return the placement as its program shows it.
 
     Hidden groups and groups of guides are removed and reported.
@@ -100,7 +100,7 @@ def _tree(model: PlacedModel, models: list[PlacedModel], report: Report) -> list
         report.loss(
             "animations-left-out", "{} not carried over: {}", number, names, item=Text("model '{}'", model.name)
         )
-    tree = placed(scene)
+    tree = placement_of_nodes(scene)
     first = len(models)
     models += tree.models
     for node in tree.parts[0].nodes:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.scene import Joint, Keys, KeyTrack, Skeleton
-from ..geometry.quaternions import continuous, product, rotated
+from ..geometry.quaternions import continuous_rotations, rotate, rotation_product
 from .sample_keys import values_at
 
 Floats = npt.NDArray[np.float64]
@@ -66,18 +66,18 @@ def _joined(chain: Sequence[int], tracks: Mapping[int, KeyTrack], joints: Sequen
     for number in chain:
         joint, track = joints[number], tracks.get(number)
         still = np.tile(joint.translation, (len(times), 1))
-        rest = rest + rotated(rest_turn, still)
-        rest_turn = product(rest_turn, np.tile(joint.rotation, (len(times), 1)))
+        rest = rest + rotate(rest_turn, still)
+        rest_turn = rotation_product(rest_turn, np.tile(joint.rotation, (len(times), 1)))
         moved = still
         if track is not None and track.translation is not None:
             moved = values_at(track.translation, times) + (still if track.is_offset else 0.0)
-        place = place + rotated(turn, moved)
+        place = place + rotate(turn, moved)
         turned = np.tile(joint.rotation, (len(times), 1))
         if track is not None and track.rotation is not None:
             turned = values_at(track.rotation, times)
-        turn = product(turn, turned)
+        turn = rotation_product(turn, turned)
     last = tracks.get(chain[-1])
-    found = KeyTrack(chain[-1], skeleton, rotation=Keys(times, continuous(turn)))
+    found = KeyTrack(chain[-1], skeleton, rotation=Keys(times, continuous_rotations(turn)))
     if last is not None and last.translation is not None and not last.is_offset:
         found.translation = Keys(times, place)
     elif np.abs(place - rest).max() > _MOVED:

@@ -15,7 +15,7 @@ from .flatten import Matrix, moved
 from .lod import coarser_nodes, join_levels
 
 
-def placed(scene: Scene) -> Placement:
+def placement_of_nodes(scene: Scene) -> Placement:
     """Return a placement of the nodes of a scene, with one model for all nodes whose meshes are equal.
 
     Coarser levels of detail are parts of the model of their finest node. A mesh that a skeleton deforms is in the space

@@ -25,12 +25,13 @@ def with_frames(scene: Scene) -> Scene:
     if not any(clip.keys for clip in scene.clips):
         return scene
     clips = [
-        sampled(clip, scene, clip.fps or clip.key_rate or DEFAULT_RATE) if clip.keys else clip for clip in scene.clips
+        sample_clip(clip, scene, clip.fps or clip.key_rate or DEFAULT_RATE) if clip.keys else clip
+        for clip in scene.clips
     ]
     return replace(scene, clips=clips)
 
 
-def sampled(clip: Clip, scene: Scene, fps: float, times: Floats | None = None) -> Clip:
+def sample_clip(clip: Clip, scene: Scene, fps: float, times: Floats | None = None) -> Clip:
     """Return a clip with frames instead of keys.
 
     Parameters

@@ -53,7 +53,7 @@ class DecodedAsset:
         return download_weight(self.sizes, size or self.size or (1.0, 1.0, 1.0))
 
 
-def decode(asset: Asset) -> DecodedAsset:
+def decode_blocks(asset: Asset) -> DecodedAsset:
     """Decode all blocks of an asset; ``warnings`` includes those of its reader."""
     warnings = list(asset.warnings)
 
@@ -83,7 +83,7 @@ def level_facts(decoded: DecodedAsset) -> dict[str, dict[str, int]]:
     }
 
 
-def counts(decoded: DecodedAsset) -> dict[str, int]:
+def common_counts(decoded: DecodedAsset) -> dict[str, int]:
     """Return the counts common to all formats, for the finest level; nodes are the objects that an import creates."""
     faces = decoded.faces
     shapes = bool(decoded.physics) + len(decoded.hulls.hulls) + (decoded.hulls.base is not None)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..core.scene import Scene
 from . import costs
-from .facts import DecodedAsset, decode
+from .facts import DecodedAsset, decode_blocks
 from .mesh.document import Asset
 from .mesh.lod_block import Face
 from .models.levels import LEVELS
@@ -90,7 +90,10 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
     ExportError
         A model cannot be encoded.
     """
-    from .mesh.scene_mapping import assets_of, submodel_suffix  # slow to import
+    from .mesh.scene_mapping import (
+        assets_of,
+        submodel_suffix,  # slow to import
+    )
 
     models = models_of(scene)
     found: list[Figures] = []
@@ -98,7 +101,7 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
     for model, parts in zip(models, assets_of(models, scene, options), strict=True):
         for part in parts:
             name = model.name + (f"_{submodel_suffix(part.submodel)}" if part.submodel else "")
-            first, content = decoded.get(id(part.asset)) or ("", decode(part.asset))
+            first, content = decoded.get(id(part.asset)) or ("", decode_blocks(part.asset))
             decoded.setdefault(id(part.asset), (name, content))
             one = figures_of_asset(name, content, part.unit_cube.metres.tolist())
             found.append(replace(one, same_mesh_as=first, has_alpha=_has_alpha(scene, part.materials)))
@@ -126,8 +129,8 @@ def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | Non
     if len(models) != 1:
         return None
     now = assets_of(models, scene, options)[0][0]
-    stored = decode(asset)
-    if not _same_geometry(stored, decode(now.asset)):
+    stored = decode_blocks(asset)
+    if not _same_geometry(stored, decode_blocks(now.asset)):
         return None
     found = figures_of_asset(models[0].name, stored, now.unit_cube.metres.tolist(), is_exact=True)
     return replace(found, has_alpha=_has_alpha(scene, models[0].mesh.materials))

@@ -42,10 +42,10 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Model:
     MissingLibraryError
         The ``protobuf`` library is not installed.
     """
-    messages.messages()
+    messages.message_classes()
     unpacked = container.unpack(data, inflated_limit)
-    found = structure.walk(unpacked.content)
-    parsed = messages.parse(unpacked.content)
+    found = structure.check_structure(unpacked.content)
+    parsed = messages.parse_model(unpacked.content)
     # Copy only the slices of meshes with unpacked indices, so that the inflated message can be freed.
     one_by_one = {number: unpacked.content[start:end] for number, (start, end) in found.unpacked_meshes.items()}
     warnings = unpacked.report.messages
@@ -65,8 +65,8 @@ def same_content(one: bytes, other: bytes) -> bool:
 
 def _normalised(content: bytes) -> bytes:
     """Serialise a message as a protobuf library would: indices in one packed run, fields in ascending order."""
-    found = structure.walk(content)
-    parsed = messages.parse(content)
+    found = structure.check_structure(content)
+    parsed = messages.parse_model(content)
     number = -1
     for node in parsed.nodes:
         for mesh in node.meshes:
@@ -135,7 +135,7 @@ class _ModelReader:
         else:
             packed, unknown = messages.pack_mesh(one_by_one)
             structure.check_mesh(unknown)
-        return Mesh(varints.decode(packed), parsed.material, unknown)
+        return Mesh(varints.decode_varints(packed), parsed.material, unknown)
 
     def vertex_animation(self, parsed: Any) -> VertexAnimation:
         return VertexAnimation(

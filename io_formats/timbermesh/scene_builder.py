@@ -13,7 +13,7 @@ from ..core.messages import Report, Text
 from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ..geometry import normals as normal_repair
 from ..geometry.axes import flip_winding
-from ..geometry.quaternions import continuous, rotated_xyzw, unit_quaternions
+from ..geometry.quaternions import continuous_rotations, rotated_xyzw, unit_quaternions
 from . import document as doc
 from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 
@@ -284,7 +284,7 @@ class _ClipBuilder:
         if odd and present[:, 1].all():
             template = "animation '{}' has {} rotations that are not unit quaternions; normalised"
             report.change("not-unit-rotation", template, animation.name, odd)
-        return TransformTrack(index, translation, continuous(rotation), scale)
+        return TransformTrack(index, translation, continuous_rotations(rotation), scale)
 
     def vertex_track(self, index: int, animation: doc.VertexAnimation, report: Report) -> VertexTrack | None:
         """Convert offsets to absolute points (F, k, 3) of the k moving vertices (format page, vertex animation)."""

@@ -25,7 +25,7 @@ def write(model: Model) -> bytes:
 
 def serialise(model: Model) -> bytes:
     """Encode a model as the bare protobuf message."""
-    known = messages.messages()
+    known = messages.message_classes()
     message = known.model()
     try:
         message.version = model.version
@@ -37,7 +37,7 @@ def serialise(model: Model) -> bytes:
     except FormatError:
         raise
     except known.errors as problem:
-        raise FormatError("The model cannot be encoded ({})", messages.reason(problem)) from None
+        raise FormatError("The model cannot be encoded ({})", messages.protobuf_reason(problem)) from None
     return content
 
 
@@ -87,7 +87,7 @@ def _fill_mesh(message: Any, mesh: Mesh, node: Node) -> None:
         if int(mesh.indices.min()) < 0:
             # Negative indices take ten-byte varints, which occur only in damaged files.
             raise FormatError("A triangle has a negative vertex index", item=Text("node '{}'", node.name))
-        message.indices.append(varints.encode(np.ascontiguousarray(mesh.indices)))
+        message.indices.append(varints.encode_varints(np.ascontiguousarray(mesh.indices)))
     message.material = mesh.material
     _add_unknown(message, mesh.unknown)
 

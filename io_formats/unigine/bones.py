@@ -42,7 +42,7 @@ def read_table(stream: ByteStream, count: int) -> list[Bone]:
         raise stream.error("The file is cut off or damaged: it claims {:,} bones", count)
     bones = []
     for number in range(count):
-        name = strings.read(stream, Text("the name of bone {}", number))
+        name = strings.read_string(stream, Text("the name of bone {}", number))
         bones.append(Bone(name, stream.i16(Text("the parent of bone '{}'", name))))
     problem = _broken_parent(bones)
     if problem:
@@ -73,7 +73,7 @@ def encode_table(bones: Sequence[Bone]) -> bytes:
     problem = _broken_parent(bones)
     if problem:
         raise ExportError(problem)
-    return b"".join(strings.encode(bone.name) + bone.parent.to_bytes(2, "little", signed=True) for bone in bones)
+    return b"".join(strings.encode_string(bone.name) + bone.parent.to_bytes(2, "little", signed=True) for bone in bones)
 
 
 def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:

@@ -12,7 +12,7 @@ from ..geometry import vectors
 _EMPTY = 1e9
 
 
-def empty() -> FloatArray:
+def empty_bounds() -> FloatArray:
     """Return empty bounds, (10,) float32."""
     return np.array([_EMPTY] * 3 + [-_EMPTY] * 3 + [0, 0, 0, -1], np.float32)
 
@@ -23,7 +23,7 @@ def of_points(points: FloatArray) -> FloatArray:
     ``points`` (P, 3) float32.
     """
     if not len(points):
-        return empty()
+        return empty_bounds()
     bounds = np.empty(10, np.float32)
     bounds[:6] = vectors.bounds(points).reshape(-1)
     bounds[6:9] = (bounds[:3] + bounds[3:6]) * np.float32(0.5)
@@ -36,11 +36,11 @@ def of_points(points: FloatArray) -> FloatArray:
     return bounds
 
 
-def union(parts: Sequence[FloatArray]) -> FloatArray:
+def union_of_bounds(parts: Sequence[FloatArray]) -> FloatArray:
     """Return bounds that enclose all ``parts``: the common box and a sphere around its centre."""
     filled = [part for part in parts if part[9] >= 0]
     if not filled:
-        return empty()
+        return empty_bounds()
     if len(filled) == 1:
         return filled[0].copy()
     table = np.stack(filled)

@@ -41,14 +41,14 @@ def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE
     order, nodes, boxes, splits = _Tree(points, triangles, leaf_size).build()
     return b"".join(
         (
-            compact_integers.encode(len(triangles)),
+            compact_integers.encode_integer(len(triangles)),
             edge_flags(points, triangles).tobytes(),
-            compact_integers.encode(len(triangles)),
+            compact_integers.encode_integer(len(triangles)),
             # The first corner of each triangle, in the order of the tree.
-            compact_integers.encode_many(3 * order),
-            compact_integers.encode(len(nodes)),
+            compact_integers.encode_integers(3 * order),
+            compact_integers.encode_integer(len(nodes)),
             # Split axes are stored in one byte; a compact integer of 0, 1 or 2 is this byte.
-            compact_integers.encode_many(nodes),
+            compact_integers.encode_integers(nodes),
             boxes.astype("<f4").tobytes(),
             splits.astype("<f4").tobytes(),
         )

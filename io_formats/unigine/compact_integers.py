@@ -9,7 +9,7 @@ from ..binary.byte_reader import ByteStream
 from ..core.errors import ExportError
 from ..core.messages import Text
 
-LIMIT = 2**31 - 1
+LARGEST_INTEGER = 2**31 - 1
 _MOST_BYTES = 5
 _GROUP_SHIFTS = np.array([0, 6, 13, 20, 27])
 _LENGTH_LIMITS = (63, 8191, 1048575, 134217727)
@@ -17,7 +17,7 @@ _LENGTH_LIMITS = (63, 8191, 1048575, 134217727)
 63 has 6 bits."""
 
 
-def read(stream: ByteStream, what: str) -> int:
+def read_integer(stream: ByteStream, what: str) -> int:
     """Decode one compact integer.
 
     Raises
@@ -36,18 +36,18 @@ def read(stream: ByteStream, what: str) -> int:
         byte = stream.u8(what)
         magnitude |= (byte & 127) << shift
         shift += 7
-    if magnitude > LIMIT:
-        raise stream.error("The file is damaged: {} is a number beyond {:,}", Text(what), LIMIT, offset=start)
+    if magnitude > LARGEST_INTEGER:
+        raise stream.error("The file is damaged: {} is a number beyond {:,}", Text(what), LARGEST_INTEGER, offset=start)
     return -magnitude if negative else magnitude
 
 
-def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LIMIT) -> int:
+def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LARGEST_INTEGER) -> int:
     """Read a count that is not negative and at most ``most``.
 
     Each of the counted items has at least ``size`` bytes, so a count is rejected if the remaining data is too short.
     """
     start = stream.position
-    count = read(stream, Text("the number of {}", Text(what)))
+    count = read_integer(stream, Text("the number of {}", Text(what)))
     if not 0 <= count <= most:
         raise stream.error("The file is damaged: it claims {:,} {}", count, Text(what), offset=start)
     if count * size > stream.remaining:
@@ -61,7 +61,7 @@ def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LIMI
     return count
 
 
-def read_many(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32]:
+def read_integers(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32]:
     """Decode ``count`` consecutive compact integers, (count,) int32."""
     stream.require(count, what)
     if not count:
@@ -85,15 +85,17 @@ def read_many(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32
     for byte in range(1, longest):
         longer = np.flatnonzero(lengths > byte)
         values[longer] |= (raw[starts[longer] + byte].astype(np.int64) & 127) << int(_GROUP_SHIFTS[byte])
-    if int(values.max()) > LIMIT:
-        raise stream.error("The file is damaged: {} hold a number beyond {:,}", Text(what), LIMIT, offset=start)
+    if int(values.max()) > LARGEST_INTEGER:
+        raise stream.error(
+            "The file is damaged: {} hold a number beyond {:,}", Text(what), LARGEST_INTEGER, offset=start
+        )
     stream.position = start + int(ends[-1])
     np.negative(values, out=values, where=(heads & 64) > 0)
     return values.astype(np.int32)
 
 
-def encode(value: int) -> bytes:
-    """Encode a number with the same bytes as the engine. Faster than :func:`encode_many` for one number.
+def encode_integer(value: int) -> bytes:
+    """Encode a number with the same bytes as the engine. Faster than :func:`encode_integers` for one number.
 
     Raises
     ------
@@ -101,8 +103,8 @@ def encode(value: int) -> bytes:
         The magnitude is more than 2^31 - 1.
     """
     rest = abs(int(value))
-    if rest > LIMIT:
-        raise ExportError("A number beyond {:,} cannot be written", LIMIT)
+    if rest > LARGEST_INTEGER:
+        raise ExportError("A number beyond {:,} cannot be written", LARGEST_INTEGER)
     more = sum(rest >= limit for limit in _LENGTH_LIMITS)
     groups = [rest & 63 | (64 if value < 0 else 0)]
     rest >>= 6
@@ -113,7 +115,7 @@ def encode(value: int) -> bytes:
     return bytes(groups)
 
 
-def encode_many(values: npt.ArrayLike) -> bytes:
+def encode_integers(values: npt.ArrayLike) -> bytes:
     """Encode (n,) integers, one after the other.
 
     Raises
@@ -123,8 +125,8 @@ def encode_many(values: npt.ArrayLike) -> bytes:
     """
     given = np.asarray(values, np.int64).ravel()
     magnitudes = np.abs(given)
-    if len(given) and int(magnitudes.max()) > LIMIT:
-        raise ExportError("A number beyond {:,} cannot be written", LIMIT)
+    if len(given) and int(magnitudes.max()) > LARGEST_INTEGER:
+        raise ExportError("A number beyond {:,} cannot be written", LARGEST_INTEGER)
     lengths = np.ones(len(given), np.intp)
     for limit in _LENGTH_LIMITS:
         lengths += magnitudes >= limit

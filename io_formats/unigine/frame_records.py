@@ -82,7 +82,7 @@ def _windows(data: Bytes, size: int) -> AnyArray:
     return np.ndarray((len(data) - size + 1,), f"V{size}", buffer=data, strides=(1,))
 
 
-def held(offsets: Offsets, flagged: npt.NDArray[np.bool_]) -> Offsets:
+def hold_offsets(offsets: Offsets, flagged: npt.NDArray[np.bool_]) -> Offsets:
     """Replace the offsets (F, n) of unflagged records by the last flagged offset of an earlier frame.
 
     Offsets ascend with the frames, so this is a running maximum. The first frame must be flagged.

@@ -15,7 +15,7 @@ from ..binary.records import record_starts
 from ..core.errors import ExportError, FormatError
 from ..core.scene import AnyArray, FloatArray
 from . import compact_integers
-from .frame_records import Bytes, Offsets, RecordLayout, held
+from .frame_records import Bytes, Offsets, RecordLayout, hold_offsets
 
 
 @dataclass
@@ -145,7 +145,7 @@ def read_bone_indices(stream: ByteStream, bone_count: int) -> AnyArray:
 
 def encode_bone_indices(indices: AnyArray) -> bytes:
     """Encode the list of animated bones for ``read_bone_indices``."""
-    return compact_integers.encode(len(indices)) + np.ascontiguousarray(indices, "<i2").tobytes()
+    return compact_integers.encode_integer(len(indices)) + np.ascontiguousarray(indices, "<i2").tobytes()
 
 
 def read_flagged_frames(stream: ByteStream, indices: AnyArray) -> FlaggedFrames:
@@ -180,7 +180,7 @@ def read_flagged_frames(stream: ByteStream, indices: AnyArray) -> FlaggedFrames:
 def encode_flagged_frames(frames: FlaggedFrames) -> bytes:
     """Encode frame count and frames for ``read_flagged_frames``."""
     values = [np.ascontiguousarray(channel, "<f4") for channel in (frames.translation, frames.rotation, frames.scale)]
-    return compact_integers.encode(frames.frame_count) + _FLAGGED.pack(frames.flags, values)
+    return compact_integers.encode_integer(frames.frame_count) + _FLAGGED.pack(frames.flags, values)
 
 
 def _read_records(stream: ByteStream, bone_count: int, layout: RecordLayout) -> tuple[Bytes, Offsets, Bytes]:
@@ -189,7 +189,7 @@ def _read_records(stream: ByteStream, bone_count: int, layout: RecordLayout) -> 
     Return the bytes from the first record on, and the offsets (F, n) and flags (F, n) of the records.
     """
     # Each record has at least one byte, so the data limits the count. Without records, this limit is used.
-    most = compact_integers.LIMIT if bone_count else _MOST_EMPTY_FRAMES
+    most = compact_integers.LARGEST_INTEGER if bone_count else _MOST_EMPTY_FRAMES
     frame_count = compact_integers.read_count(stream, "frames", size=bone_count, most=most)
     data = stream.rest()
     try:
@@ -219,7 +219,7 @@ def _read_delta(stream: ByteStream, indices: AnyArray, layout: RecordLayout) -> 
 
     def channel(bit: int, kind: str) -> AnyArray:
         flagged = (flags >> bit & 1).astype(bool)
-        return layout.gather(data, held(layout.offsets(bit, starts, flags), flagged), bit, kind)
+        return layout.gather(data, hold_offsets(layout.offsets(bit, starts, flags), flagged), bit, kind)
 
     def vectors(bits: tuple[int, ...], default: int, what: str) -> AnyArray:
         values = np.full((*shape, 3), default, step)
@@ -273,5 +273,5 @@ def _encode_delta(frames: DeltaFrames, layout: RecordLayout) -> bytes:
         rotation,
         *(scale[..., axis] for axis in range(3)),
     ]
-    head = bytes((frames.mask,)) + compact_integers.encode(frames.frame_count)
+    head = bytes((frames.mask,)) + compact_integers.encode_integer(frames.frame_count)
     return head + layout.pack(frames.flags, values)

@@ -44,7 +44,7 @@ def base_colors(parameters: Mapping[str, str]) -> list[str]:
     return next((found for found in named if found), [])
 
 
-def opacity(parameters: Mapping[str, str]) -> float | None:
+def opacity_parameter(parameters: Mapping[str, str]) -> float | None:
     """Return the opacity, 0 to 1: the value of the only parameter whose name means opacity, transparency or alpha."""
     words = {name: _words(name) for name, value in parameters.items() if len(_numbers(value)) == 1}
     left = [name for name, parts in words.items() if not _has_word(parts, _OTHER_COLORS + _NO_OPACITIES)]

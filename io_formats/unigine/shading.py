@@ -18,7 +18,7 @@ from ..core import shading as neutral
 from ..core.messages import Message, Report, Text, counted, listed
 from ..core.scene import Material
 from ..core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
-from .graph_parameters import base_colors, opacity
+from .graph_parameters import base_colors, opacity_parameter
 from .graph_slots import graph_slots
 from .project.materials import ProjectMaterial
 from .project.references import FoundTexture, is_guid, plain_reference
@@ -350,7 +350,7 @@ class _Shader:
             return Factor(1.0)
         value = min(max(alpha * self.number("transparent", 1.0), 0.0), 1.0)
         if self.may_be_graph and mode is not Opacity.CLIP:
-            stated = opacity(self.material.parameters)
+            stated = opacity_parameter(self.material.parameters)
             if stated is None and value == 1.0 and mode is Opacity.BLEND and "opacity" not in self.slots:
                 stated = _BLENDED_ALPHA
             value *= 1.0 if stated is None else stated

@@ -7,10 +7,10 @@ from ..core.errors import ExportError
 from ..core.messages import Text
 from . import compact_integers
 
-LONGEST = 4096
+LONGEST_STRING = 4096
 
 
-def read(stream: ByteStream, what: str) -> str:
+def read_string(stream: ByteStream, what: str) -> str:
     r"""Read a string whose length is a compact integer.
 
     Bytes that are not UTF-8 become escapes such as ``\xcf`` in the text.
@@ -21,17 +21,19 @@ def read(stream: ByteStream, what: str) -> str:
         The string has no terminating zero, contains a zero, has more than 4,096 bytes, or is cut off.
     """
     start = stream.position
-    return _content(stream, compact_integers.read(stream, Text("the length of {}", Text(what))), what, start)
+    return _string_content(
+        stream, compact_integers.read_integer(stream, Text("the length of {}", Text(what))), what, start
+    )
 
 
-def read_long(stream: ByteStream, what: str) -> str:
+def read_long_string(stream: ByteStream, what: str) -> str:
     """Read a string whose length is an i32 (sk10, sn10, an12, an13); otherwise like ``read``."""
     start = stream.position
-    return _content(stream, stream.i32(Text("the length of {}", Text(what))), what, start)
+    return _string_content(stream, stream.i32(Text("the length of {}", Text(what))), what, start)
 
 
-def _content(stream: ByteStream, length: int, what: str, start: int) -> str:
-    if not 0 <= length <= LONGEST:
+def _string_content(stream: ByteStream, length: int, what: str, start: int) -> str:
+    if not 0 <= length <= LONGEST_STRING:
         raise stream.error("The file is damaged: {} would have {:,} bytes", Text(what), length, offset=start)
     if not length:
         return ""
@@ -46,28 +48,30 @@ def _content(stream: ByteStream, length: int, what: str, start: int) -> str:
         return text
 
 
-def encode(text: str) -> bytes:
+def encode_string(text: str) -> bytes:
     """Encode a string with its length as a compact integer.
 
     Raises
     ------
     ExportError
-        The text contains a zero character, or is longer than :func:`read` accepts.
+        The text contains a zero character, or is longer than :func:`read_string` accepts.
     """
-    content = _encoded(text)
-    return compact_integers.encode(len(content)) + content
+    content = _string_bytes(text)
+    return compact_integers.encode_integer(len(content)) + content
 
 
-def encode_long(text: str) -> bytes:
+def encode_long_string(text: str) -> bytes:
     """Encode a string with its length as an i32."""
-    content = _encoded(text)
+    content = _string_bytes(text)
     return len(content).to_bytes(4, "little") + content
 
 
-def _encoded(text: str) -> bytes:
+def _string_bytes(text: str) -> bytes:
     content = text.encode("utf-8", "backslashreplace") + b"\0"
-    if len(content) > LONGEST:
-        raise ExportError("The name '{:…<41}' is too long: it has {:,} bytes of {:,}", text[:40], len(content), LONGEST)
+    if len(content) > LONGEST_STRING:
+        raise ExportError(
+            "The name '{:…<41}' is too long: it has {:,} bytes of {:,}", text[:40], len(content), LONGEST_STRING
+        )
     if content.find(0) != len(content) - 1:
         raise ExportError("The name {!r} has a zero character in it", text)
     return content

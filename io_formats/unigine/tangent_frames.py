@@ -35,7 +35,9 @@ _STEPS = np.array(list(itertools.product((0.0, 1.0, -1.0, 2.0), repeat=3))).T
 """(3, 64) adjustments of x, y, z in steps that are tried; the first is zero."""
 
 
-def decode(stored: AnyArray, *, has_sign_byte: bool = False) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp]]:
+def decode_frames(
+    stored: AnyArray, *, has_sign_byte: bool = False
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp]]:
     """Decode the stored quaternions to normals and tangents, and normalise them.
 
     Parameters
@@ -97,7 +99,7 @@ def _decode_block(
     return failed
 
 
-def encode(normals: FloatArray, tangents: FloatArray, *, has_sign_byte: bool = False) -> AnyArray:
+def encode_frames(normals: FloatArray, tangents: FloatArray, *, has_sign_byte: bool = False) -> AnyArray:
     """Encode frames as quaternions, (n, 4) int16, for ``decode``.
 
     Parameters

@@ -23,7 +23,7 @@ _THERE = (-1.0, -1.0, 1.0, 1.0)
 _BACK = (1.0, 1.0, -1.0, -1.0)
 
 
-def turned(scene: Scene, *, back: bool = False) -> Scene:
+def rotate_180(scene: Scene, *, back: bool = False) -> Scene:
     """Return the scene rotated by 180° about Z, or rotated back; the given scene is not modified.
 
     Points, normals, tangents and shape keys of meshes, vertex animations, the bind transforms of root joints and their

@@ -31,6 +31,6 @@ def matrix_words(matrix: npt.NDArray[np.float64], number: str = SHORT_NUMBER) ->
     return words
 
 
-def transform(words: list[str]) -> bytes:
+def transform_element(words: list[str]) -> bytes:
     """Return the XML element of a matrix from the texts of its numbers."""
     return b"<transform>" + " ".join(words).encode() + b"</transform>"

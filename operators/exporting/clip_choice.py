@@ -43,7 +43,7 @@ class ACTION_OT_meshferry_choose(bpy.types.Operator):
         return {"FINISHED"}
 
 
-def fill(owner: Any, actions: Sequence[Any]) -> None:
+def fill_clip_list(owner: Any, actions: Sequence[Any]) -> None:
     """Fill the collection property ``listed_actions`` of an operator with actions."""
     owner.listed_actions.clear()
     for name in sorted(action.name for action in actions):

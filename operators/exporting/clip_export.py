@@ -7,7 +7,7 @@ from typing import Any
 import bpy
 from bpy.props import CollectionProperty, EnumProperty, IntProperty
 
-from ...blender_data.exporting import exporter
+from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.clips.joint_sampling import actions_of_armatures, clips_by_armature
 from ...blender_data.exporting.export_options import CLIPS, HIDDEN
 from ...blender_data.exporting.object_selection import armature_of, label_of, select_armatures
@@ -38,12 +38,12 @@ class ExportClips(ExportFiles):
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the file browser with the list of actions."""
         result: set[str] = super().invoke(context, event)
-        clip_choice.fill(self, self.actions(context))
+        clip_choice.fill_clip_list(self, self.actions(context))
         return result
 
     def check(self, context: bpy.types.Context) -> bool:
         """Update the list of actions for the exported objects, and the file name as in the base class."""
-        clip_choice.fill(self, self.actions(context))
+        clip_choice.fill_clip_list(self, self.actions(context))
         changed: bool = super().check(context)
         return changed
 
@@ -74,7 +74,7 @@ class ExportClips(ExportFiles):
         armature = rig_of(context.object)
         if armature is None:
             raise ExportError("The active object has no armature; choose one, or export the selected objects")
-        return exporter.Source("OBJECTS", objects=(armature,)), name_in_file(armature)
+        return object_selection.Source("OBJECTS", objects=(armature,)), name_in_file(armature)
 
     def scope_text(self, context: bpy.types.Context, source: Any) -> Text:
         """Return a description of the exported animations and their armatures."""

@@ -9,7 +9,7 @@ from typing import Any
 import bpy
 
 from ...blender_data.animation.file_clips import FileClips
-from ...blender_data.exporting import exporter
+from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.clips.animated_blocks import dependencies
 from ...blender_data.exporting.clips.clip_sources import actions_of, clip_name, other_actions
 from ...blender_data.exporting.object_selection import candidates_of
@@ -31,7 +31,7 @@ def facts_in(path: Path) -> Mapping[str, Any]:
     return loaded.format.facts(loaded.document)
 
 
-def file_clips_of(context: bpy.types.Context, record: FileRecord, source: exporter.Source) -> FileClips | None:
+def file_clips_of(context: bpy.types.Context, record: FileRecord, source: object_selection.Source) -> FileClips | None:
     """Return the animations that a file holds; None if that is not known.
 
     An imported file holds those that came with its objects, an exported one those that were exported to it. Names do
@@ -43,7 +43,9 @@ def file_clips_of(context: bpy.types.Context, record: FileRecord, source: export
     return FileClips(frozenset({str(record.path), *(home.meshferry.source_path for home in homes)} - {""}))
 
 
-def clip_files_of(context: bpy.types.Context, source: exporter.Source, values: Mapping[str, Any]) -> tuple[str, ...]:
+def clip_files_of(
+    context: bpy.types.Context, source: object_selection.Source, values: Mapping[str, Any]
+) -> tuple[str, ...]:
     """Return the files that the animations of an export with these options were imported from."""
     found = dependencies(candidates_of(context, source))
     imported = other_actions(found, to_export_options(values), FileClips(frozenset()))
@@ -53,7 +55,7 @@ def clip_files_of(context: bpy.types.Context, source: exporter.Source, values: M
 def clips_left_out(
     context: bpy.types.Context,
     record: FileRecord,
-    source: exporter.Source,
+    source: object_selection.Source,
     values_of: Callable[[FileRecord], dict[str, Any]],
 ) -> list[Any]:
     """Return the actions from other files that an export would write into a file.
@@ -67,7 +69,7 @@ def clips_left_out(
     return other_actions(found, to_export_options(values), own) if embeds_animation(values) else []
 
 
-def question(actions: list[Any], record: FileRecord) -> str:
+def clips_question(actions: list[Any], record: FileRecord) -> str:
     """Return a question that names the animations of other files, and the animations of the file that they replace."""
     if not actions:
         return ""
@@ -81,7 +83,7 @@ def question(actions: list[Any], record: FileRecord) -> str:
     return rpt_(joined((text, choice), " "))
 
 
-def note(actions: list[Any], record: FileRecord) -> list[Message]:
+def clips_note(actions: list[Any], record: FileRecord) -> list[Message]:
     """Return a message about the animations that were left out."""
     if not actions:
         return []

@@ -9,7 +9,7 @@ import bpy
 from bpy.props import BoolProperty
 
 from ...blender_data import file_records, import_marks
-from ...blender_data.exporting import exporter
+from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.clips.clip_sources import clip_name
 from ...blender_data.exporting.placing.placement_patch import BACKUP
 from ...blender_data.exports_on_save import file_key
@@ -35,8 +35,8 @@ from ..reporting import Messages, conclude
 from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_
 from .clips_of_files import clip_files_of, clips_left_out, facts_in, file_clips_of
-from .clips_of_files import note as note_of_clips
-from .clips_of_files import question as question_of_clips
+from .clips_of_files import clips_note as note_of_clips
+from .clips_of_files import clips_question as question_of_clips
 from .export_base import encode_steps, file_steps, without_needless_clips
 from .scene_changes import is_patched, patch_steps, question_of_patch, question_of_path, refuse_unknown
 
@@ -47,7 +47,7 @@ class FoundFile(NamedTuple):
     record: FileRecord
     owners: list[Any]
     """The objects or the collection with this record."""
-    source: exporter.Source
+    source: object_selection.Source
 
 
 @dataclass
@@ -257,7 +257,7 @@ def encode_again(
     return EncodedAgain(record, target, values, files, encoded, others, left_out)
 
 
-def others_of(context: bpy.types.Context, record: FileRecord, source: exporter.Source) -> list[Any]:
+def others_of(context: bpy.types.Context, record: FileRecord, source: object_selection.Source) -> list[Any]:
     """Return the actions from other files that stay out of a file unless the user asks."""
     try:
         return clips_left_out(context, record, source, values_of)
@@ -265,7 +265,7 @@ def others_of(context: bpy.types.Context, record: FileRecord, source: exporter.S
         return []  # the export reports it
 
 
-def stored_values(record: FileRecord, source: exporter.Source) -> list[Any]:
+def stored_values(record: FileRecord, source: object_selection.Source) -> list[Any]:
     """Return the path of a file, and the values of the options of its import and its last export."""
     imported = import_marks.stored_options(source.collection) if source.collection is not None else {}
     return [str(record.path), *imported.values(), *(record.options or {}).values()]
@@ -287,11 +287,11 @@ def found_file(context: bpy.types.Context) -> FoundFile | None:
         if record is not None and record.format in EXPORTERS:
             others = [other for other in context.scene.objects if other.meshferry.file.path == str(record.path)]
             objects = [other for other in others if file_records.read(other) is not None]
-            return FoundFile(record, objects, exporter.Source("OBJECTS", objects=tuple(objects)))
+            return FoundFile(record, objects, object_selection.Source("OBJECTS", objects=tuple(objects)))
     for collection in import_homes_of(obj) if obj is not None else [context.collection]:
         record = file_records.read(collection)
         if record is not None and (record.format in EXPORTERS or is_patched(record)):
-            return FoundFile(record, [collection], exporter.Source("COLLECTION", collection))
+            return FoundFile(record, [collection], object_selection.Source("COLLECTION", collection))
     return None
 
 

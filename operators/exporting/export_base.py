@@ -10,7 +10,7 @@ import bpy
 
 from ...blender_data import file_records
 from ...blender_data.animation.file_clips import FileClips
-from ...blender_data.exporting import exporter
+from ...blender_data.exporting import export_request, exporter, object_selection
 from ...blender_data.exporting.export_options import CLIPS
 from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord, digest_of
@@ -122,7 +122,7 @@ class ExportScene(ExportDialog):
     def remember(
         self,
         context: bpy.types.Context,
-        source: exporter.Source,
+        source: object_selection.Source,
         written: Sequence[tuple[Path, Scene]],
         values: dict[str, Any],
     ) -> None:
@@ -223,8 +223,8 @@ def read_blender_scene(
 
 def _request(
     context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
-) -> exporter.ExportRequest:
-    return exporter.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
+) -> export_request.ExportRequest:
+    return export_request.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
 
 
 def encode_steps(

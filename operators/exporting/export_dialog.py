@@ -8,7 +8,7 @@ from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
 from ...blender_data import import_choices
-from ...blender_data.exporting import exporter
+from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.export_options import HIDDEN
 from ...blender_data.exporting.object_selection import automatic_source, has_surface, select, source_objects
 from ...blender_data.names import name_in_file
@@ -144,7 +144,7 @@ class ExportDialog(LongWork, ExportHelper):
         try:
             return self.source(context, "")[0]
         except MeshferryError:
-            return exporter.Source("SCENE")
+            return object_selection.Source("SCENE")
 
     def shown_source(self, context: bpy.types.Context) -> Any:
         """Return the source that the dialog shows. In the *Exporters* panel of a collection, this is the collection.
@@ -155,7 +155,7 @@ class ExportDialog(LongWork, ExportHelper):
             There is nothing to export.
         """
         if context.space_data is not None and context.space_data.type == "PROPERTIES":
-            return exporter.Source("COLLECTION", context.collection)
+            return object_selection.Source("COLLECTION", context.collection)
         return self.source(context, "")[0]
 
     def imported_texts(self, context: bpy.types.Context) -> dict[str, str]:
@@ -171,7 +171,7 @@ class ExportDialog(LongWork, ExportHelper):
             return {}
         given = self.given()
         remembered = [option for option in self.option_table if option.is_remembered and option.name not in given]
-        texts = imported_texts(remembered, [import_choices.read(obj) for obj in objects])
+        texts = imported_texts(remembered, [import_choices.read_choices(obj) for obj in objects])
         return texts if getattr(self, IMPORT_CHOICES.name) else dict.fromkeys(texts, "")
 
     def draw_files(self, context: bpy.types.Context) -> None:
@@ -191,12 +191,12 @@ class ExportDialog(LongWork, ExportHelper):
         """Return the source of the export and the name of its scene in the file."""
         if self.collection:
             chosen = named_collection(context, self.collection)
-            return exporter.Source("COLLECTION", chosen), chosen.name
-        source = exporter.Source("SELECTION" if self.scope == "SELECTION" else "SCENE")
+            return object_selection.Source("COLLECTION", chosen), chosen.name
+        source = object_selection.Source("SELECTION" if self.scope == "SELECTION" else "SCENE")
         if self.scope == "AUTO":
             source = automatic_source(context, with_tree=self.format.capabilities.node_hierarchy)
         elif self.scope == "COLLECTION" and context.collection != context.scene.collection:
-            source = exporter.Source("COLLECTION", context.collection)
+            source = object_selection.Source("COLLECTION", context.collection)
         if source.collection is not None:
             return source, source.collection.name
         stem = Path(path).name.removesuffix(self.filename_ext)

@@ -6,10 +6,11 @@ from typing import Any
 import bpy
 from bpy.props import StringProperty
 
+from ...blender_data.translation_context import CONTEXT
 from ...io_formats.core.messages import counted
 from ..findings.finding_list import draw_list
 from ..reporting import refuse
-from ..translations import CONTEXT, iface_
+from ..translations import iface_
 
 _WIDTH = 500
 """Pixels of the dialog, at a resolution scale of 1."""

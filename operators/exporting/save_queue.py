@@ -46,7 +46,7 @@ def session() -> SaveSession:
     if found is None:
         path = bpy.data.filepath
         stamp = exports_on_save.stamp_of(path)
-        is_as_saved = bool(stamp) and stamp == exports_on_save.of_blend(path).stamp
+        is_as_saved = bool(stamp) and stamp == exports_on_save.exports_of_blend(path).stamp
         found = SaveSession(path if is_as_saved else "", stamp)
         bpy.app.driver_namespace[_SESSION] = found
     return found
@@ -152,12 +152,12 @@ def report_missed() -> float | None:
 
 def is_pending() -> bool:
     """Return whether files of the open .blend file still wait for the export of its last save."""
-    return exports_on_save.of_blend(bpy.data.filepath).is_pending
+    return exports_on_save.exports_of_blend(bpy.data.filepath).is_pending
 
 
 def _mark(*, is_pending: bool) -> None:
     """Store that files wait for their export, or no longer, and how the .blend file was saved."""
-    allowed = exports_on_save.of_blend(bpy.data.filepath)
+    allowed = exports_on_save.exports_of_blend(bpy.data.filepath)
     if not allowed.digests:
         return
     allowed.is_pending = is_pending

@@ -9,6 +9,7 @@ from bpy.props import EnumProperty, StringProperty
 from ...blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
 from ...blender_data.exporting.object_selection import MESHABLE, select
 from ...blender_data.exporting.triangle_counts import triangle_count
+from ...blender_data.translation_context import CONTEXT
 from ...io_formats.core.errors import ExportError
 from ...io_formats.mesh_serializer.document import MOST
 from ...io_formats.mesh_serializer.formats import MESH_SERIALIZER
@@ -20,7 +21,6 @@ from ..hooks import Hooks
 from ..importing.import_base import ImportAnyName
 from ..layouts import property_column, sidebar_panel
 from ..option_properties import export_table, in_sections, values_for
-from ..translations import CONTEXT
 
 EXTENSIONS = MESH_SERIALIZER.written_extensions
 

@@ -1,1 +1,1 @@
-"""Checks, and operators for their findings."""
+"""Findings of checks: the list, the selection of elements, fixes."""

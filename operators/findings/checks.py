@@ -6,7 +6,7 @@ from typing import Any
 import bpy
 
 from ...blender_data import file_records
-from ...blender_data.exporting import exporter
+from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.clips.animated_blocks import dependencies
 from ...blender_data.exporting.clips.clip_sources import keys_outside
 from ...blender_data.exporting.object_selection import candidates_of
@@ -98,7 +98,7 @@ class CheckScene:
         return without_needless_clips(last_values(context, self.export_operator, self.option_table))
 
 
-def _file_of(source: exporter.Source) -> Path | None:
+def _file_of(source: object_selection.Source) -> Path | None:
     """Return the file that objects or a collection came from or were exported to, or else the .blend file."""
     owners = [source.collection] if source.collection is not None else source.objects
     return file_records.path_of(owners or [bpy.context.scene.collection])
@@ -115,4 +115,4 @@ class CheckObject(CheckScene):
 
     def source(self, context: bpy.types.Context) -> tuple[Any, str]:
         """Return the object."""
-        return exporter.Source("OBJECTS", objects=(context.object,)), self.subject(context)
+        return object_selection.Source("OBJECTS", objects=(context.object,)), self.subject(context)

@@ -149,7 +149,7 @@ def _limit_weights(target: Format, obj: Any) -> None:
     """Remove the weakest bone weights of vertices that have more than a file can hold."""
     most = target.capabilities.influences
     armature = armature_of(obj)
-    bones = deform_bones.exported(armature, target.capabilities) if armature is not None else set()
+    bones = deform_bones.exported_bones(armature, target.capabilities) if armature is not None else set()
     deforms = np.array([group.name in bones for group in obj.vertex_groups], bool)
     counts, groups, weights = vertex_weights.read(obj.data)
     vertex = np.repeat(np.arange(len(counts)), counts)

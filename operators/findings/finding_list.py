@@ -7,13 +7,14 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
 
+from ...blender_data.translation_context import CONTEXT
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Kind, Message
 from ..last_report import MOST_WARNINGS, REPORT_TEXT
 from ..layouts import button
 from ..reporting import readable
 from ..sidebar import draw_wrapped
-from ..translations import CONTEXT, iface_
+from ..translations import iface_
 from .finding_fixes import refusals
 
 MOST_MEMBERS = 10_000

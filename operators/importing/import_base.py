@@ -12,7 +12,7 @@ from bpy_extras.io_utils import ImportHelper
 
 from ...blender_data import file_records, import_choices
 from ...blender_data.file_records import FileRecord
-from ...blender_data.importing import importer
+from ...blender_data.importing import import_request, importer
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ...blender_data.importing.placing import side_by_side
 from ...blender_data.importing.rigs import armature_matching
@@ -141,7 +141,7 @@ class ImportFiles(LongWork, ImportHelper):
             raise
         if self.use_side_by_side:
             context.view_layer.update()  # computes the bounding boxes of new objects
-            side_by_side.place([result.objects for result in results])
+            side_by_side.place_side_by_side([result.objects for result in results])
         objects = [obj for result in results for obj in result.objects]
         # Select meshes first: from a mesh its armature can be found, but not the reverse.
         select_only(context, sorted(objects, key=lambda obj: obj.type == "ARMATURE"))
@@ -261,7 +261,7 @@ def import_file(
         options = {**options, PARTNERS: {part: one.name for part, one in loaded.partners.items()}}
     candidates = list(armatures.candidates)
     armature = armatures.chosen or armature_matching.choose_for_scene(context, scene, candidates, general.armature)
-    choices = import_choices.read(armature) if armature is not None else ()
+    choices = import_choices.read_choices(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):
         mapping = project_steps(
             "Reading", lambda projects: scene_of(loaded, options, choices=choices, projects=projects)
@@ -270,7 +270,7 @@ def import_file(
     del loaded  # memory use peaks later, when Blender's mesh is built
     if armature is None:
         scene.warnings += armature_matching.mismatches(context, scene, candidates, general.armature)
-    request = importer.ImportRequest(context, scene, general, path, armature, options)
+    request = import_request.ImportRequest(context, scene, general, path, armature, options)
     result = yield from scaled(importer.import_steps(request), 0.3, 1.0)
     try:
         if result.objects:

@@ -13,7 +13,7 @@ _EVEN = 1e-3
 """Share of the largest factor by which the factors of an even scale may differ."""
 
 
-def is_even(scale: Any) -> bool:
+def has_even_scale(scale: Any) -> bool:
     """Return whether a scale is positive and the same along all axes."""
     factors = np.array(scale, np.float64)
     return bool((factors > 0).all() and np.ptp(factors) <= _EVEN * factors.max())
@@ -40,7 +40,7 @@ def _is_free(obj: Any) -> bool:
     if obj.parent.type != "ARMATURE" or obj.parent_type not in {"OBJECT", "ARMATURE"}:
         return False
     above = obj.parent.matrix_world @ obj.matrix_parent_inverse
-    return is_even(above.to_scale()) and above.determinant() > 0
+    return has_even_scale(above.to_scale()) and above.determinant() > 0
 
 
 def apply_scale(obj: Any) -> None:

@@ -113,7 +113,7 @@ def match_slots(obj: Any) -> tuple[int, int, int]:
         wanted.append(None if surface.entry is None else index_in(stored, surface.entry))
         if surface.entry is not None:
             renamed += surface.entry.name != surface.name
-            assign(surface.entry, surface.name, slot.material)
+            assign_surface(surface.entry, surface.name, slot.material)
     added = wanted.count(None)
     for slot, index in enumerate(wanted):
         if index is None:
@@ -133,11 +133,11 @@ def add_surface(obj: Any, slot: int) -> Any:
     """Add a surface with default settings for a material slot, named after its material."""
     material = obj.material_slots[slot].material
     entry = obj.meshferry.surfaces.add()
-    assign(entry, name_in_file(material) if material is not None else NEW_SURFACE, material)
+    assign_surface(entry, name_in_file(material) if material is not None else NEW_SURFACE, material)
     return entry
 
 
-def assign(entry: Any, name: str, material: Any) -> None:
+def assign_surface(entry: Any, name: str, material: Any) -> None:
     """Assign settings to a material; exports use ``name`` until the material is renamed."""
     entry.name = name
     entry.material = material

@@ -12,7 +12,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 TABLE = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "avatar" / "skeleton.csv"
-SHAPE = TABLE.parents[1] / "shape"
+SHAPE = TABLE.parent
 
 
 def rows(*, attachments: bool = False) -> dict[str, dict[str, str]]:

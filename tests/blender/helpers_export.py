@@ -364,19 +364,21 @@ def drive(owner: Any, path: str, expression: str, index: int = -1) -> None:
 
 def export(source: Any = None, **options: Any) -> Exported:
     """Export a collection (``Model`` unless given), or a kind of source, and decode the file."""
-    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
     from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
     from meshferry.io_formats.core.options import resolve
     from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     if isinstance(source, str):
-        taken = exporter.Source(source)
+        taken = object_selection.Source(source)
     else:
-        taken = exporter.Source("COLLECTION", source or model_collection())
+        taken = object_selection.Source("COLLECTION", source or model_collection())
     target = TIMBERMESH
     values = resolve(EXPORT_OPTIONS, options)
     scene = exporter.export_scene(
-        exporter.ExportRequest(bpy.context, taken, exporter.ExportOptions.of(values), "Named", target.capabilities)
+        export_request.ExportRequest(
+            bpy.context, taken, export_options.ExportOptions.of(values), "Named", target.capabilities
+        )
     )
     return Exported(*encode_scene(scene, target))
 

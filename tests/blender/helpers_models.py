@@ -47,23 +47,27 @@ def skinned(armature: Any, name: str = "Tube", weights: Mapping[str, Sequence[fl
 
 def scene_of(kind: str = "UNIGINE_MESH", source: Any = None, **options: Any) -> Any:
     """Export a source to a scene for a format: a collection (Model unless given), a kind of source, or objects."""
-    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
     from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
     from meshferry.io_formats import registry
     from meshferry.io_formats.core.options import resolve
 
     if source is None:
-        taken = exporter.Source("COLLECTION", model_collection())
+        taken = object_selection.Source("COLLECTION", model_collection())
     elif isinstance(source, bpy.types.Collection):
-        taken = exporter.Source("COLLECTION", source)
+        taken = object_selection.Source("COLLECTION", source)
     elif isinstance(source, str):
-        taken = exporter.Source(source)
+        taken = object_selection.Source(source)
     else:
-        taken = exporter.Source("OBJECTS", None, tuple(source))
+        taken = object_selection.Source("OBJECTS", None, tuple(source))
     values = resolve(EXPORT_OPTIONS, options)
     return exporter.export_scene(
-        exporter.ExportRequest(
-            bpy.context, taken, exporter.ExportOptions.of(values), "Named", registry.by_name(kind.lower()).capabilities
+        export_request.ExportRequest(
+            bpy.context,
+            taken,
+            export_options.ExportOptions.of(values),
+            "Named",
+            registry.by_name(kind.lower()).capabilities,
         )
     )
 

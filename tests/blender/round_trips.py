@@ -24,11 +24,11 @@ def imported(data: bytes, name: str = "given", *, headless: bool = True, **optio
 def scene_imported(scene: Any, *, armature: Any = None, headless: bool = True, **options: Any) -> Any:
     """Import a scene; return the import's result."""
     import bpy
-    from meshferry.blender_data.importing import import_options, importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
     from meshferry.io_formats.core.options import resolve
 
-    values = importer.ImportOptions.of(resolve(import_options.IMPORT_OPTIONS, options, headless=headless))
-    return importer.import_scene(importer.ImportRequest(bpy.context, scene, values, armature=armature))
+    values = import_options.ImportOptions.of(resolve(import_options.IMPORT_OPTIONS, options, headless=headless))
+    return importer.import_scene(import_request.ImportRequest(bpy.context, scene, values, armature=armature))
 
 
 def exported(
@@ -36,10 +36,12 @@ def exported(
 ) -> tuple[bytes, list[str]]:
     """Export objects or a collection to one file of a format; return its bytes and the warnings."""
     import bpy
-    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
 
     bpy.context.view_layer.update()
-    source = exporter.Source("COLLECTION" if collection else "OBJECTS", collection, objects)
-    values = exporter.ExportOptions.of(options)
-    scene = exporter.export_scene(exporter.ExportRequest(bpy.context, source, values, "back", target.capabilities))
+    source = object_selection.Source("COLLECTION" if collection else "OBJECTS", collection, objects)
+    values = export_options.ExportOptions.of(options)
+    scene = exporter.export_scene(
+        export_request.ExportRequest(bpy.context, source, values, "back", target.capabilities)
+    )
     return encode_scene(scene, target, file_options, ignore_errors=True)

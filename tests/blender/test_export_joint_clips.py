@@ -409,6 +409,7 @@ def test_scene_is_as_before(clean_blender: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["UNIGINE_ANIMATION", "UNIGINE_MESH"])
 def test_scene_is_as_before_a_failure(clean_blender: Any, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    from meshferry.blender_data.exporting import scene_state
     from meshferry.blender_data.exporting.clips import joint_sampling
     from scene_snapshot import snapshot
 
@@ -419,7 +420,7 @@ def test_scene_is_as_before_a_failure(clean_blender: Any, monkeypatch: pytest.Mo
     armature.pose.bones["Side"].location = (1, 2, 3)
     bpy.context.scene.frame_set(3)
     calls = []
-    real = joint_sampling.set_frame
+    real = scene_state.set_frame
 
     def break_off(scene: Any, frame: float) -> None:
         calls.append(frame)

@@ -26,7 +26,7 @@ from helpers_export import (
 )
 from helpers_placed import placed
 from mathutils import Matrix, Quaternion
-from meshferry.blender_data.exporting.models import missing_parts
+from meshferry.blender_data.exporting.models import generated_lods, missing_parts
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
 
 pytestmark = pytest.mark.needs_bpy
@@ -63,7 +63,7 @@ def posts(count: int = 5) -> list[Any]:
 
 def test_linked_duplicates_are_instances_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    make_level = missing_parts.make_level
+    make_level = generated_lods.make_level
     monkeypatch.setattr(
         missing_parts, "make_level", lambda *args, **options: made.append(1) or make_level(*args, **options)
     )

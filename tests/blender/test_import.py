@@ -20,10 +20,10 @@ pytestmark = pytest.mark.needs_bpy
 
 def run(scene: Any, source_path: str = "", **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
 
     return importer.import_scene(
-        importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(options), source_path)
+        import_request.ImportRequest(bpy.context, scene, import_options.ImportOptions.of(options), source_path)
     )
 
 
@@ -221,16 +221,18 @@ CUSTOM = {
 @pytest.mark.parametrize("name", CUSTOM)
 def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
     import bpy
-    from meshferry.blender_data.exporting import export_options, exporter
+    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
     from meshferry.io_formats.core.options import resolve
     from meshferry.io_formats.core.scene import Layer
     from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
     made = run(scene_of(node(mesh=quad_mesh(custom=[Layer(name, CUSTOM[name])]))))
-    source = exporter.Source("COLLECTION", made.collection)
+    source = object_selection.Source("COLLECTION", made.collection)
     options = resolve(export_options.EXPORT_OPTIONS)
     back = exporter.export_scene(
-        exporter.ExportRequest(bpy.context, source, exporter.ExportOptions.of(options), "x", TIMBERMESH.capabilities)
+        export_request.ExportRequest(
+            bpy.context, source, export_options.ExportOptions.of(options), "x", TIMBERMESH.capabilities
+        )
     )
     (layer,) = next(found.mesh for found in back.nodes if found.mesh).custom
     assert layer.name == name and layer.values.dtype == CUSTOM[name].dtype

@@ -26,10 +26,12 @@ CUBE = np.array([(x, y, z) for z in (-0.5, 0.5) for y in (-0.5, 0.5) for x in (-
 
 def run(scene: Any, source_path: str = "", *, onto: Any = None, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
 
     return importer.import_scene(
-        importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(options), source_path, armature=onto)
+        import_request.ImportRequest(
+            bpy.context, scene, import_options.ImportOptions.of(options), source_path, armature=onto
+        )
     )
 
 
@@ -601,10 +603,10 @@ def test_a_picture_that_is_there_is_used_again(tmp_path: Path) -> None:
         ("importing.objects", "point_to_parts"),
         ("importing.objects", "hide_levels"),
         ("importing.meshes", "add_hull_faces"),
-        ("importing.rigs.skins", "write"),
-        ("importing.rigs.drawn_bones", "sort"),
-        ("importing.rigs.drawn_bones", "draw"),
-        ("importing.shading.shaders", "arrange"),
+        ("importing.rigs.skins", "store_binding"),
+        ("importing.rigs.drawn_bones", "sort_bones"),
+        ("importing.rigs.drawn_bones", "draw_bone"),
+        ("importing.shading.shaders", "arrange_nodes"),
         ("importing.shading.textures", "TextureLoader._checked"),
         ("mesh_data.surfaces", "store_fields"),
     ],

@@ -20,10 +20,10 @@ NAMES = ["j0", "j1", "j2", "j0", "", LONG + "a", LONG + "b"]
 
 def run(scene: Any, *, onto: Any = None, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
 
     return importer.import_scene(
-        importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(options), "", armature=onto)
+        import_request.ImportRequest(bpy.context, scene, import_options.ImportOptions.of(options), "", armature=onto)
     )
 
 

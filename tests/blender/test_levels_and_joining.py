@@ -36,24 +36,24 @@ def scene_of_levels() -> sc.Scene:
 
 def exported(collection: Any, **options: Any) -> sc.Scene:
     import bpy
-    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
     from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
 
-    source = exporter.Source("COLLECTION", collection)
+    source = object_selection.Source("COLLECTION", collection)
     chosen = resolve(EXPORT_OPTIONS, {"use_hidden": True, **options})
     return exporter.export_scene(
-        exporter.ExportRequest(
-            bpy.context, source, exporter.ExportOptions.of(chosen), "file", UNIGINE_MESH.capabilities
+        export_request.ExportRequest(
+            bpy.context, source, export_options.ExportOptions.of(chosen), "file", UNIGINE_MESH.capabilities
         )
     )
 
 
 def test_levels_of_detail_go_back_into_their_file() -> None:
     import bpy
-    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
 
     made = importer.import_scene(
-        importer.ImportRequest(bpy.context, separate(scene_of_levels()), importer.ImportOptions.of())
+        import_request.ImportRequest(bpy.context, separate(scene_of_levels()), import_options.ImportOptions.of())
     )
     assert sorted((obj.name, obj.meshferry.lod) for obj in bpy.data.objects) == [("tree", 0), ("tree_lod_1", 1)]
     parts = UNIGINE_MESH.files_of(exported(made.collection), {})

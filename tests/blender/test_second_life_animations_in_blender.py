@@ -30,25 +30,27 @@ def expected(folder: Path) -> dict[str, Any]:
 def imported(path: Path, onto: Any = None) -> Any:
     """Import a file onto an armature, or onto one of its own; return the armature."""
     import bpy
-    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
     from meshferry.io_formats.api import read_scene
 
-    options = importer.ImportOptions.of({})
-    request = importer.ImportRequest(bpy.context, read_scene(str(path), {}), options, str(path), onto)
+    options = import_options.ImportOptions.of({})
+    request = import_request.ImportRequest(bpy.context, read_scene(str(path), {}), options, str(path), onto)
     assert importer.import_scene(request).actions
     return next(obj for obj in bpy.data.objects if obj.animation_data and obj.animation_data.action)
 
 
 def exported(armature: Any) -> bytes:
     import bpy
-    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting import export_request, exporter, object_selection
     from meshferry.blender_data.exporting.export_options import ExportOptions
     from meshferry.io_formats import api
     from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 
-    source = exporter.Source("OBJECTS", objects=(armature,))
+    source = object_selection.Source("OBJECTS", objects=(armature,))
     can = SECOND_LIFE_ANIMATION.capabilities
-    scene = exporter.export_scene(exporter.ExportRequest(bpy.context, source, ExportOptions.of({}), "motion", can))
+    scene = exporter.export_scene(
+        export_request.ExportRequest(bpy.context, source, ExportOptions.of({}), "motion", can)
+    )
     (part,) = api.files_of(scene, SECOND_LIFE_ANIMATION, {})
     written: bytes = SECOND_LIFE_ANIMATION.write(SECOND_LIFE_ANIMATION.from_scene(part, {}))
     return written

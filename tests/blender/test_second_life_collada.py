@@ -18,6 +18,7 @@ import upload_scenes
 from load_package import SAMPLES
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core import shading
 from meshferry.io_formats.disk.file_sets import write_outputs
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 
@@ -156,7 +157,7 @@ def test_mirrored_objects(tmp_path: Path) -> None:
 def test_materials(tmp_path: Path) -> None:
     (tmp_path / "planks.png").write_bytes(png(4))
     scene = upload_scenes.static_scene()
-    scene.materials[0].texture = sc.Texture("planks.png", str(tmp_path / "planks.png"), width=4, height=4)
+    scene.materials[0].texture = shading.Texture("planks.png", str(tmp_path / "planks.png"), width=4, height=4)
     folder = tmp_path / "out"
     folder.mkdir()
     api.write_scene(scene, folder / "hut.dae", SECOND_LIFE_UPLOAD)

@@ -26,13 +26,13 @@ with_samples = pytest.mark.skipif(not EXPECTED, reason="no sample files")
 
 def imported(document: Collada, path: Path | str = "", armature: Any = None, target: str = "AUTO") -> Any:
     """Import a document; ``armature`` is one of the same run."""
-    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
     from meshferry.blender_data.importing.rigs import armature_matching
 
     scene = scene_mapping.to_scene(document, "file", {})
-    chosen = importer.ImportOptions.of({"use_weld": False, "armature": target})
+    chosen = import_options.ImportOptions.of({"use_weld": False, "armature": target})
     found = armature_matching.choose_for_scene(bpy.context, scene, [armature] if armature else [], target)
-    return importer.import_scene(importer.ImportRequest(bpy.context, scene, chosen, str(path), found))
+    return importer.import_scene(import_request.ImportRequest(bpy.context, scene, chosen, str(path), found))
 
 
 def sample(name: str, **general: Any) -> Any:
@@ -41,13 +41,13 @@ def sample(name: str, **general: Any) -> Any:
 
 def exported(made: Any) -> Any:
     """Return the scene that an export of an import gets from Blender, with default options."""
-    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
     from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 
-    source = exporter.Source("COLLECTION", made.collection)
-    options = exporter.ExportOptions.of({"missing_levels": "COPY"})
+    source = object_selection.Source("COLLECTION", made.collection)
+    options = export_options.ExportOptions.of({"missing_levels": "COPY"})
     can = SECOND_LIFE_UPLOAD.capabilities
-    return exporter.export_scene(exporter.ExportRequest(bpy.context, source, options, "back", can))
+    return exporter.export_scene(export_request.ExportRequest(bpy.context, source, options, "back", can))
 
 
 def column(owner: Any, name: str, width: int, dtype: Any = np.float32) -> np.ndarray:

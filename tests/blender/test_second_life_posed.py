@@ -35,15 +35,15 @@ TURN = np.array(((0.0, 1.0, 0.0, 0.0), (-1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.
 
 def imported(path: Path, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
     from meshferry.io_formats.api import read_scene
 
     own = {name: options.pop(name) for name in ("skeleton_joints", "skeleton_rest") if name in options}
     made = importer.import_scene(
-        importer.ImportRequest(
+        import_request.ImportRequest(
             bpy.context,
             read_scene(str(path), own),
-            importer.ImportOptions.of({"use_weld": False, **options}),
+            import_options.ImportOptions.of({"use_weld": False, **options}),
             str(path),
         )
     )

@@ -363,11 +363,11 @@ def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_on
 ) -> None:
     import bpy
     from meshferry.blender_data.importing.import_options import ImportOptions
-    from meshferry.blender_data.importing.shading import materials, shaders
+    from meshferry.blender_data.importing.shading import materials, node_layout, shaders
 
     built: list[Any] = []
-    arrange = shaders.arrange
-    monkeypatch.setattr(shaders, "arrange", lambda *args: built.append(0) or arrange(*args))
+    arrange = node_layout.arrange_nodes
+    monkeypatch.setattr(shaders, "arrange_nodes", lambda *args: built.append(0) or arrange(*args))
     given = [
         Material(name, shading=shading, identity=name[:3], properties={"from": name[:1]} if name != "Elm" else {})
         for name, shading in ALIKE.items()

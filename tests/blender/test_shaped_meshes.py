@@ -23,14 +23,14 @@ FACING = np.array([avatar_table.turned(axis) for axis in np.identity(3)]).T
 
 def imported(path: Path, armature: Any = None, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
     from meshferry.io_formats.api import read_scene
 
     made = importer.import_scene(
-        importer.ImportRequest(
+        import_request.ImportRequest(
             bpy.context,
             read_scene(str(path), options),
-            importer.ImportOptions.of({"use_weld": False, "armature": "ACTIVE" if armature else "NEW"}),
+            import_options.ImportOptions.of({"use_weld": False, "armature": "ACTIVE" if armature else "NEW"}),
             str(path),
             armature,
         )

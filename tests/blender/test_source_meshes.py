@@ -15,7 +15,8 @@ import unigine_oracle
 from meshferry.blender_data import steps
 from meshferry.blender_data.foreign import source_import
 from meshferry.blender_data.importing import importer
-from meshferry.blender_data.importing.importer import ImportOptions, ImportRequest
+from meshferry.blender_data.importing.import_options import ImportOptions
+from meshferry.blender_data.importing.import_request import ImportRequest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.placement import PlacedModel
 from meshferry.io_formats.core.projects import Projects

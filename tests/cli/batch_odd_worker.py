@@ -57,7 +57,7 @@ class OddConverter(converting.Converter):
         return Result(loaded.task, Status.DONE, facts={"pid": os.getpid(), "nth": self.done, "size": size})
 
 
-worker.Converter = OddConverter
+converting.Converter = OddConverter
 
 if __name__ == "__main__":
     sys.exit(worker.run())

@@ -37,7 +37,7 @@ def read(path: Path) -> tuple[dict[str, bytes], list[str], str]:
     warned: list[str] = []
     error = ""
     try:
-        for name, content in archives.members(path, warned.append):
+        for name, content in archives.archive_members(path, warned.append):
             assert name not in found
             found[name] = content
     except FormatError as problem:

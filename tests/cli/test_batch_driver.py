@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from batch_stand_ins import Heard, PretendedWorkers, content_hash, make_task, plan_of
 from meshferry.cli.batch import leftovers, runner
+from meshferry.cli.batch.sources import archives
 from meshferry.cli.batch.state import State
 from meshferry.cli.batch.summary import SLOWEST_KEPT, Summary
 from meshferry.cli.batch.tasks import DISK_FULL, Result, Status, TaskKind
@@ -164,7 +165,7 @@ def test_archives_are_opened_once_and_hand_over_content(tmp_path, monkeypatch):
     tasks = [make_task(0)]
     tasks += [make_task(1 + n, f"region/{n}.blend", path="region.oar", member=name) for n, name in enumerate(names)]
     opened = []
-    real = runner.ArchiveReader
+    real = archives.ArchiveReader
 
     def opening(path):
         opened.append(path)
@@ -295,7 +296,7 @@ def test_leftovers_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     kept.append(others / "mine.txt")
     kept[-1].write_text("keep")
     os.utime(others, (1, 1))
-    leftovers.sweep(tmp_path)
+    leftovers.remove_leftovers(tmp_path)
     assert [str(place) for place in gone if os.path.lexists(place)] == []
     assert [place for place in kept if not place.exists()] == []
     os.close(handle)
@@ -309,7 +310,7 @@ def test_fifos_and_links_with_names_of_leftovers_are_neither_opened_nor_followed
     (tmp_path / ".link.meshferry-0123abcd.part").symlink_to(tmp_path / "new")
     (tmp_path / ".both.meshferry-0123abcd.part.blend").symlink_to(tmp_path / "new")
     before = sorted(os.listdir(tmp_path))
-    leftovers.sweep(tmp_path)
+    leftovers.remove_leftovers(tmp_path)
     assert sorted(os.listdir(tmp_path)) == before
 
 
@@ -321,7 +322,7 @@ def test_what_other_machines_may_be_writing_is_not_swept(tmp_path):
     for place in (young, old):
         place.touch()
     os.utime(old, (1, 1))
-    leftovers.sweep(tmp_path)
+    leftovers.remove_leftovers(tmp_path)
     assert young.exists() and not old.exists()
 
 

@@ -92,10 +92,10 @@ def make_result(number: int = 0, path: str = "props/lamp.mesh", **given: Any) ->
 
 
 def write(results: Any, output: Path, **given: Any) -> Path:
-    from meshferry.cli.batch.report.report import About, write
+    from meshferry.cli.batch.report.report import About, write_report
 
     about = About("Meshferry 1.2.3", ["--to", "blend", "--clip", "A b"], ["/models"], 0.0, given.pop("no_pictures", ""))
-    return write(results, about, output, given.pop("to", output / "report.html"), **given)
+    return write_report(results, about, output, given.pop("to", output / "report.html"), **given)
 
 
 def test_one_page_tells_everything_of_each_model(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def find() -> Callable[..., list[SourceFile]]:
         run.messages = []  # type: ignore[attr-defined]
         warned = lambda path, text: run.messages.append((path, text))  # type: ignore[attr-defined] # noqa: E731
         chosen = SourceChoice([str(path) for path in paths], **choice)
-        found = search.find(chosen, MESHES, leave_out=leave_out, written=written, on_problem=warned)
+        found = search.find_files(chosen, MESHES, leave_out=leave_out, written=written, on_problem=warned)
         assert isinstance(found, Iterator)
         return list(found)
 
@@ -185,7 +185,7 @@ def test_lists_are_streamed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb", buffering=0) as other:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
         other.write(b"lib/b.mesh\nother/b.mesh\n" + b"# filler\n" * 2000)
-        found = search.find(SourceChoice(lists=["-"]), MESHES)
+        found = search.find_files(SourceChoice(lists=["-"]), MESHES)
         assert next(found).place == "lib/b.mesh"
         assert next(found).place == "other/b.mesh"
         other.write(b"missing.mesh")
@@ -277,7 +277,7 @@ def test_unreadable_folders(tree: Path, monkeypatch: pytest.MonkeyPatch, find: C
     assert path == os.path.join("lib", "props")
     assert text == "The folder cannot be read: Permission denied"
     with pytest.raises(MeshferryError, match="cannot be read"):
-        list(search.find(SourceChoice(["lib"]), MESHES))
+        list(search.find_files(SourceChoice(["lib"]), MESHES))
     warned: list[tuple[object, str]] = []
     found = inputs.expand(["lib"], (".timbermesh", ".llmesh"), warn=lambda *warning: warned.append(warning))
     assert (warned, found.files) == ([(path, text)], ()), "other commands warn, too"
@@ -292,7 +292,7 @@ def test_folders_deeper_than_the_recursion_limit(tmp_path: Path) -> None:
     sys.setrecursionlimit(len(inspect.stack()) + 120)
     try:
         last = list(inputs.folders_below(str(tmp_path), inputs.ignore_warning))[-1]
-        leftovers.sweep(tmp_path)
+        leftovers.remove_leftovers(tmp_path)
     finally:
         sys.setrecursionlimit(limit)
     assert last == ("d/" * 200, [f".{OWN_MARK}abcdefgh.part", "x.mesh"])
@@ -382,10 +382,10 @@ def test_archives(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     # meshes are not searched where animations are written, and nothing is where neither is
     _archive(tree / "lib/zoo/dance.oar", "assets/1_animation.bvh", "assets/1_mesh.llmesh")
     dance = SourceChoice(["lib/zoo/dance.oar"])
-    assert [source.member for source in search.find(dance, [".anim"])] == ["assets/1_animation.bvh"]
+    assert [source.member for source in search.find_files(dance, [".anim"])] == ["assets/1_animation.bvh"]
     warned: list[tuple[str, str]] = []
     packed = SourceChoice(["lib/zoo/packed.tar.gz"])
-    assert list(search.find(packed, [".mesh"], on_problem=lambda *what: warned.append(what))) == []
+    assert list(search.find_files(packed, [".mesh"], on_problem=lambda *what: warned.append(what))) == []
     assert "hold meshes" in warned[0][1]
 
 
@@ -409,6 +409,6 @@ def test_content_decides_where_extensions_do_not(tree: Path, samples: Path) -> N
     (tree / "lib/98a6e63e").write_bytes(asset)
     (tree / "lib/LICENSE").write_text("words")
     (tree / "lib/other.bytes").write_text("words")
-    names = [source.place for source in search.find(SourceChoice(["lib"]), kind)]
+    names = [source.place for source in search.find_files(SourceChoice(["lib"]), kind)]
     assert "98a6e63e" in names
     assert not {"LICENSE", "other.bytes"} & set(names)

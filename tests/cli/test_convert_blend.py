@@ -237,11 +237,12 @@ def test_a_truncated_file_does_not_replace_the_old_one(meshferry, windmill, tmp_
 
 def test_a_read_only_disk_is_no_defect(meshferry, windmill, tmp_path, monkeypatch):
     from meshferry.cli.conversions import blend_files
+    from meshferry.io_formats.disk import locks
 
     def fail(*_arguments):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(blend_files.locks, "hold", fail)
+    monkeypatch.setattr(locks, "hold", fail)
     monkeypatch.setattr(blend_files, "remove_file", fail)
     done = meshferry("convert", windmill, tmp_path / "mill.blend")
     reason = os.strerror(errno.EROFS)
@@ -324,7 +325,7 @@ def test_a_batch_in_the_same_folder_leaves_files_under_way_alone(meshferry, wind
     replace, swept = os.replace, []
 
     def replace_after_sweep(old, new):
-        leftovers.sweep(tmp_path)
+        leftovers.remove_leftovers(tmp_path)
         swept.append(not os.path.exists(old))
         replace(old, new)
 

@@ -214,7 +214,7 @@ def test_only_a_copy_of_the_mesh_gets_more_vertices():
     mesh = objects[0].data
     before, normals, order = content_of(mesh), normals_of(mesh), [tuple(face.vertices) for face in mesh.polygons]
     blocks = {kind: sorted(block.name for block in getattr(bpy.data, kind)) for kind in ("meshes", "shape_keys")}
-    with duplicate_faces.separated(objects):
+    with duplicate_faces.separated_faces(objects):
         copy = objects[0].data
         assert copy is not mesh and objects[1].data == copy and copy.name == "leaf"
         assert len(copy.vertices) == 4 + 4 + 3  # the backs share vertices among themselves

@@ -144,7 +144,7 @@ for blocked in json.loads(sys.argv[1]):
     sys.modules[blocked] = None
 from load_package import load_package
 load_package()
-import meshferry.io_formats as layer
+from meshferry import io_formats as layer
 names = [found.name for found in pkgutil.walk_packages(layer.__path__, "meshferry.io_formats.")]
 for name in names:
     importlib.import_module(name)

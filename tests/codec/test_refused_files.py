@@ -58,7 +58,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an index that ends inside a number": (lambda: TIMBERMESH.read(loose_mesh()), "indices of a mesh are malformed"),
     "a number of more than five bytes": (
-        lambda: compact_integers.read_many(ByteStream(b"\x80" * 5 + b"\0\0"), 2, "the nodes"),
+        lambda: compact_integers.read_integers(ByteStream(b"\x80" * 5 + b"\0\0"), 2, "the nodes"),
         "more than 5 bytes",
     ),
 }

@@ -44,7 +44,7 @@ def test_the_file_is_what_the_script_makes(tmp_path: Path) -> None:
     found = tracks_of(SECOND_LIFE_ANIMATION.to_scene(bundled, "dance"))
     for name, track in tracks_of(maker.dance()).items():
         rotation = values_at(found[name].rotation, track.rotation.times)
-        assert np.degrees(reduction.apart(rotation, track.rotation.values)).max() < 0.15
+        assert np.degrees(reduction.distances(rotation, track.rotation.values)).max() < 0.15
         if track.translation is not None:
             moved = values_at(found[name].translation, track.translation.times)
             assert np.abs(moved - track.translation.values).max() < 0.0015

@@ -337,7 +337,7 @@ def test_the_list_is_not_in_the_blend_file(saving, monkeypatch):
     saving.is_agreed = False
     assert saving.save() == []
     assert content(path) == before
-    assert saving.asked == [] == [*exports_on_save.of_all()]  # Re-export of an import stores no options
+    assert saving.asked == [] == [*exports_on_save.exports_of_all_files()]  # Re-export of an import stores no options
 
 
 def test_a_blend_file_that_was_replaced_is_asked_about_again(saving):
@@ -491,10 +491,10 @@ def test_the_preferences_list_and_remove_what_is_allowed(saving):
     from meshferry.blender_data import exports_on_save
 
     path = allowed_lamp(saving)
-    (allowed,) = exports_on_save.of_all()
+    (allowed,) = exports_on_save.exports_of_all_files()
     assert (allowed.blend, list(allowed.digests)) == (str(saving.folder / "lamp.blend"), [str(path)])
     saving.bpy.ops.preferences.meshferry_forbid_on_save(blend=allowed.blend, file=str(path))
-    assert [*exports_on_save.of_all()] == []
+    assert [*exports_on_save.exports_of_all_files()] == []
     assert [*(saving.folder / "settings").iterdir()] == []
     saving.is_agreed = False
     saving.edit()
@@ -509,8 +509,8 @@ def test_a_damaged_list_allows_nothing(saving, digests):
     path = allowed_lamp(saving)
     (place,) = (saving.folder / "settings").iterdir()
     place.write_text(f'{{"blend": "x", "stamp": [], "is_pending": true, "digests": {digests}}}' if digests else "")
-    assert [*exports_on_save.of_all()] == []
-    assert exports_on_save.of_blend(str(saving.folder / "lamp.blend")).digests == {}
+    assert [*exports_on_save.exports_of_all_files()] == []
+    assert exports_on_save.exports_of_blend(str(saving.folder / "lamp.blend")).digests == {}
     saving.edit()
     saving.is_agreed = False
     before = content(path)
@@ -630,7 +630,7 @@ def test_an_answer_for_a_replaced_blend_file_allows_no_other_file_of_the_list(sa
     saving.open()
     other = saving.folder / "other.mesh"
     saving.bpy.ops.wm.meshferry_switch_on_save(path=str(other))
-    allowed = exports_on_save.of_blend(saving.bpy.data.filepath)
+    allowed = exports_on_save.exports_of_blend(saving.bpy.data.filepath)
     assert allowed.allows(other)
     assert not allowed.allows(path)
 
@@ -680,7 +680,7 @@ def test_a_save_in_the_middle_of_the_export(saving, name):
     run(steps)
     is_other = name == "other.blend"
     assert (content(path) == before) == is_other
-    allowed = exports_on_save.of_blend(bpy.data.filepath)
+    allowed = exports_on_save.exports_of_blend(bpy.data.filepath)
     assert allowed.allows(path) == allowed.is_pending == (not is_other)  # the second save waits for its own export
     saving.is_agreed = False
     assert saving.wait() == ([] if is_other else [("INFO", "Re-export on save: 1 file unchanged")])

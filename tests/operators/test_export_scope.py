@@ -58,6 +58,7 @@ CASES = {
 def test_what_is_exported_without_being_told(
     props: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, selected: Iterable[str]
 ) -> None:
+    from meshferry.io_formats import api
     from meshferry.operators.exporting import export_base
 
     bpy = props
@@ -66,7 +67,7 @@ def test_what_is_exported_without_being_told(
         obj.select_set(obj.name in selected)
     wanted, said = CASES[selected]
     scenes: list[Any] = []
-    split = export_base.split
+    split = api.split
 
     def watched(scene: Any, *arguments: Any) -> Any:
         scenes.append(scene)

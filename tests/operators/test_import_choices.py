@@ -151,7 +151,7 @@ def test_the_dialog_shows_the_choice_of_the_import(way: Way) -> None:
     (option,) = (
         option for option in table_of(way.bpy, way.exporter) if option.name in way.choice and option.is_remembered
     )
-    imported, other = stored.read(way.read()), ()
+    imported, other = stored.read_choices(way.read()), ()
     label = "on" if way.choice == TURN else "Swap Y and Z Only"
     assert imported_texts([option], [imported]) == {option.name: f"{option.label} as imported: {label}"}
     assert imported_texts([option], [imported, other]) == {option.name: ""}

@@ -141,7 +141,7 @@ def test_paths_relative_to_the_blend_file(clean_blender, make_file, tmp_path):
 
 
 def test_options_reach_the_importer(clean_blender, make_file, monkeypatch):
-    from meshferry.operators.importing import import_base
+    from meshferry.blender_data.importing import importer
 
     seen = []
 
@@ -149,8 +149,8 @@ def test_options_reach_the_importer(clean_blender, make_file, monkeypatch):
         seen.append((request.options, request.source_path))
         return imported(request)
 
-    imported = import_base.importer.import_steps
-    monkeypatch.setattr(import_base.importer, "import_steps", import_steps)
+    imported = importer.import_steps
+    monkeypatch.setattr(importer, "import_steps", import_steps)
     path = make_file("mill.timbermesh")
     clean_blender.ops.import_scene.timbermesh(filepath=str(path), normals="NONE", frame_start=7)
     ((options, source_path),) = seen

@@ -290,7 +290,7 @@ def test_what_no_file_can_hold_is_refused_before_it_is_read(clean_blender, tmp_p
 def test_a_huge_model_for_second_life_is_asked_about_in_a_window_and_warned_of_elsewhere(
     clean_blender, tmp_path, capfd, monkeypatch
 ):
-    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting import object_selection
     from meshferry.io_formats.second_life.rules import rules
     from meshferry.operators.families.second_life import exporters as export_second_life
     from meshferry.operators.families.second_life.exporters import ExportSecondLife
@@ -301,7 +301,7 @@ def test_a_huge_model_for_second_life_is_asked_about_in_a_window_and_warned_of_e
     dense_grid(bpy, 30)
     path = str(tmp_path / "grid.dae")
     values = {"use_modifiers": True, "use_hidden": False, "use_instances": True}
-    source = exporter.Source("SELECTION")
+    source = object_selection.Source("SELECTION")
     owner = SimpleNamespace(filepath=path, values=lambda: values, source=lambda *_: (source, "grid"))
     assert "'Grid' has 1,800 triangles, more than the 1,500 " in ExportSecondLife.question(owner, bpy.context)
     assert bpy.ops.export_scene.second_life_upload(filepath=path, missing_levels="COPY") == {"FINISHED"}

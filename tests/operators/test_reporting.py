@@ -96,7 +96,7 @@ def test_nothing_succeeds(clean_blender, listener, count):
 
 
 def test_a_crowd_of_warnings_goes_into_a_text(clean_blender, listener):
-    from meshferry.operators.reporting import MOST_WARNINGS, REPORT_TEXT
+    from meshferry.operators.last_report import MOST_WARNINGS, REPORT_TEXT
 
     messages = _messages()
     _succeed(messages, "mill.timbermesh", *(f"warning {number}" for number in range(50)))

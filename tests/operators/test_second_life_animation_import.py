@@ -149,13 +149,17 @@ def test_missing_joints_between_move_the_bones_below(clean_blender: Any, tmp_pat
 
 
 def exported(bpy: Any, rig: Any, path: Path) -> bytes:
-    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting import export_request, exporter, object_selection
     from meshferry.blender_data.exporting.export_options import ExportOptions
     from meshferry.io_formats import api
     from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION as KIND
 
-    request = exporter.ExportRequest(
-        bpy.context, exporter.Source("OBJECTS", objects=(rig,)), ExportOptions.of({}), "motion", KIND.capabilities
+    request = export_request.ExportRequest(
+        bpy.context,
+        object_selection.Source("OBJECTS", objects=(rig,)),
+        ExportOptions.of({}),
+        "motion",
+        KIND.capabilities,
     )
     (part,) = api.files_of(exporter.export_scene(request), KIND, {})
     api.write_scene(part, path, KIND)
@@ -368,14 +372,14 @@ def test_linked_armatures(clean_blender: Any, tmp_path: Path, capfd: Any, kind: 
 
 
 def test_a_failed_import_connects_the_bones_again(clean_blender: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing import import_options, import_request, importer
     from meshferry.blender_data.importing.clips import actions
     from meshferry.io_formats.api import read_scene
 
     rig = pointing_bones.add()
     path = str(moved(tmp_path / "shift.anim"))
-    request = importer.ImportRequest(
-        clean_blender.context, read_scene(path, {}), importer.ImportOptions.of({}), path, rig
+    request = import_request.ImportRequest(
+        clean_blender.context, read_scene(path, {}), import_options.ImportOptions.of({}), path, rig
     )
     seen = []
     monkeypatch.setattr(

@@ -78,7 +78,7 @@ def apart(one: Any, other: Any) -> float:
 def table_rows() -> list[dict[str, str]]:
     import meshferry
 
-    path = Path(meshferry.__file__).parent / "io_formats" / "second_life" / "shape" / "parameters.csv"
+    path = Path(meshferry.__file__).parent / "io_formats" / "second_life" / "avatar" / "parameters.csv"
     with path.open(encoding="utf-8") as stream:
         return [row for row in csv.DictReader(stream) if row["group"] in {"0", "3"}]
 
@@ -135,7 +135,7 @@ def test_joint_positions_count_in_the_height(clean_blender: Any, avatar: Any) ->
 def test_the_true_height_is_that_of_the_classic_body(sex: float, extent: float) -> None:
     from meshferry.io_formats.second_life.shape import evaluation
 
-    assert evaluation.evaluate({MALE: sex}).body_height == pytest.approx(extent, abs=1e-3)
+    assert evaluation.evaluate_shape({MALE: sex}).body_height == pytest.approx(extent, abs=1e-3)
 
 
 def test_random_shapes_are_normally_distributed_around_the_defaults(clean_blender: Any, avatar: Any) -> None:

@@ -195,7 +195,7 @@ def test_editable_normals_are_offered_only_where_there_are_exact_ones(lodge, cle
 
 def test_panels_draw_without_trouble(lodge, clean_blender):
     bpy = clean_blender
-    from meshferry.operators.families.timbermesh import panel as timbermesh_panel
+    from meshferry.operators import sidebar
     from meshferry.operators.format_operators import FAMILY_OPERATORS
 
     roof = bpy.data.objects["Roof"]
@@ -226,7 +226,7 @@ def test_panels_draw_without_trouble(lodge, clean_blender):
     ]
     for panel in shown:
         panel.draw(SimpleNamespace(layout=MagicMock()), context)
-    assert timbermesh_panel.actions_of(roof)[0].name == "Turn"
+    assert sidebar.actions_of(roof)[0].name == "Turn"
 
 
 def test_the_outliner_offers_batches_for_several_collections(lodge, clean_blender):

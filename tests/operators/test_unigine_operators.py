@@ -401,7 +401,7 @@ def test_actions_are_chosen_from_a_list_in_the_dialog(clean_blender, make_unigin
                 return self[-1]
 
         owner = SimpleNamespace(listed_actions=Names(), active_listed_action=0)
-        clip_choice.fill(owner, actions_of_armatures(list(bpy.data.objects)))
+        clip_choice.fill_clip_list(owner, actions_of_armatures(list(bpy.data.objects)))
         assert [listed.name for listed in owner.listed_actions] == ["idle", "jump", "run"]
         buttons = {}
         layout = MagicMock()

@@ -46,7 +46,7 @@ MESHES = {
     "avatar_eyelashes.llm": "eyelashMesh",
     "avatar_eye.llm": "eyeBallLeftMesh",
 }
-_EFFECTS = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "shape" / "effects.csv"
+_EFFECTS = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "avatar" / "effects.csv"
 
 
 def name64(text: str) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import avatar_rest
 
-TABLES = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "shape"
+TABLES = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "avatar"
 Three = tuple[float, float, float]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.scene import Clip, Scene, TransformTrack, VertexTrack
-from ....io_formats.geometry.quaternions import continuous
+from ....io_formats.geometry.quaternions import continuous_rotations
 from ... import action_slots
 from ...steps import Step, Steps
 from .. import scene_state, transforms
@@ -124,7 +124,7 @@ class ClipSampler:
         track = TransformTrack(
             index,
             np.array([pose.translation for pose in own], np.float32),
-            continuous(np.array([pose.rotation for pose in own], np.float32)),
+            continuous_rotations(np.array([pose.rotation for pose in own], np.float32)),
             np.array([pose.scale for pose in own], np.float32),
         )
         if any(pose.sheared for pose in own):
@@ -135,7 +135,7 @@ class ClipSampler:
         rest = self.rests[index]
         ranges = (
             np.vstack([track.translation, rest.translation]),
-            continuous(np.vstack([track.rotation, rest.rotation])),
+            continuous_rotations(np.vstack([track.rotation, rest.rotation])),
             np.vstack([track.scale, rest.scale]),
         )
         moves = any(np.ptp(values, axis=0).max() > _MOVED * size for values in ranges)

@@ -22,7 +22,7 @@ from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Report, listed
 from ....io_formats.core.scene import Clip, TransformTrack
 from ....io_formats.geometry import hierarchy
-from ....io_formats.geometry.quaternions import continuous
+from ....io_formats.geometry.quaternions import continuous_rotations
 from ... import names
 from ...animation import playback
 from ...animation.file_clips import FileClips
@@ -459,7 +459,7 @@ class _Tracks:
         turn = turn / (np.linalg.norm(turn) or 1.0)
         if float(np.dot(rotation[0], turn)) < 0:
             rotation = -rotation
-        rotation = continuous(rotation.astype(np.float32))
+        rotation = continuous_rotations(rotation.astype(np.float32))
         size = max(float(np.abs(translation).max()), float(np.abs(place).max()), self.least_size)
         stands = np.abs(translation - place).max() <= self.tolerance * size
         holds = np.abs(rotation - turn).max() <= self.tolerance

@@ -284,7 +284,7 @@ def _is_plain(data: bytes) -> bool:
 
 
 def _image(name: str, pixels: Pixels, *, is_opaque: bool) -> GltfImage:
-    return GltfImage(name, png.encode(pixels[::-1, :, :3] if is_opaque else pixels[::-1]))
+    return GltfImage(name, png.encode_png(pixels[::-1, :, :3] if is_opaque else pixels[::-1]))
 
 
 def _pixels(image: GltfImage, size: tuple[int, int] | None = None) -> Pixels:

@@ -10,7 +10,7 @@ import numpy as np
 from ....io_formats.core.scene import Mesh, Surface
 
 
-def tidied(mesh: Mesh) -> Mesh:
+def without_unused_slots(mesh: Mesh) -> Mesh:
     """Return the finest mesh of a model with the slots to export.
 
     Slots with the same material are merged and slots without triangles are removed. Imported slots are not changed,
@@ -26,7 +26,7 @@ def tidied(mesh: Mesh) -> Mesh:
     return _moved(mesh, table, names, [mesh.surfaces[mesh.materials.index(name)] for name in names])
 
 
-def aligned(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
+def with_slots_of(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
     """Return a coarser level or a physics shape with the slots of the finest mesh.
 
     Slots are matched by the names of their materials, repeated names in order. Triangles without a material go to the

@@ -31,7 +31,7 @@ from .lod_model_meshes import LodModelMeshes
 from .lod_model_skeletons import lod_model_skeleton
 from .missing_parts import LodModel, MissingParts
 from .model_objects import ModelIndex, ModelObjects, find_models
-from .object_spaces import ObjectSpaces, between, matrix_of
+from .object_spaces import ObjectSpaces, exact_product, matrix_of
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -143,12 +143,12 @@ class LodModelExport(SceneExport):
             self.report.loss("parent-left-out", text, item=finest.name)
         transform = self.spaces.transform(finest, armature if read.is_bound else None, read.place)
         if not self.as_imported:
-            read.mesh = level_slots.tidied(read.mesh)
+            read.mesh = level_slots.without_unused_slots(read.mesh)
         into = joint_poses.inverse(matrix_of(transform))
         rig = armature if read.is_bound else None
         mesh = _placed(read, into)
         node = _node_of(finest, transform, mesh)
-        inside = between(into, read.place)
+        inside = exact_product(into, read.place)
         if not np.array_equal(inside, np.identity(4)):
             node.to_object = joint_poses.inverse(inside)
         if rig is not None:
@@ -214,7 +214,7 @@ class LodModelExport(SceneExport):
         if is_static and self.spaces.is_of_duplicate(obj, owner, part.place, finest.place):
             part.place = finest.place
         place = _location_beside(part, finest, keeps_place=part.is_bound and own is not None)
-        return level_slots.aligned(_placed(part, into, place), finest.mesh, is_shape=is_shape)
+        return level_slots.with_slots_of(_placed(part, into, place), finest.mesh, is_shape=is_shape)
 
     def _read_part(
         self, obj: bpy.types.Object, armature: bpy.types.Object | None, bones: bpy.types.Object | None = None
@@ -327,7 +327,7 @@ def _name_apart(models: list[LodModel]) -> None:
 
 def _placed(part: _Part, into: Matrix4, place: Matrix4 | None = None) -> Mesh:
     """Return a part's mesh in the space of its model's nodes."""
-    return transformed(part.mesh, between(into, part.place if place is None else place))
+    return transformed(part.mesh, exact_product(into, part.place if place is None else place))
 
 
 def _location_beside(part: _Part, finest: _Part, *, keeps_place: bool = False) -> Matrix4:

@@ -59,7 +59,7 @@ class ObjectSpaces:
         return self.stand_in(obj).evaluated_get(self.meshes.reader.depsgraph)
 
     def world(self, obj: bpy.types.Object) -> Matrix4:
-        return transforms.world(self.evaluated(obj))
+        return transforms.world_matrix(self.evaluated(obj))
 
     def of_armature(self, armature: bpy.types.Object) -> ArmatureSpace:
         if armature not in self._armatures:
@@ -67,7 +67,7 @@ class ObjectSpaces:
             transforms.require_size(armature, world)
             space = world.copy()
             space[:3, 3] = 0
-            self._armatures[armature] = ArmatureSpace(snapped(space), joint_poses.inverse(world))
+            self._armatures[armature] = ArmatureSpace(snap_matrix(space), joint_poses.inverse(world))
         return self._armatures[armature]
 
     def relative(self, obj: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
@@ -78,9 +78,9 @@ class ObjectSpaces:
         seen = self.evaluated(obj)
         above = self.evaluated(armature) if armature is not None else None
         if transforms.has_plain_channels(seen, above):
-            return matrix_of(transforms.local(seen, above))
-        world = transforms.world(seen)
-        return world if armature is None else snapped(self.of_armature(armature).inverse @ world)
+            return matrix_of(transforms.local_transform(seen, above))
+        world = transforms.world_matrix(seen)
+        return world if armature is None else snap_matrix(self.of_armature(armature).inverse @ world)
 
     def place(self, obj: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
         """Return the matrix from an object's own space to the world, or relative to an armature."""
@@ -109,7 +109,7 @@ class ObjectSpaces:
         above = self.evaluated(armature) if armature is not None else None
         is_plain = armature is None or np.array_equal(self.of_armature(armature).space, np.identity(4))
         if is_plain and transforms.has_plain_channels(seen, above):
-            found = transforms.local(seen, above)
+            found = transforms.local_transform(seen, above)
         else:
             translation, rotation, scale, shear = joint_poses.decompose(place[None])
             found = Transform(_tuple(translation[0]), _tuple(rotation[0]), _tuple(scale[0]))
@@ -134,7 +134,7 @@ def matrix_of(transform: Transform) -> Matrix4:
     return joint_poses.matrices(transform.translation, transform.rotation, transform.scale)
 
 
-def snapped(matrix: Matrix4) -> Matrix4:
+def snap_matrix(matrix: Matrix4) -> Matrix4:
     """Round the entries of a matrix that are nearly whole numbers."""
     whole = np.rint(matrix)
     size = max(1.0, float(np.abs(matrix[:3, :3]).max()))
@@ -142,12 +142,12 @@ def snapped(matrix: Matrix4) -> Matrix4:
     return np.where(near, whole, matrix)
 
 
-def between(into: Matrix4, place: Matrix4) -> Matrix4:
+def exact_product(into: Matrix4, place: Matrix4) -> Matrix4:
     """Return ``into @ place`` without the rounding errors of ``place``, which Blender stores in single precision.
 
     So linked duplicates with parents get equal points, even with non-uniform scales.
     """
-    matrix = snapped(into @ place)
+    matrix = snap_matrix(into @ place)
     linear = matrix[:3, :3]
     whole = np.rint(linear)
     rounding = _ROUNDING * (np.abs(into[:3, :3]) @ np.abs(place[:3, :3]))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ....io_formats.core.scene import FloatArray, IntArray, Mesh
 from ....io_formats.geometry.connectivity import parts
-from ....io_formats.geometry.submeshes import pool
+from ....io_formats.geometry.submeshes import pool_rows
 from ....io_formats.geometry.vertices import weld_map
 from ... import arrays
 
@@ -100,7 +100,7 @@ def box(points: FloatArray) -> Mesh:
 
 def _mesh(points: FloatArray, corner_point: IntArray) -> Mesh:
     """Return a mesh that contains only the points that triangles use, without layers."""
-    used = pool(np.ascontiguousarray(corner_point, np.int32))
+    used = pool_rows(np.ascontiguousarray(corner_point, np.int32))
     return Mesh(
         np.ascontiguousarray(points[used.chosen], np.float32),
         used.index,

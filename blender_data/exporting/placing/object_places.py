@@ -68,7 +68,7 @@ class ObjectPlaces:
         at: bpy.types.Object | None = obj
         while at is not None and at != frame:
             if _is_evaluated(at):
-                matrix, at = transforms.world(at.evaluated_get(self.depsgraph)) @ matrix, None
+                matrix, at = transforms.world_matrix(at.evaluated_get(self.depsgraph)) @ matrix, None
             else:
                 matrix, at = local_matrix(at) @ matrix, at.parent
         return matrix if at == frame or frame is None else self.seen_from(frame, matrix)

@@ -182,7 +182,7 @@ class PlacedModels:
     def _placed(self, model: _Model) -> PlacedModel:
         name = _model_name(model.sources)
         scene = Scene(name, tolerance=self.options.tolerance)
-        scene.nodes = [Node(name, mesh=model.mesh, choices=import_choices.read(*model.sources[:1]))]
+        scene.nodes = [Node(name, mesh=model.mesh, choices=import_choices.read_choices(*model.sources[:1]))]
         if model.skeleton is not None:
             scene.skeletons = [model.skeleton.skeleton]
             scene.nodes[0].skeleton = 0

@@ -88,7 +88,7 @@ def read_skeleton(obj: bpy.types.Object, *, deform_only: bool = False, report: R
         joint.is_as_imported = binds.exact(number)
         joint.target_joint = bone.meshferry.target_joint if obj.meshferry.use_bone_table else ""
     stored = stored_fields(obj.meshferry, Skeleton)
-    skeleton = Skeleton(names.name_in_file(obj), joints, choices=import_choices.read(obj), **stored)
+    skeleton = Skeleton(names.name_in_file(obj), joints, choices=import_choices.read_choices(obj), **stored)
     return ReadSkeleton(obj, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)
 
 

@@ -223,7 +223,7 @@ def _png(image: bpy.types.Image, report: Report) -> bytes | None:
         text = "the image is empty or too large to be exported; save it to a file"
         report.loss("image-not-exported", text, item=Named("image", image.name))
         return None
-    return png.encode(stored_pixels(image))
+    return png.encode_png(stored_pixels(image))
 
 
 def stored_pixels(image: bpy.types.Image) -> Pixels:

@@ -129,7 +129,7 @@ class RestMeshes:
         """Read the bone weights of each point into ``mesh``; this destroys ``data``."""
         if not self.capabilities.influences:
             return
-        wanted = deform_bones.exported(read.obj, self.capabilities)
+        wanted = deform_bones.exported_bones(read.obj, self.capabilities)
         joint_of = {name: joint for name, joint in read.joint_of.items() if name in wanted}
         _report_other_deformations(obj, read, self.report)
         table = np.array([joint_of.get(group.name, -1) for group in seen.vertex_groups], np.int32)

@@ -200,7 +200,7 @@ class ClipBuilder:
         label = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in f"{owner.name}-{clip.name}")
         path = source.with_name(f"{source.name}.{label}.pc2")
         replaced = path.read_bytes() if path.exists() else None
-        replace_file(path, point_cache.encode(track.points), within=path.parent)
+        replace_file(path, point_cache.encode_point_cache(track.points), within=path.parent)
         self.job.caches.append((path, replaced))
         shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
 

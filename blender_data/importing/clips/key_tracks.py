@@ -12,7 +12,7 @@ import numpy as np
 
 from ....io_formats.core.scene import Keys, KeyTrack, Skeleton
 from ....io_formats.geometry import hierarchy
-from ....io_formats.geometry.quaternions import product
+from ....io_formats.geometry.quaternions import rotation_product
 from ....io_formats.geometry.similarity import similarity
 from ...rigging.joint_poses import Array
 from ..rigs.armatures import BoneMap, bind_matrices, parents_of
@@ -90,5 +90,5 @@ class KeyMapping:
         w, x, y, z = self.skeleton.joints[track.target].rotation
         values = keys.values
         if (x, y, z) != (0.0, 0.0, 0.0):
-            values = product(values, np.array([[w, -x, -y, -z]]))
+            values = rotation_product(values, np.array([[w, -x, -y, -z]]))
         return np.concatenate((values[:, :1], values[:, 1:] @ axes), axis=1)

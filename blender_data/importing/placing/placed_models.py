@@ -242,7 +242,7 @@ class ModelBuilder:
     def _objects(self, scene: Scene, model: PlacedModel) -> Steps[tuple[list[bpy.types.Object], int]]:
         """Create the objects of a model; return them and the number of triangles."""
         part = self.job.of_model(scene, model.file, keeps_rate=bool(self.actions))
-        self.actions += yield from scene_blocks.build(part)
+        self.actions += yield from scene_blocks.build_scene(part)
         self._warn(model, part.report.messages)
         objects = [*part.armatures, *part.objects]
         for obj in objects:

@@ -11,7 +11,7 @@ _GAP = 0.1
 """Gap between two models, relative to the width of the widest."""
 
 
-def place(models: Sequence[Sequence[bpy.types.Object]]) -> None:
+def place_side_by_side(models: Sequence[Sequence[bpy.types.Object]]) -> None:
     """Move all models but the first along X, so that their bounding boxes are in a row with gaps.
 
     The delta location is set, which also works for objects with an animated location.

@@ -114,7 +114,7 @@ def build(
     data: bpy.types.Armature = keep(bpy.data.armatures.new(names.fit(label)))
     made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(label), data))
     names.remember(made, skeleton.name or label)
-    import_choices.write(made, skeleton.choices)
+    import_choices.write_choices(made, skeleton.choices)
     made.rotation_mode = "QUATERNION"
     made.show_in_front = True
     store_fields(made.meshferry, skeleton)
@@ -130,7 +130,7 @@ def build(
             for bone in data.edit_bones:
                 bone.inherit_scale = "NONE"
     data.meshferry.bone_axes = skeleton.bone_axes
-    drawn_bones.sort(data, skeleton.joints, given)
+    drawn_bones.sort_bones(data, skeleton.joints, given)
     rest = _remember(data, skeleton.joints, given, world)
     return BoneMap(made, list(given), lambda: joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
 
@@ -245,14 +245,14 @@ def _edit_bones(
     """Create the edit bones; return their names."""
     parents = [joint.parent for joint in joints]
     tails = _tails(parents, rest, drawing)
-    drawn = drawn_bones.vectors(joints, parents)
+    drawn = drawn_bones.bone_vectors(joints, parents)
     bones = []
     for joint, name in enumerate(wanted):
         bone = data.edit_bones.new(name)
         bones.append(bone)
         vector = drawn[joint]
         if vector is not None:
-            drawn_bones.draw(bone, rest[joint, :3, 3], vector, joints[joint].up)
+            drawn_bones.draw_bone(bone, rest[joint, :3, 3], vector, joints[joint].up)
             continue
         along = Vector(tails[joint] - rest[joint, :3, 3])
         bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, along.length, 0.0)

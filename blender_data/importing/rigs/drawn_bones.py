@@ -31,7 +31,7 @@ and right, so that bones of both sides have mirrored rolls and X-mirroring works
 _VOLUME_COLOR = "THEME04"
 
 
-def vectors(joints: Sequence[Joint], parents: Sequence[int]) -> list[Array | None]:
+def bone_vectors(joints: Sequence[Joint], parents: Sequence[int]) -> list[Array | None]:
     """Return the vector from head to end of each joint's bone, (3,) float64; None if the end of the joint is not known.
 
     A bone without length gets the direction of its parent.
@@ -50,7 +50,7 @@ def vectors(joints: Sequence[Joint], parents: Sequence[int]) -> list[Array | Non
     return found
 
 
-def draw(bone: bpy.types.EditBone, head: Array, vector: Array, up: Sequence[float] | None) -> None:
+def draw_bone(bone: bpy.types.EditBone, head: Array, vector: Array, up: Sequence[float] | None) -> None:
     """Place an edit bone and roll it; ``up`` is the direction of its Z axis, None to choose one."""
     bone.head = head.tolist()
     bone.tail = (head + vector).tolist()
@@ -59,7 +59,7 @@ def draw(bone: bpy.types.EditBone, head: Array, vector: Array, up: Sequence[floa
     bone.align_roll(chosen if up is None else Vector(up))
 
 
-def sort(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]) -> None:
+def sort_bones(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]) -> None:
     """Assign bones to the collections named by their joints; bones of collision volumes are thin and coloured.
 
     A joint with a scale is a collision volume with this size.

@@ -236,7 +236,7 @@ def _are_plain(found: Binding, armature: bpy.types.Object) -> bool:
 def _moved_bones(armature: bpy.types.Object) -> list[str]:
     """Return the bones that the user moved, to which an export binds meshes anew."""
     bones = [bone for bone in armature.data.bones if bone.meshferry.order >= 0]
-    is_still = imported_bones.unmoved(bones).tolist()
+    is_still = imported_bones.unmoved_bones(bones).tolist()
     return [bone.name for bone, still in zip(bones, is_still, strict=True) if not still]
 
 

@@ -11,7 +11,7 @@ from ... import names
 from ...properties import store_fields
 
 
-def write(made: bpy.types.Object, skin: Skin) -> None:
+def store_binding(made: bpy.types.Object, skin: Skin) -> None:
     """Store a node's binding and the current transform of its object, in single precision."""
     kept = made.meshferry.skin
     kept.bind_shape = _row_by_row(skin.bind_shape)

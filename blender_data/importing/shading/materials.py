@@ -21,7 +21,7 @@ from ....io_formats.core.shading import Shading, Texture
 from ....io_formats.disk.reach import Reach
 from ....io_formats.disk.special_files import special_kind
 from ... import names
-from ...material_checksum import checksum
+from ...material_checksum import material_checksum
 from ..import_options import ImportOptions
 from . import shaders
 from .project_images import ProjectImages
@@ -214,7 +214,7 @@ class MaterialFinder:
         occlusion = self.options.use_ambient_occlusion
         shading = self._shading(given, layers)
         shaders.show(material, shading, layers, image_of, multiply_occlusion=occlusion, is_copy=is_copy)
-        material.meshferry.fingerprint = checksum(material) if given.identity else ""
+        material.meshferry.fingerprint = material_checksum(material) if given.identity else ""
 
     def _shading(self, given: Material, layers: MeshLayers) -> Shading:
         shading = given.shading

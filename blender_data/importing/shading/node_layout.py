@@ -18,7 +18,7 @@ _ROWS_OF_VECTOR = 3
 """Number of rows that an unlinked vector input takes below its name."""
 
 
-def arrange(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
+def arrange_nodes(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
     """Place the nodes of a tree in columns to the left of the output.
 
     A node is placed to the left of all nodes that it feeds, and not above the first of them. In a column, nodes follow

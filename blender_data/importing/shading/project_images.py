@@ -119,7 +119,7 @@ class ProjectImages:
         if self._is_linked and self._folder is not None:
             if extension_of(content, "") in JPEG_2000:  # few other programs read it
                 pixels = decoding.decode(content, texture.name)[::-1]
-                content = png.encode(pixels[..., :3] if texture.has_alpha is False else pixels)
+                content = png.encode_png(pixels[..., :3] if texture.has_alpha is False else pixels)
                 label = PurePath(label).stem
             name = label if texture.path else _with_extension(label, content)
             return self._keep(bpy.data.images.load(str(self._written(self._folder, name, content))))

@@ -24,7 +24,7 @@ from ....io_formats.core.shading import (
     Tint,
 )
 from ... import compat
-from .node_layout import arrange
+from .node_layout import arrange_nodes
 
 ImageOf = Callable[[Texture, bool], bpy.types.Image | None]
 """Function that returns the image of a texture, or None. Its second argument tells whether the image holds sRGB-encoded
@@ -158,7 +158,7 @@ class _Builder:
         if shading.normal is not None:
             self._set(shader.inputs["Normal"], None, self._normal(shading.normal))
         if self.copied is None:
-            arrange(self.tree, output)
+            arrange_nodes(self.tree, output)
         elif next(self.copied, None) is not None:
             raise _OtherNodesError
 

@@ -53,7 +53,7 @@ def from_other_side(
     return made, is_known
 
 
-def filled(weights: Weights, known: npt.NDArray[np.bool_], edges: npt.NDArray[np.int32]) -> Weights:
+def fill_weights(weights: Weights, known: npt.NDArray[np.bool_], edges: npt.NDArray[np.int32]) -> Weights:
     """Return weights of which the unknown ones are filled in along the mesh from the known ones.
 
     Vertices that are connected to no known one keep theirs.

@@ -17,7 +17,7 @@ _ON = 1e-4
 """Distance in metres below the surface up to which a point counts as on it."""
 
 
-def inside(
+def vertices_inside(
     clothes: Sequence[bpy.types.Object], body: Sequence[bpy.types.Object]
 ) -> dict[bpy.types.Object, npt.NDArray[np.bool_]]:
     """Return which vertices of clothes, (V,), are inside of a body, all of them as armatures show them now."""

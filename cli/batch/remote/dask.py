@@ -28,7 +28,7 @@ from .. import journal
 from ..settings import BatchSettings
 from ..tasks import LoadedTask, Result, Status, Task
 from ..workers.worker_process import death
-from .shard_command import WITH_PARENT, journals, shard_options, worker_command
+from .shard_command import WITH_PARENT, journals_of, shard_options, worker_command
 
 LONGEST_SHARD = 200
 """Maximum number of files in a shard: the loss if a machine fails. Converting them takes much longer than a start."""
@@ -163,7 +163,7 @@ class DaskPool:
 
     def _journals(self, shard: Sequence[Task]) -> list[Path]:
         """Return the journals of a shard with their lock files."""
-        folder, name = journals(self._output, lines_of(shard))
+        folder, name = journals_of(self._output, lines_of(shard))
         return sorted(folder.glob(f"{name}*"))
 
     def _submit(self, shard: Sequence[Task]) -> Any:

@@ -32,6 +32,6 @@ def shard_options(settings: BatchSettings) -> tuple[str, ...]:
     return (*options, *(["--checksum"] if settings.checksum else []))
 
 
-def journals(output: Path, lines: range) -> tuple[Path, str]:
+def journals_of(output: Path, lines: range) -> tuple[Path, str]:
     """Return the folder for the journals of a shard, and the start of their names, which a number follows."""
     return output / STATE_FOLDER / SHARDS_FOLDER, f"{lines[0]}-{lines[-1]}~"

@@ -53,14 +53,14 @@ def sums_of(results: Iterable[Result]) -> Counter[str]:
     return sums
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Escape a text for an element or for an attribute in quotes."""
     return html.escape(printable(text), quote=True)
 
 
-def name(text: str) -> str:
+def escape_name(text: str) -> str:
     """Escape a name; its writing direction does not affect the text beside it."""
-    return f"<bdi>{escaped(text)}</bdi>"
+    return f"<bdi>{escape(text)}</bdi>"
 
 
 class Links:
@@ -74,9 +74,9 @@ class Links:
 
     def element(self, path: str, shown: str = "") -> str:
         """Return a link to a path below the folder; its text is the path by default."""
-        text = name(shown or path)
+        text = escape_name(shown or path)
         try:
-            address = escaped(self._start + quote(os.fsencode(path)))
+            address = escape(self._start + quote(os.fsencode(path)))
         except UnicodeEncodeError:
             return text
         return f'<a href="{address}">{text}</a>'
@@ -124,16 +124,16 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
     title, folder = names_of(result)
     facts, seconds = result.facts, seconds_of(result)
     counts = (counted(n, one, several) for key, one, several in _COUNTS if (n := fact(facts, key)))
-    time = f' <span class="time">{escaped(time_text(seconds))}</span>' if seconds else ""
+    time = f' <span class="time">{escape(time_text(seconds))}</span>' if seconds else ""
     parts = (
         _picture(result, output),
-        f"<div>\n<h2>{name(title)}</h2>\n",
-        _paragraph("folder", name(folder) if folder else ""),
+        f"<div>\n<h2>{escape_name(title)}</h2>\n",
+        _paragraph("folder", escape_name(folder) if folder else ""),
         _paragraph("counts", f"{_JOINED}· ".join(count.replace(" ", _JOINED) for count in counts)),
         _paragraph("result", f"<b>{result.status.value.capitalize()}</b>{_target(result, links)}{time}"),
         _error(_shortened(result.error)),
         _folded("file", result.outputs if len(result.outputs) > 1 else (), links.element),
-        _folded("warning", result.warnings, lambda text: escaped(_shortened(text)), summed_up(result.warnings)),
+        _folded("warning", result.warnings, lambda text: escape(_shortened(text)), summed_up(result.warnings)),
     )
     return (
         f'<article id="m{number}" data-result="{kind_of(result)}" data-triangles="{fact(facts, "triangles")}" '
@@ -167,11 +167,11 @@ def _target(result: Result, links: Links) -> str:
 def _error(text: str) -> str:
     """Return the error of a source; a long one is folded after its beginning."""
     if len(text) <= _ERROR_SHOWN:
-        return _paragraph("error", escaped(text))
+        return _paragraph("error", escape(text))
     start = text[:_ERROR_SHOWN].rpartition(" ")[0] or text[:_ERROR_SHOWN]
     return (
-        f'<details class="error"><summary>{escaped(start)} …</summary>\n'
-        f"<p>{escaped(text[len(start) :].lstrip())}</p>\n</details>\n"
+        f'<details class="error"><summary>{escape(start)} …</summary>\n'
+        f"<p>{escape(text[len(start) :].lstrip())}</p>\n</details>\n"
     )
 
 

@@ -24,7 +24,7 @@ from ....io_formats.disk.special_files import open_regular
 from ...reporting import printable
 from ..progress import time_text
 from ..tasks import Result
-from .cards import KINDS, Links, card, escaped, kind_of, name, names_of, sums_of
+from .cards import KINDS, Links, card, escape, escape_name, kind_of, names_of, sums_of
 
 ENTRIES_A_PAGE = 2000
 """Models of one page."""
@@ -51,7 +51,9 @@ class About:
     """Reason for missing pictures (``PictureRun.problem``); empty if this machine can draw."""
 
 
-def write(results: Iterable[Result], about: About, output: Path, to: Path, *, a_page: int = ENTRIES_A_PAGE) -> Path:
+def write_report(
+    results: Iterable[Result], about: About, output: Path, to: Path, *, a_page: int = ENTRIES_A_PAGE
+) -> Path:
     """Write the report; return the file to open.
 
     Up to ``a_page`` models are written to one file. More of them are written to pages ``NAME-001.html``, with an index
@@ -115,10 +117,10 @@ class _Pages:
         self._shared = {
             "generator": _GENERATOR,
             "script_hash": "sha256-" + base64.b64encode(digest).decode("ascii"),
-            "when": escaped(time.strftime("%Y-%m-%d %H:%M", time.localtime(about.ended))),
-            "notice": f'<p class="notice">{escaped(about.no_pictures)}</p>\n' if about.no_pictures else "",
+            "when": escape(time.strftime("%Y-%m-%d %H:%M", time.localtime(about.ended))),
+            "notice": f'<p class="notice">{escape(about.no_pictures)}</p>\n' if about.no_pictures else "",
             "asked": _batch_facts(about),
-            "version": escaped(about.version),
+            "version": escape(about.version),
             "style": _asset("report.css"),
             "script": script,
         }
@@ -135,7 +137,7 @@ class _Pages:
         """
         filled = self._template.substitute(
             self._shared,
-            title=escaped(self._title + part),
+            title=escape(self._title + part),
             totals=_totals(sums),
             filters=_filters(sums),
             sorting=" hidden" if data else "",
@@ -152,7 +154,7 @@ class _Pages:
         return self._to.with_stem(f"{self._to.stem}-{number:03}") if number else self._to
 
     def _link(self, number: int, text: str, relation: str = "") -> str:
-        return f'<a href="{escaped(quote(os.fsencode(self.path(number).name)))}"{relation}>{text}</a>'
+        return f'<a href="{escape(quote(os.fsencode(self.path(number).name)))}"{relation}>{text}</a>'
 
     def neighbours(self, number: int, *, is_last: bool) -> str:
         """Return the links of a page to the index and to the previous and next page."""
@@ -167,7 +169,7 @@ class _Pages:
         """Return the entry of a page in the index."""
         bad = sums["failed"] + sums["quarantined"]
         notes = f' <span class="bad">{bad:,} {_BAD}</span>' if bad else ""
-        ends = f"{name(chunk[0].task.source)} … {name(chunk[-1].task.source)}"
+        ends = f"{escape_name(chunk[0].task.source)} … {escape_name(chunk[-1].task.source)}"
         return f"<li>{self._link(number, f'Models {span}')} <span>{ends}</span>{notes}</li>\n"
 
     def remove_after(self, last: int) -> None:
@@ -185,8 +187,8 @@ def _batch_facts(about: About) -> str:
     home = os.path.expanduser("~")
     roots = [root.replace(home, "~", 1) if root.startswith(home) else root for root in about.roots]
     options = shlex.join(printable(option) for option in about.options) or "none"
-    lines = [f"<dt>Options</dt><dd><code>{escaped(options)}</code></dd>\n"]
-    lines += [f"<dt>Folder</dt><dd>{name(root)}</dd>\n" for root in roots]
+    lines = [f"<dt>Options</dt><dd><code>{escape(options)}</code></dd>\n"]
+    lines += [f"<dt>Folder</dt><dd>{escape_name(root)}</dd>\n" for root in roots]
     return "".join(lines)
 
 

@@ -46,7 +46,7 @@ def endings_of(extensions: Iterable[str]) -> tuple[str, ...]:
     return tuple(ENDINGS[extension] for extension in extensions if extension in ENDINGS)
 
 
-def members(
+def archive_members(
     path: str | Path,
     on_skip: Callable[[str], None] | None = None,
     endings: Iterable[str] = tuple(ENDINGS.values()),
@@ -75,7 +75,7 @@ def members(
             on_skip(f"{shortened(name)} is left out: {reason}")
 
     try:
-        for name, content in container.members(container.file_opener(path), limit_of, skip):
+        for name, content in container.archive_members(container.file_opener(path), limit_of, skip):
             if content is not None:
                 yield name, content
     except FormatError as problem:
@@ -90,7 +90,7 @@ class ArchiveReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._members = members(path)
+        self._members = archive_members(path)
         self._passed: set[str] = set()
         self._end = FormatError("It is not in the archive any more")
         """The error for all members that were not found before the end of the archive."""
@@ -104,7 +104,7 @@ class ArchiveReader:
             The member is missing, or the archive cannot be read up to it.
         """
         if name in self._passed:
-            self._members, self._passed = members(self._path), set()
+            self._members, self._passed = archive_members(self._path), set()
         try:
             for found, content in self._members:
                 self._passed.add(found)

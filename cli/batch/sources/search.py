@@ -26,7 +26,7 @@ archive. The search continues, and the exit status becomes 1."""
 _PACKED = (".zip", ".7z", ".rar")
 
 
-def find(
+def find_files(
     choice: SourceChoice,
     extensions: Sequence[str],
     *,
@@ -180,7 +180,7 @@ class _Search:
             return
         count = 0
         try:
-            for name, content in archives.members(full, lambda text: self.report(full, text), endings):
+            for name, content in archives.archive_members(full, lambda text: self.report(full, text), endings):
                 count += 1
                 if self._is_wanted(f"{archive.place}/{name}"):
                     place = archives.place_of(archive.place, name)

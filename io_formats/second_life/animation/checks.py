@@ -9,9 +9,9 @@ from typing import Any
 from ...core.messages import OWN_FORMAT, Message, Named, Text, counted, error, listed, of_kind, warning
 from ..avatar import skeleton_table
 from . import writer
-from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, text
+from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, decode_text
 from .document_builder import MOST_BYTES
-from .export_findings import bones, largest_joints, moment
+from .export_findings import bone_items, largest_joints, moment_item
 from .keys import codes, curves, looping
 from .names import is_emote
 from .options import LONGEST
@@ -35,23 +35,23 @@ def check(document: SecondLifeAnimation) -> list[Message]:
 
 
 def _joints(document: SecondLifeAnimation) -> Iterator[Message]:
-    names = [text(joint.name) for joint in document.joints]
+    names = [decode_text(joint.name) for joint in document.joints]
     refused = [name for name in names if name in _REFUSED]
     if refused:
         template = "viewers refuse animations of these joints: {}"
-        yield error("refused-joints", template, listed(refused), elements=bones(refused))
+        yield error("refused-joints", template, listed(refused), elements=bone_items(refused))
     unknown = [name for name in names if name not in _REFUSED and not skeleton_table.is_animatable(name)]
     if unknown:
         template = "the avatar has no joint {}, so the upload is refused"
-        yield error("unknown-animated-joints", template, listed(unknown), elements=bones(unknown))
+        yield error("unknown-animated-joints", template, listed(unknown), elements=bone_items(unknown))
     if not any(joint.key_count for joint in document.joints):
-        yield error("animation-without-keys", "it has no keys", elements=bones(names) if names else None)
+        yield error("animation-without-keys", "it has no keys", elements=bone_items(names) if names else None)
 
 
 def _length(document: SecondLifeAnimation) -> Iterator[Message]:
     if not 0 <= document.duration <= LONGEST:
         template = "it is {:.1f} s long; viewers take 0 to {:.0f} s"
-        yield error("animation-too-long", template, document.duration, LONGEST, elements=moment(LONGEST))
+        yield error("animation-too-long", template, document.duration, LONGEST, elements=moment_item(LONGEST))
     size = len(writer.write(document))
     if size > MOST_BYTES:
         template = "it has {:,} bytes; an upload may have {:,}"
@@ -62,12 +62,12 @@ def _playback(document: SecondLifeAnimation) -> Iterator[Message]:
     loop_in, loop_out, duration = document.loop_in, document.loop_out, document.duration
     if not 0 <= loop_in <= loop_out <= duration and document.loop:
         template = "its loop from {:.2f} to {:.2f} s is not within its length of {:.2f} s"
-        time = moment(min(max(loop_out, 0.0), duration))
+        time = moment_item(min(max(loop_out, 0.0), duration))
         yield warning("loop-beyond-animation", template, loop_in, loop_out, duration, elements=time)
     if not document.loop and document.ease_in + document.ease_out > duration:
         template = "ease in and ease out together are longer than the animation"
-        yield warning("ease-beyond-animation", template, elements=moment(max(duration - document.ease_out, 0.0)))
-    emote = text(document.emote)
+        yield warning("ease-beyond-animation", template, elements=moment_item(max(duration - document.ease_out, 0.0)))
+    emote = decode_text(document.emote)
     if not is_emote(emote):
         yield warning("unknown-expression", "viewers may not know the expression '{}'", Named("animation", emote))
 
@@ -90,7 +90,7 @@ def _constraints(document: SecondLifeAnimation) -> Iterator[Message]:
 
 def _loop(document: SecondLifeAnimation) -> Iterator[Message]:
     """Warn if a looped animation jumps from its end to its start."""
-    opened = [jump for jump in looping.jumps(document) if not jump.is_closed]
+    opened = [jump for jump in looping.loop_jumps(document) if not jump.is_closed]
     if opened:
         names = [jump.joint for jump in opened]
         yield warning(
@@ -99,7 +99,7 @@ def _loop(document: SecondLifeAnimation) -> Iterator[Message]:
             max(jump.degrees for jump in opened),
             max(jump.millimetres for jump in opened),
             listed(names),
-            elements=bones(names),
+            elements=bone_items(names),
         )
 
 
@@ -107,10 +107,10 @@ def _priorities(document: SecondLifeAnimation) -> Iterator[Message]:
     if not 0 <= document.base_priority <= _HIGHEST_PRIORITY:
         template = "its priority is {}, but must be 0 to {}"
         yield error("invalid-priority", template, document.base_priority, _HIGHEST_PRIORITY)
-    high = [text(joint.name) for joint in document.joints if not -1 <= joint.priority <= _HIGHEST_PRIORITY]
+    high = [decode_text(joint.name) for joint in document.joints if not -1 <= joint.priority <= _HIGHEST_PRIORITY]
     if high:
         template = "the priority must be -1 to {}: {}"
-        yield error("invalid-joint-priority", template, _HIGHEST_PRIORITY, listed(high), elements=bones(high))
+        yield error("invalid-joint-priority", template, _HIGHEST_PRIORITY, listed(high), elements=bone_items(high))
     if document.hand_pose > _LAST_HAND:
         template = "hand pose {} does not exist; the highest is {}"
         yield error("unknown-hand-pose", template, document.hand_pose, _LAST_HAND)
@@ -121,7 +121,7 @@ def _positions(document: SecondLifeAnimation) -> Iterator[Message]:
     for joint in document.joints:
         if not len(joint.position):
             continue
-        name = text(joint.name)
+        name = decode_text(joint.name)
         if joint.known != skeleton_table.ROOT:
             moved.append(name)
         keys = curves.position_keys(document, joint)
@@ -131,12 +131,12 @@ def _positions(document: SecondLifeAnimation) -> Iterator[Message]:
             times.append(round(float(keys.times[beyond][0]) * 1000))
     if moved:
         template = "positions of joints deform avatars with joint positions of their own, even after it has stopped: {}"
-        yield warning("joint-positions", template, listed(moved), elements=bones(moved))
+        yield warning("joint-positions", template, listed(moved), elements=bone_items(moved))
     if far:
         first = min(times) / 1000
         template = "positions end at {:.0f} m, from {:.2f} s on: {}"
         yield warning(
-            "far-positions", template, codes.FARTHEST, first, listed(of_kind("bone", far)), elements=moment(first)
+            "far-positions", template, codes.FARTHEST, first, listed(of_kind("bone", far)), elements=moment_item(first)
         )
 
 
@@ -169,4 +169,4 @@ def _is_volume(name: str) -> bool:
 
 def _name(stored: Any) -> str:
     """Decode a stored name: the bytes before its first zero byte."""
-    return text(stored.tobytes().partition(b"\0")[0])
+    return decode_text(stored.tobytes().partition(b"\0")[0])

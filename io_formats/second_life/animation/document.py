@@ -54,7 +54,7 @@ class JointKeys:
     @property
     def known(self) -> str:
         """Name in the avatar table of the joint that ``name`` refers to; empty if the avatar has no such joint."""
-        return skeleton_table.canonical(text(self.name)) or ""
+        return skeleton_table.canonical(decode_text(self.name)) or ""
 
     @property
     def key_count(self) -> int:
@@ -99,7 +99,7 @@ class SecondLifeAnimation:
         return found
 
 
-def text(raw: bytes) -> str:
+def decode_text(raw: bytes) -> str:
     """Decode bytes of the file as UTF-8, or as Latin-1 if they are not valid UTF-8."""
     try:
         return raw.decode("utf-8")

@@ -14,7 +14,7 @@ from ...core.messages import Text, counted, error
 from ..avatar import skeleton_table
 from ..avatar.avatar_motion import AvatarMotion
 from . import writer
-from .document import JointKeys, SecondLifeAnimation, text
+from .document import JointKeys, SecondLifeAnimation, decode_text
 from .export_findings import largest_joints
 from .keys import codes, reduction
 from .keys.codes import Floats
@@ -48,7 +48,7 @@ class KeySettings:
     """Whether keys are left out that interpolation between the others restores within the tolerance."""
 
 
-def reduced(document: SecondLifeAnimation, motion: AvatarMotion, settings: KeySettings) -> Text:
+def add_reduced_joints(document: SecondLifeAnimation, motion: AvatarMotion, settings: KeySettings) -> Text:
     """Add the joints of a motion to a document that has a duration; return a text about the number of keys.
 
     Raises
@@ -129,7 +129,7 @@ def _merged(kept: Sequence[JointKeys], made: Sequence[JointKeys]) -> list[JointK
 
     A joint of ``kept`` without keys is replaced by the joint in ``made`` with the same name.
     """
-    waiting = {text(joint.name): joint for joint in made}
+    waiting = {decode_text(joint.name): joint for joint in made}
     found = [joint if joint.key_count else waiting.pop(joint.known, joint) for joint in kept]
     return [*found, *waiting.values()]
 
@@ -152,10 +152,10 @@ class _Sampled:
         finest:
             (n,) smallest tolerance of each curve; None to keep all samples.
         """
-        encoded = codes.encoded(values)
+        encoded = codes.encode_values(values)
         need = np.full(values.shape[:2], np.inf)
         if finest is not None:
-            stored = codes.decoded(encoded, is_rotation=values.shape[2] == 4)
+            stored = codes.decode_values(encoded, is_rotation=values.shape[2] == 4)
             found = reduction.significances(values, stored, codes.times_of(time_codes, duration), finest)
             need = found * (TOLERANCES[0] / finest[:, None])
         times = np.broadcast_to(time_codes[:, None], (*encoded.shape[:2], 1))

@@ -13,7 +13,7 @@ from ...core.scene import Clip, Scene, Skeleton
 from ...passes.sample_keys import DEFAULT_RATE
 from ..avatar import skeleton_table
 from ..avatar.avatar_motion import AvatarMotion
-from .document import JointKeys, SecondLifeAnimation, text
+from .document import JointKeys, SecondLifeAnimation, decode_text
 from .keys import codes, curves, looping, reduction
 
 _LIKE = 0.85
@@ -27,12 +27,12 @@ _MOST_BONES = 10
 """Number of bones that are selected for a file that is too large."""
 
 
-def bones(names: Sequence[str]) -> Elements:
+def bone_items(names: Sequence[str]) -> Elements:
     """Return bones or joints of the animation's armature as elements that a report can select."""
     return Elements("bones", "", tuple(names))
 
 
-def moment(seconds: float) -> Elements:
+def moment_item(seconds: float) -> Elements:
     """Return a time of the animation, in seconds, as an element that a report can go to."""
     return Elements("milliseconds", "", (round(seconds * 1000),))
 
@@ -50,12 +50,12 @@ def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, 
     if names:
         number = counted(len(names), "animated bone is", "animated bones are")
         template = "{} no joint of the avatar and left out: {}"
-        scene.report.loss("unknown-bones-left-out", template, number, listed(names), elements=bones(names))
+        scene.report.loss("unknown-bones-left-out", template, number, listed(names), elements=bone_items(names))
         for name in names:
             near = difflib.get_close_matches(name, skeleton_table.table(), n=1, cutoff=_LIKE)
             if near:
                 template = "bone '{}' has almost the name of the joint '{}'"
-                scene.report.loss("bone-almost-a-joint", template, name, near[0], elements=bones([name]))
+                scene.report.loss("bone-almost-a-joint", template, name, near[0], elements=bone_items([name]))
 
 
 def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
@@ -64,7 +64,7 @@ def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
     if moved:
         number = counted(len(moved), "joint moves", "joints move")
         template = "{} from its place, which is left out (option Positions): {}"
-        scene.report.loss("joint-positions-left-out", template, number, listed(moved), elements=bones(moved))
+        scene.report.loss("joint-positions-left-out", template, number, listed(moved), elements=bone_items(moved))
 
 
 def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
@@ -79,7 +79,7 @@ def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: S
     if scaled and not motion.is_other_rig:
         number = counted(len(scaled), "bone is", "bones are")
         template = "{} scaled, which an animation cannot hold: {}"
-        scene.report.loss("bone-scale-left-out", template, number, listed(scaled), elements=bones(scaled))
+        scene.report.loss("bone-scale-left-out", template, number, listed(scaled), elements=bone_items(scaled))
 
 
 def refuse_far(motion: AvatarMotion, positioned: Sequence[bool], clip: Clip) -> None:
@@ -100,27 +100,27 @@ def refuse_far(motion: AvatarMotion, positioned: Sequence[bool], clip: Clip) -> 
                     Named("bone", motion.bones[motion.names[number]]),
                     codes.FARTHEST,
                     seconds,
-                    elements=moment(seconds),
+                    elements=moment_item(seconds),
                 )
             )
 
 
 def largest_joints(joints: Sequence[JointKeys]) -> Elements:
     """Return the joints with the most keys."""
-    counts = {text(joint.name): joint.key_count for joint in joints}
-    return bones(sorted(counts, key=lambda name: -counts[name])[:_MOST_BONES])
+    counts = {decode_text(joint.name): joint.key_count for joint in joints}
+    return bone_items(sorted(counts, key=lambda name: -counts[name])[:_MOST_BONES])
 
 
 def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, scene: Scene) -> None:
     """Add notes about properties of an animation whose effect in Second Life users may not expect."""
     report = scene.report.about(Text("'{}'", Named("animation", clip.name)))
     if document.base_priority in _BEYOND_WINDOW:
-        own = [text(joint.name) for joint in document.joints if joint.priority in (-1, *_BEYOND_WINDOW)]
+        own = [decode_text(joint.name) for joint in document.joints if joint.priority in (-1, *_BEYOND_WINDOW)]
         report.note(
             "high-priority",
             "its priority is {}, above those of the upload window (0 to 4), so that few animations replace it",
             document.base_priority,
-            elements=bones(own),
+            elements=bone_items(own),
         )
     if motion.replaced:
         report.note(
@@ -129,14 +129,14 @@ def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, s
             "joint positions: {}",
             counted(len(motion.replaced), "joint rests", "joints rest"),
             listed(motion.replaced),
-            elements=bones([motion.bones[name] for name in motion.replaced]),
+            elements=bone_items([motion.bones[name] for name in motion.replaced]),
         )
-    left = [text(joint.name) for joint in document.joints if _stays_posed(document, joint)]
+    left = [decode_text(joint.name) for joint in document.joints if _stays_posed(document, joint)]
     if left:
         number = counted(len(left), "joint stays", "joints stay")
         template = "{} posed after it has stopped, since standing animations do not move them: {}"
-        report.note("joints-stay-posed", template, number, listed(left), elements=bones(left))
-    steps = reduction.apart(motion.rotation[:, :-1], motion.rotation[:, 1:])
+        report.note("joints-stay-posed", template, number, listed(left), elements=bone_items(left))
+    steps = reduction.distances(motion.rotation[:, :-1], motion.rotation[:, 1:])
     if steps.size and steps.max() > np.radians(90):
         joint, frame = np.unravel_index(steps.argmax(), steps.shape)
         when = float(motion.times[frame])
@@ -146,26 +146,26 @@ def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, s
             motion.bones[motion.names[joint]],
             np.degrees(steps.max()),
             when,
-            elements=moment(when),
+            elements=moment_item(when),
         )
     step = 1.5 / (clip.fps or 30.0)
     if document.loop and 0 < document.loop_out < document.duration - step:
         template = "the loop ends at {:.2f} s, so that the rest, up to {:.2f} s, is seen only when it stops"
         loop_out = document.loop_out
-        report.note("rest-after-loop", template, loop_out, document.duration, elements=moment(loop_out))
+        report.note("rest-after-loop", template, loop_out, document.duration, elements=moment_item(loop_out))
 
 
 def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[str], clip: Clip, scene: Scene) -> None:
     """Note edited joints whose keys in the imported file were between frames; an export moves these keys to frames."""
     if original is None:
         return
-    fps, step = clip.fps or DEFAULT_RATE, curves.precision(original.duration)
+    fps, step = clip.fps or DEFAULT_RATE, curves.time_tolerance(original.duration)
     moved = []
     for joint in original.joints:
         found = [keys(original, joint).times for keys in (curves.rotation_keys, curves.position_keys)]
         times = np.concatenate(found)
         if joint.known in edited and (np.abs(np.rint(times * fps) / fps - times) > step).any():
-            moved.append(text(joint.name))
+            moved.append(decode_text(joint.name))
     if moved:
         rate = curves.frame_rate(original)
         scene.report.note(
@@ -174,7 +174,7 @@ def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[s
             listed(moved),
             Text("; with a scene of {:g} frames per second they stay", rate) if rate else "",
             item=Text("'{}'", Named("animation", clip.name)),
-            elements=bones(moved),
+            elements=bone_items(moved),
         )
 
 
@@ -188,4 +188,4 @@ def _stays_posed(document: SecondLifeAnimation, joint: JointKeys) -> bool:
     if known is None or not known.is_bone or known.is_base or not len(joint.rotation):
         return False
     last = curves.rotation_keys(document, joint).values[-1]
-    return bool(np.degrees(reduction.apart(last, np.array(_REST))) > looping.MOST_DEGREES)
+    return bool(np.degrees(reduction.distances(last, np.array(_REST))) > looping.MOST_DEGREES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .document import SecondLifeAnimation, text
+from .document import SecondLifeAnimation, decode_text
 from .keys import curves
 
 
@@ -30,7 +30,7 @@ def facts(document: SecondLifeAnimation) -> dict[str, Any]:
         "loop": [round(document.loop_in, 6), round(document.loop_out, 6)] if document.loop else None,
         "ease": [round(document.ease_in, 6), round(document.ease_out, 6)],
         "hand_pose": document.hand_pose,
-        "emote": text(document.emote),
+        "emote": decode_text(document.emote),
         "constraints": len(document.constraints),
         "warnings": list(document.warnings),
     }

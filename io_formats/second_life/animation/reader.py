@@ -13,7 +13,7 @@ from ...core.errors import UnsupportedFormatError
 from ...core.messages import Report, Text, counted, listed
 from ...core.scene import AnyArray
 from . import writer
-from .document import CONSTRAINT, MOST_JOINTS, JointKeys, SecondLifeAnimation, text
+from .document import CONSTRAINT, MOST_JOINTS, JointKeys, SecondLifeAnimation, decode_text
 
 VERSIONS = ((1, 0), (0, 1))
 _LEAST_JOINT = 13
@@ -94,7 +94,7 @@ def _joints(stream: ByteStream, document: SecondLifeAnimation) -> list[JointKeys
     for _ in range(count):
         stream.item = ""
         joint = JointKeys(_text(stream, "the name of a joint"))
-        stream.item = Text("joint '{}'", text(joint.name))
+        stream.item = Text("joint '{}'", decode_text(joint.name))
         joint.priority = stream.i32("the priority")
         joint.rotation = _keys(stream, document, "rotation keys")
         joint.position = _keys(stream, document, "position keys")
@@ -131,7 +131,7 @@ def _constraints(stream: ByteStream) -> AnyArray:
 def _report_oddities(document: SecondLifeAnimation) -> None:
     """Warn about data that a viewer reads differently than it is written."""
     report = Report(document.warnings)
-    names = Counter(joint.known or text(joint.name) for joint in document.joints)
+    names = Counter(joint.known or decode_text(joint.name) for joint in document.joints)
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         number = counted(len(twice), "joint is", "joints are")

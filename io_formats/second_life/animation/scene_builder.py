@@ -6,7 +6,7 @@ from ...core.messages import counted
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ..avatar import avatar_space, skeleton_table, skeletons
 from . import writer
-from .document import JointKeys, SecondLifeAnimation, text
+from .document import JointKeys, SecondLifeAnimation, decode_text
 from .keys import curves
 
 
@@ -14,7 +14,7 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     """Map an animation to Blender's space: the standard avatar, and a clip with keys for each joint that has some."""
     scene = Scene(name, warnings=list(document.warnings))
     joints = document.known_joints()
-    unknown = list(dict.fromkeys(text(joint.name) for joint in document.joints if not joint.known))
+    unknown = list(dict.fromkeys(decode_text(joint.name) for joint in document.joints if not joint.known))
     on_screen = [name for name in unknown if name in skeleton_table.screen_attachments()]
     scene.report.loss_of(
         "screen-attachments-not-shown",
@@ -33,7 +33,7 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     scene.skeletons.append(skeleton)
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     clip = Clip(name, 0.0, 0, duration=document.duration, playback=_playback(document, joints))
-    clip.time_step = curves.precision(document.duration)
+    clip.time_step = curves.time_tolerance(document.duration)
     clip.key_rate = curves.frame_rate(document)
     clip.original = writer.write(document)
     for joint, keys in joints.items():
@@ -76,5 +76,5 @@ def _playback(document: SecondLifeAnimation, joints: dict[str, JointKeys]) -> Pl
         document.base_priority,
         {name: keys.priority for name, keys in joints.items() if keys.priority != document.base_priority},
         document.hand_pose,
-        text(document.emote),
+        decode_text(document.emote),
     )

@@ -20,7 +20,7 @@ from ..avatar import skeleton_table
 from ..avatar.avatar_motion import AvatarMotion, motion_of
 from . import document_builder, export_findings, reader, writer
 from .checks import unusable_constraints
-from .document import FORMAT, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, text
+from .document import FORMAT, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, decode_text
 from .keys import codes, curves, missing_parents, reduction
 from .keys.edited_keys import edited_joints
 from .options import EXPORT_OPTIONS, FIT, LONGEST, POSITIONS, PRIORITY, REDUCE
@@ -74,9 +74,9 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
 
 def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
     """Remove joints of the imported file that the avatar does not have, since the viewer would refuse the upload."""
-    names = [name for joint in document.joints if not skeleton_table.is_animatable(name := text(joint.name))]
+    names = [name for joint in document.joints if not skeleton_table.is_animatable(name := decode_text(joint.name))]
     if names:
-        document.joints = [joint for joint in document.joints if text(joint.name) not in names]
+        document.joints = [joint for joint in document.joints if decode_text(joint.name) not in names]
         number = counted(len(names), "joint of the imported file is", "joints of the imported file are")
         scene.report.loss("unknown-joints-left-out", "{} not in the avatar and left out: {}", number, listed(names))
 
@@ -144,7 +144,7 @@ def _repair_times(document: SecondLifeAnimation) -> None:
 def _coded(curve: Keys, duration: float) -> npt.NDArray[np.uint16]:
     """Return the codes of a curve's keys, (n, 4)."""
     time_codes = codes.time_codes_of(curve.times, duration)
-    return np.column_stack((time_codes, codes.encoded(curve.values))).astype(np.uint16)
+    return np.column_stack((time_codes, codes.encode_values(curve.values))).astype(np.uint16)
 
 
 def _with_codes(document: SecondLifeAnimation) -> SecondLifeAnimation:
@@ -177,13 +177,13 @@ def _from_samples(
         raise ExportError("'{}' animates no joint of the avatar", clip.name)
     duration = _duration(clip, motion, original)
     document = _header(clip, duration, chosen)
-    if original is None or abs(original.duration - duration) > curves.precision(original.duration):
+    if original is None or abs(original.duration - duration) > curves.time_tolerance(original.duration):
         _repair_times(document)
     kept: list[JointKeys] = []
     if original is not None:
         original = original if original.has_codes else _with_codes(original)
         _keep_header(document, original)
-        motion = missing_parents.restored(motion, original, skeleton, clip.fps)
+        motion = missing_parents.restore_missing_parents(motion, original, skeleton, clip.fps)
         kept = _kept_joints(original, document, motion, skeleton, clip.fps)
         _update_priorities(kept, original.base_priority, document.base_priority, clip.playback)
     known = {joint.known for joint in kept if joint.key_count}
@@ -205,7 +205,7 @@ def _from_samples(
     priorities = {name: given[key] for name, keys in names.items() for key in keys if key in given}
     edited = edited_joints(original, document.duration, motion, changed, clip.fps)
     settings = document_builder.KeySettings(positioned, kept, priorities, edited, reduce=REDUCE.flag(chosen))
-    result = document_builder.reduced(document, some, settings)
+    result = document_builder.add_reduced_joints(document, some, settings)
     scene.report.note("keys-reduced", "{}", result, item=Text("'{}'", Named("animation", clip.name)))
     export_findings.add_notes(document, motion, clip, scene)
     return document
@@ -214,7 +214,7 @@ def _from_samples(
 def _keep_header(document: SecondLifeAnimation, original: SecondLifeAnimation) -> None:
     """Copy values from an imported file that Blender cannot hold, or only in another form."""
     document.constraints, document.trailing = original.constraints, original.trailing
-    if text(original.emote).encode("utf-8") == document.emote:
+    if decode_text(original.emote).encode("utf-8") == document.emote:
         document.emote = original.emote
     if original.loop and document.loop:
         document.loop = original.loop
@@ -227,7 +227,7 @@ def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | 
     the length of a frame, since viewers end an animation without length at once.
     """
     duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
-    if original is not None and abs(duration - original.duration) <= curves.precision(original.duration):
+    if original is not None and abs(duration - original.duration) <= curves.time_tolerance(original.duration):
         return original.duration
     duration = duration or 1 / (clip.fps or DEFAULT_RATE)
     if duration > LONGEST:
@@ -270,7 +270,7 @@ def _kept_joints(
     """
     there = {skeleton_table.canonical(joint.name) for joint in skeleton.joints}
     place = {name: number for number, name in enumerate(motion.names)}
-    is_same_length = abs(original.duration - document.duration) <= max(1e-4, curves.precision(original.duration))
+    is_same_length = abs(original.duration - document.duration) <= max(1e-4, curves.time_tolerance(original.duration))
     if is_same_length:
         document.duration = original.duration
     kept = []
@@ -293,10 +293,10 @@ def _is_unchanged(
 ) -> bool:
     """Return whether the samples of a joint are those of the original keys, as Blender shows them."""
     if len(joint.rotation):
-        wanted = values_at(curves.shown(curves.rotation_keys(original, joint), original, fps), motion.times)
-        if reduction.apart(wanted, motion.rotation[number]).max() > curves.UNCHANGED:
+        wanted = values_at(curves.snap_to_frames(curves.rotation_keys(original, joint), original, fps), motion.times)
+        if reduction.distances(wanted, motion.rotation[number]).max() > curves.UNCHANGED:
             return False
     if len(joint.position):
-        wanted = values_at(curves.shown(curves.position_keys(original, joint), original, fps), motion.times)
-        return bool(reduction.apart(wanted, motion.position[number]).max() <= curves.UNCHANGED)
+        wanted = values_at(curves.snap_to_frames(curves.position_keys(original, joint), original, fps), motion.times)
+        return bool(reduction.distances(wanted, motion.position[number]).max() <= curves.UNCHANGED)
     return not motion.has_position[number]

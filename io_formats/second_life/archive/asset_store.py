@@ -60,7 +60,7 @@ def read_assets(
 
     store = AssetStore(memory_limit)
     try:
-        for name, content in container.members(open_archive, limit_of, inflated_limit=inflated_limit):
+        for name, content in container.archive_members(open_archive, limit_of, inflated_limit=inflated_limit):
             asset = asset_of(name)
             if content is not None and asset:
                 uuid, kind = asset

@@ -55,7 +55,7 @@ def file_opener(path: str | Path) -> Opener:
     return open_file
 
 
-def members(
+def archive_members(
     open_archive: Opener,
     limit_of: Callable[[str], int],
     on_skip: Callable[[str, Text], None] | None = None,

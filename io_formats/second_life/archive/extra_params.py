@@ -35,7 +35,7 @@ class ExtraParams:
     has_gltf_materials: bool = False
 
 
-def read(data: bytes) -> tuple[ExtraParams, bool]:
+def read_extra_params(data: bytes) -> tuple[ExtraParams, bool]:
     """Decode extra parameters.
 
     Returns

@@ -17,7 +17,7 @@ from ...core.shading import Factor, ImageMap, Mixture, Opacity, Shading, Tint
 from ..prims.face_mesh import UV_NAME
 from .document import NULL_ID, Group
 from .pictures import Pictures
-from .xml_text import parse, text_of, uuid_of
+from .xml_text import parse_member, text_of, uuid_of
 
 MATERIAL, WATER = "Ground", "Water"
 """Names of materials. The number of each region's ground follows, since their textures differ."""
@@ -69,7 +69,7 @@ def settings_of(data: bytes) -> Settings:
     """
     if not data:
         return Settings()
-    root = parse(data)
+    root = parse_member(data)
     ground = root.find("GroundTextures")
     ground = ground if ground is not None else Element("GroundTextures")
     return Settings(

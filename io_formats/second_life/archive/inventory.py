@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from .document import Group
-from .xml_text import LONGEST_NAME, Allowance, name_of, parse, text_of, uuid_of
+from .xml_text import LONGEST_NAME, Allowance, name_of, parse_member, text_of, uuid_of
 
 FOLDER = "inventory/"
 _OBJECT = "6"
@@ -35,7 +35,7 @@ def read_item(path: str, data: bytes, allowance: Allowance) -> Item:
     FormatError
         The XML is not well-formed, is too large, or has a document type.
     """
-    root = parse(data, allowance)
+    root = parse_member(data, allowance)
     *folders, file = path.removeprefix(FOLDER).split("/")
     is_object = text_of(root.find("AssetType")).strip() == _OBJECT
     name = name_of(root.find("Name")) or plain_name(file) or "Object"

@@ -16,7 +16,7 @@ _GAP = 0.5
 Box = npt.NDArray[np.float64]
 
 
-def origins(items: Sequence[tuple[Group, Sequence[Linkset]]]) -> list[tuple[float, float, float]]:
+def row_origins(items: Sequence[tuple[Group, Sequence[Linkset]]]) -> list[tuple[float, float, float]]:
     """Return the origin of each item, so that its bounding box is beside those of the others."""
     rows: dict[int, list[int]] = {}
     for index, (group, _) in enumerate(items):

@@ -16,7 +16,7 @@ from ...core.shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading
 from .asset_store import AssetStore
 from .document import NULL_ID, TRANSPARENT, TextureFace
 from .older_materials import BLEND, MASK, OlderMaterial
-from .older_materials import read as read_material
+from .older_materials import read_older_material as read_material
 from .pictures import Pictures
 
 MOST_MATERIALS = 10_000

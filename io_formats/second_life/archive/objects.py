@@ -14,7 +14,7 @@ from ..prims.shape import PrimShape
 from . import extra_params, texture_entry
 from .binary_text import binary_of
 from .document import NULL_ID, Linkset, Part, TextureEntry
-from .xml_text import Allowance, integer, name_of, number, parse, text_of, uuid_of
+from .xml_text import Allowance, integer, name_of, number, parse_member, text_of, uuid_of
 
 MOST_PARTS = 100_000
 FARTHEST = 100_000.0
@@ -75,7 +75,7 @@ class ObjectReader:
         FormatError
             The XML is not well-formed, is too large, has a document type or no parts.
         """
-        root = parse(data, self._allowance)
+        root = parse_member(data, self._allowance)
         found = []
         groups = root.findall("SceneObjectGroup") if root.tag == "CoalescedObject" else [root]
         parts_of = [list(group.iter("SceneObjectPart")) for group in groups]
@@ -116,7 +116,7 @@ class ObjectReader:
             return None
         stored = found.get("Shape")
         shape = {child.tag: child for child in stored} if stored is not None else {}
-        params, is_whole = extra_params.read(self._binary(shape.get("ExtraParams"), name))
+        params, is_whole = extra_params.read_extra_params(self._binary(shape.get("ExtraParams"), name))
         if not is_whole:
             self._names["binary"].append(name)
         sculpt_asset, sculpt_type = _sculpt(shape, params.sculpt)
@@ -150,7 +150,7 @@ class ObjectReader:
         known = self._entries.get(text)
         if known is None:
             data, is_text_whole = binary_of(text)
-            entry, is_whole = texture_entry.read(data)
+            entry, is_whole = texture_entry.read_texture_entry(data)
             known = self._entries[text] = entry, is_whole and is_text_whole
         if not known[1]:
             self._names["entry"].append(name)

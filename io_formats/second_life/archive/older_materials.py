@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError
 from .document import NULL_ID
-from .xml_text import Allowance, integer, parse, text_of, uuid_of
+from .xml_text import Allowance, integer, parse_member, text_of, uuid_of
 
 OPAQUE, BLEND, MASK, EMISSIVE = range(4)
 """What the alpha of the face's picture means."""
@@ -25,7 +25,7 @@ class OlderMaterial:
     has_specular_map: bool = False
 
 
-def read(data: bytes) -> OlderMaterial:
+def read_older_material(data: bytes) -> OlderMaterial:
     """Decode an older material.
 
     Raises
@@ -33,7 +33,7 @@ def read(data: bytes) -> OlderMaterial:
     FormatError
         The XML is not well-formed, is too large, or has no map.
     """
-    root = parse(data, Allowance(_MOST_TAGS, _MOST_TAGS))
+    root = parse_member(data, Allowance(_MOST_TAGS, _MOST_TAGS))
     stored = root if root.tag == "map" else root.find("map")
     if stored is None:
         raise FormatError("It is not a material: it has no map")

@@ -28,14 +28,14 @@ from . import trees
 from .asset_store import read_assets
 from .document import NULL_ID, TRANSPARENT, Archive, Group, Linkset, Part
 from .ground import Ground, water_material, water_mesh
-from .inventory_rows import origins
+from .inventory_rows import row_origins
 from .lights import light_of
 from .looks import Looks
 from .options import GROUND, IMPORT_OPTIONS, LIGHTS, ONLY_NAMES, REGION, WATER
 from .part_models import FORMAT, PartModels
 from .pictures import Pictures
 
-_SHAPES = {"mesh", "sculpt", "prim"}
+_MESH_KINDS = {"mesh", "sculpt", "prim"}
 """Kinds of parts that become meshes."""
 _MISSING_SIZE = 0.5
 Vector = tuple[float, float, float]
@@ -78,7 +78,7 @@ class PlacementBuilder:
         self._placement.models = self._models.models
         self.scene.materials = self._looks.materials
         if self._document.is_inventory:
-            for (group, linksets), origin in zip(self._groups, origins(self._groups), strict=True):
+            for (group, linksets), origin in zip(self._groups, row_origins(self._groups), strict=True):
                 self._add_linksets(linksets, origin, self._folder(group.parent))
         else:
             for group, linksets in self._groups:
@@ -141,7 +141,7 @@ class PlacementBuilder:
         if part.kind == "tree":
             self._add_tree(part, parent, position, rotation, home)
             return
-        if part.kind not in _SHAPES:
+        if part.kind not in _MESH_KINDS:
             self._left_out[part.kind] += 1
             return
         self._at_rest += part.is_flexible

@@ -75,7 +75,7 @@ def same_content(one: bytes, other: bytes) -> bool:
 
 
 def _digests(data: bytes) -> Iterator[tuple[str, bytes]]:
-    for name, content in container.members(lambda: io.BytesIO(data), lambda _name: container.LARGEST_ASSET):
+    for name, content in container.archive_members(lambda: io.BytesIO(data), lambda _name: container.LARGEST_ASSET):
         yield name, hashlib.sha256(content or b"").digest()
 
 
@@ -107,7 +107,7 @@ class _Reader:
 
     def read(self) -> Archive:
         with self._assets:
-            members = container.members(
+            members = container.archive_members(
                 self._document.open,
                 self._limit_of,
                 self._skip,

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from ...core.errors import UnsupportedFormatError
 from .document import Group
-from .xml_text import Allowance, integer, parse, text_of
+from .xml_text import Allowance, integer, parse_member, text_of
 
 REGIONS = "regions/"
 _STEP = 256.0
@@ -39,7 +39,7 @@ def read_control(data: bytes, allowance: Allowance) -> Control:
     FormatError
         It is not well-formed, or (``UnsupportedFormatError``) states another major version than 0 and 1.
     """
-    root = parse(data, allowance)
+    root = parse_member(data, allowance)
     major = root.get("major_version", "").strip()
     version = f"{major}.{root.get('minor_version', '0').strip()}"[:20] if major else ""
     if major not in _SUPPORTED:

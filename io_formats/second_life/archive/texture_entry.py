@@ -62,7 +62,7 @@ _PROPERTIES = (
 )
 
 
-def read(data: bytes) -> tuple[TextureEntry, bool]:
+def read_texture_entry(data: bytes) -> tuple[TextureEntry, bool]:
     """Decode a texture entry.
 
     Returns

@@ -45,7 +45,7 @@ class Allowance:
             raise FormatError("The XML in the archive is too large")
 
 
-def parse(data: bytes, allowance: Allowance | None = None) -> Element:
+def parse_member(data: bytes, allowance: Allowance | None = None) -> Element:
     """Return the root element of a member.
 
     Members of which an archive may have many share an ``allowance``.

@@ -1,1 +1,1 @@
-"""The avatar: its skeleton, its space, and rigs bound to it."""
+"""The avatar: joints, skeletons, positions, body shapes, rigs of other programs, the classic body."""

@@ -131,7 +131,7 @@ def joint_ends(heads: Mapping[str, Array]) -> dict[str, Array]:
     turns = rest_turns({name: back @ head for name, head in heads.items()})
     found = {}
     for name, head in heads.items():
-        child = next((child for child in skeletons.connected(name) if child in heads), None)
+        child = next((child for child in skeletons.connected_bones(name) if child in heads), None)
         if child is not None and np.linalg.norm(heads[child] - head) > 0:
             found[name] = heads[child]
         else:

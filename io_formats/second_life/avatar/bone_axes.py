@@ -34,7 +34,7 @@ def aligned_joints() -> frozenset[str]:
 
 
 @functools.cache
-def axes(name: str) -> tuple[Matrix, Matrix]:
+def aligned_axes(name: str) -> tuple[Matrix, Matrix]:
     """Return the direction of an aligned joint's bone and of the bone's Z axis, each (3,).
 
     They are axes of the joint at rest: the one nearest to the joint's end, and the one nearest to a preferred axis.
@@ -51,7 +51,7 @@ def axes(name: str) -> tuple[Matrix, Matrix]:
     return along, own[:, best] * np.sign(roll @ own[:, best])
 
 
-def drawn(name: str, end: Matrix) -> tuple[Matrix, Matrix | None]:
+def drawn_axes(name: str, end: Matrix) -> tuple[Matrix, Matrix | None]:
     """Return the vector from head to tail of a joint's bone, (3,), and the direction of its Z axis if it matters, (3,).
 
     ``end`` is the end of the joint relative to its head. The tail of an aligned bone is the point on its axis that is
@@ -60,7 +60,7 @@ def drawn(name: str, end: Matrix) -> tuple[Matrix, Matrix | None]:
     """
     if name not in aligned_joints():
         return end, None
-    along, up = axes(name)
+    along, up = aligned_axes(name)
     length = float(end @ along)
     length = length if length > _LEAST_LENGTH else float(np.linalg.norm(end))
     joint = skeleton_table.table()[name]

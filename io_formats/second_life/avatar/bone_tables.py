@@ -61,7 +61,7 @@ def plain_name(bone: str) -> str:
 def bundled_tables() -> tuple[BoneTable, ...]:
     """Return the tables that Meshferry bundles."""
     folder = resources.files(__package__)
-    return tuple(parse(folder.joinpath(f"bones_{name.lower()}.csv").read_bytes(), name) for name in BUNDLED)
+    return tuple(parse_bone_table(folder.joinpath(f"bones_{name.lower()}.csv").read_bytes(), name) for name in BUNDLED)
 
 
 def best_table(bones: Iterable[str]) -> BoneTable | None:
@@ -71,7 +71,7 @@ def best_table(bones: Iterable[str]) -> BoneTable | None:
     return best if len(best.mapping(names)) >= _LEAST_BONES else None
 
 
-def parse(data: bytes, name: str) -> BoneTable:
+def parse_bone_table(data: bytes, name: str) -> BoneTable:
     """Return the table of a CSV file in UTF-8.
 
     Raises
@@ -100,7 +100,7 @@ def parse(data: bytes, name: str) -> BoneTable:
     return BoneTable(name, joints)
 
 
-def checked(joints: Mapping[str, str], name: str) -> BoneTable:
+def checked_bone_table(joints: Mapping[str, str], name: str) -> BoneTable:
     """Return a table of the user's own mapping of bones to joints.
 
     Raises
@@ -115,7 +115,7 @@ def checked(joints: Mapping[str, str], name: str) -> BoneTable:
     return BoneTable(name, {bone: known for bone, known in found.items() if known is not None})
 
 
-def text_of(joints: Mapping[str, str]) -> str:
+def bone_table_text(joints: Mapping[str, str]) -> str:
     """Return the text of the CSV file for a table."""
     stream = io.StringIO(newline="")
     rows = csv.writer(stream, lineterminator="\n")

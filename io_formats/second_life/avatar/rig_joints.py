@@ -99,7 +99,7 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
     )
 
 
-def tilt(skeleton: Skeleton) -> float:
+def armature_tilt(skeleton: Skeleton) -> float:
     """Return the angle in radians by which an armature with the avatar's names leans; about 0 within 10° of upright."""
     names = [skeleton_table.canonical(joint.name) for joint in skeleton.joints]
     bones = {name: number for number, name in reversed(list(enumerate(names))) if name is not None}
@@ -112,7 +112,9 @@ def _users_table(skeleton: Skeleton) -> BoneTable | None:
 
     Return None if the user assigned none, or only those that the bones' own names already mean.
     """
-    table = bone_tables.checked({joint.name: joint.target_joint for joint in skeleton.joints if joint.target_joint}, "")
+    table = bone_tables.checked_bone_table(
+        {joint.name: joint.target_joint for joint in skeleton.joints if joint.target_joint}, ""
+    )
     is_own = all(skeleton_table.canonical(bone) == joint for bone, joint in table.joints.items())
     return None if is_own else table
 

@@ -152,7 +152,7 @@ def skeleton_of(
         rotation, scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         if not joint.is_bone:
             rotation, scale = _rotation_and_scale(avatar_space.to_blender(local))
-        tail, up = bone_axes.drawn(known, _end(joint, worlds, place))
+        tail, up = bone_axes.drawn_axes(known, _end(joint, worlds, place))
         joints.append(
             Joint(
                 (given_names or {}).get(known, known),
@@ -197,7 +197,7 @@ def rest_worlds(rests: Mapping[str, Matrix], positions: Mapping[str, Matrix] | N
 
 def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, int]) -> Matrix:
     """Return the end of a joint relative to its head: the head of the connected joint, or else the end in the table."""
-    for name in connected(joint.name) if joint.is_bone else ():
+    for name in connected_bones(joint.name) if joint.is_bone else ():
         if name in place:
             between: Matrix = worlds[name][:3, 3] - worlds[joint.name][:3, 3]
             return between
@@ -205,7 +205,7 @@ def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, in
 
 
 @functools.cache
-def connected(parent: str) -> tuple[str, ...]:
+def connected_bones(parent: str) -> tuple[str, ...]:
     """Return the child bones, in the table, that start where this bone ends."""
     table = skeleton_table.table()
     return tuple(

@@ -80,7 +80,7 @@ def scene_of(files: Mapping[str, bytes]) -> Scene:
     FormatError
         A file is damaged, or has no weights where its part needs them.
     """
-    meshes = {name: linden_mesh.read(data, name) for name, data in files.items()}
+    meshes = {name: linden_mesh.read_linden_mesh(data, name) for name, data in files.items()}
     skeleton = avatar_skeleton()
     nodes = [Node(part.name, mesh=_mesh(part, meshes[part.file], skeleton), skeleton=0) for part in PARTS]
     scene = Scene(NAME, nodes=nodes, skeletons=[skeleton], materials=list(MATERIALS.values()))

@@ -58,7 +58,7 @@ class LindenMesh:
     morphs: Mapping[str, Morph]
 
 
-def read(data: bytes, name: str) -> LindenMesh:
+def read_linden_mesh(data: bytes, name: str) -> LindenMesh:
     """Return the mesh in the bytes of a file.
 
     Raises

@@ -68,7 +68,7 @@ def instances_of(bundle: Bundle, report: Report) -> list[Instance]:
 
 
 def _materials(value: Any) -> list[BundleMaterial]:
-    return [_material(inner) for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
+    return [_bundle_material(inner) for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
 
 
 def _is_place(matrix: npt.NDArray[np.float64]) -> bool:
@@ -76,7 +76,7 @@ def _is_place(matrix: npt.NDArray[np.float64]) -> bool:
         return bool(np.isfinite(matrix.astype(np.float32)).all())
 
 
-def _material(value: dict[str, Any]) -> BundleMaterial:
+def _bundle_material(value: dict[str, Any]) -> BundleMaterial:
     found = BundleMaterial(_text(value.get("binding")), fullbright=value.get("fullbright") is True)
     diffuse = value.get("diffuse")
     if isinstance(diffuse, dict):

@@ -8,7 +8,7 @@ from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.messages import Report, Text
 from ..llsd_binary import MOST_VALUES, Allowance, RawString, as_integer, encoded
 from ..llsd_binary import read as read_value
-from ..mesh.container import inflater
+from ..mesh.container import asset_inflater
 from ..mesh.document import of_mesh
 from ..mesh.reader import contents_of, read_within
 from .document import INSTANCES, MESHES, VERSION, Bundle
@@ -42,7 +42,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bundle:
     report = Report(bundle.warnings)
     if end < len(data):
         report.loss("bytes-after-end", "{:,} bytes after the end are ignored", len(data) - end)
-    inflating = inflater(len(data), inflated_limit)
+    inflating = asset_inflater(len(data), inflated_limit)
     for number, asset in enumerate(_assets(values), 1):
         if not isinstance(asset, RawString | str):
             report.change("mesh-as-binary", "Mesh {} is stored as binary data, which viewers ignore", number)

@@ -61,7 +61,7 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
                 differing.append(material.binding)
     template = "{} different on different objects; the first one is used: {}"
     scene.report.loss_of("materials-differ", template, differing, "material looks", "materials look")
-    scene.materials = [_material(look) for name, look in materials_by_name.items() if name]
+    scene.materials = [_scene_material(look) for name, look in materials_by_name.items() if name]
     return scene
 
 
@@ -88,7 +88,7 @@ def _array_bytes(asset: Asset) -> int:
     )
 
 
-def _material(look: BundleMaterial) -> Material:
+def _scene_material(look: BundleMaterial) -> Material:
     red, green, blue = srgb_to_linear(np.array((look.color[:3],), np.float32))[0].tolist()
     material = Material(look.binding, (red, green, blue, look.color[3]), emission=1.0 if look.fullbright else 0.0)
     if look.filename:

@@ -45,7 +45,10 @@ def _companion(bundle: Bundle) -> bytes:
     ExportError
         A model cannot be written as Collada.
     """
-    from ..upload_set import scene_mapping, writer  # slow to import, and not needed to inspect a bundle
+    from ..upload_set import (
+        scene_mapping,
+        writer,  # slow to import, and not needed to inspect a bundle
+    )
     from .scene_mapping import to_scene
 
     scene = to_scene(bundle, "")

@@ -20,7 +20,7 @@ _OF_CORNERS = {"NORMAL": 3, "TEXCOORD": 2, "COLOR": 4}
 _WIDTHS = {"POSITION": 3, **_OF_CORNERS}
 _MOST_INPUTS = 8
 """Maximum number of inputs with one semantic, such as UV sets, since Blender meshes have at most 8."""
-_LARGEST = 1e9
+_LARGEST_COORDINATE = 1e9
 """Limit for coordinates; larger numbers overflow in the areas and lengths from which normals are computed."""
 
 _Usable = tuple[FloatArray, npt.NDArray[np.bool_] | None, int]
@@ -101,7 +101,7 @@ class GeometryReader:
         offset = next((one.offset for one in given if one.meaning in ("VERTEX", "POSITION")), None)
         if offset is None:
             sizes, rows, offset = sizes[:0], rows[:0], 0
-        kept = primitives.valid(sizes, rows[:, offset], len(geometry.positions))
+        kept = primitives.valid_polygons(sizes, rows[:, offset], len(geometry.positions))
         if not kept.all():
             self._findings.add("polygons-skipped", geometry.name, np.count_nonzero(~kept))
             sizes, rows = sizes[kept], rows[np.repeat(kept, sizes)]
@@ -136,7 +136,7 @@ class GeometryReader:
         key = (source, meaning)
         if key not in self._usable:
             values, stride = self._sources.rows(source, _WIDTHS[meaning], owner)
-            usable = np.asarray((np.abs(values) < _LARGEST).all(axis=1))
+            usable = np.asarray((np.abs(values) < _LARGEST_COORDINATE).all(axis=1))
             if meaning == "NORMAL":
                 usable &= values.any(axis=1)
             if usable.all():

@@ -76,7 +76,7 @@ class MaterialReader:
 
 def _color(element: Element | None) -> tuple[float, float, float, float] | None:
     """Return a colour with alpha; None if there is none."""
-    values = np.nan_to_num(numbers.exact(text_of(element)), nan=0.0, posinf=1.0, neginf=0.0)
+    values = np.nan_to_num(numbers.exact_floats(text_of(element)), nan=0.0, posinf=1.0, neginf=0.0)
     if len(values) < 3:
         return None
     red, green, blue, alpha = (*values[:3].clip(0.0, 1.0).tolist(), *values[3:4].clip(0.0, 1.0).tolist(), 1.0)[:4]
@@ -88,12 +88,12 @@ def _has_transparency(shader: Element) -> bool:
     transparent = shader.find("transparent")
     if transparent is not None:
         color = _color(transparent.find("color"))
-        amount = numbers.exact(text_of(shader.find("transparency/float")))
+        amount = numbers.exact_floats(text_of(shader.find("transparency/float")))
         factor = float(amount[0]) if len(amount) else 1.0
         if color is None:
             return transparent.find("texture") is not None
         if transparent.get("opaque", "A_ONE") == "RGB_ZERO":
             return any(part * factor > 0.0 for part in color[:3])
         return color[3] * factor < 1.0
-    amount = numbers.exact(text_of(shader.find("transparency/float")))
+    amount = numbers.exact_floats(text_of(shader.find("transparency/float")))
     return len(amount) > 0 and 0.0 < float(amount[0]) < 1.0

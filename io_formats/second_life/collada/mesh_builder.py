@@ -9,7 +9,7 @@ import numpy as np
 from ...binary.quantization import srgb_to_linear
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
 from ...geometry.normals import unit, vertex_normals, without_direction
-from ...geometry.polygons import fan, unfolded
+from ...geometry.polygons import fan_corners, unfolded_corners
 from .document import Geometry, Group, Values
 
 UV_NAME = "UVMap"
@@ -74,8 +74,8 @@ def mesh_of(geometry: Geometry, materials: Sequence[str]) -> Mesh:
 
 def _fan(geometry: Geometry, points: IntArray, sizes: IntArray) -> AnyArray | None:
     """Return the polygon corner of each triangle corner, (3 T,); None if all polygons are triangles."""
-    corners = fan(sizes)
-    order = None if corners is None else unfolded(geometry.positions, points, sizes)
+    corners = fan_corners(sizes)
+    order = None if corners is None else unfolded_corners(geometry.positions, points, sizes)
     return corners if corners is None or order is None else order[corners]
 
 

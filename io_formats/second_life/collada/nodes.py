@@ -191,7 +191,7 @@ def _holds(current: _Waiting, target: Element) -> bool:
 
 def _values(element: Element) -> npt.NDArray[np.float64] | None:
     """Return the numbers of a transform, or None if they cannot be used."""
-    values = numbers.exact(text_of(element))[: _SIZES[element.tag]]
+    values = numbers.exact_floats(text_of(element))[: _SIZES[element.tag]]
     usable = len(values) == _SIZES[element.tag] and (np.abs(values) < _LARGEST).all()
     is_affine = not (np.abs(values[12:15]) > _MOST_PERSPECTIVE).any()
     return values if usable and is_affine else None

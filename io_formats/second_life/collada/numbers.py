@@ -36,7 +36,7 @@ def floats(text: str | None) -> FloatArray:
     return np.asarray(_array(text, _decimals, np.float32))
 
 
-def exact(text: str | None) -> Matrix:
+def exact_floats(text: str | None) -> Matrix:
     """Return the numbers of a text as (N,) float64, for matrices; a word that is not a number becomes NaN."""
     return np.asarray(_array(text, lambda _piece: None, np.float64))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.scene import FloatArray, Mesh
-from ...geometry.polygons import folded
+from ...geometry.polygons import folded_polygons
 from ..models.faces import MOST_FACES, MOST_INFLUENCES
 from .document import Geometry
 from .mesh_builder import uv_sets
@@ -21,7 +21,9 @@ def of_geometry(geometry: Geometry) -> list[str]:
             "material-symbol-twice": len(symbols) < len(groups),
             "over-8-materials": len(symbols) > MOST_FACES,
             "strips-and-fans": any(group.kind in {"tristrips", "trifans"} for group in groups),
-            "concave-polygons": any(folded(geometry.positions, group.points, group.sizes).any() for group in groups),
+            "concave-polygons": any(
+                folded_polygons(geometry.positions, group.points, group.sizes).any() for group in groups
+            ),
             "uvs-of-three-numbers": any(uvs.stride > _UV_NUMBERS for group in groups for uvs in group.uvs),
             "several-uv-sets": len(uv_sets(geometry)) > 1,
         }

@@ -97,7 +97,7 @@ def _triangles(sizes: IntArray) -> tuple[IntArray, IntArray]:
     return np.repeat(firsts, counts), steps
 
 
-def valid(sizes: IntArray, points: IntArray, count: int) -> np.ndarray:
+def valid_polygons(sizes: IntArray, points: IntArray, count: int) -> np.ndarray:
     """Return which polygons are valid: all corners are below ``count``, and at least 3 are different."""
     result = sizes > 0
     if not len(points):

@@ -12,7 +12,7 @@ from .materials import MaterialReader
 from .nodes import NodeReader
 from .skins import SkinReader
 from .sources import Sources
-from .tree import Tree, name_of, parse, text_of
+from .tree import Tree, name_of, parse_tree, text_of
 
 _AXES = ("X_UP", "Y_UP", "Z_UP")
 _VALUES_IN_ANY_FILE = 1_000_000
@@ -28,7 +28,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Collada:
     """
     document = Collada()
     report = Report(document.warnings)
-    tree = parse(data, report)
+    tree = parse_tree(data, report)
     _read_asset(tree, document, report)
     findings = Findings()
     sources = Sources(tree, findings, max(_VALUES_IN_ANY_FILE, len(data)))
@@ -59,7 +59,7 @@ def _read_asset(tree: Tree, document: Collada, report: Report) -> None:
     document.up_axis = axis if axis in _AXES else "Y_UP"
     unit = tree.root.find("asset/unit")
     stated = "1" if unit is None else unit.get("meter", "1")
-    meter = numbers.exact(stated)
+    meter = numbers.exact_floats(stated)
     if len(meter) == 1 and 1e-6 <= meter[0] <= 1e6:
         document.meter = float(meter[0])
     else:

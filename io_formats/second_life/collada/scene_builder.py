@@ -104,7 +104,7 @@ class SceneBuilder:
             outer[number] = above, local
             here = static.get(number, [])
             if here or (shown[number] > 1 and not node.is_joint):
-                place, rest = placed(local)
+                place, rest = decompose_matrix(local)
                 outer[number] = len(self.scene.nodes), np.identity(4) if rest is None else rest
                 if not here:
                     self.scene.nodes.append(sc.Node(node.name, above, *place))
@@ -145,7 +145,7 @@ class SceneBuilder:
         if self.rig is not None and finest is not None and finest.skeleton is not None:
             matrix = self.rig.turn @ self.rig.space.to_avatar @ part.world
             return sc.Node(part.name, mesh=moved(self._mesh(file, part), matrix))
-        return self._static_node(file, part, *placed(file.root @ file.converted(part.world)), -1)
+        return self._static_node(file, part, *decompose_matrix(file.root @ file.converted(part.world)), -1)
 
     def _static_node(self, file: _File, part: Part, place: Place, rest: Matrix | None, parent: int) -> sc.Node:
         if np.linalg.det(part.world[:3, :3]) < 0:
@@ -168,7 +168,7 @@ class SceneBuilder:
         else:
             matrix = rig.place(skin)
             turned = matrix @ rig.turn.T
-            found, rest = placed(turned)
+            found, rest = decompose_matrix(turned)
             if rest is None and not _is_quarter_turn(turned):
                 place, matrix = found, rig.turn
                 if binding is not None:
@@ -264,7 +264,7 @@ class _File:
         return symbol.removesuffix(_MATERIAL) or symbol
 
 
-def placed(matrix: Matrix) -> tuple[Place, Matrix | None]:
+def decompose_matrix(matrix: Matrix) -> tuple[Place, Matrix | None]:
     """Return translation, rotation and scale of a matrix, and the remaining factor (4, 4), such as shear, or None.
 
     The matrix is the product of the transform and this factor. A mirroring matrix gives a negative scale along one

@@ -21,7 +21,7 @@ _MOST_STEPS = 4
 """Maximum number of morph controllers between a skin and its geometry."""
 _SMALLEST_VOLUME = 1e-9
 """Determinant below which a matrix counts as singular, relative to its largest number."""
-_LARGEST = 1e12
+_LARGEST_ENTRY = 1e12
 _MOST_WORDS_OF_A_NAME = 3
 _MOST_JOINTS = 50_000
 """Maximum number of joints of all skins; it protects against small files that use one long list many times."""
@@ -64,7 +64,7 @@ class SkinReader:
         usable = _usable(inverse_bind)
         inverse_bind[~usable] = np.identity(4)
         stated = element.find("bind_shape_matrix")
-        shape = np.identity(4).ravel() if stated is None else numbers.exact(taken_text(stated))
+        shape = np.identity(4).ravel() if stated is None else numbers.exact_floats(taken_text(stated))
         bind_shape = np.resize(shape[:16], (4, 4)) if len(shape) >= 16 else np.full((4, 4), np.nan)
         if not _usable(bind_shape[None])[0]:
             self._findings.add("bind-shape-unusable", owner)
@@ -175,10 +175,12 @@ def _whole_names(words: list[str], stated: int) -> list[str]:
 
 def _usable(matrices: Matrix) -> npt.NDArray[np.bool_]:
     """Return which of the matrices (N, 4, 4) are affine and invertible."""
-    finite = np.isfinite(matrices).all(axis=(1, 2)) & (np.abs(np.nan_to_num(matrices)).max(axis=(1, 2)) < _LARGEST)
+    finite = np.isfinite(matrices).all(axis=(1, 2)) & (
+        np.abs(np.nan_to_num(matrices)).max(axis=(1, 2)) < _LARGEST_ENTRY
+    )
     safe = np.where(finite[:, None, None], matrices, np.identity(4))
     linear = safe[:, :3, :3]
-    largest = np.maximum(np.abs(linear).max(axis=(1, 2)), 1.0 / _LARGEST)
+    largest = np.maximum(np.abs(linear).max(axis=(1, 2)), 1.0 / _LARGEST_ENTRY)
     volumes = np.abs(np.linalg.det(linear / largest[:, None, None]))
     affine = (np.abs(safe[:, 3] - (0.0, 0.0, 0.0, 1.0)) < 1e-3).all(axis=1)
     return np.asarray(finite & affine & (volumes > _SMALLEST_VOLUME))

@@ -67,7 +67,7 @@ class Sources:
             return np.empty((0, 4, 4))
         accessor = source.find("technique_common/accessor")
         offset = numbers.integer(accessor.get("offset")) if accessor is not None else 0
-        values = self._array(source, accessor, numbers.exact)[offset:][: 16 * most]
+        values = self._array(source, accessor, numbers.exact_floats)[offset:][: 16 * most]
         return values[: len(values) // 16 * 16].reshape(-1, 4, 4).astype(np.float64)
 
     def words(self, link: str | None) -> tuple[list[str], int, bool]:

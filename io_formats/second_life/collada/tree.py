@@ -40,7 +40,7 @@ class Tree:
         return None
 
 
-def parse(data: bytes, report: Report) -> Tree:
+def parse_tree(data: bytes, report: Report) -> Tree:
     """Parse a file.
 
     Raises

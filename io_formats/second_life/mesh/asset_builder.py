@@ -218,7 +218,7 @@ class _Builder:
         if self.as_imported and len(points) <= hull_points.MOST_POINTS:
             return points
         different = len(np.unique(points, axis=0))
-        few = hull_points.outermost(points)
+        few = hull_points.outermost_points(points)
         if different > hull_points.MOST_POINTS:
             self.report.loss(
                 "hull-with-too-many-vertices",
@@ -246,7 +246,7 @@ class _Builder:
             source = np.concatenate([self.hull_points(node) for node in self.model.hulls[: hull_points.MOST_HULLS]])
         else:
             source = self.base_source([self.prepared.physics, levels[2], levels[1], levels[0]])
-        points = hull_points.outermost(source, hull_points.BASE_POINTS)
+        points = hull_points.outermost_points(source, hull_points.BASE_POINTS)
         if not hulls.hulls:
             hulls.domain = llsd_arrays.bounds(points)
         hulls.base = quantise(points, hulls.domain)

@@ -132,6 +132,6 @@ class Inflater:
         return read_value(self.inflate(stored, item), item=item, allowance=self.allowance)[0]
 
 
-def inflater(size: int, inflated_limit: int | None) -> Inflater:
+def asset_inflater(size: int, inflated_limit: int | None) -> Inflater:
     """Return an inflater for a file of ``size`` bytes."""
     return Inflater(inflated_limit or max(DEFAULT_INFLATED_LIMIT, DEFAULT_INFLATED_RATIO * size))

@@ -15,11 +15,11 @@ def facts(asset: Asset) -> dict[str, Any]:
     ``hulls`` does not include the base hull. ``download_weight`` (section 11.1) is computed for the size stated by the
     asset, or for one metre. For a rigged asset it is an estimate, since the size follows from its rig.
     """
-    decoded = shared.decode(asset)
+    decoded = shared.decode_blocks(asset)
     version = as_integer(asset.header.get("version"))
     return {
         "version": "" if version is None else str(version),
-        **shared.counts(decoded),
+        **shared.common_counts(decoded),
         "lods": shared.level_facts(decoded),
         "hulls": len(decoded.hulls.hulls),
         "download_weight": round(decoded.download_weight(), 4),

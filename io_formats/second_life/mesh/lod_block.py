@@ -22,8 +22,7 @@ from ..llsd_arrays import (
     singles,
 )
 from ..llsd_binary import as_bytes, sorted_map
-from .weights import decode as decode_weights
-from .weights import encode as encode_weights
+from .weights import decode_weights, encode_weights
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.errors import FormatError
 from ..models.levels import LEVELS
-from .container import Inflater, inflater, take_apart
+from .container import Inflater, asset_inflater, take_apart
 from .document import Asset
 
 BLOCK_LABELS = {
@@ -36,7 +36,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Asset:
     FormatError
         The header or a block is damaged, or no level of detail has a triangle.
     """
-    return read_within(data, inflater(len(data), inflated_limit))
+    return read_within(data, asset_inflater(len(data), inflated_limit))
 
 
 def read_within(data: bytes, inflating: Inflater, *, item: str = "") -> Asset:
@@ -64,7 +64,7 @@ def read_highest(data: bytes) -> tuple[Asset, Any]:
     """
     asset, blocks = take_apart(data)
     stored = {block: content for block, content in blocks.values() if block}
-    inflating = inflater(len(data), None)
+    inflating = asset_inflater(len(data), None)
     for level in LEVELS:
         value = inflating.value(stored[level], BLOCK_LABELS[level]) if level in stored else None
         if _has_triangles(value):
@@ -99,7 +99,7 @@ def same_content(one: bytes, other: bytes) -> bool:
 def contents_of(data: bytes) -> tuple[Any, ...]:
     """Return the content of an asset that writing it again must preserve, for comparison."""
     asset, blocks = take_apart(data)
-    inflating = inflater(len(data), None)
+    inflating = asset_inflater(len(data), None)
     contents = {key: inflating.inflate(stored, key) if block else stored for key, (block, stored) in blocks.items()}
     header = [(key, _without_place(entry) if key in contents else repr(entry)) for key, entry in asset.header.items()]
     return header, contents, asset.trailing

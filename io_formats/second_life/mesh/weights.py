@@ -23,7 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.uint16]
 
 
-def decode(data: bytes, count: int, report: Report) -> tuple[Bytes, Integers, Bytes]:
+def decode_weights(data: bytes, count: int, report: Report) -> tuple[Bytes, Integers, Bytes]:
     """Decode the influences of ``count`` vertices; those after the end of the data have none.
 
     Returns
@@ -77,8 +77,8 @@ def _report_left_over(count: int, report: Report) -> None:
         report.loss("bytes-after-weights", "{:,} bytes are left over after the weights", count)
 
 
-def encode(joints: Bytes, weights: Integers, influences: Bytes) -> bytes:
-    """Encode the first ``influences`` entries of each vertex; shapes as returned by :func:`decode`."""
+def encode_weights(joints: Bytes, weights: Integers, influences: Bytes) -> bytes:
+    """Encode the first ``influences`` entries of each vertex; shapes as returned by :func:`decode_weights`."""
     held = influences.astype(np.intp)
     lengths = np.where(held == MOST, _LONGEST, 3 * held + 1)
     ends = np.cumsum(lengths)

@@ -1,1 +1,1 @@
-"""Models of an upload: levels of detail, faces and unit cube."""
+"""What the files of models share: LLSD, blocks of levels, skins and physics, faces, space, costs."""

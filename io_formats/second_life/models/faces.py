@@ -11,7 +11,7 @@ from ...core.errors import ExportError
 from ...core.messages import Report, Text, counted
 from ...core.scene import AnyArray, FloatArray, IntArray, Mesh, Surface
 from ...geometry.normals import repair_vertices, vertex_normals
-from ...geometry.submeshes import pool, runs
+from ...geometry.submeshes import pool_rows, triangle_runs
 from ...geometry.vertices import Split, drop_repeated_corners, layer_keys, split
 
 MOST_FACES = 8
@@ -113,7 +113,7 @@ def faces_of(
     for number, material in enumerate(names):
         chosen = np.flatnonzero(slot == number) if len(names) > 1 else np.arange(len(slot))
         surface = mesh.surfaces[number] if number < len(mesh.surfaces) else None
-        parts = list(runs(found.corner_vertex.reshape(-1, 3)[chosen], MOST_VERTICES))
+        parts = list(triangle_runs(found.corner_vertex.reshape(-1, 3)[chosen], MOST_VERTICES))
         if len(parts) > 1:
             template = "{} has more than {:,} vertices; split into {} faces"
             report.change("too-many-vertices", template, material_text(material, number), MOST_VERTICES, len(parts))
@@ -181,7 +181,7 @@ class _Vertices:
     def face(self, slot: int, part: int, material: str, surface: Surface | None, corners: IntArray) -> FaceArrays:
         """Return the face of the given triangles, (T, 3) into the mesh's vertices."""
         mesh = self.mesh
-        used = pool(np.ascontiguousarray(corners).reshape(-1))
+        used = pool_rows(np.ascontiguousarray(corners).reshape(-1))
         chosen, index = np.arange(len(self.point))[used.chosen], used.index
         if self.is_split:
             chosen, index = _by_first_use(chosen, index)

@@ -20,7 +20,7 @@ BASE_POINTS = 64
 """Most points of generated base hulls; real files have at most 48."""
 
 
-def outermost(points: FloatArray, most: int = MOST_POINTS) -> FloatArray:
+def outermost_points(points: FloatArray, most: int = MOST_POINTS) -> FloatArray:
     """Return at most ``most`` unique points of (n, 3), in their original order.
 
     All unique points are returned if there are at most ``most`` and ``most`` is the limit of a hull. Otherwise the

@@ -6,11 +6,11 @@ import numpy as np
 
 from ...geometry.quaternions import (
     euler_matrices,
-    inverse,
+    inverse_rotations,
     matrices_to_quaternions,
-    product,
-    rotated,
+    rotate,
     rotation_matrices,
+    rotation_product,
 )
 from ..animation.keys.codes import Floats
 from .document import Bvh
@@ -32,10 +32,10 @@ def joint_motion(document: Bvh, number: int) -> tuple[Floats, Floats | None]:
 
 def relative_to_first(rotation: Floats, position: Floats | None) -> tuple[Floats, Floats | None]:
     """Return the root's motion relative to its frame 0: R0^-1 R and R0^-1 (P - P0)."""
-    back = inverse(rotation[:1])
-    turned = product(back, rotation)
+    back = inverse_rotations(rotation[:1])
+    turned = rotation_product(back, rotation)
     turned[turned[:, 0] < 0] *= -1
-    return turned, None if position is None else rotated(back, position - position[0])
+    return turned, None if position is None else rotate(back, position - position[0])
 
 
 def angles_of(rotation: Floats) -> Floats:

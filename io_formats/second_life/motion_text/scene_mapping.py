@@ -13,7 +13,7 @@ from ...core.capabilities import length_refusal
 from ...core.errors import ExportError, UnsupportedFormatError
 from ...core.messages import Text, counted, listed, of_kind
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
-from ...geometry.quaternions import continuous, euler_matrices
+from ...geometry.quaternions import continuous_rotations, euler_matrices
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
 from ..animation import export_findings
@@ -73,7 +73,7 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
         if is_root:
             rotation, position = motion.relative_to_first(rotation, position)
         track = KeyTrack(place[known], 0, is_offset=is_root)
-        track.rotation = Keys(times, _to_blender(continuous(rotation[played])))
+        track.rotation = Keys(times, _to_blender(continuous_rotations(rotation[played])))
         if position is not None:
             if np.abs(position[played]).max() > FARTHEST:
                 far.append(known)

@@ -19,7 +19,7 @@ _WHITE = bytes.fromhex(
 thus lossless), without the comment of its encoder."""
 
 
-def adapt(request: UploadRequest) -> None:
+def adapt_to_opensim(request: UploadRequest) -> None:
     """Change a request, which has a mesh for each object, so that all servers show every face as stated."""
     _add_white_texture(request)
     for instance in request.instances:

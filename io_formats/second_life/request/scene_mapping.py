@@ -76,7 +76,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
         request.instances.append(_instance(name, part, mesh, looks))
     request.textures = looks.textures
     if is_opensim:
-        opensim.adapt(request)
+        opensim.adapt_to_opensim(request)
     looks.say_left_out()
     return request
 

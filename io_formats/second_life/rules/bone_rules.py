@@ -11,7 +11,7 @@ from ...core.messages import Elements, Message, Text, counted, error, listed, of
 from ...core.scene import Mesh
 from ...geometry.connectivity import places
 from ..avatar import skeleton_table
-from ..avatar.rig_joints import tilt
+from ..avatar.rig_joints import armature_tilt
 from .checked_model import CheckedModel, Flags
 
 _WEIGHT_STEP = 2 / 65535
@@ -41,7 +41,7 @@ class BoneRules(CheckedModel):
         skeleton, skin = self.model.skeleton, self.model.finest.skin
         if skeleton is None:
             return
-        if not self.stored and (angle := tilt(skeleton)) > _LEANS:
+        if not self.stored and (angle := armature_tilt(skeleton)) > _LEANS:
             yield warning(
                 "avatar-not-upright",
                 "it does not stand upright, but leans by {:.0f}°, and is exported as it is; "

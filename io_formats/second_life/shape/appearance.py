@@ -24,7 +24,7 @@ _INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold."""
 
 
-def read(data: bytes) -> Shape:
+def read_appearance(data: bytes) -> Shape:
     """Decode an appearance export.
 
     Raises

@@ -56,7 +56,7 @@ def sliders() -> tuple[Slider, ...]:
             parameter.percent_of(parameter.default),
             TABS.get(parameter.tab, ""),
             parameter.sex,
-            number in parameters.moving(),
+            number in parameters.moving_parameters(),
         )
         for number, parameter in known
     )
@@ -76,7 +76,7 @@ def values_of(percents: Mapping[int, float]) -> dict[int, float]:
 def percents_of(values: Mapping[int, float]) -> dict[int, float]:
     """Return the positions of all sliders for the values of a shape; missing values are the default."""
     own = parameters.sliders()
-    return {number: own[number].percent_of(value) for number, value in parameters.complete(values).items()}
+    return {number: own[number].percent_of(value) for number, value in parameters.complete_values(values).items()}
 
 
 def random_percents(seed: int) -> dict[int, float]:
@@ -116,10 +116,10 @@ def joint_shapes(
     are; all others go where the viewer has them, wherever the armature rests.
     """
     rig = _rig(tuple(names), np.ascontiguousarray(heads, np.float64).tobytes(), tuple(worn), tuple(unmoved))
-    shaped = evaluation.evaluate(values_of(percents), rig.overrides, rig.locked)
+    shaped = evaluation.evaluate_shape(values_of(percents), rig.overrides, rig.locked)
     offset = shaped.position - rig.rest
     offset[evaluation.joint_index()[skeleton_table.ROOT], 2] -= shaped.floor
-    ratio = shaped.scale / evaluation.standard().scale
+    ratio = shaped.scale / evaluation.standard_joints().scale
     scale = (rig.axes * ratio[:, None, :]) @ rig.axes.transpose(0, 2, 1)
     found = JointShapes(
         np.zeros(len(names), bool),

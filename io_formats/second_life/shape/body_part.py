@@ -38,7 +38,7 @@ _FIXED_LINES = 3
 """Version, name and description, each of which may be any text."""
 
 
-def read(text: str) -> Shape:
+def read_body_part(text: str) -> Shape:
     """Decode a body part asset.
 
     Raises

@@ -36,4 +36,4 @@ class Shape:
     @property
     def complete(self) -> dict[int, float]:
         """The values of all sliders."""
-        return parameters.complete(self.values)
+        return parameters.complete_values(self.values)

@@ -88,7 +88,7 @@ class ShapedJoints:
     @property
     def floor(self) -> float:
         """Height in metres of the ground under the feet of the shape; 0 for the standard skeleton."""
-        return self.lowest - standard().lowest
+        return self.lowest - standard_joints().lowest
 
 
 def effective_weights(values: Mapping[int, float]) -> Floats:
@@ -109,7 +109,7 @@ def effective_weights(values: Mapping[int, float]) -> Floats:
     return weights
 
 
-def evaluate(
+def evaluate_shape(
     values: Mapping[int, float],
     overrides: Mapping[str, Floats] | None = None,
     locked: Container[str] = (),
@@ -150,7 +150,7 @@ def _joints(weights: Floats, overrides: Mapping[str, Floats], locked: Container[
 
 
 @functools.cache
-def standard() -> ShapedJoints:
+def standard_joints() -> ShapedJoints:
     """Return the standard skeleton, to which meshes are bound: all weights are 0."""
     return _joints(np.zeros(len(parameters.parameters())), {}, ())
 
@@ -172,7 +172,7 @@ class _Tables:
 
     def __init__(self) -> None:
         known = parameters.parameters()
-        ramps = parameters.ramps()
+        ramps = parameters.driven_ramps()
         self.index = {number: place for place, number in enumerate(known)}
         self.default = np.array([parameter.default for parameter in known.values()])
         self.is_male = np.array([parameter.sex == "male" for parameter in known.values()])

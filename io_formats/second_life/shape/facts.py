@@ -25,7 +25,7 @@ def facts(document: Shape) -> dict[str, Any]:
         "name": document.name,
         "wearable": document.wearable,
         "sex": "male" if parameters.is_male(values) else "female",
-        "height": round(evaluation.evaluate(values).height, 6),
+        "height": round(evaluation.evaluate_shape(values).height, 6),
         "sliders": [
             {
                 "id": slider.number,

@@ -25,7 +25,7 @@ class Unfollowed:
     """Labels of the sliders without effect on the mesh, in the order of their ids."""
 
 
-def unfollowed(shares: Mapping[str, float], body: Collection[str], locked: Collection[str] = ()) -> Unfollowed:
+def unfollowed_sliders(shares: Mapping[str, float], body: Collection[str], locked: Collection[str] = ()) -> Unfollowed:
     """Return what of a shape a mesh does not follow, compared with a body.
 
     The mesh is compared at the bones that have at least a tenth of its weights, except head and neck. It does not
@@ -72,7 +72,7 @@ def _joints_of_sliders() -> Mapping[int, frozenset[str]]:
         if any(effect.scale):
             joints.update(name for name, one in table.items() if one.is_collision_volume and one.parent == effect.joint)
     found = {number: set(of_parameter.get(number, ())) for number in parameters.sliders()}
-    for ramp in parameters.ramps():
+    for ramp in parameters.driven_ramps():
         if ramp.driver in found:
             found[ramp.driver] |= of_parameter.get(ramp.driven, set())
     return {number: frozenset(joints) for number, joints in found.items() if joints and number != parameters.MALE}

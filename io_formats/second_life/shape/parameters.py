@@ -158,7 +158,7 @@ def _effect_rows() -> tuple[dict[str, str], ...]:
 
 
 @functools.cache
-def ramps() -> tuple[Ramp, ...]:
+def driven_ramps() -> tuple[Ramp, ...]:
     """Return the ramps of all driven parameters."""
     return tuple(
         Ramp(
@@ -190,7 +190,7 @@ def effects() -> tuple[Effect, ...]:
 
 
 @functools.cache
-def moving() -> frozenset[int]:
+def moving_parameters() -> frozenset[int]:
     """Return the ids of the parameters that move or scale joints, by themselves or by those that they drive."""
     known = parameters()
     return frozenset(effect.parameter for effect in effects()) | frozenset(
@@ -224,7 +224,7 @@ STANDARD: Mapping[int, float] = {
 """Values of the female shape that is exactly the standard skeleton; all other parameters have their defaults."""
 
 
-def complete(values: Mapping[int, float]) -> dict[int, float]:
+def complete_values(values: Mapping[int, float]) -> dict[int, float]:
     """Return a value for every slider: the given ones in their ranges, and the defaults of all others."""
     return {number: parameter.clamped(values.get(number, parameter.default)) for number, parameter in sliders().items()}
 
@@ -237,4 +237,6 @@ def is_male(values: Mapping[int, float]) -> bool:
 def as_others_see(values: Mapping[int, float]) -> dict[int, float]:
     """Return the values that other viewers show: each is sent as a code of one byte, rounded down."""
     own = sliders()
-    return {number: own[number].decoded(own[number].code_of(value)) for number, value in complete(values).items()}
+    return {
+        number: own[number].decoded(own[number].code_of(value)) for number, value in complete_values(values).items()
+    }

@@ -23,7 +23,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Shape:
         The file is damaged, or is not the shape of an avatar.
     """
     text = data.decode("utf-8-sig", "replace")
-    return body_part.read(text) if text.startswith(SIGNATURE) else appearance.read(data)
+    return body_part.read_body_part(text) if text.startswith(SIGNATURE) else appearance.read_appearance(data)
 
 
 def same_content(one: bytes, other: bytes) -> bool:

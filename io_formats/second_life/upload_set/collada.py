@@ -119,12 +119,12 @@ class Collada:
             _add(sampler, "source", f"{image_id}-surface")
         shading = _add(_add(profile, "technique", sid="common"), "lambert")
         grey = material.emission
-        _add(_add(shading, "emission"), "color", reals(np.array((grey, grey, grey, 1.0)), 6), sid="emission")
+        _add(_add(shading, "emission"), "color", real_words(np.array((grey, grey, grey, 1.0)), 6), sid="emission")
         diffuse = _add(shading, "diffuse")
         if image is not None:
             _add(diffuse, "texture", texture=f"{self._image_ids[image]}-sampler", texcoord=_UV_SET)
         else:
-            _add(diffuse, "color", reals(np.array(material.color), 6), sid="diffuse")
+            _add(diffuse, "color", real_words(np.array(material.color), 6), sid="diffuse")
         refraction = _add(shading, "index_of_refraction")  # Blender's importer warns if it is missing
         _add(refraction, "float", "1.45", sid="ior")
 
@@ -142,7 +142,7 @@ class Collada:
         self, scene: Element, instance: Instance, node_id: str, geometry_id: str, roots: Sequence[Sequence[str]]
     ) -> None:
         node = _add(scene, "node", id=f"{node_id}-node", name=instance.name, type="NODE")
-        _add(node, "matrix", reals(instance.matrix, 12), sid="transform")
+        _add(node, "matrix", real_words(instance.matrix, 12), sid="transform")
         if instance.skin is not None:
             own = _add(node, "instance_controller", url=f"#{geometry_id}-skin")
             for root in roots[instance.skin.tree]:
@@ -161,7 +161,7 @@ class Collada:
 def _identifiers(wanted: Sequence[str]) -> list[str]:
     """Return a unique XML id for each name, in order."""
     taken: set[str] = set()
-    return [names.identifier(name, taken) for name in wanted]
+    return [names.unique_identifier(name, taken) for name in wanted]
 
 
 def _asset(root: Element) -> None:
@@ -196,13 +196,13 @@ def _geometry_element(geometry: Geometry, geometry_id: str) -> Element:
         _add(group, "input", semantic="NORMAL", source=f"#{mesh_id}-normals", offset=1)
         if geometry.uvs is not None:
             _add(group, "input", semantic="TEXCOORD", source=f"#{mesh_id}-map-0", offset=2, set=0)
-        _add(group, "p", integers(face.corners))
+        _add(group, "p", integer_words(face.corners))
     return element
 
 
 def _add_rows(parent: Element, source_id: str, values: npt.NDArray[np.floating], params: Sequence[str]) -> None:
     """Add rows of numbers (n, k) with k named parameters."""
-    _add_source(parent, source_id, reals(values), len(values), params)
+    _add_source(parent, source_id, real_words(values), len(values), params)
 
 
 def _add_source(
@@ -222,12 +222,12 @@ def _add_source(
 # -- numbers; the fast path matters: a body of 60,000 triangles has half a million numbers ---
 
 
-def reals(values: npt.NDArray[np.floating], digits: int = 9) -> str:
+def real_words(values: npt.NDArray[np.floating], digits: int = 9) -> str:
     """Return numbers in the array's order, separated by spaces; 9 digits restore every float32 exactly."""
     return _text(np.asarray(values) + 0.0, f"%.{digits}g")  # + 0.0 turns -0.0 into 0.0
 
 
-def integers(values: npt.NDArray[np.integer]) -> str:
+def integer_words(values: npt.NDArray[np.integer]) -> str:
     """Return integers in the array's order, separated by spaces."""
     return _text(values, "%d")
 
@@ -243,11 +243,11 @@ def _add_controller(controllers: Element, skin: Skin, geometry_id: str) -> None:
     skin_id = f"{geometry_id}-skin"
     controller = _add(controllers, "controller", id=skin_id, name=skin_id)
     element = _add(controller, "skin", source=f"#{geometry_id}-mesh")
-    _add(element, "bind_shape_matrix", reals(np.identity(4), 12))
+    _add(element, "bind_shape_matrix", real_words(np.identity(4), 12))
     joints_id = f"{skin_id}-joints"
     # These joints are bones of the avatar table, whose names contain no spaces.
     _add_source(element, joints_id, " ".join(skin.joint_names), len(skin.joint_names), ("JOINT",), "name")
-    poses = reals(skin.inverse_bind, 12)
+    poses = real_words(skin.inverse_bind, 12)
     _add_source(element, f"{skin_id}-bind_poses", poses, len(skin.inverse_bind), ("TRANSFORM",), "float4x4")
     present = skin.joint_weights > 0
     weights, number = np.unique(skin.joint_weights[present], return_inverse=True)
@@ -258,8 +258,8 @@ def _add_controller(controllers: Element, skin: Skin, geometry_id: str) -> None:
     influences = _add(element, "vertex_weights", count=len(present))
     _add(influences, "input", semantic="JOINT", source=f"#{joints_id}", offset=0)
     _add(influences, "input", semantic="WEIGHT", source=f"#{skin_id}-weights", offset=1)
-    _add(influences, "vcount", integers(present.sum(axis=1)))
-    _add(influences, "v", integers(np.column_stack((skin.joint_indices[present], number.reshape(-1)))))
+    _add(influences, "vcount", integer_words(present.sum(axis=1)))
+    _add(influences, "v", integer_words(np.column_stack((skin.joint_indices[present], number.reshape(-1)))))
 
 
 def _add_tree(scene: Element, tree: JointTree, number: int, trees: int) -> list[str]:
@@ -275,6 +275,6 @@ def _add_tree(scene: Element, tree: JointTree, number: int, trees: int) -> list[
     for joint, joint_id in zip(tree.joints, ids, strict=True):
         parent = nodes[joint.parent] if joint.parent >= 0 else above
         node = _add(parent, "node", id=joint_id, name=joint.name, sid=joint.name, type="JOINT")
-        _add(node, "matrix", reals(joint.local, 12), sid="transform")
+        _add(node, "matrix", real_words(joint.local, 12), sid="transform")
         nodes.append(node)
     return [found for joint, found in zip(tree.joints, ids, strict=True) if joint.parent < 0]

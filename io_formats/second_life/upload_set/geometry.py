@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.scene import FloatArray, IntArray, Layer, Mesh
 from ...geometry.normals import face_normals, unit
-from ...geometry.submeshes import pool
+from ...geometry.submeshes import pool_rows
 from ...geometry.transforms import Matrix
 from ..avatar import skeleton_table
 from ..avatar.rigging import Rig
@@ -19,7 +19,7 @@ from .document import Geometry, JointNode, JointTree, Skin, Triangles
 
 def geometry_of(name: str, faces: Sequence[FaceArrays], symbols: Sequence[str]) -> tuple[Geometry, IntArray]:
     """Convert faces with triangles to a geometry; also return the index of each vertex's position in it, (V,)."""
-    used = pool(np.concatenate([face.points for face in faces]))
+    used = pool_rows(np.concatenate([face.points for face in faces]))
     positions = np.empty((used.count, 3), np.float32)
     positions[used.index] = np.concatenate([face.positions for face in faces])
     has_uvs = faces[0].uvs is not None
@@ -55,7 +55,7 @@ def skin_of(rig: Rig, faces: Sequence[FaceArrays], position: IntArray, tree: int
         start += len(face.points)
     indices = np.where(weights > 0, rig.index[indices], 0).astype(np.int32)
     weights[~weights.any(axis=1), 0] = 1.0  # the checks warn about it
-    return Skin([names.joint(name) for name in rig.joint_names], rig.inverse_bind, indices, weights, tree)
+    return Skin([names.joint_word(name) for name in rig.joint_names], rig.inverse_bind, indices, weights, tree)
 
 
 def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
@@ -94,7 +94,7 @@ def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
     for joint, head in unknown.items():
         local = np.identity(4)
         local[:3, 3] = head
-        nodes.append(JointNode(names.joint(joint), number_of[skeleton_table.ROOT], local))
+        nodes.append(JointNode(names.joint_word(joint), number_of[skeleton_table.ROOT], local))
     return JointTree(name, nodes)
 
 

@@ -17,27 +17,27 @@ def model_name(name: str, taken: set[str]) -> str:
     Names are compared ignoring case: ``taken`` holds casefolded names, to which the result is added.
     """
     plain = _CUTS.sub("-", _SUFFIX.sub("", re.sub(r"\s", "_", printable(name)))) or "object"
-    return unique(plain, taken)
+    return unique_name(plain, taken)
 
 
-def symbol(name: str, taken: set[str]) -> str:
+def material_symbol(name: str, taken: set[str]) -> str:
     """Return the name of a material in the files: letters, digits and ``_ - .``, as required by XML."""
     plain = re.sub(r"[^\w.-]", "_", printable(name)) or "material"
-    return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
+    return unique_name(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
 
 
-def joint(name: str) -> str:
+def joint_word(name: str) -> str:
     """Return the name of a joint with its spaces replaced, since spaces separate the names in a list."""
     return re.sub(r"\s", "_", printable(name)) or "_"
 
 
-def identifier(name: str, taken: set[str]) -> str:
+def unique_identifier(name: str, taken: set[str]) -> str:
     """Return a unique id of characters that need no encoding in a URL."""
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
-    return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
+    return unique_name(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
 
 
-def unique(plain: str, taken: set[str]) -> str:
+def unique_name(plain: str, taken: set[str]) -> str:
     """Return a unique name, numbered if necessary, and add it to the casefolded ``taken``."""
     name, number = plain, 2
     while name.casefold() in taken:
@@ -58,7 +58,7 @@ def file_names(names: Iterable[str], stem: str) -> list[str]:
     for name in names:
         plain, dot, extension = name.rpartition(".")
         own = plain if plain.startswith(before) else before + plain
-        found.append(unique(own, taken.setdefault(extension.casefold(), set())) + dot + extension)
+        found.append(unique_name(own, taken.setdefault(extension.casefold(), set())) + dot + extension)
     return found
 
 

@@ -46,7 +46,7 @@ class Materials:
         """
         known = name or fallback
         if known not in self._symbols:
-            symbol = self._symbols[known] = names.symbol(imported or known, self._taken)
+            symbol = self._symbols[known] = names.material_symbol(imported or known, self._taken)
             self.materials.append(self._material(self._known.get(name) if name else None, known, symbol))
         return self._symbols[known]
 
@@ -75,7 +75,7 @@ class Materials:
         known = f"{symbol}\0{number}"  # names of materials in Blender contain no null character
         if known not in self._symbols:
             whole = next(material for material in self.materials if material.symbol == symbol)
-            part = names.symbol(f"{symbol}_part_{number + 1}", self._taken)
+            part = names.material_symbol(f"{symbol}_part_{number + 1}", self._taken)
             self._symbols[known] = part
             self.materials.append(replace(whole, symbol=part, name=f"{whole.name} part {number + 1}"))
         return self._symbols[known]

@@ -19,7 +19,7 @@ from ...geometry.hierarchy import world_matrices
 from .colliders import colliders_of
 from .document import Blueprint, Members, child_of
 from .footprint import Footprint
-from .linking import builder
+from .linking import placement_builder
 from .numbers import Numbers
 from .placement_builder import PlacementBuilder, matrices_in_model
 from .tree import BlueprintNode, State
@@ -30,7 +30,7 @@ _MOST_OUTSIDE = 0.55
 
 def check_links(document: Blueprint, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
     """Return findings about a blueprint with all that it nests and with its models."""
-    built = builder(path.stem, projects, options)
+    built = placement_builder(path.stem, projects, options)
     built.build(document, path)
     report = Report()
     _check_stages(built.nodes, document.root, report)

@@ -14,7 +14,7 @@ from .json_text import pointer_of
 from .numbers import Numbers
 from .transforms import Triple, to_channels
 
-_AXES = {"X": "X", "Y": "Z", "Z": "Y"}
+_COLLIDER_AXES = {"X": "X", "Y": "Z", "Z": "Y"}
 """Blender's axis for an axis of the file."""
 _SEGMENTS = 24
 """Points of a circle; a multiple of 4."""
@@ -67,7 +67,9 @@ def _collider(kind: str, members: Members, numbers: Numbers, pointer: str, locat
         return Collider(kind, pointer, channels, radius=radius)
     height = numbers.number(members.get("Height"), 0.0, f"{location}/Height")
     axis = members.get("Axis", members.get("Direction"))
-    return Collider(kind, pointer, channels, (0.0, 0.0, 0.0), radius, height, _AXES.get(str(axis).upper(), "Z"))
+    return Collider(
+        kind, pointer, channels, (0.0, 0.0, 0.0), radius, height, _COLLIDER_AXES.get(str(axis).upper(), "Z")
+    )
 
 
 class Wires:

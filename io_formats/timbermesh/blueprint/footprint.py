@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .document import Members, child_of
-from .numbers import Numbers, whole
+from .numbers import Numbers, whole_number
 
 SPEC = "BlockObjectSpec"
 _MOST_CELLS = 100_000
@@ -72,7 +72,7 @@ def footprint_of(root: Members, numbers: Numbers) -> Footprint | None:
         occupied = np.arange(count)
     layer, rest = np.divmod(occupied, size[0] * size[1])
     row, column = np.divmod(rest, size[0])
-    base_z = whole(numbers.number(spec.get("BaseZ"), 0.0, f"/{SPEC}/BaseZ"))
+    base_z = whole_number(numbers.number(spec.get("BaseZ"), 0.0, f"/{SPEC}/BaseZ"))
     return Footprint(size, base_z, np.stack([column, row, layer], axis=1), fits, _entrance(spec, numbers))
 
 

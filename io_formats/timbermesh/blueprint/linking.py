@@ -23,17 +23,17 @@ def link(
     document: Blueprint, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any] | None = None
 ) -> None:
     """Replace the placement of a scene by one with models and nested blueprints."""
-    built = builder(scene.name, projects, options).build(document, path)
+    built = placement_builder(scene.name, projects, options).build(document, path)
     scene.placement, scene.warnings = built.placement, built.warnings
 
 
 def missing(document: Blueprint, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
     """Return messages about missing and damaged models and blueprints, and about values that cannot be used."""
-    found = builder(path.stem, projects, options).build(document, path)
+    found = placement_builder(path.stem, projects, options).build(document, path)
     return [message for message in distinct(found.warnings) if message.code not in _NOT_MISSING]
 
 
-def builder(name: str, projects: Projects, options: Mapping[str, Any] | None) -> PlacementBuilder:
+def placement_builder(name: str, projects: Projects, options: Mapping[str, Any] | None) -> PlacementBuilder:
     """Return the builder of a blueprint's placement, which reads the files around it."""
     chosen = resolve(IMPORT_OPTIONS, options)
     return PlacementBuilder(name, ModFiles(projects, MOD.text(chosen), GAME.text(chosen)))

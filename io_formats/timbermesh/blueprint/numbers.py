@@ -52,10 +52,10 @@ class Numbers:
 
     def cell(self, members: Members, name: str, location: str) -> tuple[int, int, int]:
         """Return X, Y and Z of a member as whole numbers of a grid, at most a million."""
-        x, y, z = map(whole, self.vector(members, name, location))
+        x, y, z = map(whole_number, self.vector(members, name, location))
         return x, y, z
 
 
-def whole(value: float) -> int:
+def whole_number(value: float) -> int:
     """Return a finite number as a whole number of a grid, at most a million."""
     return math.floor(max(-1e6, min(value, 1e6)))

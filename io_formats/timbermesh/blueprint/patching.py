@@ -25,7 +25,7 @@ from ...core.placement_edits import NodeEdit, Patched
 from .json_text import JsonValue, names_of, parse, pointer_of
 from .merging import NESTED
 from .text_edits import New, TextEdits
-from .transforms import changed_numbers, shortest
+from .transforms import changed_numbers, shortest_decimal
 from .tree import STATE_FIELDS, State
 
 ROOT = "/"
@@ -375,11 +375,11 @@ class _Patcher:
         radius = edit.channels.scale[0]
         if {*edit.channels.scale} != {radius} or radius <= 0.0:
             raise _Refusal("a sphere or capsule can only be scaled by the same positive factor in all directions")
-        found[_RADIUS] = shortest(radius)
+        found[_RADIUS] = shortest_decimal(radius)
         value = self._value([*place.path, *place.rest])
         old, height = value.find(_RADIUS), value.find("Height")
         if place.rest[1] == "CapsuleColliders" and old is not None and height is not None:
-            found["Height"] = shortest(_number(height) * (radius / _number(old) if _number(old) else 1.0))
+            found["Height"] = shortest_decimal(_number(height) * (radius / _number(old) if _number(old) else 1.0))
         return found
 
     # -- text ---------------------------------------------------------------------------------

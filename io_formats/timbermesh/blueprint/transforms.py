@@ -12,7 +12,7 @@ import numpy as np
 from ...core.placement import Channels
 
 ORDER = "YXZ"
-_AXES: Mapping[str, tuple[tuple[str, int, float], ...]] = {
+_TRANSFORM_AXES: Mapping[str, tuple[tuple[str, int, float], ...]] = {
     "Position": (("X", 0, -1.0), ("Y", 2, 1.0), ("Z", 1, -1.0)),
     "Rotation": (("X", 0, 1.0), ("Y", 2, -1.0), ("Z", 1, 1.0)),
     "Scale": (("X", 0, 1.0), ("Y", 2, 1.0), ("Z", 1, 1.0)),
@@ -41,17 +41,17 @@ def changed_numbers(now: Channels, before: Channels | None = None) -> dict[str, 
     these.
     """
     found: dict[str, dict[str, float]] = {}
-    for part, axes in _AXES.items():
+    for part, axes in _TRANSFORM_AXES.items():
         channel = _channel(now, part)
         given = _channel(before, part) if before is not None else (math.nan,) * 3
-        spell = _degrees if part == "Rotation" else shortest
+        spell = _degrees if part == "Rotation" else shortest_decimal
         for name, index, sign in axes:
             if channel[index] != given[index]:
                 found.setdefault(part, {})[name] = 0.0 + spell(sign * channel[index])
     return found
 
 
-def shortest(value: float) -> float:
+def shortest_decimal(value: float) -> float:
     """Return the shortest decimal with the same single precision."""
     return float(str(np.float32(value)))
 
@@ -59,7 +59,7 @@ def shortest(value: float) -> float:
 def _mapped(field: str, values: Sequence[float]) -> Triple:
     """Return a channel of single precision."""
     channel = array("f", (0.0, 0.0, 0.0))  # ten times as fast as numbers of NumPy
-    for (_name, index, sign), value in zip(_AXES[field], values, strict=True):
+    for (_name, index, sign), value in zip(_TRANSFORM_AXES[field], values, strict=True):
         channel[index] = sign * value
     return 0.0 + channel[0], 0.0 + channel[1], 0.0 + channel[2]
 

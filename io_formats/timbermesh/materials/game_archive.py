@@ -44,7 +44,7 @@ class _BoundedReader(io.BufferedReader):
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open the archive.
 
     Raises
@@ -91,7 +91,7 @@ class GameArchive:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._stamp = _stamp(path)
-        with opened(path) as archive:
+        with open_archive(path) as archive:
             self._names = {path_key(info.filename): info.filename for info in archive.infolist()}
         self.folders = {key.rpartition("/")[0] for key in self._names}
         """Keys of the folders with blueprints."""
@@ -112,7 +112,7 @@ class GameArchive:
         name = self._names.get(key) or self._names.get(f"blueprints/{key}")
         if name is None:
             return None
-        with opened(self.path) as archive:
+        with open_archive(self.path) as archive:
             return read_entry(archive, archive.getinfo(name))
 
     def has_folder(self, path: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...core.errors import FormatError, refusal
 from ...core.messages import Report
-from .game_archive import LARGEST_ENTRY, opened, read_entry
+from .game_archive import LARGEST_ENTRY, open_archive, read_entry
 from .game_folder import find_archive
 
 Collections = dict[str, tuple[str, ...]]
@@ -64,7 +64,7 @@ def _cached_collections(path: Path, _size: int, _modified: int) -> Collections |
 def _archive_collections(path: Path) -> Collections:
     """Return the collections in an archive."""
     found: Collections = {}
-    with opened(path) as archive:
+    with open_archive(path) as archive:
         for info in islice(_collection_entries(archive), _MOST_FILES):
             _add(found, _parse(read_entry(archive, info), _name_of(info.filename)))
     if not any(found.values()):

@@ -95,7 +95,7 @@ def field_wires(message: str) -> dict[int, int]:
 
 
 @functools.cache
-def messages() -> Messages:
+def message_classes() -> Messages:
     """Build the message classes; later calls return the same ones.
 
     Raises
@@ -157,7 +157,7 @@ def _protobuf_without_compiled_part() -> tuple[Any, ...]:
         raise MissingLibraryError(
             "Timbermesh needs the library 'protobuf', but two versions of it are on the path ({}); "
             "disable other add-ons that include one",
-            reason(problem),
+            protobuf_reason(problem),
         ) from None
     finally:
         sys.modules.pop(_COMPILED_PART, None)
@@ -179,12 +179,12 @@ def _file_descriptor(descriptor_pb2: Any) -> Any:
     return described
 
 
-def reason(problem: Exception) -> str:
+def protobuf_reason(problem: Exception) -> str:
     """Return the first line of a protobuf error message."""
     return (str(problem) or type(problem).__name__).splitlines()[0][:120]
 
 
-def parse(content: bytes) -> Any:
+def parse_model(content: bytes) -> Any:
     """Parse a Model message.
 
     Raises
@@ -192,12 +192,12 @@ def parse(content: bytes) -> Any:
     FormatError
         The message is malformed.
     """
-    known = messages()
+    known = message_classes()
     model = known.model()
     try:
         model.ParseFromString(content)
     except known.errors as problem:
-        raise FormatError("The model's data is malformed ({})", reason(problem)) from None
+        raise FormatError("The model's data is malformed ({})", protobuf_reason(problem)) from None
     return model
 
 
@@ -212,7 +212,7 @@ def pack_mesh(one_by_one: bytes) -> tuple[bytes, bytes]:
 
     ``one_by_one`` is the mesh's own slice of the file; at least some of its indices are not packed.
     """
-    known = messages()
+    known = message_classes()
     with_types = known.packed_mesh()
     packed = known.mesh()
     try:
@@ -222,7 +222,7 @@ def pack_mesh(one_by_one: bytes) -> tuple[bytes, bytes]:
         with_types.ClearField("material")
         unknown: bytes = with_types.SerializeToString()
     except known.errors as problem:
-        raise FormatError("The indices of a mesh are malformed ({})", reason(problem)) from None
+        raise FormatError("The indices of a mesh are malformed ({})", protobuf_reason(problem)) from None
     return packed_indices(packed), unknown
 
 

@@ -47,7 +47,7 @@ class Structure:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def walk(content: bytes) -> Structure:
+def check_structure(content: bytes) -> Structure:
     """Check the wire structure of a Model message.
 
     Raises
@@ -62,7 +62,7 @@ def walk(content: bytes) -> Structure:
 
 
 def check_mesh(content: bytes) -> None:
-    """Check the fields of one mesh that :func:`walk` did not visit; raise the same errors."""
+    """Check the fields of one mesh that :func:`check_structure` did not visit; raise the same errors."""
     _Walker(content).walk("Mesh", 0, len(content))
 
 

@@ -11,7 +11,7 @@ _BLOCK = 1 << 18
 """Values for each pass. A block fits the processor's cache, which makes the passes several times faster."""
 
 
-def decode(packed: bytes) -> npt.NDArray[np.int32]:
+def decode_varints(packed: bytes) -> npt.NDArray[np.int32]:
     """Decode a run of varints to (n,) int32. Like protobuf, keep the low 32 bits of larger values.
 
     Raises
@@ -58,7 +58,7 @@ def _decode_block(raw: npt.NDArray[np.uint8], ends: npt.NDArray[np.intp]) -> npt
     return values.view(np.int32)
 
 
-def encode(values: npt.NDArray[np.int32]) -> bytes:
+def encode_varints(values: npt.NDArray[np.int32]) -> bytes:
     """Encode (n,) non-negative int32 as packed varints."""
     return b"".join(_encode_block(values[first : first + _BLOCK]) for first in range(0, len(values), _BLOCK))
 

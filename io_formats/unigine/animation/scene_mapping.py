@@ -17,7 +17,7 @@ from .. import bounds
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
 from ..mesh.options import ANIMATION_RATE, TURN
 from ..skeletons import IDENTITY, from_skeleton, to_skeleton
-from ..turning import turned
+from ..turning import rotate_180
 from .document import AnimationFile
 from .options import EXPORT_OPTIONS, IMPORT_OPTIONS, VERSION
 from .versions import SKELETON_VERSIONS
@@ -53,7 +53,7 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
             scene.report.change("invalid-frame-rate", "Its frame rate is {}, which is invalid; ignored", document.fps)
     scene.skeletons.append(skeleton)
     scene.clips.append(clip)
-    return turned(scene) if TURN.flag(chosen) else scene
+    return rotate_180(scene) if TURN.flag(chosen) else scene
 
 
 def _stand_as_first_frame(skeleton: Skeleton, clip: Clip) -> None:
@@ -91,7 +91,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
         if not parts:
             raise ExportError("'{}' has no animation of an armature; give its armature an action", scene.name)
         raise ExportError(template, scene.name, len(parts))
-    part = turned(parts[0], back=True) if TURN.flag(chosen) else parts[0]
+    part = rotate_180(parts[0], back=True) if TURN.flag(chosen) else parts[0]
     skeleton, clip = part.skeletons[0], part.clips[0]
     table, transforms = from_skeleton(skeleton)
     document = AnimationFile(version, table)
@@ -113,7 +113,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
             scene.report.loss("root-motion-left-out", template, clip.name, version)
     if version == "an10":
         document.name = clip.name
-        document.bounds = bounds.empty()
+        document.bounds = bounds.empty_bounds()
         document.frames = quantized_frames(clip, skeleton)
     else:
         document.frames = flagged_frames(clip, skeleton)

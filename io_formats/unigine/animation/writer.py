@@ -9,7 +9,7 @@ from .. import bones, compact_integers, frames, strings
 from .document import AnimationFile
 from .versions import WRITTEN_VERSIONS
 
-_SYNC_MARKERS = bytes(12)
+_NO_SYNC_MARKERS = bytes(12)
 
 
 def write(document: AnimationFile) -> bytes:
@@ -22,10 +22,10 @@ def write(document: AnimationFile) -> bytes:
     """
     if document.version not in WRITTEN_VERSIONS:
         raise ExportError("{} is read but not written; choose an13, which the same SDK reads", document.version)
-    return encode(document)
+    return encode_animation(document)
 
 
-def encode(document: AnimationFile) -> bytes:
+def encode_animation(document: AnimationFile) -> bytes:
     """Encode a document of any version."""
     magic = document.version.encode("ascii")
     if document.version == "an10":
@@ -42,10 +42,10 @@ def _quantized(document: AnimationFile, magic: bytes) -> list[bytes]:
         raise ExportError("an an10 needs frames of the delta kind")
     return [
         np.ascontiguousarray(document.bounds, "<f4").tobytes(),
-        compact_integers.encode(len(document.bones)),
+        compact_integers.encode_integer(len(document.bones)),
         bones.encode_table(document.bones),
-        compact_integers.encode(1),
-        strings.encode(document.name),
+        compact_integers.encode_integer(1),
+        strings.encode_string(document.name),
         magic,
         bones.encode_transforms(document.transforms, document.bones),
         frames.write_quantized_frames(document.frames),
@@ -55,7 +55,7 @@ def _quantized(document: AnimationFile, magic: bytes) -> list[bytes]:
 def _flagged(document: AnimationFile, magic: bytes) -> list[bytes]:
     stored = _flagged_frames(document)
     return [
-        compact_integers.encode(len(document.bones)),
+        compact_integers.encode_integer(len(document.bones)),
         bones.encode_table(document.bones),
         magic,
         bones.encode_transforms(document.transforms, document.bones),
@@ -69,12 +69,12 @@ def _referring(document: AnimationFile, magic: bytes) -> list[bytes]:
     return [
         len(document.bones).to_bytes(4, "little"),
         bones.encode_table(document.bones),
-        strings.encode_long(document.skeleton_guid),
-        strings.encode_long(document.skeleton_path),
+        strings.encode_long_string(document.skeleton_guid),
+        strings.encode_long_string(document.skeleton_path),
         frames.encode_bone_indices(stored.bone_indices),
         document.fps.to_bytes(4, "little", signed=True),
         bytes((document.root_motion,)),
-        _SYNC_MARKERS if document.version == "an13" else b"",
+        _NO_SYNC_MARKERS if document.version == "an13" else b"",
         magic,
         frames.encode_flagged_frames(stored),
     ]

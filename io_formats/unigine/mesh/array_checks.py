@@ -70,7 +70,7 @@ def boxes_disagree(stored: FloatArray, points: FloatArray) -> bool:
     return not off <= 1e-5 + _BOX_TOLERANCE * size
 
 
-def highest(indices: AnyArray) -> int:
+def highest_index(indices: AnyArray) -> int:
     """Return the largest of (n,) indices, n > 0; negative indices count as very large ones."""
     return int(indices.view(np.dtype(f"u{indices.itemsize}")).max())
 

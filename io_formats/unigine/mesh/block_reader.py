@@ -20,7 +20,7 @@ from .stream_reader import MOST_SURFACES, MOST_TARGETS
 from .versions import SINGLE_TARGET_VERSION, SKINNED_VERSIONS
 
 SEPARATE_SKELETON_VERSION = "sk10"
-_LEAST_SURFACE = 44
+_LEAST_BLOCK_SURFACE = 44
 _LEAST_LIMIT = 64 * 1024 * 1024
 _LIMIT_RATIO = 64
 _NO_TANGENTS = np.empty((0, 4), np.int16)
@@ -88,7 +88,7 @@ class _Blocks:
             raise stream.error("{}: {}", what, problem.message, offset=start + 16 + (problem.offset or 0)) from None
 
 
-def read(stream: ByteStream, document: MeshFile, tally: Tally, inflated_limit: int | None) -> None:
+def read_blocks(stream: ByteStream, document: MeshFile, tally: Tally, inflated_limit: int | None) -> None:
     """Read the whole stream into a document whose version is known."""
     blocks = _Blocks(stream, inflated_limit)
     magic = document.version.encode("ascii")
@@ -124,8 +124,8 @@ def _read_head(stream: ByteStream, document: MeshFile) -> list[_Outline]:
     if version == SEPARATE_SKELETON_VERSION:
         _read_skeleton(stream, document)
     elif version in SKINNED_VERSIONS:
-        document.bones = read_table(stream, compact_integers.read(stream, "the number of bones"))
-    count = compact_integers.read_count(stream, "surfaces", size=_LEAST_SURFACE, most=MOST_SURFACES)
+        document.bones = read_table(stream, compact_integers.read_integer(stream, "the number of bones"))
+    count = compact_integers.read_count(stream, "surfaces", size=_LEAST_BLOCK_SURFACE, most=MOST_SURFACES)
     outlines = [_read_outline(stream, version, number) for number in range(count)]
     stream.item = ""
     document.memory_use = stream.i64("the memory use")
@@ -147,13 +147,13 @@ def _read_skeleton(stream: ByteStream, document: MeshFile) -> None:
     if rest not in (0, len(document.bones)):
         raise stream.error("The file has {:,} rest transforms for {:,} joints", rest, len(document.bones), offset=start)
     document.rest_transforms = read_transforms(stream, document.bones[:rest])
-    document.skeleton_guid = strings.read_long(stream, "the GUID of the skeleton")
-    document.skeleton_path = strings.read_long(stream, "the path of the skeleton")
+    document.skeleton_guid = strings.read_long_string(stream, "the GUID of the skeleton")
+    document.skeleton_path = strings.read_long_string(stream, "the path of the skeleton")
 
 
 def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
     stream.item = Text("surface {}", number)
-    name = strings.read(stream, "the name")
+    name = strings.read_string(stream, "the name")
     stream.item = Text("surface '{}'", name)
     channel, resolution = surface_arrays.read_lightmap(stream, version)
     start = stream.position
@@ -168,7 +168,7 @@ def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
     else:
         names, vertices = [], []
         for target in range(compact_integers.read_count(stream, "morph targets", size=2, most=MOST_TARGETS)):
-            names.append(strings.read(stream, Text("the name of morph target {}", target)))
+            names.append(strings.read_string(stream, Text("the name of morph target {}", target)))
             vertices.append(compact_integers.read_count(stream, "vertices"))
     surface.targets = [Target(text, np.empty((0, 3), np.float32), _NO_TANGENTS) for text in names]
     return _Outline(surface, c_count, t_count, vertices)
@@ -183,7 +183,7 @@ def _read_geometry(content: bytearray | memoryview, outline: _Outline, document:
         target.tangents = surface_arrays.read_tangents(
             stream, compact_integers.read_count(stream, "tangents", size=8), short=False
         )
-    vertices, triangle_vertices = surface_arrays.pools(surface)
+    vertices, triangle_vertices = surface_arrays.pool_sizes(surface)
     if document.version in SKINNED_VERSIONS:
         surface.weights = surface_arrays.read_weights(stream, vertices, len(document.bones))
     surface_arrays.read_attributes(stream, surface, triangle_vertices)
@@ -191,7 +191,7 @@ def _read_geometry(content: bytearray | memoryview, outline: _Outline, document:
     surface.c_indices = _read_indices(stream, outline.c_count, vertices, after, "the vertex indices")
     surface.t_indices = _read_indices(stream, outline.t_count, triangle_vertices, 0, "the attribute indices")
     stream.expect_end()
-    surface_arrays.check_surface(stream, surface, tally, short_tangents=False)
+    surface_arrays.check_read_surface(stream, surface, tally, short_tangents=False)
 
 
 def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: str) -> AnyArray:
@@ -202,7 +202,7 @@ def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: s
     """
     kind = np.dtype(surface_arrays.index_type(pool))
     if kind.itemsize == 4 and stream.remaining != 4 * count + after:
-        return compact_integers.read_many(stream, count, what)
+        return compact_integers.read_integers(stream, count, what)
     return stream.array(kind, count, what)
 
 

@@ -41,7 +41,7 @@ class PointWeights:
         return doc.Weights(kept.sum(axis=1, dtype=np.uint8), self.bones[points.chosen][kept], values[kept])
 
 
-def of_mesh(mesh: Mesh, bone_count: int, report: Report) -> PointWeights | None:
+def quantised_weights(mesh: Mesh, bone_count: int, report: Report) -> PointWeights | None:
     """Return the quantised weights of a mesh, or None if it has none.
 
     The four strongest weights are kept. Sums other than 1 are normalised, with a warning.

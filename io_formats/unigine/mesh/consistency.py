@@ -30,10 +30,10 @@ def check_version(document: MeshFile) -> None:
                 raise ExportError("Surface '{}': {} holds no morph targets; choose ms13 or ms14", surface.name, version)
 
 
-def check_surface(surface: Surface, bones: int) -> None:
+def check_written_surface(surface: Surface, bones: int) -> None:
     """Raise ExportError for arrays that do not fit together, which the reader would reject."""
     label = Text("Surface '{}'", surface.name)
-    vertices, triangle_vertices = surface_arrays.pools(surface)
+    vertices, triangle_vertices = surface_arrays.pool_sizes(surface)
     problem = surface_arrays.broken_arrays(surface)
     if problem:
         raise ExportError("{}: {}", label, problem)
@@ -53,5 +53,5 @@ def _check_weights(weights: Weights, vertices: int, bones: int, label: str) -> N
         raise ExportError("{}: its weights are not those of its {:,} vertices", label, vertices)
     if len(counts) and int(counts.max()) > surface_arrays.MOST_WEIGHTS:
         raise ExportError("{}: a vertex has more than {} bones", label, surface_arrays.MOST_WEIGHTS)
-    if len(used) and array_checks.highest(used) >= bones:
+    if len(used) and array_checks.highest_index(used) >= bones:
         raise ExportError("{}: a vertex is weighted to a bone that does not exist", label)

@@ -12,16 +12,16 @@ from ...binary.quantization import color_bytes
 from ...core import scene as sc
 from ...core.messages import Report, counted, listed
 from ...core.options import resolve
-from ...geometry.submeshes import Pool, pool
+from ...geometry.submeshes import Pool, pool_rows
 from ...geometry.vertices import count_loose
 from ...passes.join_meshes import only_mesh
 from .. import bounds, joint_tracks, tangent_frames
 from ..skeletons import from_skeleton
-from ..turning import turned
+from ..turning import rotate_180
 from . import bone_weights
 from . import document as doc
 from .options import EMBED_ANIMATION, EXPORT_OPTIONS, TURN, VERSION
-from .refusals import refuse
+from .refusals import refuse_unstorable
 from .scene_builder import UV_NAMES
 from .triangle_vertices import TriangleVertices
 from .versions import LIGHTMAP_VERSIONS, SHORT_TANGENT_VERSION, SOUP_VERSION
@@ -47,10 +47,10 @@ class MeshBuilder:
     def __init__(self, scene: sc.Scene, options: Mapping[str, Any] | None) -> None:
         chosen = resolve(EXPORT_OPTIONS, options)
         self.version = VERSION.text(chosen).lower()
-        self.scene = turned(scene, back=True) if TURN.flag(chosen) else scene
+        self.scene = rotate_180(scene, back=True) if TURN.flag(chosen) else scene
         self.node, self.mesh = only_mesh(self.scene, "UNIGINE mesh")
         self.embeds = EMBED_ANIMATION.flag(chosen)
-        refuse(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)
+        refuse_unstorable(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)
         self.document = doc.MeshFile(self.version, own_files=self.mesh.own_files)
         self.held_keys: set[str] = set()
         self.report = self.scene.report.about(self.node.name)
@@ -107,10 +107,10 @@ class MeshBuilder:
         shapes = self.shapes(uv_layers[0])
         weights = self.weights()
         for surface, corners, corner_point, corner_vertex in self.slots():
-            points, used = pool(corner_point[corners]), pool(corner_vertex[corners])
+            points, used = pool_rows(corner_point[corners]), pool_rows(corner_vertex[corners])
             stored = doc.Surface(
                 self.surface_name(surface),
-                bounds.empty(),
+                bounds.empty_bounds(),
                 targets=self.targets(surface, shapes, points, used),
                 c_indices=points.index.astype(_index_type(points.count), copy=False),
                 t_indices=used.index.astype(_index_type(used.count), copy=False),
@@ -130,7 +130,7 @@ class MeshBuilder:
                 stored.weights = weights.of_points(points)
             document.surfaces.append(stored)
         self.report_losses(uv_layers)
-        document.bounds = bounds.union([surface.bounds for surface in document.surfaces])
+        document.bounds = bounds.union_of_bounds([surface.bounds for surface in document.surfaces])
         document.memory_use = _memory_use(document.surfaces)
 
     def report_losses(self, uv_layers: Sequence[int | None]) -> None:
@@ -167,7 +167,7 @@ class MeshBuilder:
             if self.mesh.joint_weights is not None:
                 self.report.loss("weights-without-bones", "its weights have no bones and were left out")
             return None
-        return bone_weights.of_mesh(self.mesh, len(self.document.bones), self.report)
+        return bone_weights.quantised_weights(self.mesh, len(self.document.bones), self.report)
 
     def shapes(self, uv_place: int | None) -> list[Shape]:
         """Return the base shape and the shape keys, with tangent frames of all triangle vertices."""
@@ -176,14 +176,16 @@ class MeshBuilder:
         has_sign_byte = self.version == SHORT_TANGENT_VERSION
         tangents = vertices.tangents(vertices.normals, mesh.tangent, uv, mesh.points)
         shapes = [
-            Shape("", mesh.points, tangent_frames.encode(vertices.normals, tangents, has_sign_byte=has_sign_byte))
+            Shape(
+                "", mesh.points, tangent_frames.encode_frames(vertices.normals, tangents, has_sign_byte=has_sign_byte)
+            )
         ]
         for key in mesh.shape_keys:
             normals = vertices.key_normals(key)
             turned_tangents = tangents
             if key.tangent is not None:
                 turned_tangents = vertices.tangents(normals, key.tangent, uv, key.points)
-            frames = tangent_frames.encode(normals, turned_tangents, has_sign_byte=has_sign_byte)
+            frames = tangent_frames.encode_frames(normals, turned_tangents, has_sign_byte=has_sign_byte)
             shapes.append(Shape(key.name, key.points, frames))
         return shapes
 

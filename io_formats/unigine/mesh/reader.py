@@ -40,9 +40,9 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
     if version == SOUP_VERSION:
         _read_soup(stream, document)
     elif version in BLOCK_VERSIONS:
-        block_reader.read(stream, document, tally, inflated_limit)
+        block_reader.read_blocks(stream, document, tally, inflated_limit)
     else:
-        stream_reader.read(stream, document, tally)
+        stream_reader.read_stream(stream, document, tally)
     stream.item = ""
     stream.expect_end()
     if version != SOUP_VERSION:

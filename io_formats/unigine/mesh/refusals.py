@@ -17,7 +17,7 @@ _LONGEST_NAME = 4095
 """Maximum length of a name in UTF-8 bytes."""
 
 
-def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) -> None:
+def refuse_unstorable(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) -> None:
     """Raise ExportError for data that the version, or any mesh file, cannot store.
 
     Raises

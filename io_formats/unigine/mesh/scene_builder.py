@@ -16,7 +16,7 @@ from ...geometry.vertices import weld_map
 from ...passes import lod
 from .. import joint_tracks, tangent_frames
 from ..skeletons import to_skeleton
-from ..turning import turned
+from ..turning import rotate_180
 from . import document as doc
 from .options import ANIMATION_RATE, IMPORT_OPTIONS, SEPARATE_LODS, SURFACE_NAME, TURN
 from .reader import soup_name
@@ -53,7 +53,7 @@ class SceneBuilder:
         if SEPARATE_LODS.flag(chosen):
             self.scene = lod.separate(self.scene)
         if TURN.flag(chosen):
-            self.scene = turned(self.scene)
+            self.scene = rotate_180(self.scene)
 
     def skeleton(self, node: sc.Node) -> None:
         """Map the bone table to the scene's only skeleton."""
@@ -105,7 +105,7 @@ class SceneBuilder:
         A frame without length gets the normal of a triangle.
         """
         joined = stored[0] if len(stored) == 1 else np.concatenate(stored) if stored else np.empty((0, 4), np.int16)
-        normals, tangents, broken = tangent_frames.decode(joined, has_sign_byte=self.has_sign_byte)
+        normals, tangents, broken = tangent_frames.decode_frames(joined, has_sign_byte=self.has_sign_byte)
         if len(broken):
             corner = np.zeros(len(normals), np.intp)
             corner[index] = np.arange(len(index))
@@ -180,7 +180,7 @@ class SceneBuilder:
             for number, target in targets.items():
                 rows = slice(vertex_starts[number], vertex_starts[number + 1])
                 points[point_starts[number] : point_starts[number + 1]] = target.positions
-                normals[rows], tangents[rows], broken = tangent_frames.decode(
+                normals[rows], tangents[rows], broken = tangent_frames.decode_frames(
                     target.tangents, has_sign_byte=self.has_sign_byte
                 )
                 normals[rows][broken] = mesh.normal.values[rows][broken]

@@ -16,23 +16,23 @@ from .versions import ANIMATED_VERSIONS, SHORT_TANGENT_VERSION
 
 MOST_SURFACES = 32768
 MOST_TARGETS = 32768
-_LEAST_SURFACE = 42
+_LEAST_STREAM_SURFACE = 42
 """Size in bytes of the shortest possible surface header."""
 _NO_POSITIONS, _NO_TANGENTS = np.empty((0, 3), np.float32), np.empty((0, 4), np.int16)
 
 
-def read(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
+def read_stream(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
     """Read the whole stream into a document whose version is known."""
     version = document.version
     magic = version.encode("ascii")
     stream.expect(magic, "the version")
     document.bounds = stream.array(np.float32, 10, "the bounds")
-    document.bones = read_table(stream, compact_integers.read(stream, "the number of bones"))
+    document.bones = read_table(stream, compact_integers.read_integer(stream, "the number of bones"))
     names = []
     if version in ANIMATED_VERSIONS:
         count = compact_integers.read_count(stream, "animations", size=1, most=MOST_TARGETS)
-        names = [strings.read(stream, Text("the name of animation {}", number)) for number in range(count)]
-    count = compact_integers.read_count(stream, "surfaces", size=_LEAST_SURFACE, most=MOST_SURFACES)
+        names = [strings.read_string(stream, Text("the name of animation {}", number)) for number in range(count)]
+    count = compact_integers.read_count(stream, "surfaces", size=_LEAST_STREAM_SURFACE, most=MOST_SURFACES)
     document.surfaces = [_read_header(stream, version, number) for number in range(count)]
     stream.item = ""
     stream.expect(magic, "the version after the headers")
@@ -43,21 +43,21 @@ def read(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
     for surface in document.surfaces:
         stream.item = Text("surface '{}'", surface.name)
         _read_body(stream, surface, version, len(document.bones))
-        surface_arrays.check_surface(stream, surface, tally, short_tangents=version == SHORT_TANGENT_VERSION)
+        surface_arrays.check_read_surface(stream, surface, tally, short_tangents=version == SHORT_TANGENT_VERSION)
     stream.item = ""
     stream.expect(magic, "the version at the end")
 
 
 def _read_header(stream: ByteStream, version: str, number: int) -> Surface:
     stream.item = Text("surface {}", number)
-    name = strings.read(stream, "the name")
+    name = strings.read_string(stream, "the name")
     stream.item = Text("surface '{}'", name)
     channel, resolution = surface_arrays.read_lightmap(stream, version)
     bounds = stream.array(np.float32, 10, "the bounds")
     surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
     targets = compact_integers.read_count(stream, "morph targets", size=1, most=MOST_TARGETS)
     for target in range(targets):
-        target_name = strings.read(stream, Text("the name of morph target {}", target))
+        target_name = strings.read_string(stream, Text("the name of morph target {}", target))
         surface.targets.append(Target(target_name, _NO_POSITIONS, _NO_TANGENTS))
     return surface
 
@@ -71,7 +71,7 @@ def _read_body(stream: ByteStream, surface: Surface, version: str, bones: int) -
         target.tangents = surface_arrays.read_tangents(
             stream, compact_integers.read_count(stream, "tangents", size=7), short=short
         )
-    vertices, triangle_vertices = surface_arrays.pools(surface)
+    vertices, triangle_vertices = surface_arrays.pool_sizes(surface)
     surface.weights = surface_arrays.read_weights(stream, vertices, bones)
     surface_arrays.read_attributes(stream, surface, triangle_vertices)
     start = stream.position

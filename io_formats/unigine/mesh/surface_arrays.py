@@ -82,7 +82,7 @@ def read_weights(stream: ByteStream, vertices: int, bones: int) -> Weights | Non
     weights = Weights(
         data[starts], np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]).view(np.uint16)
     )
-    if len(weights.bones) and array_checks.highest(weights.bones) >= bones:
+    if len(weights.bones) and array_checks.highest_index(weights.bones) >= bones:
         wrong = int(np.flatnonzero(weights.bones.view(np.uint16) >= bones)[0])
         raise stream.error(
             "A vertex is weighted to bone {}, but the file has {:,} bones, counted from 0",
@@ -140,7 +140,7 @@ def check_corner_counts(stream: ByteStream, c_count: int, t_count: int, start: i
         raise stream.error("The file is damaged: {:,} corners are not triangles", c_count, offset=start)
 
 
-def pools(surface: Surface) -> tuple[int, int]:
+def pool_sizes(surface: Surface) -> tuple[int, int]:
     """Return the number of coordinate vertices and the number of triangle vertices."""
     if not surface.targets:
         return 0, 0
@@ -149,12 +149,12 @@ def pools(surface: Surface) -> tuple[int, int]:
 
 def broken_arrays(surface: Surface) -> Text | None:
     """Return the reason why the shapes and indices of a surface do not fit together, or None if they do."""
-    vertices, triangle_vertices = pools(surface)
+    vertices, triangle_vertices = pool_sizes(surface)
     for indices, pool, what in (
         (surface.c_indices, vertices, "vertex"),
         (surface.t_indices, triangle_vertices, "triangle vertex"),
     ):
-        if len(indices) and array_checks.highest(indices) >= pool:
+        if len(indices) and array_checks.highest_index(indices) >= pool:
             corner = int(np.flatnonzero(indices.view(f"u{indices.itemsize}") >= pool)[0])
             template = "Corner {:,} uses {} {:,}, but there are {:,}, counted from 0"
             return Text(template, corner, what, indices[corner], pool)
@@ -169,7 +169,9 @@ def broken_arrays(surface: Surface) -> Text | None:
     return None
 
 
-def check_surface(stream: ByteStream, surface: Surface, tally: array_checks.Tally, *, short_tangents: bool) -> None:
+def check_read_surface(
+    stream: ByteStream, surface: Surface, tally: array_checks.Tally, *, short_tangents: bool
+) -> None:
     """Check the arrays of a surface: raise FormatError for invalid ones, and count harmless irregularities."""
     problem = broken_arrays(surface)
     if problem is not None:

@@ -42,7 +42,7 @@ def write(document: MeshFile) -> bytes:
     if document.version == SOUP_VERSION:
         return b"".join(_soup_parts(document))
     for surface in document.surfaces:
-        consistency.check_surface(surface, len(document.bones))
+        consistency.check_written_surface(surface, len(document.bones))
     if document.version in BLOCK_VERSIONS:
         return b"".join(_block_parts(document))
     return b"".join(_stream_parts(document))
@@ -68,23 +68,25 @@ def _stream_parts(document: MeshFile) -> list[Part]:
     magic = version.encode("ascii")
     parts: list[Part] = [magic, _bounds(document.bounds), *_bone_table(document)]
     if version in ANIMATED_VERSIONS:
-        parts.append(compact_integers.encode(len(document.animations)))
-        parts += [strings.encode(animation.name) for animation in document.animations]
-    parts.append(compact_integers.encode(len(document.surfaces)))
+        parts.append(compact_integers.encode_integer(len(document.animations)))
+        parts += [strings.encode_string(animation.name) for animation in document.animations]
+    parts.append(compact_integers.encode_integer(len(document.surfaces)))
     for surface in document.surfaces:
         parts += [*_name_and_lightmap(surface, version), _bounds(surface.bounds)]
-        parts.append(compact_integers.encode(len(surface.targets)))
-        parts += [strings.encode(target.name) for target in surface.targets]
+        parts.append(compact_integers.encode_integer(len(surface.targets)))
+        parts += [strings.encode_string(target.name) for target in surface.targets]
     parts += [magic, encode_transforms(document.transforms, document.bones)]
     parts += [write_embedded_frames(animation.frames) for animation in document.animations]
     for surface in document.surfaces:
         for target in surface.targets:
-            parts += [compact_integers.encode(len(target.positions)), _raw(target.positions, "<f4")]
+            parts += [compact_integers.encode_integer(len(target.positions)), _raw(target.positions, "<f4")]
             parts += _tangents(target, version)
         parts += _weights(surface)
         parts += _attributes(surface)
-        for indices, pool in zip((surface.c_indices, surface.t_indices), surface_arrays.pools(surface), strict=True):
-            parts += [compact_integers.encode(len(indices)), _indices(indices, pool)]
+        for indices, pool in zip(
+            (surface.c_indices, surface.t_indices), surface_arrays.pool_sizes(surface), strict=True
+        ):
+            parts += [compact_integers.encode_integer(len(indices)), _indices(indices, pool)]
     parts.append(magic)
     return parts
 
@@ -93,20 +95,20 @@ def _block_parts(document: MeshFile) -> list[Part]:
     """Encode a file of ms14 or ms15 (section 6)."""
     version = document.version
     magic = version.encode("ascii")
-    parts: list[Part] = [magic, compact_integers.encode(document.leaf_size), _bounds(document.bounds)]
+    parts: list[Part] = [magic, compact_integers.encode_integer(document.leaf_size), _bounds(document.bounds)]
     if version in SKINNED_VERSIONS:
         parts += _bone_table(document)
-    parts.append(compact_integers.encode(len(document.surfaces)))
+    parts.append(compact_integers.encode_integer(len(document.surfaces)))
     for surface in document.surfaces:
         parts += _name_and_lightmap(surface, version)
-        parts.append(compact_integers.encode_many([len(surface.c_indices), len(surface.t_indices)]))
+        parts.append(compact_integers.encode_integers([len(surface.c_indices), len(surface.t_indices)]))
         parts.append(_bounds(surface.bounds))
         if version == SINGLE_TARGET_VERSION:
-            parts.append(compact_integers.encode(surface_arrays.pools(surface)[0]))
+            parts.append(compact_integers.encode_integer(surface_arrays.pool_sizes(surface)[0]))
         else:
-            parts.append(compact_integers.encode(len(surface.targets)))
+            parts.append(compact_integers.encode_integer(len(surface.targets)))
             for target in surface.targets:
-                parts += [strings.encode(target.name), compact_integers.encode(len(target.positions))]
+                parts += [strings.encode_string(target.name), compact_integers.encode_integer(len(target.positions))]
     parts += [document.memory_use.to_bytes(8, "little", signed=True), magic]
     if version in SKINNED_VERSIONS:
         parts.append(encode_transforms(document.transforms, document.bones))
@@ -137,7 +139,7 @@ def _geometry(surface: Surface, version: str) -> list[Part]:
     if version in SKINNED_VERSIONS:
         parts += _weights(surface)
     parts += _attributes(surface)
-    vertices, triangle_vertices = surface_arrays.pools(surface)
+    vertices, triangle_vertices = surface_arrays.pool_sizes(surface)
     parts += [_indices(surface.c_indices, vertices), _indices(surface.t_indices, triangle_vertices)]
     return parts
 
@@ -158,11 +160,11 @@ def _bounds(bounds: AnyArray) -> bytes:
 
 
 def _bone_table(document: MeshFile) -> list[Part]:
-    return [compact_integers.encode(len(document.bones)), encode_table(document.bones)]
+    return [compact_integers.encode_integer(len(document.bones)), encode_table(document.bones)]
 
 
 def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
-    name = strings.encode(surface.name)
+    name = strings.encode_string(surface.name)
     if version not in LIGHTMAP_VERSIONS:
         return [name]
     lightmap = (surface.lightmap_channel, surface.lightmap_resolution)
@@ -173,14 +175,14 @@ def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
 
 def _tangents(target: Target, version: str) -> list[Part]:
     stored = surface_arrays.encode_tangents(target.tangents, short=version == SHORT_TANGENT_VERSION)
-    return [compact_integers.encode(len(target.tangents)), _raw(stored, stored.dtype)]
+    return [compact_integers.encode_integer(len(target.tangents)), _raw(stored, stored.dtype)]
 
 
 def _weights(surface: Surface) -> list[Part]:
     if surface.weights is None:
-        return [compact_integers.encode(0)]
+        return [compact_integers.encode_integer(0)]
     return [
-        compact_integers.encode(len(surface.weights.counts)),
+        compact_integers.encode_integer(len(surface.weights.counts)),
         _raw(surface_arrays.encode_weights(surface.weights), "u1"),
     ]
 
@@ -189,9 +191,9 @@ def _attributes(surface: Surface) -> list[Part]:
     parts: list[Part] = []
     for values, kind in ((surface.uv0, "<f4"), (surface.uv1, "<f4"), (surface.colors, "u1")):
         if values is None:
-            parts.append(compact_integers.encode(0))
+            parts.append(compact_integers.encode_integer(0))
         else:
-            parts += [compact_integers.encode(len(values)), _raw(values, kind)]
+            parts += [compact_integers.encode_integer(len(values)), _raw(values, kind)]
     return parts
 
 

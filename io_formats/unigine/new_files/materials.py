@@ -22,7 +22,7 @@ from ...core.shading import Channel, Color, Extension, Factor, ImageMap, NormalM
 from ..project.engine import name_hash
 from ..project.metas import GUID_PREFIX
 from .assets import AssetKind, NewAsset
-from .packed_images import Plane, Recipe, can_be_made, copy_of
+from .packed_images import Plane, Recipe, can_be_made, copy_recipe
 from .textures import ALBEDO, EMISSION, NORMAL, OCCLUSION, SHADING, NewTextures, TextureKind, free_name
 
 _BASE = "mesh_base"
@@ -182,7 +182,7 @@ class _Values:
             image = getattr(part, "image", None)
             if isinstance(part, Factor) and part.value == 0.0:
                 changed[name] = replace(part, image=None)
-            if image is None or name in changed or can_be_made(copy_of(image.texture)):
+            if image is None or name in changed or can_be_made(copy_recipe(image.texture)):
                 continue
             text = "its texture '{}' cannot be written as PNG without Blender, so that its factor alone is"
             self.report.loss("texture-not-written", text, image.texture.name)
@@ -260,7 +260,7 @@ class _Values:
         image = tint.image or (self.shading.alpha.image if alpha is not None else None)
         if image is None:
             return
-        color = copy_of(image.texture).planes if tint.image is not None else (Plane(), Plane(), Plane())
+        color = copy_recipe(image.texture).planes if tint.image is not None else (Plane(), Plane(), Plane())
         self._texture("albedo", ALBEDO, Recipe(color if alpha is None else (*color, alpha)), image.extension)
 
     def _alpha_plane(self) -> Plane | None:
@@ -319,7 +319,7 @@ class _Values:
         return Recipe((metal or Plane(), rough or Plane(), specular or Plane(value=_UNUSED_SPECULAR)))
 
     def _set_normal(self, normal: NormalMap) -> None:
-        recipe = copy_of(normal.image.texture)
+        recipe = copy_recipe(normal.image.texture)
         if not normal.has_blue:
             recipe = Recipe((*recipe.planes[:2], Plane(normal.image.texture, Channel.BLUE, is_normal_z=True)))
         self._check_mapping(normal.image)
@@ -337,7 +337,7 @@ class _Values:
         is_whole = plane.channel is Channel.RED and plane.is_unchanged
         self.states["ao_map"] = "1"
         self._set_own_mapping("ao", occlusion.image)
-        recipe = copy_of(occlusion.image.texture) if is_whole else Recipe((plane, plane, plane))
+        recipe = copy_recipe(occlusion.image.texture) if is_whole else Recipe((plane, plane, plane))
         self._texture("ambient_occlusion", OCCLUSION, recipe, occlusion.image.extension)
 
     def _set_emission(self) -> None:
@@ -349,7 +349,7 @@ class _Values:
         self._number("emission_scale", strength, 1.0)
         if tint.image is not None:
             self._set_own_mapping("emission", tint.image)
-            self._texture("emission", EMISSION, copy_of(tint.image.texture), tint.image.extension)
+            self._texture("emission", EMISSION, copy_recipe(tint.image.texture), tint.image.extension)
 
 
 def _plane_of(factor: Factor) -> Plane:

@@ -57,7 +57,7 @@ class Recipe:
         return is_same and bool(self.textures) and tuple(plane.channel for plane in self.planes) == wanted
 
 
-def copy_of(texture: Texture, *, with_alpha: bool = False) -> Recipe:
+def copy_recipe(texture: Texture, *, with_alpha: bool = False) -> Recipe:
     """Return a recipe that copies an image unchanged."""
     channels = (*_COLORS, Channel.ALPHA) if with_alpha else _COLORS
     return Recipe(tuple(Plane(texture, channel) for channel in channels))
@@ -70,7 +70,7 @@ def can_be_made(recipe: Recipe) -> bool:
     return recipe.is_copy and png.is_plain(_content(recipe.textures[0]) or b"")
 
 
-def encode(recipe: Recipe) -> bytes:
+def encode_recipe(recipe: Recipe) -> bytes:
     """Return a PNG file with 8 bits per channel.
 
     It is the file of the only source image if that is such a PNG file, otherwise a new file.
@@ -84,7 +84,7 @@ def encode(recipe: Recipe) -> bytes:
         content = _content(recipe.textures[0])
         if content is not None and png.is_plain(content):
             return content
-    return png.encode(_pixels(recipe))
+    return png.encode_png(_pixels(recipe))
 
 
 def _content(texture: Texture) -> bytes | None:

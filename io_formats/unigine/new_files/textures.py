@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from ...core.messages import Report, counted, listed
 from ...disk.file_names import cautious_key, file_name
 from .assets import AssetKind, NewAsset, Parameter
-from .packed_images import Recipe, copy_of, encode
+from .packed_images import Recipe, copy_recipe, encode_recipe
 
 _MOST_NAMES = 5
 _ALPHA_PRESET, _ALPHA_FORMAT, _OLD_ALPHA_FORMAT = "albedo (rgba)", "Auto (DXT1 or DXT5)", "DXT5"
@@ -64,7 +64,7 @@ class NewTextures:
 
     def name_of(self, kind: TextureKind, recipe: Recipe, *, is_green_up: bool = False) -> str:
         """Return the file name for an image; an image that several materials use is written once."""
-        key = (kind, copy_of(recipe.textures[0]) if recipe.is_copy else recipe, is_green_up)
+        key = (kind, copy_recipe(recipe.textures[0]) if recipe.is_copy else recipe, is_green_up)
         if key not in self._images:
             stem = _plain_stem(recipe.textures[0].name, kind)
             name = free_name(stem, f"{kind.postfix}.png", self._taken)
@@ -115,7 +115,7 @@ class NewTextures:
 
 
 def _encoded(recipe: Recipe, _guids: Mapping[str, str]) -> bytes:
-    return encode(recipe)
+    return encode_recipe(recipe)
 
 
 def _plain_stem(name: str, kind: TextureKind) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.errors import FormatError
 from ..mesh.document import MeshFile, Surface, Target
-from .numbers import Numbers, numbers
+from .numbers import Numbers, parse_numbers
 
 _VERSION = "ms13"
 """Version of mesh files that store the same data."""
@@ -18,7 +18,7 @@ _SIZES = {0: 3, 16: 4, 32: 4, 48: 4}
 _QUANTISED = 32767
 
 
-def read(element: Element) -> MeshFile | None:
+def read_inline_mesh(element: Element) -> MeshFile | None:
     """Return the mesh inside a node's element; None if there is none.
 
     Raises
@@ -35,13 +35,15 @@ def read(element: Element) -> MeshFile | None:
         raise FormatError("its vertex arrays are incomplete or of different lengths")
     indices = _indices(element.find("indices"), counts.pop())
     ranges = [_range(child, len(indices)) for child in element.findall("object_surface")]
-    return MeshFile(_VERSION, surfaces=[_surface(name, indices[begin:end], arrays) for name, begin, end in ranges])
+    return MeshFile(
+        _VERSION, surfaces=[_inline_surface(name, indices[begin:end], arrays) for name, begin, end in ranges]
+    )
 
 
 def _array(element: Element) -> tuple[int, Numbers]:
     """Return the offset and the values of an array of vertex data."""
     offset, count, size = (_whole(element, name) for name in ("offset", "num_vertex", "size"))
-    values = numbers(element.text)
+    values = parse_numbers(element.text)
     if values is None:
         raise FormatError("its vertex data has a value that is not a finite number")
     if size != _SIZES.get(offset) or len(values) != count * size:
@@ -62,7 +64,7 @@ def _whole(element: Element, name: str) -> int:
 
 
 def _indices(element: Element | None, points: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    values = numbers(element.text) if element is not None else None
+    values = parse_numbers(element.text) if element is not None else None
     if element is None or values is None or len(values) != _whole(element, "num_indices"):
         raise FormatError("its indices are missing or of another number than stated")
     if len(values) and not 0 <= values.min() <= values.max() < points:
@@ -77,7 +79,9 @@ def _range(element: Element, indices: int) -> tuple[str, int, int]:
     return element.get("name", ""), begin, end
 
 
-def _surface(name: str, indices: np.ndarray[tuple[int], np.dtype[np.int64]], arrays: dict[int, Numbers]) -> Surface:
+def _inline_surface(
+    name: str, indices: np.ndarray[tuple[int], np.dtype[np.int64]], arrays: dict[int, Numbers]
+) -> Surface:
     used, corners = np.unique(indices, return_inverse=True)
     rows = {offset: values[used] for offset, values in arrays.items()}
     uvs = rows.get(16)

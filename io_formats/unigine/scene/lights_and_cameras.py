@@ -6,7 +6,7 @@ import math
 
 from ...core.placement import Camera, Light, LightKind
 from .document import SceneNode
-from .numbers import number, numbers
+from .numbers import parse_number, parse_numbers
 
 _LIGHTS = {"LightOmni": LightKind.POINT, "LightProj": LightKind.SPOT, "LightWorld": LightKind.SUN}
 _CAMERAS = {"PlayerSpectator", "PlayerDummy", "PlayerPersecutor", "PlayerActor"}
@@ -22,19 +22,19 @@ def light_of(node: SceneNode) -> Light | None:
     if kind is None:
         return None
     values = node.values
-    color = numbers(values.get("color"))
+    color = parse_numbers(values.get("color"))
     if color is None or len(color) < 3:
-        color = numbers("1 1 1")
+        color = parse_numbers("1 1 1")
     red, green, blue = (min(max(float(part), 0.0), 1.0) for part in color[:3])  # type: ignore[index]
-    sizes = numbers(values.get("shape"))
+    sizes = parse_numbers(values.get("shape"))
     is_point = values.get("shape_type", "0") == "0" or sizes is None or not len(sizes)
     return Light(
         kind,
         (red, green, blue),
-        _within(number(values.get("intensity"), 1.0), 0.0, _BRIGHTEST),
+        _within(parse_number(values.get("intensity"), 1.0), 0.0, _BRIGHTEST),
         0.0 if is_point or sizes is None else _within(float(sizes[0]), 0.0, _FARTHEST),
         _angle(values.get("fov")),
-        _within(number(values.get("penumbra"), 0.0), 0.0, 1.0),
+        _within(parse_number(values.get("penumbra"), 0.0), 0.0, 1.0),
     )
 
 
@@ -43,17 +43,17 @@ def camera_of(node: SceneNode) -> Camera | None:
     if node.kind not in _CAMERAS:
         return None
     values = node.values
-    near = _within(number(values.get("znear"), 0.1), 1e-4, _FARTHEST)
+    near = _within(parse_number(values.get("znear"), 0.1), 1e-4, _FARTHEST)
     return Camera(
         _angle(values.get("fov")),
         near=near,
-        far=_within(number(values.get("zfar"), 1000.0), near * 2, _FARTHEST * 4),
+        far=_within(parse_number(values.get("zfar"), 1000.0), near * 2, _FARTHEST * 4),
         is_main=values.get("is_main") == "1",
     )
 
 
 def _angle(text: str | None) -> float:
-    return math.radians(_within(number(text, _FIELD_OF_VIEW), _LEAST_ANGLE, _MOST_ANGLE))
+    return math.radians(_within(parse_number(text, _FIELD_OF_VIEW), _LEAST_ANGLE, _MOST_ANGLE))
 
 
 def _within(value: float, least: float, most: float) -> float:

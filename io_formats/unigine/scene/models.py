@@ -19,7 +19,7 @@ _FORMAT = "unigine_mesh"
 _HEAD = 4096
 
 
-def inside(geometry: MeshFile, name: str) -> Callable[[], Scene]:
+def inline_mapping(geometry: MeshFile, name: str) -> Callable[[], Scene]:
     """Return a function that maps a mesh inside a scene file."""
 
     def read() -> Scene:

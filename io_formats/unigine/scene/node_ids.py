@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from zlib import crc32
 
-_LARGEST = 2**31 - 1
+_LARGEST_ID = 2**31 - 1
 
 
 class NodeIds:
@@ -16,8 +16,8 @@ class NodeIds:
 
     def new(self, seed: str) -> str:
         """Return an id that is derived from the text ``seed``."""
-        number = crc32(seed.encode("utf-8", "surrogatepass")) & _LARGEST
+        number = crc32(seed.encode("utf-8", "surrogatepass")) & _LARGEST_ID
         while not number or str(number) in self._taken:
-            number = (number + 1) & _LARGEST
+            number = (number + 1) & _LARGEST_ID
         self._taken.add(str(number))
         return str(number)

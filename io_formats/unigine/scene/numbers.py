@@ -9,23 +9,23 @@ import numpy.typing as npt
 
 from .document import Matrices
 
-_LARGEST = 3.4e38
+_LARGEST_NUMBER = 3.4e38
 _FARTHEST = 1e18
 """Limit for numbers. Squares of larger ones overflow in single precision, and Blender makes infinite scales of them."""
 
 Numbers = npt.NDArray[np.float64]
 
 
-def numbers(text: str | None) -> Numbers | None:
+def parse_numbers(text: str | None) -> Numbers | None:
     """Return the numbers of a text, or None if one of them is not finite in single precision."""
     try:
         values = np.array((text or "").split(), np.float64)
     except ValueError:
         return None
-    return values if (np.abs(values) < _LARGEST).all() else None
+    return values if (np.abs(values) < _LARGEST_NUMBER).all() else None
 
 
-def number(text: str | None, default: float) -> float:
+def parse_number(text: str | None, default: float) -> float:
     """Return a number, which may be infinite, or the default if the text is not a number."""
     try:
         value = float(text) if text is not None else default
@@ -34,7 +34,7 @@ def number(text: str | None, default: float) -> float:
     return default if math.isnan(value) else value
 
 
-def matrix(text: str | None) -> Matrices | None:
+def parse_matrix(text: str | None) -> Matrices | None:
     """Return a matrix given by its columns, or None if the text is not 16 finite numbers of an affine matrix."""
     try:  # Plain floats are several times as fast as small arrays.
         values = [float(word) for word in (text or "").split()]

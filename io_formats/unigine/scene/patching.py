@@ -14,7 +14,7 @@ from typing import Any
 from ...core.errors import ExportError
 from ...core.messages import Report, Text, counted, listed
 from ...core.placement_edits import Matrix, NodeEdit, Patched
-from ..xml_text import SHORT_NUMBER, escaped, matrix_words, transform
+from ..xml_text import SHORT_NUMBER, escaped, matrix_words, transform_element
 from . import numbers
 from .node_ids import NodeIds
 from .spans import NodeSpan, SceneSpans, Span, find_spans
@@ -216,11 +216,11 @@ class _Patcher:
         text = element.partition(b">")[2].rpartition(b"<")[0]
         old = text.decode().split()
         new = matrix_words(matrix, self.number)
-        if numbers.matrix(text.decode()) is not None:
+        if numbers.parse_matrix(text.decode()) is not None:
             values = matrix.T.reshape(-1).tolist()
             triples = zip(old, new, values, strict=True)
             new = [word if float(word) == value else written for word, written, value in triples]
-        return transform(new)
+        return transform_element(new)
 
     def _insert(self, edit: NodeEdit) -> None:
         """Add a moved or added node, including the nodes below it, to the elements to insert into its parent."""

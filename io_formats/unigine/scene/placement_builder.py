@@ -220,7 +220,7 @@ class PlacementBuilder:
                 return None
             key: tuple[str, ...] = (str(id(source)),)
             if key not in self._models:
-                self._add_model(key, PlacedModel(source.name, models.inside(source.geometry, source.name)))
+                self._add_model(key, PlacedModel(source.name, models.inline_mapping(source.geometry, source.name)))
             return self._models[key]
         found = self._find(reference)
         if found is None or found.is_source:

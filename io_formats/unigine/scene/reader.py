@@ -71,19 +71,19 @@ class _Reader:
             element.get("id", ""),
             parent,
             is_enabled=element.get("enabled", "1") != "0",
-            surfaces=tuple(_surface(child) for child in element.findall("surface")),
+            surfaces=tuple(_read_surface(child) for child in element.findall("surface")),
             values=_values(element),
         )
         transform = element.find("transform")
         if transform is not None:
-            matrix = numbers.matrix(transform.text)
+            matrix = numbers.parse_matrix(transform.text)
             if matrix is None:
                 self.bad_transforms.append(node.name)
             else:
                 node.matrix = matrix
         self._add_instances(node, element)
         try:
-            node.geometry = inline_geometry.read(element)
+            node.geometry = inline_geometry.read_inline_mesh(element)
         except FormatError as problem:
             self.report.loss(
                 "inner-mesh-left-out", "The mesh inside node '{}' is left out: {}", node.name, problem.message
@@ -94,7 +94,7 @@ class _Reader:
         places = element.findall("position")
         if node.kind != "ObjectMeshCluster" or not places:
             return
-        matrices = [numbers.matrix(place.text) for place in places]
+        matrices = [numbers.parse_matrix(place.text) for place in places]
         good = [matrix for matrix in matrices if matrix is not None]
         if len(good) < len(matrices):
             count = counted(len(matrices) - len(good), "place")
@@ -113,12 +113,12 @@ def _top_nodes(root: Element) -> Iterator[Element]:
         yield from root.findall(f"{container}/node")
 
 
-def _surface(element: Element) -> SurfaceSetting:
+def _read_surface(element: Element) -> SurfaceSetting:
     return SurfaceSetting(
         element.get("name", ""),
         (element.get("material") or "").strip(),
         element.get("enabled", "1") != "0",
-        max(numbers.number(element.get("min_visible_distance"), 0.0), 0.0),
+        max(numbers.parse_number(element.get("min_visible_distance"), 0.0), 0.0),
     )
 
 

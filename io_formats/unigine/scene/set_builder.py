@@ -17,7 +17,7 @@ from ...core.scene import Material, Mesh, Scene
 from ...disk.file_names import distinct_file_names, file_name
 from ...passes.flatten import fit
 from ...passes.lod import level_of
-from ...passes.place_nodes import placed
+from ...passes.place_nodes import placement_of_nodes
 from ..mesh import checks as mesh_checks
 from ..mesh import file_parts, mesh_builder
 from ..mesh import options as mesh_options
@@ -49,7 +49,7 @@ class SetBuilder:
         self.target = TargetFolder(path, VERSION.text(chosen), projects)
         self.name = path.stem if path is not None else file_name(scene.name)
         self.has_own_nodes = scene.placement is None
-        self.placement: Placement = placed(scene) if scene.placement is None else scene.placement
+        self.placement: Placement = placement_of_nodes(scene) if scene.placement is None else scene.placement
         self.new = NewSet(self.target)
         self._materials = {material.name: material for material in scene.materials}
         self._references = {name: self._reference(material) for name, material in self._materials.items()}
@@ -198,6 +198,6 @@ def _in_folder(asset: NewAsset, folder: str) -> NewAsset:
 
 
 def _part_asset(name: str, document: SceneFile) -> NewAsset:
-    from .writer import text
+    from .writer import encode_new
 
-    return NewAsset(name, AssetKind.NODE, lambda guids: text(document, guids))
+    return NewAsset(name, AssetKind.NODE, lambda guids: encode_new(document, guids))

@@ -10,7 +10,7 @@ from ..new_files import owned_files
 from ..new_files.assets import AssetKind, NewAsset
 from ..new_files.meta_text import meta_text
 from ..project.guid_index import META
-from ..xml_text import escaped, matrix_words, transform
+from ..xml_text import escaped, matrix_words, transform_element
 from .document import SceneFile, SceneNode, SurfaceSetting
 
 _HEAD = b'<?xml version="1.0" encoding="utf-8"?>\n'
@@ -19,7 +19,7 @@ _ORDER = (AssetKind.TEXTURE, AssetKind.MATERIAL, AssetKind.MESH, AssetKind.NODE)
 
 def write(document: SceneFile) -> bytes:
     """Encode a document. The bytes of an imported document are returned unchanged."""
-    return document.original or text(document, {})
+    return document.original or encode_new(document, {})
 
 
 def write_files(document: SceneFile, stem: str) -> list[OutputFile]:
@@ -35,7 +35,7 @@ def write_files(document: SceneFile, stem: str) -> list[OutputFile]:
     if new is None:
         return [OutputFile(name, write(document))]
     assets = sorted(new.assets, key=lambda asset: _ORDER.index(asset.kind))
-    assets.append(NewAsset(name, AssetKind.NODE, lambda guids: text(document, guids)))
+    assets.append(NewAsset(name, AssetKind.NODE, lambda guids: encode_new(document, guids)))
     salt = _salt(assets)
     guids: dict[str, str] = {}
     for asset in assets:
@@ -59,7 +59,7 @@ def _salt(assets: list[NewAsset]) -> str:
     return digest.hexdigest()
 
 
-def text(document: SceneFile, guids: Mapping[str, str]) -> bytes:
+def encode_new(document: SceneFile, guids: Mapping[str, str]) -> bytes:
     """Encode a new document; ``guids`` has the GUIDs of the assets that it refers to."""
     lines = [_HEAD, b'<nodes version="' + escaped(document.version) + b'">\n']
     children: dict[int, list[int]] = {}
@@ -86,11 +86,11 @@ def _node_lines(node: SceneNode, guids: Mapping[str, str]) -> list[bytes]:
     for name, value in node.values.items():
         content = f"guid://{guids[value]}" if value in guids else value
         lines.append(b"\t<%s>%s</%s>" % (name.encode(), escaped(content), name.encode()))
-    lines += [b"\t" + _surface(surface, guids) for surface in node.surfaces]
-    return [*lines, b"\t" + transform(matrix_words(node.matrix))]
+    lines += [b"\t" + _surface_element(surface, guids) for surface in node.surfaces]
+    return [*lines, b"\t" + transform_element(matrix_words(node.matrix))]
 
 
-def _surface(surface: SurfaceSetting, guids: Mapping[str, str]) -> bytes:
+def _surface_element(surface: SurfaceSetting, guids: Mapping[str, str]) -> bytes:
     values = {"name": surface.name}
     if not surface.is_enabled:
         values["enabled"] = "0"

@@ -62,7 +62,7 @@ def _read_count(stream: ByteStream, size: int, what: str) -> int:
 def _read_profiles(stream: ByteStream, what: str) -> list[Profile]:
     profiles = []
     for number in range(_read_count(stream, 8, what)):
-        name = strings.read_long(stream, Text("the name of {} {}", Text(what), number))
+        name = strings.read_long_string(stream, Text("the name of {} {}", Text(what), number))
         count = _read_count(stream, 4, Text("value of {} '{}'", Text(what), name))
         start = stream.position
         values = stream.array(np.float32, count, Text("the values of {} '{}'", Text(what), name)).copy()

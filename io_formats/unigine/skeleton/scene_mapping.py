@@ -12,7 +12,7 @@ from ...core.options import resolve
 from ...core.scene import Scene
 from ..mesh.options import TURN
 from ..skeletons import from_skeleton, to_skeleton
-from ..turning import turned
+from ..turning import rotate_180
 from .document import SkeletonFile
 from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
 
@@ -41,7 +41,7 @@ def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | Non
         template = "Blender cannot store {}; a skeleton written from it lacks them"
         scene.report.loss("engine-data-left-out", template, joined(numbers))
     scene.skeletons.append(skeleton)
-    return turned(scene) if TURN.flag(chosen) else scene
+    return rotate_180(scene) if TURN.flag(chosen) else scene
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
@@ -63,7 +63,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Skelet
     if not scene.skeletons[0].has_bind:
         template = "'{}' was imported without a bind pose; the first frame is written in its place"
         scene.report.change("no-bind-pose", template, scene.skeletons[0].name)
-    skeleton = (turned(scene, back=True) if TURN.flag(chosen) else scene).skeletons[0]
+    skeleton = (rotate_180(scene, back=True) if TURN.flag(chosen) else scene).skeletons[0]
     bones, transforms = from_skeleton(skeleton)
     passed = skeleton.pass_through if isinstance(skeleton.pass_through, SkeletonFile) else SkeletonFile()
     return replace(passed, bones=bones, transforms=transforms, warnings=[])

@@ -46,5 +46,5 @@ def _profiles(profiles: list[Profile]) -> bytes:
     parts = [_count(profiles)]
     for profile in profiles:
         values = np.ascontiguousarray(profile.values, "<f4")
-        parts += (strings.encode_long(profile.name), len(values).to_bytes(4, "little"), values.tobytes())
+        parts += (strings.encode_long_string(profile.name), len(values).to_bytes(4, "little"), values.tobytes())
     return b"".join(parts)

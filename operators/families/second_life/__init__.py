@@ -4,7 +4,7 @@ from typing import Any
 
 import bpy
 
-from ....blender_data.exporting import exporter
+from ....blender_data.exporting import object_selection
 from ....blender_data.exporting.export_options import HIDDEN
 from ....blender_data.importing.import_options import BONE_DIRECTION
 from ....io_formats.core.messages import Message
@@ -75,7 +75,7 @@ class Check(CheckScene):
     def source(self, context: bpy.types.Context) -> tuple[Any, str]:
         """Return the models."""
         models = tuple(model.finest for model in chosen_models(context))
-        return exporter.Source("OBJECTS", objects=models), models[0].name
+        return object_selection.Source("OBJECTS", objects=models), models[0].name
 
     def last_values(self, context: bpy.types.Context) -> dict[str, Any]:
         """Return the options of the last export. Hidden models are checked, too: a coarser level may be shown."""

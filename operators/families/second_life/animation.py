@@ -9,6 +9,7 @@ from bpy.props import EnumProperty
 from ....blender_data.animation import clean_actions, playback
 from ....blender_data.exporting.clips import pose_curves
 from ....blender_data.exporting.clips.clip_sources import scene_rate
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
 from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
 from ....io_formats.second_life.formats import SECOND_LIFE_ANIMATION
@@ -17,7 +18,7 @@ from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, requires
 from ...reporting import inform, warn
 from ...sidebar import draw_wrapped
-from ...translations import CONTEXT, iface_
+from ...translations import iface_
 from .avatar_joints import chosen_avatar
 from .loop_check import draw_loop_check
 

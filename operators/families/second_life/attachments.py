@@ -11,12 +11,13 @@ from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.importing.rigs import armatures, drawn_bones
 from ....blender_data.names import name_in_file
 from ....blender_data.rigging import body_shapes
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.second_life.avatar import avatar_space, skeleton_table, skeletons
 from ...importing.import_base import leave_edit_mode
 from ...layouts import button, requires
 from ...reporting import inform, refuse
-from ...translations import CONTEXT, iface_
+from ...translations import iface_
 from .avatar_joints import HAS_AVATAR, NeedsAvatar, chosen_avatar, known_bones
 
 
@@ -35,7 +36,7 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
         skeleton = skeletons.avatar_skeleton(with_attachments=True)
         heads = {joint: np.array(avatar.data.bones[name].head_local) for joint, name in known.items()}
         turn = (avatar_space.facing_of(heads).T @ avatar_space.TO_AVATAR)[:3, :3]
-        vectors = drawn_bones.vectors(skeleton.joints, armatures.parents_of(skeleton))
+        vectors = drawn_bones.bone_vectors(skeleton.joints, armatures.parents_of(skeleton))
         added = []
         with armatures.edit_mode(context, avatar):
             for joint, vector in zip(skeleton.joints, vectors, strict=True):
@@ -46,7 +47,7 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
                 head = heads.get(above, np.zeros(3)) + turn @ np.array(joint.translation)
                 bone = avatar.data.edit_bones.new(joint.name)
                 up = None if joint.up is None else (turn @ np.array(joint.up)).tolist()
-                drawn_bones.draw(bone, head, turn @ vector, up)
+                drawn_bones.draw_bone(bone, head, turn @ vector, up)
                 bone.parent = avatar.data.edit_bones.get(known.get(above, ""))
                 bone.inherit_scale, bone.use_deform = "NONE", False
                 added.append(bone.name)

@@ -11,6 +11,7 @@ from ....blender_data.exporting.object_selection import MESHABLE, armature_of, d
 from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.names import name_in_file
 from ....blender_data.rigging import bone_heads, deform_bones
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.scene import Joint, Skeleton
 from ....io_formats.second_life.avatar import joint_positions, skeleton_table
@@ -21,7 +22,7 @@ from ....io_formats.second_life.avatar.rigging import facing
 from ...importing.import_base import leave_edit_mode
 from ...layouts import Condition, requires
 from ...reporting import inform, refuse
-from ...translations import CONTEXT, iface_
+from ...translations import iface_
 
 _STILL = 1e-6
 """Distance in metres below which a joint counts as snapped; single precision near the head of the avatar."""

@@ -16,16 +16,16 @@ from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.importing.rigs import shown_bindings
 from ....blender_data.rigging import binding, deform_bones, joint_weights, rig_copies, volume_weights
 from ....blender_data.rigging.fitting import as_shown, bodies
-from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirrored, surface_of
+from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirror_surface, surface_of
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed
 from ....io_formats.second_life.avatar import skeleton_table
 from ....io_formats.second_life.models.faces import MOST_INFLUENCES
 from ...importing.import_base import leave_edit_mode
 from ...layouts import button, property_column, requires
-from ...object_tools.object_scale import apply_scale, is_even, scale_refusal
+from ...object_tools.object_scale import apply_scale, has_even_scale, scale_refusal
 from ...reporting import inform, refuse, warn
-from ...translations import CONTEXT
 from .avatar_joints import HAS_AVATAR, bone_lines, chosen_avatar, known_bones
 
 Models = list[list[Any]]
@@ -233,7 +233,7 @@ class OBJECT_OT_second_life_transfer_weights(KeepsForm, NeedsMeshes, bpy.types.O
         if not self.use_mirror:
             return surface
         matrix = np.array(avatar.matrix_world, np.float64)
-        return mirrored(surface, *symmetry(avatar, matrix), other_sides(known_bones(avatar)))
+        return mirror_surface(surface, *symmetry(avatar, matrix), other_sides(known_bones(avatar)))
 
     def found(self, models: Models, surface: WeightedSurface, avatar: Any, *, faces_alike: bool) -> binding.Bindings:
         """Return the new weights of the objects of models."""
@@ -417,7 +417,10 @@ def apply_scales(models: Models) -> tuple[list[str], list[str]]:
     uneven = [
         model
         for model in models
-        if any(not is_even(obj.scale) and not any(kept.has_domains for kept in obj.meshferry.surfaces) for obj in model)
+        if any(
+            not has_even_scale(obj.scale) and not any(kept.has_domains for kept in obj.meshferry.surfaces)
+            for obj in model
+        )
     ]
     safe = [model for model in uneven if not any(map(scale_refusal, model))]
     for obj in (obj for model in safe for obj in model):

@@ -8,11 +8,12 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ....blender_data.exporting.object_selection import armature_of
-from ....blender_data.importing import importer
+from ....blender_data.importing import import_request, importer
 from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.importing.selection import Selection
 from ....blender_data.rigging import body_shapes
 from ....blender_data.rigging.fitting import bodies
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.core.scene import Scene
@@ -22,7 +23,6 @@ from ...importing.import_base import leave_edit_mode
 from ...layouts import IN_EDITABLE_SCENE, button, path_property, requires
 from ...preferences import preferences, preferred_path
 from ...reporting import Messages, conclude, inform, refuse, warn
-from ...translations import CONTEXT
 from .avatar_joints import HAS_AVATAR, chosen_avatar
 from .fit import OBJECT_OT_second_life_check_fit
 
@@ -198,7 +198,9 @@ def add_body(
     before = Selection(context)
     with messages.outcome(path, name):
         scene = read()
-        made = importer.import_scene(importer.ImportRequest(context, scene, ImportOptions.of({}), armature=avatar))
+        made = importer.import_scene(
+            import_request.ImportRequest(context, scene, ImportOptions.of({}), armature=avatar)
+        )
         made.collection.meshferry.property_unset("from_file")  # conversions of .blend files prefer imported collections
         avatar = next(iter(made.armatures))
         meshes = [obj for obj in made.objects if obj.type == "MESH"]

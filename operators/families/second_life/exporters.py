@@ -7,13 +7,14 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, EnumProperty
 
-from ....blender_data.exporting import exporter
+from ....blender_data.exporting import object_selection
 from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting.models.gltf_materials import materials_for_gltf
 from ....blender_data.exporting.models.missing_parts import has_physics_shape
 from ....blender_data.exporting.models.model_objects import ModelObjects, find_models
 from ....blender_data.exporting.triangle_counts import triangle_count
 from ....blender_data.names import name_in_file
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.api import scene_name
 from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.format import Format
@@ -41,7 +42,7 @@ from ...exporting.export_files import ExportFiles, browsed_folder
 from ...exporting.file_names import suggested_file_name
 from ...option_properties import export_table, in_sections, last_values, to_export_options
 from ...sidebar import draw_wrapped
-from ...translations import CONTEXT, iface_, rpt_
+from ...translations import iface_, rpt_
 from .objects import chosen_models
 
 SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "File")
@@ -91,7 +92,7 @@ class ExportSecondLife(ExportFiles):
         if source.kind == "SELECTION":
             shown = [obj for obj in context.view_layer.objects.selected if obj.instance_type == "COLLECTION"]
             models = [model.finest for model in chosen_models(context)]
-            source = exporter.Source("OBJECTS", objects=(*models, *shown))
+            source = object_selection.Source("OBJECTS", objects=(*models, *shown))
             if not source.objects:
                 raise ExportError("No mesh is selected; select what is to be exported")
         return source, name

@@ -97,7 +97,7 @@ def inside_at_shapes(context: bpy.types.Context, avatar: Any, clothes: list[Any]
                 defaults = {slider.number: slider.default for slider in body_shapes.sliders()}
                 body_shapes.set_percents(avatar, {**defaults, **percents, parameters.MALE: male})
             context.view_layer.update()
-            found[key] = fit.inside(clothes, body)
+            found[key] = fit.vertices_inside(clothes, body)
     finally:
         restore()
         context.view_layer.update()

@@ -9,7 +9,7 @@ from ....blender_data.exporting.object_selection import armature_of
 from ....blender_data.rigging import joint_weights
 from ....blender_data.rigging.fitting import bodies
 from ....io_formats.core.messages import Message, counted, listed, warning
-from ....io_formats.second_life.shape.followed_sliders import unfollowed
+from ....io_formats.second_life.shape.followed_sliders import unfollowed_sliders
 from .avatar_joints import is_avatar, known_bones, moved_by_file
 
 _LEAST = 0.05
@@ -39,7 +39,7 @@ def shape_findings(objects: Iterable[Any], others: Iterable[Any]) -> Iterator[Me
 def findings_of(obj: Any, avatar: Any, body: set[str]) -> Iterator[Message]:
     """Yield the warnings about one mesh; ``body`` are the joints with weights of the avatar's body."""
     shares = weight_shares(obj, known_bones(avatar))
-    found = unfollowed(shares, body)
+    found = unfollowed_sliders(shares, body)
     if found.volumes and found.sliders:
         yield warning(
             "does-not-follow-shape",
@@ -51,7 +51,7 @@ def findings_of(obj: Any, avatar: Any, body: set[str]) -> Iterator[Message]:
             item=obj.name,
         )
     locked = moved_by_file(obj) if obj.meshferry.skin.lock_scale else set()
-    found = unfollowed(shares, (), locked)
+    found = unfollowed_sliders(shares, (), locked)
     if locked and found.sliders:
         yield warning(
             "scale-locked",

@@ -7,7 +7,7 @@ import bpy
 from bpy.props import EnumProperty
 
 from ....blender_data import level_objects
-from ....blender_data.exporting import exporter
+from ....blender_data.exporting import export_request, exporter, object_selection
 from ....blender_data.exporting.models.model_objects import is_deleted
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Text, counted
@@ -124,8 +124,8 @@ def make_level(context: bpy.types.Context, finest: Any, level: int) -> Any:
         use_as_imported=False,
         use_hidden=True,
     )
-    source = exporter.Source("OBJECTS", objects=(finest,))
-    request = exporter.ExportRequest(context, source, options, finest.name, SECOND_LIFE_UPLOAD.capabilities)
+    source = object_selection.Source("OBJECTS", objects=(finest,))
+    request = export_request.ExportRequest(context, source, options, finest.name, SECOND_LIFE_UPLOAD.capabilities)
     scene = exporter.export_scene(request)
     found = models_of(scene)
     node = found[0].levels[level] if found else None

@@ -7,12 +7,13 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, StringProperty
 
-from ....blender_data.exporting import exporter
+from ....blender_data.exporting import object_selection
 from ....blender_data.exporting.clips.clip_sources import scene_rate
 from ....blender_data.exporting.clips.joint_sampling import clips_by_armature
 from ....blender_data.exporting.export_options import CLIPS, DEFORM_BONES
 from ....blender_data.exporting.reading.armature_reading import read_skeleton
 from ....blender_data.mesh_data import element_selection
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Elements, Message, Text
 from ....io_formats.second_life.animation.keys import looping
@@ -25,7 +26,6 @@ from ...importing.import_base import enter_pose_mode, leave_edit_mode
 from ...layouts import Condition, button, draw_rest, requires
 from ...option_properties import export_table, last_values, to_export_options, values_for
 from ...reporting import Messages, conclude
-from ...translations import CONTEXT
 
 EXPORT_OPERATOR = "export_scene.second_life_anim"
 MOST_JOINTS = 10
@@ -82,7 +82,7 @@ class ACTION_OT_second_life_loop_check(bpy.types.Operator):
         with messages.outcome("", action.name):
             document = self.document(context, rig)
             bones = bones_of_joints(context, rig)
-            found = looping.jumps(document)
+            found = looping.loop_jumps(document)
             shown = context.window_manager.meshferry_loop_check
             ((clip,),) = clips_by_armature(context.scene, [rig], to_export_options(last_export_values(context)))
             start, rate = clip.start, scene_rate(context.scene)
@@ -110,7 +110,7 @@ class ACTION_OT_second_life_loop_check(bpy.types.Operator):
             The animation cannot be exported.
         """
         values = last_export_values(context)
-        source = exporter.Source("OBJECTS", objects=(rig,))
+        source = object_selection.Source("OBJECTS", objects=(rig,))
         parts = read_files(context, source, rig.name, SECOND_LIFE_ANIMATION, values).parts
         if len(parts) != 1:
             raise ExportError("There is no animation to export; give the armature an action")
@@ -189,7 +189,7 @@ class Check(CheckScene, bpy.types.Operator):
     def source(self, context: bpy.types.Context) -> tuple[Any, str]:
         """Return the armature."""
         rig = rig_of(context.object)
-        return exporter.Source("OBJECTS", objects=(rig,)), str(rig.name)
+        return object_selection.Source("OBJECTS", objects=(rig,)), str(rig.name)
 
     def last_values(self, context: bpy.types.Context) -> dict[str, Any]:
         """Return the last export options or the dialog's defaults, with the active action as the only clip."""

@@ -4,10 +4,10 @@ from typing import Any
 
 import bpy
 
+from ....blender_data.translation_context import CONTEXT
 from ...layouts import button
 from ...preferences import drawn_for
 from ...registration import MenuEntry
-from ...translations import CONTEXT
 from .exporters import UPLOAD_OPERATOR
 
 

@@ -16,6 +16,7 @@ from ....blender_data.exporting.export_options import (
 from ....blender_data.exporting.models.missing_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.exporting.reading.material_slots import used_materials
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.models.levels import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.level_faces import faces_of_slots
@@ -24,7 +25,7 @@ from ...findings.finding_list import draw_findings
 from ...layouts import button, sidebar_panel
 from ...option_properties import draw_options, to_export_options
 from ...sidebar import draw_wrapped
-from ...translations import CONTEXT, iface_
+from ...translations import iface_
 from .animation import draw_animation
 from .attachments import draw_attachments
 from .avatar_joints import chosen_avatar, draw_weighted_bones

@@ -15,6 +15,7 @@ from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.importing.rigs import armatures
 from ....blender_data.rigging import body_shapes, deform_bones, rig_copies
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Report, Text, counted
 from ....io_formats.core.scene import Skeleton
@@ -27,7 +28,6 @@ from ....io_formats.second_life.avatar.bone_tables import BoneTable
 from ...importing.import_base import leave_edit_mode, select_only
 from ...layouts import Condition, Rows, button, requires
 from ...reporting import Messages, conclude, inform, warn
-from ...translations import CONTEXT
 from .avatar_joints import chosen_avatar, known_bones
 
 PREFIX = "SL "
@@ -83,7 +83,7 @@ def table_of(rig: Any) -> BoneTable | None:
     """Return the table that the user made for an armature, or else that of its names."""
     if rig.meshferry.use_bone_table:
         chosen = {bone.name: bone.meshferry.target_joint for bone in rig.data.bones}
-        return bone_tables.checked({bone: joint for bone, joint in chosen.items() if joint}, rig.name)
+        return bone_tables.checked_bone_table({bone: joint for bone, joint in chosen.items() if joint}, rig.name)
     return found_table(rig)
 
 
@@ -184,7 +184,7 @@ class OBJECT_OT_second_life_bone_table_load(bpy.types.Operator, ImportHelper):
         messages, path, number = Messages(), Path(self.filepath), 0
         rig = chosen_rig(context)
         with messages.outcome(self.filepath):
-            number = fill(rig, bone_tables.parse(read_bytes(path), path.name))
+            number = fill(rig, bone_tables.parse_bone_table(read_bytes(path), path.name))
         parts = (Text("{} of {} bones found", number, len(deforming(rig))),)
         return conclude(self, messages, parts, "Imported")
 
@@ -207,7 +207,7 @@ class OBJECT_OT_second_life_bone_table_save(bpy.types.Operator, ExportHelper):
             table = table_of(chosen_rig(context))
             if table is None or not table.joints:
                 raise MeshferryError("No bone has a joint")
-            replace_file(Path(self.filepath), bone_tables.text_of(table.joints).encode("utf-8"))
+            replace_file(Path(self.filepath), bone_tables.bone_table_text(table.joints).encode("utf-8"))
         return conclude(self, messages, (counted(len(table.joints), "bone") if table else "",), "Exported")
 
 

@@ -10,6 +10,7 @@ from bpy.props import EnumProperty, IntProperty, StringProperty
 from ....blender_data.exporting.object_selection import deformed_meshes
 from ....blender_data.importing.rigs import shown_bindings
 from ....blender_data.rigging import body_shapes
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.body_shapes import JointShapes
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text
@@ -17,7 +18,7 @@ from ....io_formats.second_life.shape import armature_shapes, parameters
 from ...layouts import Condition, button, requires
 from ...reporting import inform, readable, refuse
 from ...sidebar import draw_wrapped
-from ...translations import CONTEXT, iface_, rpt_
+from ...translations import iface_, rpt_
 from .avatar_joints import HAS_AVATAR, chosen_avatar
 from .retarget import OBJECT_OT_second_life_retarget
 from .shape_presets import COPIED, keep_shape, kept_shapes

@@ -8,7 +8,7 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, StringProperty
 
-from ....blender_data.exporting import exporter
+from ....blender_data.exporting import object_selection
 from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting.models.missing_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
@@ -112,7 +112,7 @@ def figures_of(context: bpy.types.Context, models: Sequence[ModelObjects]) -> li
     of_files = exact_figures_of(context, [model if shape_of(model, options) == "AUTO" else None for model in models])
     if all(found is not None for found in of_files):
         return [found for found in of_files if found is not None]
-    source = exporter.Source("OBJECTS", objects=tuple(model.finest for model in models))
+    source = object_selection.Source("OBJECTS", objects=tuple(model.finest for model in models))
     # A bundle is one scene, in which objects with the same mesh are found.
     files = read_files(context, source, subject_of(models), SECOND_LIFE_BUNDLE, values)
     asset_options = values_for(SECOND_LIFE_BUNDLE.export_options, values)
@@ -147,7 +147,7 @@ def exact_figures(context: bpy.types.Context, finest: Any) -> figures.Figures | 
         loaded = load(path)
         if loaded.format != SECOND_LIFE_MESH:
             return None
-        source = exporter.Source("OBJECTS", objects=(finest,))
+        source = object_selection.Source("OBJECTS", objects=(finest,))
         values = {KEEP_IMPORTED.name: True, HIDDEN.name: True}
         (scene,) = read_files(context, source, finest.name, SECOND_LIFE_MESH, values).parts
         options = values_for(SECOND_LIFE_MESH.export_options, values)

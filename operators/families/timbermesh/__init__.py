@@ -5,7 +5,7 @@ from typing import Any
 import bpy
 from bpy.props import StringProperty
 
-from ....blender_data.exporting import exporter
+from ....blender_data.exporting import object_selection
 from ....io_formats.core.messages import Message
 from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT, TIMBERMESH
 from ...exporting.export_dialog import named_collection
@@ -65,8 +65,8 @@ class Check(CheckScene):
         name = self.subject(context)
         collection = named_collection(context, name)
         if collection == context.scene.collection:
-            return exporter.Source("SCENE", None), name
-        return exporter.Source("COLLECTION", collection), name
+            return object_selection.Source("SCENE", None), name
+        return object_selection.Source("COLLECTION", collection), name
 
 
 HOOKS = Hooks(

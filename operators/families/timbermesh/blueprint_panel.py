@@ -6,12 +6,13 @@ from typing import Any
 import bpy
 
 from ....blender_data.importing.placing.node_objects import OWNER
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
 from ....io_formats.timbermesh.formats import TIMBERMESH
 from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, sidebar_panel
 from ...sidebar import draw_wrapped
-from ...translations import CONTEXT, iface_
+from ...translations import iface_
 from .blueprint_children import MODEL
 from .blueprints import (
     OBJECT_OT_timbermesh_model_add,

@@ -5,6 +5,7 @@ from typing import Any
 import bpy
 
 from ....blender_data.names import MARK
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.timbermesh.formats import TIMBERMESH
 from ....io_formats.timbermesh.materials.game_folder import find_example_models
 from ....io_formats.timbermesh.options import GAME
@@ -13,7 +14,6 @@ from ...layouts import button, property_column, sidebar_panel
 from ...object_tools.mesh_normals import has_free_normals
 from ...preferences import PACKAGE, preferences, preferred_path
 from ...sidebar import actions_of, concerns, draw_actions, is_renamed
-from ...translations import CONTEXT
 from . import materials
 
 

@@ -6,7 +6,7 @@ from ...exporting.clip_export import ExportClips
 from ...exporting.export_files import ExportObjects
 from ...option_properties import export_table, in_sections
 
-SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")
+MESH_SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")
 """The file section comes first, since the version in it limits the other options."""
 
 
@@ -17,7 +17,7 @@ class ExportMesh(ExportObjects):
     bl_description = "Export objects, with armature and shape keys, to meshes of the UNIGINE engine"
     # *Embed Animation* comes first in its section, since it controls whether the others are shown.
     option_table = in_sections(
-        sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION), SECTION_ORDER
+        sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION), MESH_SECTION_ORDER
     )
 
 
@@ -27,4 +27,4 @@ class ExportAnimation(ExportClips):
     bl_idname = "export_scene.unigine_anim"
     bl_label = "Export .anim"
     bl_description = "Export the actions or NLA strips of armatures to animations of the UNIGINE engine"
-    option_table = in_sections(export_table(UNIGINE_ANIMATION), SECTION_ORDER)
+    option_table = in_sections(export_table(UNIGINE_ANIMATION), MESH_SECTION_ORDER)

@@ -6,12 +6,13 @@ import bpy
 
 from ....blender_data.mesh_data import surfaces
 from ....blender_data.names import name_in_file
+from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, listed
 from ....io_formats.unigine.shading import PARAMETER
 from ...exporting.clip_export import rig_of
 from ...layouts import Rows, button, property_column, sidebar_panel
 from ...sidebar import actions_of, draw_actions, draw_wrapped
-from ...translations import CONTEXT, iface_, rpt_
+from ...translations import iface_, rpt_
 from .project_materials import OBJECT_OT_meshferry_project_materials
 from .textures import draw_search, missing_textures
 

@@ -23,7 +23,7 @@ from ....io_formats.unigine.project_materials import ProjectMaterials
 from ...importing.import_base import leave_edit_mode
 from ...importing.session_projects import project_steps
 from ...layouts import requires
-from ...object_tools.surfaces import assign
+from ...object_tools.surfaces import assign_surface
 from ...preferences import preferred_path
 from ...progress import LongWork
 from ...reporting import Messages, conclude
@@ -110,7 +110,7 @@ def _assign(items: Iterable[Any], materials: ProjectMaterials, of_surface: dict[
                     continue
                 slot.material = finder.find(name, layers)
                 if surface.entry is not None:
-                    assign(surface.entry, surface.name, slot.material)
+                    assign_surface(surface.entry, surface.name, slot.material)
                 count += 1
         finder.report_textures()
     except BaseException:

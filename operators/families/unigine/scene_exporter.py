@@ -17,7 +17,7 @@ from ...option_properties import export_table, in_sections
 from ...sidebar import draw_wrapped
 from ...translations import rpt_
 
-SECTION_ORDER = ("File", "Objects", "Materials", "Geometry", "Armature")
+SCENE_SECTION_ORDER = ("File", "Objects", "Materials", "Geometry", "Armature")
 
 
 class ExportUnigineScene(PatchesImported, ExportScene):
@@ -28,7 +28,7 @@ class ExportUnigineScene(PatchesImported, ExportScene):
         "Export objects to a node file of the UNIGINE engine, with their meshes, materials and textures as assets "
         "beside it. Of a collection that goes back to the file it was imported from, only the changes are written"
     )
-    option_table = in_sections(export_table(UNIGINE_SCENE), SECTION_ORDER)
+    option_table = in_sections(export_table(UNIGINE_SCENE), SCENE_SECTION_ORDER)
 
     def shown_options(self, context: bpy.types.Context) -> tuple[Option, ...]:
         """Return the options of a new scene. There are no options if an imported scene is changed."""

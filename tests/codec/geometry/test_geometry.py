@@ -15,7 +15,7 @@ from meshferry.io_formats.binary.quantization import from_unorm, to_unorm
 from meshferry.io_formats.geometry import normals
 from meshferry.io_formats.geometry.axes import Basis, flip_winding
 from meshferry.io_formats.geometry.quaternions import (
-    continuous,
+    continuous_rotations,
     matrices_to_quaternions,
     rotated_xyzw,
     unit_quaternions,
@@ -262,7 +262,7 @@ def test_continuous_rotations(signs: list[bool]) -> None:
     angle = np.linspace(0, 4, len(signs))
     smooth = np.column_stack((np.cos(angle), np.sin(angle), 0 * angle, 0 * angle)).astype(np.float32)
     jumping = smooth * np.where(signs, 1, -1).astype(np.float32).reshape(-1, 1)
-    found = continuous(jumping)
+    found = continuous_rotations(jumping)
     assert (np.einsum("ij,ij->i", found[1:], found[:-1]) >= 0).all()
     np.testing.assert_array_equal(np.abs(found), np.abs(smooth))
     assert not len(signs) or found[0].tolist() == jumping[0].tolist()
@@ -273,7 +273,7 @@ def test_continuous_rotations(signs: list[bool]) -> None:
 
 def test_point_cache_layout() -> None:
     points = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
-    data = point_cache.encode(points)
+    data = point_cache.encode_point_cache(points)
     assert data[:12] == b"POINTCACHE2\0"
     assert np.frombuffer(data, "<i4", 2, 12).tolist() == [1, 4]
     assert np.frombuffer(data, "<f4", 2, 20).tolist() == [0, 1]

@@ -20,8 +20,8 @@ def stable_frames(count: int, seed: int) -> np.ndarray[Any, Any]:
     q /= np.linalg.norm(q, axis=1, keepdims=True)
     frames = np.trunc(q * 32767).astype(np.int16)
     for _ in range(3):
-        normals, tangents, _ = tangent_frames.decode(frames)
-        frames = tangent_frames.encode(normals, tangents)
+        normals, tangents, _ = tangent_frames.decode_frames(frames)
+        frames = tangent_frames.encode_frames(normals, tangents)
     return frames
 
 

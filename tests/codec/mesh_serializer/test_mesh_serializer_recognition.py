@@ -78,7 +78,7 @@ def test_marks_of_other_programs_win_over_a_length_that_fits(magic: bytes, words
 
 def test_a_recognised_file_is_not_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """The explanation takes longer than the recognition, and a batch recognises thousands of files."""
-    monkeypatch.setattr(near_misses, "explain", lambda *_: pytest.fail("the file is recognised"))
+    monkeypatch.setattr(near_misses, "explain_near_miss", lambda *_: pytest.fail("the file is recognised"))
     data = struct.pack("<HHB6f", 18, 8, 1, -1, 1, -2, 2, 0, 3) + bytes(6 * (18 + 8))
     assert registry.by_content(data, len(data)) is MESH_SERIALIZER
 

@@ -14,7 +14,7 @@ from encoding import encode_scene
 from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Role, Scene, Skeleton, Surface
-from meshferry.io_formats.geometry.submeshes import runs
+from meshferry.io_formats.geometry.submeshes import triangle_runs
 from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
 
 Floats = npt.NDArray[np.float32]
@@ -233,7 +233,7 @@ def test_parts_of_a_file_keep_its_steps() -> None:
 def test_runs_are_as_long_as_they_can_be(most: int) -> None:
     rng = np.random.default_rng(most)
     triangles = rng.integers(0, 60, (300, 3)).astype(np.int32)
-    found = list(runs(triangles, most, 40))
+    found = list(triangle_runs(triangles, most, 40))
     assert [row for cut in found for row in range(cut.start, cut.stop)] == list(range(300))
     for cut, following in zip(found, [*found[1:], slice(300, 300)], strict=True):
         assert len(np.unique(triangles[cut])) <= most and cut.stop - cut.start <= 40

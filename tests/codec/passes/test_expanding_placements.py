@@ -15,14 +15,14 @@ from meshferry.io_formats.core.placement import (
     PlacementPart,
 )
 from meshferry.io_formats.core.scene import Clip, Node, Scene
-from meshferry.io_formats.passes.expand_placement import expanded, shown, with_single_meshes
+from meshferry.io_formats.passes.expand_placement import expand_references, shown_placement, with_single_meshes
 
 
 def test_each_reference_gets_the_nodes_of_its_file() -> None:
     tree = PlacementPart("tree", [PlacedNode("trunk"), PlacedNode("crown", 0, content=ModelUse(0)), PlacedNode("", 1)])
     grove = PlacementPart("grove", [PlacedNode("a", content=PartUse(2)), PlacedNode("b", 0, content=PartUse(2))])
     main = PlacementPart("level", [PlacedNode("top"), PlacedNode("grove", 0, content=PartUse(1)), PlacedNode("end", 1)])
-    (part,) = expanded(Placement([main, grove, tree])).parts
+    (part,) = expand_references(Placement([main, grove, tree])).parts
     paths = []
     for node in part.nodes:
         above = paths[node.parent] if node.parent >= 0 else ""
@@ -61,7 +61,7 @@ def test_hidden_groups_and_guides_are_left_out_and_named_once() -> None:
         PlacedNode("wall", 3, collection=0),
     ]
     report = Report()
-    (part,) = shown(Placement([PlacementPart("house", nodes, collections=groups)]), report).parts
+    (part,) = shown_placement(Placement([PlacementPart("house", nodes, collections=groups)]), report).parts
     assert [(node.name, node.parent, node.content) for node in part.nodes] == [
         ("root", -1, None),
         ("slot", 0, None),  # holds the roof

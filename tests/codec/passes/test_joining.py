@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import unigine_documents as made
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.geometry.submeshes import part_of_slots, pool, shared_index
+from meshferry.io_formats.geometry.submeshes import part_of_slots, pool_rows, shared_index
 from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
@@ -166,7 +166,7 @@ def test_shared_index() -> None:
     "index", [[3, 1, 3], [0, 1, 2], [5, 6, 7], [0, 1000000, 5], [7], [], [2, 2, 2, 9, 9, 9, 4, 4, 4]]
 )
 def test_pools(index: list[int]) -> None:
-    found = pool(np.array(index, np.int32))
+    found = pool_rows(np.array(index, np.int32))
     rows = np.arange(1000001)[found.chosen]
     assert rows.tolist() == sorted(set(index))
     assert found.count == len(rows)
@@ -178,7 +178,7 @@ def test_pools_against_unique() -> None:
     rng = np.random.default_rng(0)
     for size, most in ((50, 20), (50, 5000), (3, 100), (1000, 1000)):
         index = rng.integers(10, 10 + most, size).astype(np.int32)
-        found = pool(index)
+        found = pool_rows(index)
         used, place = np.unique(index, return_inverse=True)
         np.testing.assert_array_equal(np.arange(10 + most)[found.chosen], used)
         np.testing.assert_array_equal(found.index, place.reshape(-1))

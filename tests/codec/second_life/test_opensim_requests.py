@@ -14,6 +14,7 @@ import second_life_oracle
 import upload_scenes
 from meshferry.io_formats.binary.quantization import srgb_to_linear
 from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core import shading
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.images import jpeg2000
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
@@ -29,7 +30,7 @@ SERVERS = pytest.mark.parametrize("is_released", [True, False], ids=["released",
 MATERIALS = {
     "plain": sc.Material("plain", (1.0, 1.0, 1.0, 1.0)),
     "red": sc.Material("red", (1.0, 0.0, 0.0, 1.0)),
-    "wood": sc.Material("wood", (0.2, 0.2, 0.2, 1.0), texture=sc.Texture("wood", data=WOOD)),
+    "wood": sc.Material("wood", (0.2, 0.2, 0.2, 1.0), texture=shading.Texture("wood", data=WOOD)),
     "lamp": sc.Material("lamp", (1.0, 1.0, 1.0, 1.0), emission=1.0),
     "ember": sc.Material("ember", (1.0, 0.0, 0.0, 1.0), emission=1.0),
 }

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from meshferry.io_formats import registry
+from meshferry.io_formats.core import scene as core_scene
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.scene import Clip, Scene, Skeleton
 from meshferry.io_formats.passes import sample_keys
@@ -93,14 +94,14 @@ def sampled(scene: Scene, fps: float) -> Clip:
     of_length = SecondLifeAnimation(duration=clip.duration)
 
     def on_frames(keys: Any) -> Any:
-        return keys and curves.shown(keys, of_length, fps)
+        return keys and curves.snap_to_frames(keys, of_length, fps)
 
     tracks = [
         replace(track, rotation=on_frames(track.rotation), translation=on_frames(track.translation))
         for track in clip.keys
     ]
     times = np.append(np.arange(math.ceil(clip.duration * fps - 1e-6)) / fps, clip.duration)
-    moved = sample_keys.sampled(replace(clip, keys=tracks), scene, fps, times)
+    moved = sample_keys.sample_clip(replace(clip, keys=tracks), scene, fps, times)
     return replace(moved, times=times)
 
 
@@ -127,7 +128,7 @@ def test_joints_stand_where_the_viewer_has_them(folder: Path, expected: Facts) -
         document = reader.read((folder / name).read_bytes())
         scene = SECOND_LIFE_ANIMATION.to_scene(document, "motion")
         times = np.array([float(share) * document.duration for share in facts["pose"]])
-        clip = sample_keys.sampled(scene.clips[0], scene, 30, times)
+        clip = sample_keys.sample_clip(scene.clips[0], scene, 30, times)
         for frame, joints in enumerate(facts["pose"].values()):
             found = places(scene.skeletons[0], clip, frame)
             for joint, place in joints.items():
@@ -166,7 +167,7 @@ def test_only_edited_joints_change(folder: Path) -> None:
     keys = curves.rotation_keys(after, changed[b"mElbowLeft"])
     assert len(keys.times) == 1
     # half a turn about Blender's Z is one about the avatar's
-    assert reduction.apart(keys.values[0], np.array((half, 0, 0, half))) < 1e-4
+    assert reduction.distances(keys.values[0], np.array((half, 0, 0, half))) < 1e-4
 
 
 def test_what_cannot_be_read(folder: Path) -> None:
@@ -208,7 +209,7 @@ def test_rotation_codes_are_the_best() -> None:
     rotations = rng.normal(size=(20_000, 4))
     rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
     decoded = codes.rotations_of(codes.rotation_codes_of(rotations))
-    error = np.degrees(reduction.apart(decoded, rotations))
+    error = np.degrees(reduction.distances(decoded, rotations))
     assert np.median(error) < 0.003
     assert np.quantile(error, 0.99) < 0.06
     assert error.max() < 0.5
@@ -232,9 +233,9 @@ def test_key_reduction_keeps_its_promise(folder: Path, expected: Facts, degrees:
             stored = np.where((stored * exact).sum(-1, keepdims=True) < 0, -stored, stored)
             finest = np.radians([0.1])
             kept = reduction.significances(exact, stored, times, finest)[0] > np.radians(degrees)
-            shown = sample_keys.values_at(sample_keys.Keys(times[kept], stored[0][kept]), times)
-            rounding = np.degrees(reduction.apart(exact[0], stored[0]).max())
-            assert np.degrees(reduction.apart(shown, exact[0])).max() <= degrees + rounding + 1e-9
+            shown = sample_keys.values_at(core_scene.Keys(times[kept], stored[0][kept]), times)
+            rounding = np.degrees(reduction.distances(exact[0], stored[0]).max())
+            assert np.degrees(reduction.distances(shown, exact[0])).max() <= degrees + rounding + 1e-9
         assert scene.clips
 
 
@@ -278,7 +279,7 @@ def _noise(names: list[str], frames: int, rng: np.random.Generator, amount: floa
         values = np.concatenate((np.ones((frames, 1)), vector), axis=1)
         values /= np.linalg.norm(values, axis=1, keepdims=True)
         clip.transforms.append(
-            sample_keys.TransformTrack(
+            core_scene.TransformTrack(
                 number,
                 np.tile(np.array(joint.translation, np.float32), (frames, 1)),
                 values.astype(np.float32),
@@ -330,7 +331,7 @@ def test_bvh_of_sixty_seconds_is_not_longer_for_the_viewer(fps: float) -> None:
     """The viewer multiplies the frame time by the number of frames in single precision."""
     scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
     frames = round(60 * fps)
-    scene.clips[0] = sample_keys.sampled(scene.clips[0], scene, fps, np.arange(frames + 1) / fps)
+    scene.clips[0] = sample_keys.sample_clip(scene.clips[0], scene, fps, np.arange(frames + 1) / fps)
     scene.clips[0].times = np.linspace(0.0, 60.0, frames + 1)
     text = SECOND_LIFE_BVH.write(SECOND_LIFE_BVH.from_scene(scene)).decode()
     (count,) = re.findall(r"Frames: (\d+)", text)
@@ -420,7 +421,7 @@ def test_wide_turns_between_opposite_signs_keep_their_speed() -> None:
             [(math.sin((1 - s) * angle) * one - math.sin(s * angle) * other) / math.sin(angle) for s in shares]
         )
         shown = sample_keys.values_at(keys, shares * 2.0)
-        assert np.degrees(reduction.apart(shown, viewer)).max() < 1.1
+        assert np.degrees(reduction.distances(shown, viewer)).max() < 1.1
 
 
 def test_attachment_points_on_the_screen_are_joints() -> None:

@@ -581,13 +581,15 @@ def test_older_materials_have_the_mode_of_their_alpha() -> None:
     start = '<?xml version="1.0" encoding="utf-8"?><llsd><map><key>DiffuseAlphaMode</key>'
     rest = f"<integer>2</integer><key>AlphaMaskCutoff</key><integer>51</integer><key>SpecMap</key><uuid>{ID}1</uuid>"
     null = f"<key>NormMap</key><uuid>{made.NULL}</uuid></map></llsd>"
-    found = older_materials.read(f"{start}{rest}{null}".encode())
+    found = older_materials.read_older_material(f"{start}{rest}{null}".encode())
     assert found == older_materials.OlderMaterial(older_materials.MASK, 0.2, False, True)
-    odd = older_materials.read(f"{start}<integer>9</integer><key>NormMap</key><uuid>{ID}1</uuid></map></llsd>".encode())
+    odd = older_materials.read_older_material(
+        f"{start}<integer>9</integer><key>NormMap</key><uuid>{ID}1</uuid></map></llsd>".encode()
+    )
     assert odd == older_materials.OlderMaterial(older_materials.BLEND, 0.0, True, False)
     for text in (b"<llsd><array/></llsd>", b"", b'<!DOCTYPE a [<!ENTITY b "c">]><llsd><map/></llsd>'):
         with pytest.raises(FormatError):
-            older_materials.read(text)
+            older_materials.read_older_material(text)
 
 
 def test_same_content_compares_the_files_in_archives() -> None:

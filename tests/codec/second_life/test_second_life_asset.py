@@ -15,7 +15,7 @@ from meshferry.io_formats import registry
 from meshferry.io_formats.binary.quantization import dequantise, dequantise_normals, quantise, quantise_normals
 from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.messages import Report
-from meshferry.io_formats.second_life.facts import decode
+from meshferry.io_formats.second_life.facts import decode_blocks
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.llsd_arrays import bounds
 from meshferry.io_formats.second_life.mesh import (
@@ -436,7 +436,7 @@ def test_weights_as_decoded_one_by_one(vertices: list[list[tuple[int, int]]], cu
     data = sl.influences(*vertices)
     data = (data[: len(data) - cut] if cut < 20 else data) + more
     oddities: list[str] = []
-    joints, values, counts = weights.decode(data, len(vertices), Report(oddities))
+    joints, values, counts = weights.decode_weights(data, len(vertices), Report(oddities))
     wanted, whole = one_by_one(data, len(vertices))
     for number in range(len(vertices)):
         pairs = [pair for pair in wanted[number] if pair[1]] if number < whole else []
@@ -453,9 +453,9 @@ def test_weights_as_decoded_one_by_one(vertices: list[list[tuple[int, int]]], cu
 def test_weights_are_written_as_they_were(vertices: list[list[tuple[int, int]]]) -> None:
     data = sl.influences(*vertices)
     oddities: list[str] = []
-    joints, values, counts = weights.decode(data, len(vertices), Report(oddities))
+    joints, values, counts = weights.decode_weights(data, len(vertices), Report(oddities))
     assert oddities == []
-    assert weights.encode(joints, values, counts) == data
+    assert weights.encode_weights(joints, values, counts) == data
 
 
 def test_bytes_left_over_behind_the_weights_are_said() -> None:
@@ -673,7 +673,7 @@ def test_the_size_of_a_rig_in_centimetres(joint: str) -> None:
         inverse_bind_matrix=[sl.reals(*inverse.T.reshape(16)) for inverse in inverses],
     )
     asset = reader.read(sl.asset({**FOUR_LEVELS, "skin": rig}))
-    assert decode(asset).size == pytest.approx((2.0, 0.5, 1.0), rel=1e-3)
+    assert decode_blocks(asset).size == pytest.approx((2.0, 0.5, 1.0), rel=1e-3)
 
 
 def test_a_damaged_level_is_one_error() -> None:

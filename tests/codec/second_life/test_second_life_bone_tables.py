@@ -60,21 +60,23 @@ def test_other_rigs_have_no_table():
 )
 def test_damaged_tables_are_refused_with_the_line(text, cause):
     with pytest.raises(FormatError, match=cause):
-        bone_tables.parse(text, "table.csv")
+        bone_tables.parse_bone_table(text, "table.csv")
 
 
 def test_tables_of_spreadsheets_and_saved_ones_are_read():
-    table = bone_tables.parse(b'\xef\xbb\xbfjoint,bone,note\r\nhip,"H\xc3\xbcfte, 1",x\r\n', "table.csv")
+    table = bone_tables.parse_bone_table(b'\xef\xbb\xbfjoint,bone,note\r\nhip,"H\xc3\xbcfte, 1",x\r\n', "table.csv")
     assert table.joints == {"Hüfte, 1": "mPelvis"}  # 'hip' is an alias
-    assert bone_tables.parse(bone_tables.text_of(table.joints).encode(), "again").joints == table.joints
+    assert (
+        bone_tables.parse_bone_table(bone_tables.bone_table_text(table.joints).encode(), "again").joints == table.joints
+    )
     with pytest.raises(MeshferryError, match="'arm': 'mArm' is not a joint"):
-        bone_tables.checked({"arm": "mArm"}, "list")
+        bone_tables.checked_bone_table({"arm": "mArm"}, "list")
 
 
 def test_bones_without_a_joint_take_that_of_their_nearest_parent():
     bones = ["Hair", "root", "Hips", "Skirt", "Skirt2", "Head"]
     parents = [5, -1, 1, 2, 3, 2]
-    table = bone_tables.parse(b"bone,joint\nHips,mPelvis\nHead,mHead\nSkirt2,mHead\n", "table")
+    table = bone_tables.parse_bone_table(b"bone,joint\nHips,mPelvis\nHead,mHead\nSkirt2,mHead\n", "table")
     joints, unmapped = bone_tables.joints_of(bones, parents, table)
     assert joints["Skirt"] == "mPelvis" and joints["Hair"] == "mHead" and joints["root"] == "mPelvis"
     assert unmapped == ["Hair", "root", "Skirt"]

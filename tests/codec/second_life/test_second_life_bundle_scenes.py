@@ -13,6 +13,7 @@ import second_life_judge as judge
 import second_life_oracle as oracle
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core import shading
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.second_life.avatar import skeletons
 from meshferry.io_formats.second_life.bundle.instances import Instance, bundle_of
@@ -167,8 +168,10 @@ def test_materials_are_written_by_name_with_their_looks() -> None:
     mesh.materials = ["z", "", "a"]
     scene = sc.Scene("one", [node("Thing", mesh)])
     scene.materials = [
-        sc.Material("a", (0.21404114, 0.05087609, 1.0, 0.5), emission=0.3, texture=sc.Texture("oak", "/tmp/oak.png")),
-        sc.Material("z", emission=0.2, texture=sc.Texture("inside", data=b"png")),
+        sc.Material(
+            "a", (0.21404114, 0.05087609, 1.0, 0.5), emission=0.3, texture=shading.Texture("oak", "/tmp/oak.png")
+        ),
+        sc.Material("z", emission=0.2, texture=shading.Texture("inside", data=b"png")),
     ]
     bundle = written(scene)
     assert bundle.assets[0].header["material_list"] == ["z", "Thing_face_2", "a"]

@@ -245,7 +245,7 @@ def test_compressed_files_are_explained() -> None:
     ],
 )
 def test_numbers(text: str | None, expected: list[float]) -> None:
-    for parse, kind in ((numbers.floats, np.float32), (numbers.exact, np.float64)):
+    for parse, kind in ((numbers.floats, np.float32), (numbers.exact_floats, np.float64)):
         found = parse(text)
         assert found.dtype == kind
         assert np.allclose(found, np.array(expected, kind), rtol=1e-6, atol=0, equal_nan=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from meshferry.io_formats.core.scene import Scene
-from meshferry.io_formats.geometry.polygons import fan, with_polygons
+from meshferry.io_formats.geometry.polygons import fan_corners, with_polygons
 from meshferry.io_formats.geometry.vertices import drop_repeated_corners
 from meshferry.io_formats.second_life.avatar import skeleton_table
 from meshferry.io_formats.second_life.avatar.rigging import world_matrices
@@ -199,7 +199,7 @@ def test_sizes_that_are_not_those_of_the_triangles_do_no_harm(sizes: list[int]) 
     assert mesh is not None
     mesh.polygon_sizes = np.array(sizes, np.int32)
     polygons, found = with_polygons(mesh)
-    corners = None if found is None else fan(found)
+    corners = None if found is None else fan_corners(found)
     again = polygons.corner_point if corners is None else polygons.corner_point[corners]
     assert again.tolist() == mesh.corner_point.tolist()
 

@@ -7,7 +7,7 @@ import pytest
 from meshferry.io_formats.api import load
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.second_life import figures
-from meshferry.io_formats.second_life.facts import decode
+from meshferry.io_formats.second_life.facts import decode_blocks
 
 LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
 
@@ -19,7 +19,7 @@ def expected(samples):
 
 def _of_file(path, size=1.0):
     asset = load(path).document
-    return figures.figures_of_asset(path.stem, decode(asset), (size, size, size))
+    return figures.figures_of_asset(path.stem, decode_blocks(asset), (size, size, size))
 
 
 def test_figures_of_every_sample_are_those_expected(samples, expected):

@@ -18,7 +18,7 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.second_life import figures
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
 from meshferry.io_formats.second_life.mesh import scene_mapping
-from meshferry.io_formats.second_life.models import equal_models
+from meshferry.io_formats.second_life.models import equal_models, prepared
 from meshferry.io_formats.second_life.models.models import models_of
 
 PLACES = (
@@ -200,7 +200,7 @@ def test_weights_are_computed_from_one_encoding(monkeypatch: pytest.MonkeyPatch)
     scene = posts()
     alone = [figures.figures_of_scene(fence(post(**place)))[0] for place in PLACES]
     encoded: list[str] = []
-    prepare = scene_mapping.prepare
+    prepare = prepared.prepare
     monkeypatch.setattr(
         scene_mapping, "prepare", lambda model, *rest: encoded.append(model.name) or prepare(model, *rest)
     )

@@ -18,6 +18,7 @@ from load_package import SAMPLES
 from meshferry.io_formats import api
 from meshferry.io_formats.binary.quantization import srgb_to_linear
 from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core import shading
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.messages import Kind
 from meshferry.io_formats.images import jpeg2000
@@ -229,7 +230,7 @@ def test_meshes_do_not_carry_what_only_bundles_do() -> None:
 # -- textures -----------------------------------------------------------------------------------
 
 
-def textured(*textures: sc.Texture) -> sc.Scene:
+def textured(*textures: shading.Texture) -> sc.Scene:
     scene = upload_scenes.static_scene()
     for material, texture in zip(scene.materials, textures, strict=False):
         material.texture = texture
@@ -239,7 +240,7 @@ def textured(*textures: sc.Texture) -> sc.Scene:
 def test_jpeg2000_is_embedded_in_the_upload_and_told_in_the_fee_request(tmp_path: Path) -> None:
     (tmp_path / "wood.jp2").write_bytes(boxed(CODESTREAM))
     other = CODESTREAM + b"other"
-    scene = textured(sc.Texture("wood", str(tmp_path / "wood.jp2")), sc.Texture("stone", data=other))
+    scene = textured(shading.Texture("wood", str(tmp_path / "wood.jp2")), shading.Texture("stone", data=other))
     fee, upload = bodies(scene)
     assert upload["texture_list"] == [CODESTREAM, other]
     assert fee["asset_resources"]["texture_list"] == [b"", b""]
@@ -262,20 +263,23 @@ def test_jpeg2000_is_embedded_in_the_upload_and_told_in_the_fee_request(tmp_path
 
 
 def test_a_texture_of_two_materials_is_sent_once() -> None:
-    _fee, upload = bodies(textured(sc.Texture("a", data=CODESTREAM), sc.Texture("b", data=bytes(CODESTREAM))))
+    _fee, upload = bodies(textured(shading.Texture("a", data=CODESTREAM), shading.Texture("b", data=bytes(CODESTREAM))))
     assert len(upload["texture_list"]) == 1
 
 
 @pytest.mark.parametrize(
     ("texture", "said"),
     [
-        (sc.Texture("wood.png", data=b"\x89PNG"), "not JPEG 2000 files (.j2c, .jp2) are left out: 'wood.png'"),
-        (sc.Texture("new"), "Texture 'new' was never saved, nor is it packed; left out"),
-        (sc.Texture("gone", "/nowhere/gone.j2c"), "Texture 'gone' is left out: /nowhere/gone.j2c: The file cannot"),
-        (sc.Texture("odd", "a\0b"), "Texture 'odd' is left out"),
+        (shading.Texture("wood.png", data=b"\x89PNG"), "not JPEG 2000 files (.j2c, .jp2) are left out: 'wood.png'"),
+        (shading.Texture("new"), "Texture 'new' was never saved, nor is it packed; left out"),
+        (
+            shading.Texture("gone", "/nowhere/gone.j2c"),
+            "Texture 'gone' is left out: /nowhere/gone.j2c: The file cannot",
+        ),
+        (shading.Texture("odd", "a\0b"), "Texture 'odd' is left out"),
     ],
 )
-def test_other_textures_are_named_and_left_out(texture: sc.Texture, said: str) -> None:
+def test_other_textures_are_named_and_left_out(texture: shading.Texture, said: str) -> None:
     scene = textured(texture)
     _fee, upload = bodies(scene)
     assert upload["texture_list"] == []

@@ -58,7 +58,7 @@ def read(data: bytes) -> Shape:
 
 
 def joints(document: Shape) -> dict[str, np.ndarray[Any, Any]]:
-    found = evaluation.evaluate(document.values)
+    found = evaluation.evaluate_shape(document.values)
     return dict(zip(evaluation.joint_names(), np.hstack((found.world, found.scale)), strict=True))
 
 
@@ -88,7 +88,9 @@ def test_every_sample_ends_as_its_table_says(folder: Path, expected: dict[str, A
         facts = SECOND_LIFE_SHAPE.facts(document)
         assert facts["sex"] == shape["sex"]
         assert facts["height"] == pytest.approx(shape["height"], abs=2e-6), path.name
-        assert evaluation.evaluate(document.values).pelvis_to_foot == pytest.approx(shape["pelvis_to_foot"], abs=2e-6)
+        assert evaluation.evaluate_shape(document.values).pelvis_to_foot == pytest.approx(
+            shape["pelvis_to_foot"], abs=2e-6
+        )
         assert apart(joints(document), shape["joints"]) <= 2e-6, path.name
         if "known_sliders" in shape:
             assert len(document.values) == shape["known_sliders"], path.name
@@ -103,7 +105,7 @@ def test_every_sample_ends_as_its_table_says(folder: Path, expected: dict[str, A
 @pytest.mark.parametrize("name", ["ruth_angela.xml", "roth2_default.xml"])
 def test_bones_inside_exports_of_viewers(folder: Path, name: str):
     data = (folder / name).read_bytes()
-    found = evaluation.evaluate(read(data).values)
+    found = evaluation.evaluate_shape(read(data).values)
     index, seen = evaluation.joint_index(), 0
     for element in ET.fromstring(data).iter():
         joint = skeleton_table.canonical(element.get("name", ""))
@@ -135,7 +137,7 @@ def test_skinned_vertices(folder: Path, samples: Path, expected: dict[str, Any])
         overrides = {joint: np.array(place) for joint, place in shape["skinned_overrides"].items()}
         for asset, vertices in shape["skinned"].items():
             own = overrides if asset.endswith("synth_rig_overrides.llmesh") else {}
-            shaped = evaluation.evaluate(values, own, own)
+            shaped = evaluation.evaluate_shape(values, own, own)
             worlds = {}
             for number, joint in enumerate(evaluation.joint_names()):
                 turn = table[joint].local[:3, :3]

@@ -44,7 +44,7 @@ def values_of(shape: Mapping[str, Any]) -> dict[int, float]:
 def test_tables_are_complete():
     known = parameters.parameters()
     assert (len(known), len(slow_shape.EFFECTS)) == (283, 1043)
-    assert (len(parameters.ramps()), len(parameters.effects())) == (182, 728)
+    assert (len(parameters.driven_ramps()), len(parameters.effects())) == (182, 728)
     assert {int(row["id"]) for row in slow_shape.EFFECTS} <= set(known)
     assert {effect.joint for effect in parameters.effects()} <= set(evaluation.joint_names())
     assert len(parameters.sliders()) == 89
@@ -57,7 +57,9 @@ def test_stated_shapes(expected: dict[str, Any]):
         if "values" not in shape and "u8" not in shape:
             continue  # the values are those of a file
         overrides = {joint: np.array(place) for joint, place in shape.get("overrides", {}).items()}
-        found = evaluation.evaluate(values_of(shape), overrides, set(overrides) if shape.get("lock_scale") else ())
+        found = evaluation.evaluate_shape(
+            values_of(shape), overrides, set(overrides) if shape.get("lock_scale") else ()
+        )
         # Joints that are not listed are as in the default of the same sex; the files made by hand list a few only.
         has_all = not name.startswith("synthetic/")
         default = expected["shapes"][f"default_{shape['sex']}"]["joints"] if has_all else {}
@@ -68,7 +70,7 @@ def test_stated_shapes(expected: dict[str, Any]):
         assert found.height == pytest.approx(shape["height"], abs=TOLERANCE), name
         seen += 1
     assert seen == 48
-    require_equal(evaluation.standard(), expected["shapes"]["standard_skeleton"]["joints"])
+    require_equal(evaluation.standard_joints(), expected["shapes"]["standard_skeleton"]["joints"])
 
 
 def test_stated_ramps(expected: dict[str, Any]):
@@ -89,7 +91,7 @@ def test_sliders_at_both_ends(sex: str, step: int):
         known = parameters.sliders()[number]
         for value in (known.minimum, known.maximum):
             values = {**SEXES[sex], number: value}
-            require_equal(evaluation.evaluate(values), slow_shape.joints(values), (number, value))
+            require_equal(evaluation.evaluate_shape(values), slow_shape.joints(values), (number, value))
 
 
 def test_random_shapes_with_joint_positions():
@@ -107,7 +109,7 @@ def test_random_shapes_with_joint_positions():
             for name in chosen
         }
         for is_locked in (False, True):
-            found = evaluation.evaluate(values, overrides, overrides if is_locked else ())
+            found = evaluation.evaluate_shape(values, overrides, overrides if is_locked else ())
             wanted = slow_shape.joints(values, {k: tuple(v) for k, v in overrides.items()}, is_locked=is_locked)
             require_equal(found, wanted)
 
@@ -115,12 +117,15 @@ def test_random_shapes_with_joint_positions():
 def test_volumes_add_the_scale_of_their_bone_to_their_own():
     """A product of both, as other programs compute it, is 0.007 off."""
     values = {38: 1.0, 157: 1.0}  # torso length scales mTorso, belly size the volume BELLY
-    joints = evaluation.evaluate(values)
+    joints = evaluation.evaluate_shape(values)
     index = evaluation.joint_index()
-    rest = evaluation.standard()
+    rest = evaluation.standard_joints()
     bone = joints.scale[index["mTorso"]]
-    own = evaluation.evaluate({157: 1.0}).scale[index["BELLY"]] - evaluation.evaluate({}).scale[index["BELLY"]]
-    without = evaluation.evaluate({38: 1.0}).scale[index["BELLY"]]
+    own = (
+        evaluation.evaluate_shape({157: 1.0}).scale[index["BELLY"]]
+        - evaluation.evaluate_shape({}).scale[index["BELLY"]]
+    )
+    without = evaluation.evaluate_shape({38: 1.0}).scale[index["BELLY"]]
     assert bone[2] != 1.0
     assert np.abs(own).max() > 0.01
     assert joints.scale[index["BELLY"]] == pytest.approx(without + own, abs=1e-12)
@@ -131,11 +136,11 @@ def test_spine_bones_of_2016_are_scaled():
     index = evaluation.joint_index()
     numbers = [index[f"mSpine{number}"] for number in range(1, 5)]
     for value in (-0.7, 1.5):
-        assert np.abs(evaluation.evaluate({34: value}).scale[numbers] - 1.0).max(axis=1).min() > 0.05
+        assert np.abs(evaluation.evaluate_shape({34: value}).scale[numbers] - 1.0).max(axis=1).min() > 0.05
 
 
 def test_standard_avatar_is_the_standard_skeleton():
-    found, rest = evaluation.evaluate(parameters.STANDARD), evaluation.standard()
+    found, rest = evaluation.evaluate_shape(parameters.STANDARD), evaluation.standard_joints()
     for name in ("scale", "position", "world"):
         assert np.abs(getattr(found, name) - getattr(rest, name)).max() < 1e-15
     assert found.floor == pytest.approx(0.0, abs=1e-15)
@@ -144,13 +149,13 @@ def test_standard_avatar_is_the_standard_skeleton():
 def test_missing_values_are_the_default():
     """Evaluation keeps nothing of the shape before."""
     few = {33: 1.0}
-    before = evaluation.evaluate(few)
-    evaluation.evaluate({number: known.maximum for number, known in parameters.sliders().items()})
-    assert np.array_equal(evaluation.evaluate(few).world, before.world)
-    everything = parameters.complete(few)
+    before = evaluation.evaluate_shape(few)
+    evaluation.evaluate_shape({number: known.maximum for number, known in parameters.sliders().items()})
+    assert np.array_equal(evaluation.evaluate_shape(few).world, before.world)
+    everything = parameters.complete_values(few)
     assert everything[33] == 1.0
     assert everything[693] == 0.6
-    assert np.array_equal(evaluation.evaluate(everything).world, before.world)
+    assert np.array_equal(evaluation.evaluate_shape(everything).world, before.world)
 
 
 def test_codes_are_rounded_down():

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core import shading
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.gltf_materials import GltfMaterial
 from meshferry.io_formats.core.messages import Kind
@@ -477,7 +478,7 @@ def test_crowded_materials_are_split_alike_in_all_levels(
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 
 
-def textured(texture: sc.Texture, other: sc.Texture | None = None) -> sc.Scene:
+def textured(texture: shading.Texture, other: shading.Texture | None = None) -> sc.Scene:
     scene = upload_scenes.static_scene()
     scene.materials[0].texture = texture
     scene.materials[1].texture = other
@@ -494,7 +495,7 @@ def images(scene: sc.Scene, stem: str = "hut", **options: Any) -> tuple[list[Out
 def test_textures_are_copied_beside_the_files(tmp_path: Path) -> None:
     path = tmp_path / "Planks old.PNG"
     path.write_bytes(PNG)
-    scene = textured(sc.Texture("Planks old.PNG", str(path)), sc.Texture("again", str(path)))
+    scene = textured(shading.Texture("Planks old.PNG", str(path)), shading.Texture("again", str(path)))
     copies, found = images(scene)
     assert copies == [OutputFile("hut_Planks_old.png", copy_of=path)]
     assert found == {"wood": "hut_Planks_old.png", "stone": "hut_Planks_old.png"}
@@ -504,7 +505,7 @@ def test_textures_are_copied_beside_the_files(tmp_path: Path) -> None:
 
 
 def test_packed_textures_are_written_out_with_the_extension_of_their_content() -> None:
-    copies, found = images(textured(sc.Texture("a/b:c", data=PNG), sc.Texture("a_b_c.png", data=PNG + b"2")))
+    copies, found = images(textured(shading.Texture("a/b:c", data=PNG), shading.Texture("a_b_c.png", data=PNG + b"2")))
     assert found["wood"] == copies[0].name
     assert found["stone"] == copies[1].name
     assert [copy.data for copy in copies] == [PNG, PNG + b"2"]
@@ -516,7 +517,7 @@ def test_two_textures_of_one_name(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "wood.png").write_bytes(PNG + folder.encode())
-    textures = [sc.Texture("wood", str(tmp_path / folder / "wood.png")) for folder in ("one", "two")]
+    textures = [shading.Texture("wood", str(tmp_path / folder / "wood.png")) for folder in ("one", "two")]
     copies, found = images(textured(*textures))
     assert [copy.name for copy in copies] == ["hut_wood.png", "hut_wood_2.png"]
     assert found == {"wood": "hut_wood.png", "stone": "hut_wood_2.png"}
@@ -524,7 +525,7 @@ def test_two_textures_of_one_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stem", ["小屋", "小島", "my hut", "x" * 180])
 def test_names_of_textures_need_no_encoding(stem: str) -> None:
-    copies, found = images(textured(sc.Texture("木.png", data=PNG)), stem)
+    copies, found = images(textured(shading.Texture("木.png", data=PNG)), stem)
     assert copies[0].name == found["wood"]
     assert copies[0].name.isascii()
     assert " " not in copies[0].name
@@ -532,19 +533,24 @@ def test_names_of_textures_need_no_encoding(stem: str) -> None:
 
 
 def test_other_alphabets_do_not_meet() -> None:
-    first, second = (images(textured(sc.Texture("木.png", data=PNG)), stem)[0][0].name for stem in ("小屋", "小島"))
+    first, second = (
+        images(textured(shading.Texture("木.png", data=PNG)), stem)[0][0].name for stem in ("小屋", "小島")
+    )
     assert first != second
 
 
 @pytest.mark.parametrize(
     ("texture", "said"),
     [
-        (sc.Texture("gone", "/nowhere/gone.png"), "texture 'gone' of material 'wood' is missing: there is no file"),
-        (sc.Texture("new"), "was never saved, nor is it packed; left out"),
-        (sc.Texture("odd", "a\0b"), "is missing"),
+        (
+            shading.Texture("gone", "/nowhere/gone.png"),
+            "texture 'gone' of material 'wood' is missing: there is no file",
+        ),
+        (shading.Texture("new"), "was never saved, nor is it packed; left out"),
+        (shading.Texture("odd", "a\0b"), "is missing"),
     ],
 )
-def test_textures_that_are_not_there_are_named(texture: sc.Texture, said: str) -> None:
+def test_textures_that_are_not_there_are_named(texture: shading.Texture, said: str) -> None:
     scene = textured(texture)
     copies, found = images(scene)
     assert copies == []
@@ -560,16 +566,16 @@ def test_textures_that_are_not_there_are_named(texture: sc.Texture, said: str) -
     ],
 )
 def test_kinds_of_textures_that_the_viewer_does_not_read(data: bytes, name: str, said: str) -> None:
-    scene = textured(sc.Texture(name, data=data))
+    scene = textured(shading.Texture(name, data=data))
     assert len(images(scene)[0]) == 1
     assert said in shown(scene)
 
 
 def test_large_textures_are_named() -> None:
-    scene = textured(sc.Texture("x.png", data=PNG, width=4096, height=2048))
+    scene = textured(shading.Texture("x.png", data=PNG, width=4096, height=2048))
     images(scene)
     assert "4096 × 2048 pixels; the viewer scales it down to 2048 × 2048" in shown(scene)
-    scene = textured(sc.Texture("x.png", data=PNG, width=2048, height=2048))
+    scene = textured(shading.Texture("x.png", data=PNG, width=2048, height=2048))
     images(scene)
     assert scene.warnings == []
 
@@ -577,7 +583,7 @@ def test_large_textures_are_named() -> None:
 def test_textures_that_are_not_to_be_copied(tmp_path: Path) -> None:
     path = tmp_path / "wood.png"
     path.write_bytes(PNG)
-    scene = textured(sc.Texture("wood", str(path)), sc.Texture("packed", data=PNG))
+    scene = textured(shading.Texture("wood", str(path)), shading.Texture("packed", data=PNG))
     copies, found = images(scene, use_textures=False)
     assert copies == []
     assert found == {"wood": path.as_uri(), "stone": None}
@@ -608,7 +614,7 @@ def test_files_of_pbr_materials_have_names_of_their_own() -> None:
 
 
 def test_physics_has_no_textures() -> None:
-    scene = textured(sc.Texture("x.png", data=PNG))
+    scene = textured(shading.Texture("x.png", data=PNG))
     scene.nodes.append(replace(scene.nodes[0], role=sc.Role.PHYSICS, shape_of=0))
     document = parsed(scene)["hut_PHYS.dae"]
     assert all(look.image is None for found in document.instances for look in found.looks.values())
@@ -929,7 +935,7 @@ def test_levels_that_lack_a_material_are_named_unless_they_are_generated() -> No
 
 def test_textures_of_rigged_objects_are_told() -> None:
     scene = upload_scenes.rigged_scene()
-    scene.materials[0].texture = sc.Texture("x.png", data=PNG)
+    scene.materials[0].texture = shading.Texture("x.png", data=PNG)
     said = "The uploader takes no textures from rigged objects, only their faces: 'body'"
     assert any(finding.message.startswith(said) for finding in SECOND_LIFE_UPLOAD.check_scene(scene))
     assert any(text.startswith(said) for text in api.encode_part(scene, SECOND_LIFE_UPLOAD).messages)
@@ -978,20 +984,20 @@ def test_numbers_of_faces_are_those_of_the_viewer() -> None:
 
 @given(hnp.arrays(np.float32, st.integers(0, 50), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
 def test_reals_come_back_to_the_bit(values: npt.NDArray[np.float32]) -> None:
-    text = collada.reals(values)
+    text = collada.real_words(values)
     assert np.array_equal(np.array(text.split(), np.float32), values)
     assert "-0 " not in f"{text} "
 
 
 @given(hnp.arrays(np.int32, st.integers(0, 50), elements=st.integers(0, 2**31 - 1)))
 def test_integers(values: npt.NDArray[np.int32]) -> None:
-    assert collada.integers(values) == " ".join(map(str, values.tolist()))
+    assert collada.integer_words(values) == " ".join(map(str, values.tolist()))
 
 
 def test_long_rows() -> None:
     values = np.arange(200_000, dtype=np.int32)
-    assert collada.integers(values) == " ".join(map(str, values.tolist()))
-    assert collada.reals(values.astype(np.float32)) == " ".join(map(str, values.tolist()))
+    assert collada.integer_words(values) == " ".join(map(str, values.tolist()))
+    assert collada.real_words(values.astype(np.float32)) == " ".join(map(str, values.tolist()))
 
 
 @pytest.mark.slow
@@ -999,13 +1005,17 @@ def test_long_rows() -> None:
 def test_any_name_is_made_one_that_xml_holds(name: str) -> None:
     from xml.etree import ElementTree as ET
 
-    for made in (names.model_name(name, set()), names.symbol(name, set()), names.identifier(name, set())):
+    for made in (
+        names.model_name(name, set()),
+        names.material_symbol(name, set()),
+        names.unique_identifier(name, set()),
+    ):
         assert made
         assert not any(character.isspace() for character in made)
         assert ET.fromstring(ET.tostring(ET.Element("x", name=made), encoding="utf-8")).get("name") == made
     assert "_LOD" not in names.model_name(name, set())
     assert "_PHYS" not in names.model_name(name, set())
-    assert names.identifier(name, set()).isascii()
+    assert names.unique_identifier(name, set()).isascii()
 
 
 @pytest.mark.slow

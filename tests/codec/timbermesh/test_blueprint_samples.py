@@ -13,7 +13,7 @@ from meshferry.io_formats.core.placement import Marker, ModelUse, PlacedNode, Pl
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.timbermesh.blueprint import reader
-from meshferry.io_formats.timbermesh.blueprint.linking import builder
+from meshferry.io_formats.timbermesh.blueprint.linking import placement_builder
 from meshferry.io_formats.timbermesh.blueprint.placement_builder import PlacementBuilder, matrices_in_model
 from meshferry.io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
 
@@ -44,7 +44,7 @@ class Read:
         ((path, self.expected),) = [item for item in found.items() if item[0].endswith(f"/{name}.blueprint.json")]
         self.path = folder / path
         self.folder = folder / path.partition("/")[0]
-        self.builder: PlacementBuilder = builder(name, projects, None)
+        self.builder: PlacementBuilder = placement_builder(name, projects, None)
         self.scene: Scene = self.builder.build(reader.read(self.path.read_bytes()), self.path)
         assert self.scene.placement is not None
         self.part: PlacementPart = self.scene.placement.parts[0]

@@ -25,15 +25,15 @@ def theirs(content: bytes) -> list[int] | None:
 
 @given(st.lists(INDICES))
 def test_written_as_protobuf_writes(values: list[int]) -> None:
-    content = varints.encode(np.array(values, np.int32))
+    content = varints.encode_varints(np.array(values, np.int32))
     message = oracle.message_class("Mesh")(indices=values)
     assert message.SerializeToString() == (oracle.chunk(1, content) if values else b"")
-    assert varints.decode(content).tolist() == values
+    assert varints.decode_varints(content).tolist() == values
 
 
 @given(st.lists(st.one_of(INT32, INDICES)))
 def test_negative_numbers_are_read(values: list[int]) -> None:
-    decoded = varints.decode(oracle.packed(values))
+    decoded = varints.decode_varints(oracle.packed(values))
     assert decoded.dtype == np.int32
     assert decoded.tolist() == values == (theirs(oracle.packed(values)) or [])
 
@@ -41,7 +41,7 @@ def test_negative_numbers_are_read(values: list[int]) -> None:
 @given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 10))))
 def test_padded_and_long_numbers(values: list[tuple[int, int]]) -> None:
     content = b"".join(oracle.varint(value, width) for value, width in values)
-    assert varints.decode(content).tolist() == theirs(content)
+    assert varints.decode_varints(content).tolist() == theirs(content)
 
 
 @settings(max_examples=500)
@@ -49,7 +49,7 @@ def test_padded_and_long_numbers(values: list[tuple[int, int]]) -> None:
 def test_any_bytes(content: bytes) -> None:
     expected = theirs(content)
     try:
-        found = varints.decode(content).tolist()
+        found = varints.decode_varints(content).tolist()
     except FormatError:
         assert expected is None
     else:
@@ -71,13 +71,13 @@ def _has_overflow(content: bytes) -> bool:
 @pytest.mark.parametrize("length", [11, 12, 30])
 def test_numbers_of_more_than_ten_bytes(length: int) -> None:
     with pytest.raises(FormatError, match="more than 10 bytes"):
-        varints.decode(b"\x80" * (length - 1) + b"\x01")
+        varints.decode_varints(b"\x80" * (length - 1) + b"\x01")
 
 
 @pytest.mark.parametrize("cut", [1, 2, 9, 10, 11])
 def test_cut_numbers(cut: int) -> None:
     with pytest.raises(FormatError, match="cut off"):
-        varints.decode(b"\x05" + b"\x80" * cut)
+        varints.decode_varints(b"\x05" + b"\x80" * cut)
 
 
 def test_more_values_than_a_block() -> None:
@@ -85,15 +85,15 @@ def test_more_values_than_a_block() -> None:
     source = np.random.default_rng(3)
     for count in (varints._BLOCK - 1, varints._BLOCK, varints._BLOCK + 1, 2 * varints._BLOCK + 17):
         values = source.integers(0, 2**31 - 1, count, dtype=np.int32) >> source.integers(0, 31, count, dtype=np.int32)
-        content = varints.encode(values)
+        content = varints.encode_varints(values)
         assert content == oracle.message_class("Mesh")(indices=values.tolist()).SerializeToString()[-len(content) :]
-        np.testing.assert_array_equal(varints.decode(content), values)
+        np.testing.assert_array_equal(varints.decode_varints(content), values)
     small = np.full(varints._BLOCK + 5, 7, np.int32)
-    assert varints.encode(small) == b"\x07" * len(small)
-    np.testing.assert_array_equal(varints.decode(b"\x07" * len(small)), small)
+    assert varints.encode_varints(small) == b"\x07" * len(small)
+    np.testing.assert_array_equal(varints.decode_varints(b"\x07" * len(small)), small)
 
 
 def test_nothing() -> None:
-    assert varints.decode(b"").tolist() == []
-    assert varints.decode(b"").dtype == np.int32
-    assert varints.encode(np.empty(0, np.int32)) == b""
+    assert varints.decode_varints(b"").tolist() == []
+    assert varints.decode_varints(b"").dtype == np.int32
+    assert varints.encode_varints(np.empty(0, np.int32)) == b""

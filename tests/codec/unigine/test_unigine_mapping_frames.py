@@ -10,7 +10,7 @@ import pytest
 from meshferry.io_formats.core.scene import Mesh
 from meshferry.io_formats.geometry.tangents import vertex_tangents
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
-from meshferry.io_formats.unigine.tangent_frames import decode, encode
+from meshferry.io_formats.unigine.tangent_frames import decode_frames, encode_frames
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ def random_frames(count: int, seed: int = 0) -> Array:
 
 def test_decoding_is_the_rotation_of_the_page() -> None:
     stored = random_frames(300)
-    normals, tangents, broken = decode(stored)
+    normals, tangents, broken = decode_frames(stored)
     assert normals.dtype == tangents.dtype == np.float32
     assert not len(broken)
     for row, normal, tangent in zip(stored, normals, tangents, strict=True):
@@ -43,7 +43,7 @@ def test_decoding_is_the_rotation_of_the_page() -> None:
 
 def test_short_quaternions_are_normalised_and_those_without_length_told() -> None:
     stored = np.array([[0, 0, 16384, -16384], [0, 0, 0, 0], [0, 3, 0, -4]], np.int16)
-    normals, tangents, broken = decode(stored)
+    normals, tangents, broken = decode_frames(stored)
     assert broken.tolist() == [1]
     np.testing.assert_allclose(np.linalg.norm(normals, axis=1), [1, 0, 1], atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(tangents[:, :3], axis=1), [1, 0, 1], atol=1e-6)
@@ -68,7 +68,7 @@ def test_short_quaternions_are_normalised_and_those_without_length_told() -> Non
     ],
 )
 def test_encoding_by_hand(normal: Any, tangent: Any, sign: float, stored: Any) -> None:
-    found = encode(np.float32([normal]), np.float32([[*tangent, sign]]))[0]
+    found = encode_frames(np.float32([normal]), np.float32([[*tangent, sign]]))[0]
     if abs(stored[3]) == 32:  # half a turn may go either way round
         found[:3] = found[:3] * np.sign(found[:3].sum()) * np.sign(sum(stored[:3]))
     assert found.tolist() == list(stored)
@@ -81,8 +81,8 @@ def test_encoding_any_frame() -> None:
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     loose = rng.normal(size=(3000, 3))  # neither perpendicular nor of unit length
     signs = rng.choice([-1.0, 1.0], 3000)
-    stored = encode(normals.astype(np.float32), np.column_stack((loose, signs)).astype(np.float32))
-    found, tangents, _ = decode(stored)
+    stored = encode_frames(normals.astype(np.float32), np.column_stack((loose, signs)).astype(np.float32))
+    found, tangents, _ = decode_frames(stored)
     wanted = loose - normals * (loose * normals).sum(axis=1, keepdims=True)
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     small = np.abs(stored[:, 3]) <= 33  # w is at least 0.001
@@ -101,9 +101,9 @@ def test_half_turns_keep_their_normals() -> None:
     axes = axes[np.abs(axes[:, 2]) > 0.1]
     normals = 2 * axes * axes[:, 2:] - (0, 0, 1)  # z and x turned by 180° about each axis
     tangents = np.column_stack((2 * axes * axes[:, :1] - (1, 0, 0), np.ones(len(axes))))
-    stored = encode(normals.astype(np.float32), tangents.astype(np.float32))
+    stored = encode_frames(normals.astype(np.float32), tangents.astype(np.float32))
     assert (np.abs(stored[:, 3]) <= 33).all()
-    found, turned, _ = decode(stored)
+    found, turned, _ = decode_frames(stored)
     np.testing.assert_allclose(found, normals, atol=1e-4)
     np.testing.assert_allclose(turned[:, :3], tangents[:, :3], atol=0.062)
 
@@ -113,7 +113,7 @@ def test_without_tangents_only_straight_down_is_bent() -> None:
     rng = np.random.default_rng(4)
     normals = np.column_stack((rng.normal(size=(2000, 2)) * 0.004, np.full(2000, -1.0)))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    found, _, _ = decode(encode(normals.astype(np.float32), np.zeros((2000, 4), np.float32)))
+    found, _, _ = decode_frames(encode_frames(normals.astype(np.float32), np.zeros((2000, 4), np.float32)))
     missed = np.linalg.norm(found - normals, axis=1)
     tilt = np.hypot(normals[:, 0], normals[:, 1])
     assert (missed < np.maximum(0.00205 - tilt, 0) + 1e-4).all()
@@ -122,7 +122,7 @@ def test_without_tangents_only_straight_down_is_bent() -> None:
 def test_tangents_that_say_nothing() -> None:
     normals = np.float32([[0, 0, 1], [0, 0, -1], [0.6, 0, -0.8]])
     for tangents in (np.zeros((3, 4), np.float32), np.column_stack((normals, np.ones(3, np.float32)))):
-        found, turned, broken = decode(encode(normals, tangents))
+        found, turned, broken = decode_frames(encode_frames(normals, tangents))
         assert not len(broken)
         np.testing.assert_allclose(found, normals, atol=2.1e-3)
         np.testing.assert_allclose((turned[:, :3] * normals).sum(axis=1), 0, atol=2.1e-3)
@@ -133,8 +133,8 @@ def test_frames_stay_when_rewritten(has_sign_byte: bool) -> None:
     stored = random_frames(2000, seed=3)
     if has_sign_byte:
         stored[:, 3] = np.where(stored[:, 3] < 0, -127, 127)
-    once = encode(*decode(stored, has_sign_byte=has_sign_byte)[:2], has_sign_byte=has_sign_byte)
-    twice = encode(*decode(once, has_sign_byte=has_sign_byte)[:2], has_sign_byte=has_sign_byte)
+    once = encode_frames(*decode_frames(stored, has_sign_byte=has_sign_byte)[:2], has_sign_byte=has_sign_byte)
+    twice = encode_frames(*decode_frames(once, has_sign_byte=has_sign_byte)[:2], has_sign_byte=has_sign_byte)
     np.testing.assert_array_equal(once, twice)
     step = np.abs(once[:, :3].astype(int) - stored[:, :3]).max(axis=1)
     assert (step[np.abs(stored[:, 3]) > 40] <= 1).all()
@@ -143,15 +143,15 @@ def test_frames_stay_when_rewritten(has_sign_byte: bool) -> None:
 def test_ms10_keeps_w_positive_beside_its_sign_byte() -> None:
     # x, y, z are those of the rotation with w >= 0, whatever the handedness.
     for byte in (-127, 127):
-        normals, tangents, _ = decode(np.array([[0, 0, 23169, byte]], np.int16), has_sign_byte=True)
+        normals, tangents, _ = decode_frames(np.array([[0, 0, 23169, byte]], np.int16), has_sign_byte=True)
         np.testing.assert_allclose(normals, [[0, 0, 1]], atol=1e-4)
         np.testing.assert_allclose(tangents, [[0, 1, 0, -np.sign(byte)]], atol=1e-4)
-        assert encode(normals, tangents, has_sign_byte=True).tolist() == [[0, 0, 23169, byte]]
+        assert encode_frames(normals, tangents, has_sign_byte=True).tolist() == [[0, 0, 23169, byte]]
     # Truncated components of a small w would make 0.006 of 0.002.
     q = np.array([0.6, 0.64, np.sqrt(1 - 0.6**2 - 0.64**2 - 0.002**2), 0.002])
     matrix = rotation(q)
     frame = np.float32([matrix[:, 2]]), np.float32([[*matrix[:, 0], -1]])
-    normals, tangents, _ = decode(encode(*frame, has_sign_byte=True), has_sign_byte=True)
+    normals, tangents, _ = decode_frames(encode_frames(*frame, has_sign_byte=True), has_sign_byte=True)
     np.testing.assert_allclose(normals, frame[0], atol=2e-3)
     np.testing.assert_allclose(tangents, frame[1], atol=2e-3)
 
@@ -163,7 +163,7 @@ def test_binormals_run_along_v_of_the_file() -> None:
     normals = np.tile(np.float32([0, 0, 1]), (4, 1))
     for uv_axes in ([[1, 0], [0, 1]], [[-1, 0], [0, 1]], [[0, 1], [-1, 0]], [[0, 1], [1, 0]]):
         uv = (points[:, :2] @ np.float32(uv_axes)).astype(np.float32)  # Blender's, v from the bottom
-        stored = encode(normals, vertex_tangents(points, normals, uv, corners))[0]
+        stored = encode_frames(normals, vertex_tangents(points, normals, uv, corners))[0]
         matrix = rotation(stored.astype(float))
         gradient = np.linalg.inv(np.float64(uv_axes).T)  # columns: dP/du, dP/dv
         np.testing.assert_allclose(matrix[:2, 0], gradient[:, 0], atol=2.1e-3)
@@ -239,6 +239,6 @@ def test_frames_that_cannot_be_lifted_keep_their_tangents() -> None:
     tangents[5] = (1, 1e-42, 0, 1)
     normals = np.tile(np.float32([1e-7, 0, -1]), (7, 1))
     with np.errstate(all="raise", under="ignore"):
-        found, turned, _ = decode(encode(normals, tangents))
+        found, turned, _ = decode_frames(encode_frames(normals, tangents))
     np.testing.assert_allclose(turned[:, :3], tangents[:, :3], atol=2.1e-3)
     np.testing.assert_allclose(found, normals, atol=2.1e-3)

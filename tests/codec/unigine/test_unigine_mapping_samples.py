@@ -15,7 +15,7 @@ from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
 from meshferry.io_formats.unigine.mesh.versions import SOUP_VERSION, WRITTEN_VERSIONS
-from meshferry.io_formats.unigine.tangent_frames import decode
+from meshferry.io_formats.unigine.tangent_frames import decode_frames
 from unigine_documents import at_corners
 
 NAMES = sorted(path.name for path in (SAMPLES / "unigine").glob("*.mesh"))
@@ -103,7 +103,7 @@ def corners_of(document: doc.MeshFile) -> Iterator[dict[str, Array]]:
         c, t = surface.c_indices.astype(int), surface.t_indices.astype(int)
         carried: dict[str, Array] = {}
         for number, target in enumerate(surface.targets):
-            normals, tangents, _ = decode(target.tangents, has_sign_byte=document.version == "ms10")
+            normals, tangents, _ = decode_frames(target.tangents, has_sign_byte=document.version == "ms10")
             carried[f"position {number}"] = target.positions[c]
             carried[f"normal {number}"] = normals[t]
             carried[f"tangent {number}"] = tangents[t]

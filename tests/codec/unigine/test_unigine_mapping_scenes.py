@@ -14,7 +14,7 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
-from meshferry.io_formats.unigine.tangent_frames import decode
+from meshferry.io_formats.unigine.tangent_frames import decode_frames
 from python_steps import python_steps
 
 
@@ -91,7 +91,7 @@ def test_frames_without_length_take_the_normal_of_their_triangle() -> None:
     np.testing.assert_allclose(np.linalg.norm(mesh.normal.values, axis=1), 1, atol=1e-6)
     assert scene.warnings == ["1 tangent frame has no length; computed from the triangles"]
     frame = written(scene).surfaces[0].targets[0].tangents[0]
-    np.testing.assert_allclose(decode(frame[None])[0][0], face / np.linalg.norm(face), atol=1e-3)
+    np.testing.assert_allclose(decode_frames(frame[None])[0][0], face / np.linalg.norm(face), atol=1e-3)
 
 
 def test_names_of_objects() -> None:
@@ -138,7 +138,7 @@ def test_shapes_of_several_surfaces_are_one_key_a_name() -> None:
     np.testing.assert_array_equal(second.points, np.concatenate((one.targets[2].positions, other.targets[0].positions)))
     np.testing.assert_array_equal(frown.points[:6], mesh.points[:6])
     assert mesh.normal is not None and smile.normal is not None and second.normal is not None
-    np.testing.assert_array_equal(smile.normal.values[:9], decode(one.targets[1].tangents)[0])
+    np.testing.assert_array_equal(smile.normal.values[:9], decode_frames(one.targets[1].tangents)[0])
     np.testing.assert_array_equal(second.normal.values[9:], mesh.normal.values[9:])
     for version in ("ms12", "ms13", "ms14"):
         again = written(mapped(document), version)
@@ -313,13 +313,13 @@ def test_shape_keys_without_normals_turn_as_their_triangles() -> None:
     tilted[:, 2] = tilted[:, 0]  # by 45°
     mesh.shape_keys = [sc.ShapeKey("tilted", tilted)]
     target = written(made.scene_of(mesh)).surfaces[0].targets[1]
-    normals, tangents, _ = decode(target.tangents)
+    normals, tangents, _ = decode_frames(target.tangents)
     np.testing.assert_allclose(normals, np.tile([-(0.5**0.5), 0, 0.5**0.5], (4, 1)), atol=1e-3)
     np.testing.assert_allclose(tangents[:, :3], np.tile([0.5**0.5, 0, 0.5**0.5], (4, 1)), atol=1e-3)
     # Given ones win.
     mesh.shape_keys[0].normal = sc.Layer("normal", np.tile(np.float32([0, 1, 0]), (4, 1)))
     target = written(made.scene_of(mesh)).surfaces[0].targets[1]
-    np.testing.assert_allclose(decode(target.tangents)[0], np.tile([0, 1, 0], (4, 1)), atol=1e-3)
+    np.testing.assert_allclose(decode_frames(target.tangents)[0], np.tile([0, 1, 0], (4, 1)), atol=1e-3)
 
 
 def test_damaged_layers_are_mended() -> None:
@@ -333,7 +333,7 @@ def test_damaged_layers_are_mended() -> None:
     mesh.uvs[0].values[4, 0] = np.nan
     scene = made.scene_of(mesh)
     (surface,) = written(scene).surfaces
-    normals, tangents, _ = decode(surface.targets[0].tangents[surface.t_indices])
+    normals, tangents, _ = decode_frames(surface.targets[0].tangents[surface.t_indices])
     np.testing.assert_allclose(normals, np.tile([0, 0, 1], (6, 1)), atol=1e-3)
     np.testing.assert_allclose(np.linalg.norm(tangents[:, :3], axis=1), 1, atol=1e-5)
     assert surface.uv0 is not None and np.isfinite(surface.uv0).all()

@@ -134,7 +134,7 @@ def test_blocks_of_real_files_are_rebuilt(samples: Path) -> None:
                 check_tree(points, triangles, theirs)
             rebuilt = collision.build(points, surface.c_indices)
             ours = decoded(rebuilt)
-            skipped = len(compact_integers.encode(len(triangles))) + len(triangles)
+            skipped = len(compact_integers.encode_integer(len(triangles))) + len(triangles)
             assert rebuilt[skipped:] == surface.collision[skipped:], (path.name, surface.name)
             different = np.unpackbits(np.array(ours.edges, np.uint8) ^ np.array(theirs.edges, np.uint8))
             same += 3 * len(triangles) - int(different.sum())

@@ -39,26 +39,26 @@ EDGES = [
 @pytest.mark.parametrize(("value", "stored"), EDGES)
 def test_compact_integers_have_the_engines_length(value: int, stored: str) -> None:
     data = bytes.fromhex(stored)
-    assert compact_integers.encode(value) == data
+    assert compact_integers.encode_integer(value) == data
     stream = ByteStream(data + b"\x99")
-    assert compact_integers.read(stream, "n") == value
+    assert compact_integers.read_integer(stream, "n") == value
     assert stream.position == len(data)
 
 
 @pytest.mark.parametrize(("value", "stored"), [(63, "3f"), (8191, "bf7f"), (1048575, "bfff7f"), (0, "8000"), (0, "40")])
 def test_short_and_long_forms_are_read_too(value: int, stored: str) -> None:
     data = bytes.fromhex(stored)
-    assert compact_integers.read(ByteStream(data), "n") == value
-    assert compact_integers.read_many(ByteStream(data * 3), 3, "n").tolist() == [value] * 3
+    assert compact_integers.read_integer(ByteStream(data), "n") == value
+    assert compact_integers.read_integers(ByteStream(data * 3), 3, "n").tolist() == [value] * 3
 
 
 def test_many_compact_integers_are_those_of_one_by_one() -> None:
     values = [value for value, _ in EDGES] * 7
     data = b"".join(bytes.fromhex(stored) for _, stored in EDGES) * 7
-    assert compact_integers.encode_many(values) == data
+    assert compact_integers.encode_integers(values) == data
     stream = ByteStream(b"?" + data + b"\xff")
     stream.position = 1
-    decoded = compact_integers.read_many(stream, len(values), "n")
+    decoded = compact_integers.read_integers(stream, len(values), "n")
     assert decoded.dtype == np.int32
     assert decoded.tolist() == values
     assert stream.remaining == 1
@@ -68,14 +68,14 @@ def test_many_compact_integers_are_those_of_one_by_one() -> None:
 def test_broken_compact_integers_are_refused(stored: str) -> None:
     data = bytes.fromhex(stored)
     with pytest.raises(FormatError):
-        compact_integers.read(ByteStream(data), "n")
+        compact_integers.read_integer(ByteStream(data), "n")
     with pytest.raises(FormatError):
-        compact_integers.read_many(ByteStream(data), 1, "n")
+        compact_integers.read_integers(ByteStream(data), 1, "n")
 
 
 def test_numbers_beyond_the_range_are_not_written() -> None:
     with pytest.raises(ExportError):
-        compact_integers.encode(2**31)
+        compact_integers.encode_integer(2**31)
 
 
 def test_counts_are_compared_with_the_bytes_left() -> None:
@@ -86,27 +86,27 @@ def test_counts_are_compared_with_the_bytes_left() -> None:
 
 
 def test_strings() -> None:
-    assert strings.encode("") == b"\x01\0"
-    assert strings.encode("Кот") == b"\x07\xd0\x9a\xd0\xbe\xd1\x82\0"
-    assert strings.read(ByteStream(b"\x07\xd0\x9a\xd0\xbe\xd1\x82\0"), "it") == "Кот"
-    assert strings.read(ByteStream(b"\x00rest"), "it") == ""
-    assert strings.encode_long("ab") == b"\x03\0\0\0ab\0"
-    assert strings.read_long(ByteStream(b"\x03\0\0\0ab\0"), "it") == "ab"
+    assert strings.encode_string("") == b"\x01\0"
+    assert strings.encode_string("Кот") == b"\x07\xd0\x9a\xd0\xbe\xd1\x82\0"
+    assert strings.read_string(ByteStream(b"\x07\xd0\x9a\xd0\xbe\xd1\x82\0"), "it") == "Кот"
+    assert strings.read_string(ByteStream(b"\x00rest"), "it") == ""
+    assert strings.encode_long_string("ab") == b"\x03\0\0\0ab\0"
+    assert strings.read_long_string(ByteStream(b"\x03\0\0\0ab\0"), "it") == "ab"
     stream = ByteStream(b"\x04\xcf\xf0z\0")
-    assert strings.read(stream, "the name") == "\\xcf\\xf0z"
+    assert strings.read_string(stream, "the name") == "\\xcf\\xf0z"
     assert "not UTF-8" in stream.report.messages[0]
 
 
 @pytest.mark.parametrize("data", [b"\x03abc", b"\x03a\0\0", b"\x05abc\0", b"\x41", b"\xc1\x40" + bytes(4097), b""])
 def test_broken_strings_are_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
-        strings.read(ByteStream(data), "the name")
+        strings.read_string(ByteStream(data), "the name")
 
 
 def test_strings_that_no_reader_takes_are_not_written() -> None:
     for text in ("a\0b", "x" * 4096):
         with pytest.raises(ExportError):
-            strings.encode(text)
+            strings.encode_string(text)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_bone_tables_may_have_children_first_and_several_roots() -> None:
     ],
 )
 def test_parents_that_form_no_trees_are_refused(rows: list[tuple[str, int]], said: str) -> None:
-    data = b"".join(strings.encode(name) + struct.pack("<h", parent) for name, parent in rows)
+    data = b"".join(strings.encode_string(name) + struct.pack("<h", parent) for name, parent in rows)
     with pytest.raises(FormatError, match=said):
         bones.read_table(ByteStream(data), len(rows))
     with pytest.raises(ExportError, match=said):
@@ -282,12 +282,12 @@ def test_bounds_have_the_farthest_vertex_as_radius() -> None:
     cross = np.array([[0, 1, 0], [2, 1, 0], [1, 0, 0], [1, 2, 0]], np.float32)
     assert bounds.of_points(cross)[9] == 1  # half the diagonal would be 1.41
     empty = bounds.of_points(points[:0])
-    assert empty.tolist() == bounds.empty().tolist() == [1e9] * 3 + [-1e9] * 3 + [0, 0, 0, -1]
-    both = bounds.union([bounds.of_points(points), empty, bounds.of_points(cross - np.float32(3))])
+    assert empty.tolist() == bounds.empty_bounds().tolist() == [1e9] * 3 + [-1e9] * 3 + [0, 0, 0, -1]
+    both = bounds.union_of_bounds([bounds.of_points(points), empty, bounds.of_points(cross - np.float32(3))])
     assert both[:6].tolist() == [-3, -3, -3, 4, 3, 0]
     every = np.concatenate((points, cross - np.float32(3)))
     assert np.linalg.norm(every - both[6:9], axis=1).max() <= both[9] * (1 + 1e-6)
-    assert bounds.union([]).tolist() == empty.tolist()
+    assert bounds.union_of_bounds([]).tolist() == empty.tolist()
 
 
 def test_the_cursor_never_reads_past_the_end() -> None:

@@ -19,7 +19,7 @@ from meshferry.io_formats.core.scene import (
     TransformTrack,
     VertexTrack,
 )
-from meshferry.io_formats.unigine.turning import turned
+from meshferry.io_formats.unigine.turning import rotate_180
 from numpy.testing import assert_array_equal
 
 RANDOM = np.random.default_rng(3)
@@ -74,16 +74,16 @@ def bits(scene: Scene) -> list[Any]:
 
 def test_there_and_back_gives_the_very_bits(scene: Scene) -> None:
     before = bits(copy.deepcopy(scene))
-    there = turned(scene)
+    there = rotate_180(scene)
     assert bits(scene) == before
     changed = [one != other for one, other in zip(bits(there), before, strict=True)]
     assert sum(changed) >= 8
-    assert bits(turned(there, back=True)) == before
-    assert bits(turned(turned(scene, back=True))) == before
+    assert bits(rotate_180(there, back=True)) == before
+    assert bits(rotate_180(rotate_180(scene, back=True))) == before
 
 
 def test_what_turns_and_what_stays(scene: Scene) -> None:
-    there = turned(scene)
+    there = rotate_180(scene)
     mesh, was = there.nodes[0].mesh, scene.nodes[0].mesh
     assert mesh is not None and was is not None and mesh.normal and was.normal and mesh.tangent and was.tangent
     assert_array_equal(mesh.points, was.points * (-1, -1, 1))
@@ -111,18 +111,18 @@ def test_a_turned_rotation_is_the_rotation_and_then_half_a_turn(scene: Scene, ba
     plain = np.array([0.1, -0.5, 0.7, 0.2])
     plain /= np.linalg.norm(plain)
     scene.skeletons[0].joints[1].rotation = tuple(plain.tolist())
-    found = turned(scene, back=back).skeletons[0].joints[1].rotation
+    found = rotate_180(scene, back=back).skeletons[0].joints[1].rotation
     for vector in np.eye(3):
         np.testing.assert_allclose(rotated(found, vector), rotated(plain, vector) * (-1, -1, 1), atol=1e-12)
     track = scene.clips[0].transforms[1]
     track.rotation = np.array([plain, plain], np.float32)
-    np.testing.assert_allclose(turned(scene, back=back).clips[0].transforms[1].rotation[1], found, atol=1e-6)
+    np.testing.assert_allclose(rotate_180(scene, back=back).clips[0].transforms[1].rotation[1], found, atol=1e-6)
 
 
 def test_the_inverse_of_a_turned_bind(scene: Scene) -> None:
     joint = scene.skeletons[0].joints[1]
     assert joint.inverse_bind is not None
     turn = np.diag([-1.0, -1.0, 1.0, 1.0])
-    found = turned(scene).skeletons[0].joints[1].inverse_bind
+    found = rotate_180(scene).skeletons[0].joints[1].inverse_bind
     assert found is not None
     np.testing.assert_allclose(np.linalg.inv(found), turn @ np.linalg.inv(joint.inverse_bind), rtol=1e-3, atol=1e-4)

@@ -68,7 +68,7 @@ def check_placement(placement: Any) -> None:
 def expanded_if_small(placement: Any) -> Any:
     """Return a placement with its references followed, if that gives a few nodes."""
     from meshferry.io_formats.core.placement import PartUse
-    from meshferry.io_formats.passes.expand_placement import expanded
+    from meshferry.io_formats.passes.expand_placement import expand_references
 
     totals: dict[int, int] = {}
 
@@ -78,7 +78,7 @@ def expanded_if_small(placement: Any) -> Any:
             totals[part] = len(placement.parts[part].nodes) + sum(map(total, uses))
         return totals[part]
 
-    return expanded(placement) if total(0) < 5000 else None
+    return expand_references(placement) if total(0) < 5000 else None
 
 
 def _check_mesh(mesh: Any) -> None:

@@ -78,14 +78,14 @@ def rotation_codes_of(rotations: Floats) -> Codes:
     return codes
 
 
-def encoded(values: Floats) -> Codes:
+def encode_values(values: Floats) -> Codes:
     """Encode unit quaternions (…, 4; w, x, y, z), or positions (…, 3), to codes (…, 3)."""
     if values.shape[-1] == 3:
         return codes_of(values, FARTHEST)
     return rotation_codes_of(values.reshape(-1, 4)).reshape(*values.shape[:-1], 3)
 
 
-def decoded(codes: AnyArray, *, is_rotation: bool) -> Floats:
+def decode_values(codes: AnyArray, *, is_rotation: bool) -> Floats:
     """Decode codes (…, 3) to unit quaternions (…, 4; w, x, y, z), w >= 0, or to positions (…, 3)."""
     return rotations_of(codes) if is_rotation else values_of(codes, FARTHEST).astype(np.float64)
 

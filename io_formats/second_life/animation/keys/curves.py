@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....core.scene import AnyArray, Keys
-from ....geometry.quaternions import continuous
+from ....geometry.quaternions import continuous_rotations
 from ..document import JointKeys, SecondLifeAnimation
 from . import codes
 from .codes import Floats
@@ -23,7 +23,7 @@ _RATES = (8.0, 10.0, 12.0, 12.5, 15.0, 16.0, 20.0, 24.0, 25.0, 30.0, 40.0, 45.0,
 """Frame rates of real files; three quarters have all keys on frames of one of them."""
 
 
-def precision(duration: float) -> float:
+def time_tolerance(duration: float) -> float:
     """Return the tolerance for key times in seconds: two steps of the time code.
 
     A viewer's own encoding moves keys by this much.
@@ -42,17 +42,17 @@ def frame_rate(document: SecondLifeAnimation) -> float:
     times = np.unique(np.append(seconds, document.duration))
     if len(times) < _LEAST_TIMES or document.duration <= 0:
         return 0.0
-    step = precision(document.duration)
+    step = time_tolerance(document.duration)
     return next((rate for rate in _RATES if (np.abs(np.rint(times * rate) / rate - times) <= step).all()), 0.0)
 
 
-def shown(keys: Keys, document: SecondLifeAnimation, fps: float) -> Keys:
+def snap_to_frames(keys: Keys, document: SecondLifeAnimation, fps: float) -> Keys:
     """Return keys of a file at the times at which Blender shows them.
 
     A key within the precision of the nearest frame is moved to that frame; other keys keep their times.
     """
     whole = np.rint(keys.times * fps) / fps
-    is_near = np.abs(whole - keys.times) <= precision(document.duration)
+    is_near = np.abs(whole - keys.times) <= time_tolerance(document.duration)
     return Keys(np.where(is_near, whole, keys.times), keys.values)
 
 
@@ -63,10 +63,10 @@ def rotation_keys(document: SecondLifeAnimation, joint: JointKeys) -> Keys:
     apart, a key is added in the middle, since the difference would be up to 8°; with the key it is at most 1°.
     """
     values = joint.rotation[:, 1:]
-    rotations = codes.decoded(values, is_rotation=True) if document.has_codes else codes.euler_rotations(values)
+    rotations = codes.decode_values(values, is_rotation=True) if document.has_codes else codes.euler_rotations(values)
     keys = _sorted(document, joint.rotation, rotations)
     cosine = (keys.values[:-1] * keys.values[1:]).sum(axis=1)
-    signed = continuous(keys.values)
+    signed = continuous_rotations(keys.values)
     wide = np.flatnonzero((cosine < 0) & (cosine > -_WIDE))
     if len(wide):
         middle = signed[wide] + signed[wide + 1]
@@ -80,7 +80,7 @@ def position_keys(document: SecondLifeAnimation, joint: JointKeys) -> Keys:
     """Return the positions of a joint in metres."""
     values = joint.position[:, 1:]
     if document.has_codes:
-        return _sorted(document, joint.position, codes.decoded(values, is_rotation=False))
+        return _sorted(document, joint.position, codes.decode_values(values, is_rotation=False))
     return _sorted(document, joint.position, np.clip(values.astype(np.float64), -codes.FARTHEST, codes.FARTHEST))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ....core.scene import AnyArray, Keys
-from ....geometry.quaternions import continuous
+from ....geometry.quaternions import continuous_rotations
 from ...avatar.avatar_motion import AvatarMotion
 from ..document import JointKeys, SecondLifeAnimation
 from . import codes, curves, reduction
@@ -60,19 +60,19 @@ def _edited(
     is_rotation = keys.values.shape[1] == 4
     exact = motion.rotation[number] if is_rotation else motion.position[number]
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
-    if len(rows) != len(keys.times) or reduction.apart(exact, exact[:1]).max() <= curves.UNCHANGED:
+    if len(rows) != len(keys.times) or reduction.distances(exact, exact[:1]).max() <= curves.UNCHANGED:
         return none
-    shown = curves.shown(keys, original, fps)
+    shown = curves.snap_to_frames(keys, original, fps)
     at = np.searchsorted(motion.times, shown.times - _SAME_TIME).clip(max=len(exact) - 1)
-    sampled = np.column_stack((codes.time_codes_of(motion.times, original.duration), codes.encoded(exact)))
+    sampled = np.column_stack((codes.time_codes_of(motion.times, original.duration), codes.encode_values(exact)))
     sampled[at, 0] = rows[:, 0]
-    same = reduction.apart(exact[at], shown.values) <= curves.UNCHANGED
+    same = reduction.distances(exact[at], shown.values) <= curves.UNCHANGED
     sampled[at[same]] = rows[same]
     is_sampled = np.abs(motion.times[at] - shown.times) <= _SAME_TIME
     if not (is_sampled.all() and same.any() and (np.diff(sampled[:, 0].astype(int)) > 0).all()):
         return none
-    stored = codes.decoded(sampled[:, 1:], is_rotation=is_rotation)
-    stored = continuous(stored) if is_rotation else stored
+    stored = codes.decode_values(sampled[:, 1:], is_rotation=is_rotation)
+    stored = continuous_rotations(stored) if is_rotation else stored
     times = codes.times_of(sampled[:, 0], original.duration)
     kept = reduction.needed_between(exact, stored, times, at[same], curves.UNCHANGED)
     found: AnyArray = sampled[kept].astype(np.uint16)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....core.scene import Keys
 from ....passes.sample_keys import values_at
-from ..document import SecondLifeAnimation, text
+from ..document import SecondLifeAnimation, decode_text
 from . import curves, reduction
 
 MOST_DEGREES = 0.5
@@ -30,7 +30,7 @@ class Jump:
         return self.degrees < MOST_DEGREES and self.millimetres < MOST_MILLIMETRES
 
 
-def jumps(document: SecondLifeAnimation) -> list[Jump]:
+def loop_jumps(document: SecondLifeAnimation) -> list[Jump]:
     """Return the jump of each joint of a looped animation, the largest first; empty if it does not loop.
 
     A loop of zero length has no jump.
@@ -46,10 +46,10 @@ def jumps(document: SecondLifeAnimation) -> list[Jump]:
 
     found = []
     for joint in document.joints:
-        jump = Jump(text(joint.name), 0.0, 0.0)
+        jump = Jump(decode_text(joint.name), 0.0, 0.0)
         if len(joint.rotation):
-            jump.degrees = float(np.degrees(reduction.apart(*ends(curves.rotation_keys(document, joint)))))
+            jump.degrees = float(np.degrees(reduction.distances(*ends(curves.rotation_keys(document, joint)))))
         if len(joint.position):
-            jump.millimetres = float(reduction.apart(*ends(curves.position_keys(document, joint)))) * 1000
+            jump.millimetres = float(reduction.distances(*ends(curves.position_keys(document, joint)))) * 1000
         found.append(jump)
     return sorted(found, key=lambda jump: max(jump.degrees / MOST_DEGREES, jump.millimetres / MOST_MILLIMETRES))[::-1]

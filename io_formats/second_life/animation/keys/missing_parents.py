@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....core.scene import Keys, Skeleton
-from ....geometry.quaternions import continuous, inverse, product
+from ....geometry.quaternions import continuous_rotations, inverse_rotations, rotation_product
 from ....passes.sample_keys import values_at
 from ...avatar import skeleton_table
 from ...avatar.avatar_motion import AvatarMotion
@@ -18,7 +18,9 @@ from . import curves, reduction
 from .codes import Floats
 
 
-def restored(motion: AvatarMotion, original: SecondLifeAnimation, skeleton: Skeleton, fps: float) -> AvatarMotion:
+def restore_missing_parents(
+    motion: AvatarMotion, original: SecondLifeAnimation, skeleton: Skeleton, fps: float
+) -> AvatarMotion:
     """Return a motion with rotations relative to the file's parents, even if the skeleton lacks these joints.
 
     The import combines the rotation of a missing joint with the bones below it. A bone that is unchanged since the
@@ -34,12 +36,14 @@ def restored(motion: AvatarMotion, original: SecondLifeAnimation, skeleton: Skel
             continue
         chain = [entries[joint] for joint in (*reversed(above), name) if joint in entries]
         own = entries[name] if name in entries else JointKeys(name.encode("utf-8"))
-        imported = curves.shown(_product(chain, original), original, fps)
-        if reduction.apart(values_at(imported, motion.times), rotation[number]).max() <= curves.UNCHANGED:
+        imported = curves.snap_to_frames(_product(chain, original), original, fps)
+        if reduction.distances(values_at(imported, motion.times), rotation[number]).max() <= curves.UNCHANGED:
             rotation[number] = _sampled(own, original, motion.times, fps)
         else:
-            turn = inverse(_sampled_product([joint for joint in chain if joint is not own], original, motion.times))
-            rotation[number] = continuous(product(turn, rotation[number]))
+            turn = inverse_rotations(
+                _sampled_product([joint for joint in chain if joint is not own], original, motion.times)
+            )
+            rotation[number] = continuous_rotations(rotation_product(turn, rotation[number]))
     return replace(motion, rotation=rotation)
 
 
@@ -47,7 +51,7 @@ def _sampled(joint: JointKeys, original: SecondLifeAnimation, times: Floats, fps
     """Return the rotations of a joint of a file as Blender shows them; without keys it is at rest."""
     if not len(joint.rotation):
         return np.tile((1.0, 0.0, 0.0, 0.0), (len(times), 1))
-    return values_at(curves.shown(curves.rotation_keys(original, joint), original, fps), times)
+    return values_at(curves.snap_to_frames(curves.rotation_keys(original, joint), original, fps), times)
 
 
 def _product(chain: Sequence[JointKeys], original: SecondLifeAnimation) -> Keys:
@@ -55,12 +59,12 @@ def _product(chain: Sequence[JointKeys], original: SecondLifeAnimation) -> Keys:
     found = [curves.rotation_keys(original, joint) for joint in chain if len(joint.rotation)]
     found += [curves.position_keys(original, joint) for joint in chain if len(joint.position)]
     times = np.unique(np.concatenate([keys.times for keys in found]))
-    return Keys(times, continuous(_sampled_product(chain, original, times)))
+    return Keys(times, continuous_rotations(_sampled_product(chain, original, times)))
 
 
 def _sampled_product(chain: Sequence[JointKeys], original: SecondLifeAnimation, times: Floats) -> Floats:
     turn = np.tile((1.0, 0.0, 0.0, 0.0), (len(times), 1))
     for joint in chain:
         if len(joint.rotation):
-            turn = product(turn, values_at(curves.rotation_keys(original, joint), times))
+            turn = rotation_product(turn, values_at(curves.rotation_keys(original, joint), times))
     return turn

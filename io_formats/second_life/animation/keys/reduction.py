@@ -18,7 +18,7 @@ _CURVES_AT_ONCE = 8
 """Number of curves whose samples, at most 1,801 each at 30 frames per second, fit the processor's cache."""
 
 
-def apart(one: Floats, other: Floats) -> Floats:
+def distances(one: Floats, other: Floats) -> Floats:
     """Return the angles in radians between unit quaternions (…, 4), or the distances between points (…, 3)."""
     difference = one - other
     if difference.shape[-1] == 3:
@@ -44,7 +44,7 @@ def significances(exact: Floats, stored: Floats, times: Floats, finest: Floats) 
     times:
         (F,) times of the samples as a reader decodes them, rising.
     finest:
-        (J,) smallest tolerance of each curve, in the unit of :func:`apart`.
+        (J,) smallest tolerance of each curve, in the unit of :func:`distances`.
     """
     found = np.full(exact.shape[:2], -np.inf)
     for start in range(0, len(exact), _CURVES_AT_ONCE):
@@ -58,8 +58,8 @@ def _split(found: Floats, exact: Floats, stored: Floats, times: Floats, finest: 
     curves, frames = found.shape
     if not frames:
         return
-    rounding = apart(exact, stored)
-    off = (apart(exact, stored[:, :1]) - rounding[:, :1]).max(axis=1)
+    rounding = distances(exact, stored)
+    off = (distances(exact, stored[:, :1]) - rounding[:, :1]).max(axis=1)
     found[:, -1] = off
     found[:, 0] = np.inf
     # A segment is a pair of indices into the concatenated samples of all curves.
@@ -76,10 +76,10 @@ def needed_between(exact: Floats, stored: Floats, times: Floats, fixed: Indices,
     Before the first and after the last key the value is held. The other parameters are those of ``significances``.
     """
     last = len(exact) - 1
-    rounding = apart(exact, stored)
+    rounding = distances(exact, stored)
     ends = []
     for end, held, outside in ((0, fixed[0], slice(0, fixed[0])), (last, fixed[-1], slice(fixed[-1] + 1, None))):
-        if (apart(exact[outside], stored[held]) - rounding[held]).max(initial=0.0) > tolerance:
+        if (distances(exact[outside], stored[held]) - rounding[held]).max(initial=0.0) > tolerance:
             ends.append(end)
     kept = np.union1d(fixed, np.array(ends, np.intp))
     values = np.full(len(exact), -np.inf)
@@ -145,8 +145,8 @@ class _Samples:
         begin = np.repeat(self.times[start], counts)
         share = (self.times[place] - begin) / np.repeat(self.times[end] - self.times[start], counts)
         a, b = self.stored[start], self.stored[end]
-        between = interpolated(np.repeat(a, counts, axis=0), np.repeat(b, counts, axis=0), share[:, None])
-        off = apart(self.exact[place], between)
+        between = interpolate(np.repeat(a, counts, axis=0), np.repeat(b, counts, axis=0), share[:, None])
+        off = distances(self.exact[place], between)
         most = np.maximum.reduceat(off, first)
         candidates = np.flatnonzero(off == np.repeat(most, counts))
         segment = np.searchsorted(first, candidates, side="right")
@@ -154,7 +154,7 @@ class _Samples:
         return worst, most - np.maximum(self.rounding[start], self.rounding[end])
 
 
-def interpolated(a: Floats, b: Floats, share: Floats) -> Floats:
+def interpolate(a: Floats, b: Floats, share: Floats) -> Floats:
     """Return values (n, k) between keys as a viewer computes them; ``share`` is (n, 1).
 
     Values are interpolated linearly, and quaternions are normalised. Quaternions of opposite sign turn the short way at
